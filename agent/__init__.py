@@ -1,0 +1,1 @@
+"""The agent: bootstrap, run, plugin sync, facts, providers, transaction."""

@@ -1,0 +1,1 @@
+"""The master: HTTP, authorization, termini, file server, CA service, compiler, reports."""

@@ -1,0 +1,43 @@
+"""A source text: offsets to places, and the one way to make a located error of it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+
+from shared.errors import Location, ParseError
+
+
+@dataclass(frozen=True)
+class Source:
+    """Text and where it came from; `file` is None for code given on the command line."""
+
+    text: str
+    file: str | None = None
+    starts: tuple[int, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        starts = [0]
+        find = self.text.find
+        at = find("\n")
+        while at != -1:
+            starts.append(at + 1)
+            at = find("\n", at + 1)
+        object.__setattr__(self, "starts", tuple(starts))
+
+    def line(self, at: int) -> int:
+        """The line of an offset, from 1."""
+        return bisect_right(self.starts, at)
+
+    def column(self, at: int) -> int:
+        """The column of an offset, from 1, in characters."""
+        return at - self.starts[bisect_right(self.starts, at) - 1] + 1
+
+    def locate(self, at: int) -> Location:
+        """File, line and column of an offset."""
+        line = bisect_right(self.starts, at)
+        return Location(self.file, line, at - self.starts[line - 1] + 1)
+
+    def error(self, message: str, at: int, *, hint: str = "") -> ParseError:
+        """A ParseError that points at `at`."""
+        return ParseError(message, where=self.locate(at), hint=hint)

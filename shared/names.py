@@ -1,0 +1,67 @@
+"""The name rules: the one validator for certnames, environments and keys that become file names."""
+
+from __future__ import annotations
+
+import re
+
+from .errors import BadName
+
+MAX_CERTNAME = 64  # octets; the X.520 limit for a common name, which OpenSSL enforces
+
+_LABEL = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
+_FIRST = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_")
+_ENVIRONMENT = re.compile(r"\w+", re.ASCII)
+MAX_ENVIRONMENT = 255
+
+
+def shown(text: str, limit: int = 80) -> str:
+    """`text` quoted, printable and short: safe in a log line, a terminal and an answer."""
+    cut = text if len(text) <= limit else text[:limit] + "…"
+    return "'" + "".join(c if c.isascii() and c.isprintable() else f"\\u{{{ord(c):x}}}" for c in cut) + "'"
+
+
+def certname(text: str) -> str:
+    """
+    `text` itself, when it may name a node.
+
+    ASCII labels of `[a-z0-9_-]` joined by dots, none empty, none ending in `-`, the first not
+    starting with `-`, at most 64 octets. Linear in the length, which is checked first.
+
+    Raises:
+        BadName: with the rule that is broken.
+    Source: the name rule of the security reference; X.520 for the length.
+    """
+    if not text:
+        raise BadName("A certname may not be empty")
+    if len(text) > MAX_CERTNAME:
+        raise BadName(f"The certname {shown(text, 20)} is longer than {MAX_CERTNAME} characters")
+    for label in text.split("."):
+        if not label:
+            raise BadName(f"The certname {shown(text)} has an empty label")
+        if label[0] not in _FIRST or label[-1] == "-" or not _LABEL.issuperset(label):
+            raise BadName(
+                f"The certname {shown(text)} is not valid",
+                hint="Certificate names are lower case: labels of a-z, 0-9, '_' and '-', joined by dots, no '-' at a label's edge.",
+            )
+    return text
+
+
+def requestable(text: str, *, master: str = "") -> str:
+    """A certname that a stranger may ask a certificate for: not `ca`, not the master's own."""
+    if text in ("ca", master):
+        raise BadName(f"The certname {shown(text)} is reserved")
+    return certname(text)
+
+
+def environment(text: str) -> str:
+    """`text` itself, when it may name an environment: ASCII `\\w+`; else BadName in 3.8's words."""
+    if len(text) > MAX_ENVIRONMENT or not _ENVIRONMENT.fullmatch(text):
+        raise BadName(f"The environment must be purely alphanumeric, not {shown(text)}")
+    return text
+
+
+def file_key(text: str) -> str:
+    """`text` itself, when it may become one file's name: no separator, no NUL, nothing that climbs; else BadName."""
+    if not text or len(text) > 200 or text.startswith((".", "-")) or any(c in "/\\:\x7f" or ord(c) < 32 for c in text):
+        raise BadName(f"invalid key {shown(text)}")
+    return text
