@@ -81,7 +81,7 @@ def _ruby(loader: Any, suffix: str, node: yaml.Node) -> Any:
 def _str(loader: Any, node: yaml.Node) -> str:
     """Ruby writes symbols as `:name`; unquoted they are read as their name."""
     text: str = loader.construct_scalar(node)
-    if getattr(node, "style", None) is None and text[:1] == ":" and len(text) > 1:
+    if not getattr(node, "style", None) and text[:1] == ":" and len(text) > 1:
         return text[1:]
     return text
 
@@ -138,7 +138,7 @@ def _check(text: str, aliases: bool) -> None:
             if documents > 1:
                 raise BadData("Not one YAML document but several")
         elif isinstance(event, yaml.AliasEvent):
-            size = sizes.get(event.anchor)
+            size = sizes.get(event.anchor or "")
             if not aliases:
                 raise BadData("YAML aliases are not accepted")
             if size is None:
@@ -177,7 +177,7 @@ def _object(writer: Any, data: RubyObject) -> yaml.Node:
 
 def _text(writer: Any, data: str) -> yaml.Node:
     # Quoted where Ruby would read a symbol out of it.
-    style = '"' if data[:1] == ":" else ("|" if "\n" in data.rstrip("\n") and data.isprintable() else None)
+    style = '"' if data[:1] == ":" else ("|" if "\n" in data and data.replace("\n", "").isprintable() else None)
     node: yaml.Node = writer.represent_scalar("tag:yaml.org,2002:str", data, style=style)
     return node
 
