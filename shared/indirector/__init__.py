@@ -1,0 +1,31 @@
+"""The indirector: models, termini and the bindings between them."""
+
+from .core import (
+    Binding,
+    Client,
+    Indirection,
+    Indirector,
+    Model,
+    NotAuthorizedByTerminus,
+    Option,
+    Request,
+    Stream,
+    Target,
+    Terminus,
+    request_for,
+)
+
+__all__ = [
+    "Binding",
+    "Client",
+    "Indirection",
+    "Indirector",
+    "Model",
+    "NotAuthorizedByTerminus",
+    "Option",
+    "Request",
+    "Stream",
+    "Target",
+    "Terminus",
+    "request_for",
+]

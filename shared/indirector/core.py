@@ -1,0 +1,389 @@
+"""
+The indirector: one way to ask for a thing, wherever it lives.
+
+An Indirection names a kind of thing and its Model. A Terminus is a place where instances live. A Binding joins an indirection with
+a terminus and, if wanted, a cache; `await node.find("web1")` on a binding is the same call whether the terminus is a file, a
+program or a master on the network. Source: protocol reference 1.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Generic, Self, TypeVar
+from urllib.parse import unquote, urlsplit
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ..dialects import Dialect
+from ..errors import BadData, BadRequest, Denied, Unsupported
+from ..names import shown
+
+log = logging.getLogger("puppet.indirector")
+
+Option = str | list[str]
+
+
+class Model(BaseModel):
+    """What an indirection moves. Frozen; unknown fields of a peer are dropped."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", arbitrary_types_allowed=True)
+
+    name: str
+    expiration: datetime | None = None  # UTC; None: never
+
+    def to_data(self, dialect: Dialect) -> Any:
+        """Plain data for json, pson and yaml; override where a dialect differs."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+    @classmethod
+    def from_data(cls, data: Any) -> Self:
+        """The instance in plain data from a peer or a file; BadData names the first field that is wrong."""
+        if not isinstance(data, dict):
+            raise BadData(f"Expected an object to make a {cls.__name__} of")
+        try:
+            return cls.model_validate(data)
+        except ValidationError as err:
+            first = err.errors(include_url=False, include_input=False)[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise BadData(f"Not a {cls.__name__}: {first['msg']} at {shown(where)}") from err
+
+    def to_bytes(self, dialect: Dialect) -> bytes:
+        """The form of the raw formats (`s`, `raw`, `binary`)."""
+        raise Unsupported(f"{type(self).__name__} has no raw form")
+
+    @classmethod
+    def from_bytes(cls, body: bytes) -> Self:
+        raise Unsupported(f"{cls.__name__} cannot be read from raw bytes")
+
+
+M = TypeVar("M", bound=Model)
+
+
+class Stream(Model):
+    """A model whose raw form is too large to hold: its bytes come as chunks, once. `size` in bytes, None when unknown."""
+
+    size: int | None = None
+    chunks: Callable[[], AsyncIterator[bytes]]
+
+    @classmethod
+    def from_chunks(cls, name: str, chunks: Callable[[], AsyncIterator[bytes]], size: int | None) -> Self:
+        return cls(name=name, chunks=chunks, size=size)
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """
+    Who is asking. `name` is the certificate's common name, or the address of an anonymous peer.
+
+    `extensions` are the certificate's trusted extensions by short name or OID, `certificate` its DER.
+    """
+
+    name: str
+    address: str
+    authenticated: bool
+    extensions: Mapping[str, str] = field(default_factory=dict)
+    alt_names: tuple[str, ...] = ()
+    certificate: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The server part of a key that is a URI; `host` is '' when the default server is meant."""
+
+    protocol: str
+    host: str = ""
+    port: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request(Generic[M]):
+    """One call, whatever carried it here."""
+
+    key: str
+    environment: str = "production"
+    body: M | None = None  # save only
+    client: Client | None = None  # None: a local call
+    options: Mapping[str, Option] = field(default_factory=dict)
+    target: Target | None = None  # set when the key was a URI
+    dialect: Dialect | None = None  # what the remote caller speaks; None: a local call
+    ignore_cache: bool = False
+    ignore_terminus: bool = False
+    ignore_cache_save: bool = False
+
+    @property
+    def instance(self) -> M:
+        """What is to be saved; BadRequest when nothing came."""
+        if self.body is None:
+            raise BadRequest(f"Nothing to save for {shown(self.key)}")
+        return self.body
+
+    def option(self, name: str, default: str = "") -> str:
+        """A single option's text; the last one when it came several times."""
+        value = self.options.get(name, default)
+        return value if isinstance(value, str) else (value[-1] if value else default)
+
+    def many(self, name: str) -> list[str]:
+        """All values of an option."""
+        value = self.options.get(name, [])
+        return [value] if isinstance(value, str) else list(value)
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        """A true/false option; BadRequest for anything else."""
+        text = self.option(name)
+        if text == "":
+            return default
+        if text not in ("true", "false"):
+            raise BadRequest(f"The option {name} must be true or false, not {shown(text)}")
+        return text == "true"
+
+    def number(self, name: str, *, least: int = 0, most: int = 2**31) -> int | None:
+        """A whole number, or None when the option is missing; BadRequest outside of least..most."""
+        text = self.option(name)
+        if text == "":
+            return None
+        digits = text[1:] if text.startswith("-") else text
+        if not (digits.isascii() and digits.isdigit()) or len(digits) > 10 or not least <= int(text) <= most:
+            raise BadRequest(f"The option {name} must be a number from {least} to {most}, not {shown(text)}")
+        return int(text)
+
+
+def request_for(key: str, **parameters: Any) -> Request[Any]:
+    """
+    A local request. A key that looks like a URI (`puppet://host/mount/x`, `file:///x`, `https://…`) is taken apart.
+
+    Parameters that are fields of Request fill them; all others become options.
+    """
+    known = {name: parameters.pop(name) for name in list(parameters) if name in Request.__dataclass_fields__}
+    options = {name: _option(name, value) for name, value in parameters.items() if value is not None}
+    target = None
+    if "://" in key or key.startswith("file:"):
+        parts = urlsplit(key)
+        target = Target(parts.scheme, parts.hostname or "", parts.port)
+        if parts.scheme == "puppet":
+            key = unquote(parts.path.lstrip("/"))
+        elif parts.scheme == "file":
+            key = unquote(parts.path)
+    return Request(key=key, options=options | dict(known.pop("options", {})), **({"target": target} | known))
+
+
+def _option(name: str, value: Any) -> Option:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float | str):
+        return str(value)
+    if isinstance(value, Sequence):
+        return [str(each) for each in value]
+    raise BadRequest(f"The option {name} cannot be a {type(value).__name__}")
+
+
+@dataclass(frozen=True, slots=True)
+class Indirection(Generic[M]):
+    """
+    A kind of thing, the same declaration in every process.
+
+    `plural` is the path segment of a search (the naive plural is accepted too); `formats` name the wire forms, in no
+    order; `document_type` is the wrapper of 3.x; `options` are the parameters that a remote caller may pass (`x.*`: any
+    that begins with `x.`), others are dropped; `limit` is the setting that bounds a body; `expires`: find sets an expiration.
+    """
+
+    name: str
+    model: type[M]
+    formats: tuple[str, ...] = ("json", "pson", "yaml", "b64_zlib_yaml")
+    plural: str = ""
+    document_type: str = ""
+    document_metadata: bool = True
+    ruby_class: str = ""
+    options: frozenset[str] = frozenset()
+    limit: str = "max_request_body"
+    remote: bool = True
+    expires: bool = False
+    needs_environment: bool = True
+    doc: str = ""
+
+    @property
+    def search_name(self) -> str:
+        """The path segment for a search that clients of all versions send."""
+        return self.plural or self.name + "s"
+
+    def allowed(self, options: Mapping[str, Option]) -> dict[str, Option]:
+        """Those of `options` that a remote caller may pass."""
+        prefixes = tuple(name[:-1] for name in self.options if name.endswith("*"))
+        return {k: v for k, v in options.items() if k in self.options or (prefixes and k.startswith(prefixes))}
+
+
+class Terminus(Generic[M]):
+    """A place where instances live. Override the verbs it can do; the others raise Unsupported."""
+
+    async def find(self, request: Request[M]) -> M | None:
+        """The instance, or None when it is not there."""
+        raise Unsupported(f"{type(self).__name__} cannot find")
+
+    async def search(self, request: Request[M]) -> list[M] | None:
+        """All that fit, or None when what is searched does not exist."""
+        raise Unsupported(f"{type(self).__name__} cannot search")
+
+    async def save(self, request: Request[M]) -> object:
+        """Store `request.instance`; what is returned is plain data for a remote caller."""
+        raise Unsupported(f"{type(self).__name__} cannot save")
+
+    async def destroy(self, request: Request[M]) -> object:
+        """Remove; what is returned is plain data for a remote caller."""
+        raise Unsupported(f"{type(self).__name__} cannot destroy")
+
+    async def head(self, request: Request[M]) -> bool:
+        """Whether it is there."""
+        return await self.find(request) is not None
+
+    def filter(self, instance: M, request: Request[M]) -> M:
+        """What the caller of find gets; the cache holds the unfiltered instance."""
+        return instance
+
+    def authorized(self, verb: str, request: Request[M]) -> bool:
+        """A terminus' own say about a remote caller, after the rules; the file server's mounts use it."""
+        return True
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Binding(Generic[M]):
+    """An indirection joined with the terminus that answers and, if wanted, a cache."""
+
+    def __init__(
+        self,
+        indirection: Indirection[M],
+        terminus: Terminus[M],
+        *,
+        cache: Terminus[M] | None = None,
+        ttl: timedelta = timedelta(minutes=30),
+        now: Callable[[], datetime] = utc_now,
+    ) -> None:
+        self.indirection = indirection
+        self.terminus = terminus
+        self.cache = cache
+        self.ttl = ttl
+        self.now = now
+
+    async def find(self, key: str | Request[M], **parameters: Any) -> M | None:
+        """
+        The instance of that key, or None.
+
+        A fresh one from the cache, else the terminus' own, which the cache then gets. A cache that fails is a miss, logged.
+        """
+        request = self._request(key, "find", parameters)
+        if self.cache and not request.ignore_cache:
+            cached = await self._cached(request)
+            if cached is not None:
+                return self.terminus.filter(cached, request)
+        if request.ignore_terminus:
+            return None
+        found = await self.terminus.find(request)
+        if found is None:
+            return None
+        found = self._expiring(found)
+        if self.cache and not request.ignore_cache_save:
+            log.info("Caching %s for %s", self.indirection.name, request.key)
+            await self.cache.save(replace(request, body=found))
+        return self.terminus.filter(found, request)
+
+    async def search(self, key: str | Request[M], **parameters: Any) -> list[M] | None:
+        """All instances that fit, never from the cache; None when what is searched does not exist."""
+        request = self._request(key, "search", parameters)
+        found = await self.terminus.search(request)
+        return None if found is None else [self._expiring(each) for each in found]
+
+    async def save(self, instance: M | Request[M], key: str | None = None, **parameters: Any) -> object:
+        """Store an instance, then in the cache; gives what the terminus returned."""
+        if isinstance(instance, Request):
+            request = self._request(instance, "save", parameters)
+        else:
+            request = self._request(key if key is not None else instance.name, "save", {**parameters, "body": instance})
+        result = None if request.ignore_terminus else await self.terminus.save(request)
+        if self.cache and not request.ignore_cache_save:
+            await self.cache.save(request)
+        return result
+
+    async def destroy(self, key: str | Request[M], **parameters: Any) -> object:
+        """Remove an instance, also from the cache."""
+        request = self._request(key, "destroy", parameters)
+        result = await self.terminus.destroy(request)
+        if self.cache and await self.cache.find(request) is not None:
+            await self.cache.destroy(request)
+        return result
+
+    async def head(self, key: str | Request[M], **parameters: Any) -> bool:
+        """Whether there is such an instance."""
+        request = self._request(key, "head", parameters)
+        if self.cache and not request.ignore_cache and await self._cached(request) is not None:
+            return True
+        return await self.terminus.head(request)
+
+    async def expire(self, key: str | Request[M], **parameters: Any) -> None:
+        """Make the cached copy stale, if there is one."""
+        if self.cache is None:
+            return
+        request = self._request(key, "expire", parameters)
+        cached = await self._cached(request)
+        if cached is not None:
+            log.info("Expiring the %s cache of %s", self.indirection.name, request.key)
+            stale = cached.model_copy(update={"expiration": self.now() - timedelta(seconds=60)})
+            await self.cache.save(replace(request, body=stale))
+
+    def _request(self, key: str | Request[M], verb: str, parameters: dict[str, Any]) -> Request[M]:
+        request: Request[M] = key if isinstance(key, Request) else request_for(key, **parameters)
+        if request.body is not None and request.body.name != request.key:
+            raise BadRequest(f'Instance name "{request.body.name}" does not match requested key "{request.key}"')
+        if request.client is not None and not self.terminus.authorized(verb, request):
+            raise NotAuthorizedByTerminus(
+                f"Not authorized to call {verb} on /{self.indirection.name}/{request.key} with {dict(request.options)}"
+            )
+        return request
+
+    async def _cached(self, request: Request[M]) -> M | None:
+        assert self.cache is not None
+        try:
+            cached = await self.cache.find(request)
+        except Exception as err:  # noqa: BLE001  # a broken cache is a miss: what it should hold is fetched again
+            log.error("Cached %s for %s failed: %s", self.indirection.name, request.key, err)
+            return None
+        if cached is not None and cached.expiration is not None and cached.expiration < self.now():
+            log.info("Not using expired %s for %s from cache; expired at %s", self.indirection.name, request.key, cached.expiration)
+            return None
+        return cached
+
+    def _expiring(self, found: M) -> M:
+        if not self.indirection.expires or found.expiration is not None:
+            return found
+        return found.model_copy(update={"expiration": self.now() + self.ttl})
+
+
+class NotAuthorizedByTerminus(Denied):
+    """A file server mount's denial: HTTP makes a 400 (3.x) or 500 (4+) of it, as agents expect."""
+
+    issue_kind = "RUNTIME_ERROR"
+
+
+class Indirector(Mapping[str, "Binding[Any]"]):
+    """The bindings of one process by the indirection's name. Attributes read well: `indirector.node.find("web1")`."""
+
+    def __init__(self, bindings: Sequence[Binding[Any]]) -> None:
+        self._bindings = {binding.indirection.name: binding for binding in bindings}
+
+    def __getitem__(self, name: str) -> Binding[Any]:
+        return self._bindings[name]
+
+    def __iter__(self) -> Any:
+        return iter(self._bindings)
+
+    def __len__(self) -> int:
+        return len(self._bindings)
+
+    def __getattr__(self, name: str) -> Binding[Any]:
+        try:
+            return self.__dict__["_bindings"][name]  # type: ignore[no-any-return]
+        except KeyError:
+            raise AttributeError(name) from None
