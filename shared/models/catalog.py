@@ -1,0 +1,143 @@
+"""A catalog: the resources a node should have, and how they are contained in one another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..dialects import Dialect
+from ..errors import BadData
+from ..indirector.core import Indirection, Model
+
+MAX_RESOURCES = 1_000_000
+
+
+class CatalogResource(BaseModel):
+    """One resource; `parameters` hold plain data, references as `Type[title]` text."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    type: str
+    title: str
+    tags: list[str] = Field(default_factory=list)
+    file: str | None = None
+    line: int | None = None
+    exported: bool = False
+    virtual: bool = False
+    kind: str | None = None
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    sensitive_parameters: list[str] = Field(default_factory=list)
+
+    @property
+    def ref(self) -> str:
+        """`Type[title]`"""
+        return f"{self.type}[{self.title}]"
+
+
+class CatalogEdge(BaseModel):
+    """A containment edge between two references; `event` and `callback` as in relationships."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    source: str
+    target: str
+    event: str | None = None
+    callback: str | None = None
+
+
+class Catalog(Model):
+    """`name` is the certname; `version` what `config_version` says or seconds since the epoch."""
+
+    version: int | str | None = None
+    environment: str | None = None
+    tags: list[str] = Field(default_factory=list)
+    classes: list[str] = Field(default_factory=list)
+    resources: list[CatalogResource] = Field(default_factory=list)
+    edges: list[CatalogEdge] = Field(default_factory=list)
+    code_id: str | None = None
+    catalog_uuid: str | None = None
+    catalog_format: int = 1
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    recursive_metadata: dict[str, Any] = Field(default_factory=dict)
+
+    def to_data(self, dialect: Dialect) -> Any:
+        """The wire form; 3.x peers do not know the later fields, which are harmless but left out."""
+        data: dict[str, Any] = {
+            "tags": self.tags,
+            "name": self.name,
+            "version": self.version,
+            "environment": self.environment,
+            "resources": [_resource_data(each, dialect) for each in self.resources],
+            "edges": [each.model_dump(exclude_none=True) for each in self.edges],
+            "classes": self.classes,
+        }
+        if not dialect.wraps:
+            data |= {"code_id": self.code_id, "catalog_uuid": self.catalog_uuid, "catalog_format": self.catalog_format}
+            if self.metadata:
+                data["metadata"] = self.metadata
+            if self.recursive_metadata:
+                data["recursive_metadata"] = self.recursive_metadata
+        return data
+
+    def checked(self) -> Catalog:
+        """
+        This catalog, when it hangs together.
+
+        Raises:
+            BadData: the same resource twice, or an edge to a resource that is not there.
+        """
+        refs = {each.ref for each in self.resources}
+        if len(refs) != len(self.resources):
+            seen: set[str] = set()
+            for each in self.resources:
+                if each.ref in seen:
+                    raise BadData(f"Could not intern from data: {each.ref} is in the catalog twice")
+                seen.add(each.ref)
+        for edge in self.edges:
+            for end, ref in (("source", edge.source), ("target", edge.target)):
+                if ref not in refs:
+                    raise BadData(f"Could not intern from data: Could not find relationship {end} {ref}")
+        return self
+
+
+def _resource_data(resource: CatalogResource, dialect: Dialect) -> dict[str, Any]:
+    data: dict[str, Any] = {"type": resource.type, "title": resource.title, "tags": resource.tags}
+    if resource.file is not None:
+        data["file"] = resource.file
+    if resource.line is not None:
+        data["line"] = resource.line
+    data["exported"] = resource.exported
+    if resource.kind and not dialect.wraps:
+        data["kind"] = resource.kind
+    if resource.parameters:
+        data["parameters"] = resource.parameters
+    if resource.sensitive_parameters and not dialect.wraps:
+        data["sensitive_parameters"] = resource.sensitive_parameters
+    return data
+
+
+CATALOG = Indirection(
+    name="catalog",
+    model=Catalog,
+    formats=("rich_data_json", "json", "pson", "yaml", "b64_zlib_yaml"),
+    document_type="Catalog",
+    ruby_class="Puppet::Resource::Catalog",
+    options=frozenset(
+        {
+            "facts",
+            "facts_format",
+            "transaction_uuid",
+            "fail_on_404",
+            "configured_environment",
+            "check_environment",
+            "static_catalog",
+            "checksum_type",
+            "job_id",
+            "job_uuid",
+        }
+    ),
+    limit="max_facts_body",
+    needs_environment=False,
+    doc="The resources a node should have.",
+)

@@ -1,0 +1,19 @@
+"""Whether a master is alive: the indirection of 3.x to 6."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dialects import Dialect
+from ..indirector.core import Indirection, Model
+
+
+class Status(Model):
+    is_alive: bool = True
+    version: str = ""
+
+    def to_data(self, dialect: Dialect) -> Any:
+        return {"is_alive": self.is_alive, "version": self.version or dialect.version}
+
+
+STATUS = Indirection(name="status", model=Status, plural="statuses", ruby_class="Puppet::Status", doc="Whether the master is alive.")
