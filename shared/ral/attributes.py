@@ -1,0 +1,365 @@
+"""What a type's class body is made of: parameters, properties and their values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, cast, overload
+
+from typing_extensions import Unpack
+
+from ..errors import PuppetError, ResourceError
+from .messages import changed, displayed
+
+if TYPE_CHECKING:
+    from .core import Type
+
+ABSENT = "absent"  # what a property's value is when the thing, or this aspect of it, is not there
+
+State = Mapping[str, Any]  # what is on the system: flat, by attribute name; a missing key is ABSENT
+
+T = TypeVar("T")
+K = TypeVar("K")
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One listed value of an attribute, with what choosing it means."""
+
+    value: Any
+    aliases: tuple[str, ...] = ()
+    event: str = ""  # name of the event in place of `<attribute>_changed`
+    requires: tuple[str, ...] = ()  # features that the provider must have
+    invalidate_refreshes: bool = False  # a change to this value drops a refresh that waits (a service just started)
+
+
+class Options(TypedDict, total=False):
+    """What every attribute may be declared with."""
+
+    doc: str
+    values: Sequence[Any]  # plain ones or `Value`; a value is matched by its text, True matches "true"
+    match: str | Sequence[str]  # regexes that a whole value may match instead
+    check: Callable[[Any], None]  # raises ValueError; sees the value as given
+    munge: Callable[[Any], Any]  # converts a checked value, in place of the conversion to the attribute's kind
+    requires: Sequence[str]  # features; without them the attribute is dropped with a debug line
+    sensitive: bool  # shown as [redacted], always
+    meta: bool  # a parameter of every type
+
+
+def text_of(value: Any) -> str:
+    """A value as Puppet's `to_s` gives it: `true`, `5`, `text`; None is ''."""
+    if value is None:
+        return ""
+    if value is True or value is False:
+        return "true" if value else "false"
+    return str(value)
+
+
+class Param(Generic[T]):
+    """
+    An attribute that steers: `path = Param(Path, namevar=True, doc="…")`; on a resource it reads as its value or None.
+
+    The class body's name is the attribute's; one trailing underscore is dropped (`pass_`). `kind` converts: `str` takes
+    numbers and booleans as text, `int` digits, `bool` also yes and no, `Path` an absolute path, `object` anything.
+    With `many` the value is a list, and a single value becomes a list of one. `default` is a value, or a function of
+    the resource that may read attributes declared before; None from it means none.
+    """
+
+    name: str = ""
+    is_property = False
+
+    @overload
+    def __init__(
+        self: Param[list[K]], kind: type[K], *, many: Literal[True], default: Any = ..., namevar: bool = ..., **options: Unpack[Options]
+    ) -> None: ...
+
+    @overload
+    def __init__(self: Param[K], kind: type[K], *, namevar: Literal[True], **options: Unpack[Options]) -> None: ...
+
+    @overload
+    def __init__(self: Param[K], kind: type[K], *, default: K | Callable[[Any], K], **options: Unpack[Options]) -> None: ...
+
+    @overload
+    def __init__(self: Param[K | None], kind: type[K], *, default: Callable[[Any], K | None] = ..., **options: Unpack[Options]) -> None: ...
+
+    def __init__(
+        self, kind: type[Any], *, many: bool = False, default: Any = None, namevar: bool = False, **options: Unpack[Options]
+    ) -> None:
+        self.kind = kind
+        self.many = many
+        self.default = default
+        self.namevar = namevar
+        self.doc = options.get("doc", "")
+        self.values = tuple(v if isinstance(v, Value) else Value(v) for v in options.get("values", ()))
+        patterns = options.get("match", ())
+        self.patterns = tuple(re.compile(p) for p in ([patterns] if isinstance(patterns, str) else patterns))
+        self.requires = tuple(options.get("requires", ()))
+        self.sensitive = options.get("sensitive", False)
+        self.meta = options.get("meta", False)
+        self._check = options.get("check")
+        self._munge = options.get("munge")
+        self._listed = {text_of(name): v for v in self.values for name in (v.value, *v.aliases)}
+
+    def __set_name__(self, owner: type[Any], name: str) -> None:
+        if not self.name:
+            self.name = name.removesuffix("_")
+
+    @overload
+    def __get__(self, resource: None, owner: type[Any]) -> Param[T]: ...
+
+    @overload
+    def __get__(self, resource: Type, owner: type[Any]) -> T: ...
+
+    def __get__(self, resource: Type | None, owner: type[Any]) -> Param[T] | T:
+        if resource is None:
+            return self
+        return cast(T, resource.value_of(self.name))
+
+    def __set__(self, resource: Type, value: T) -> None:
+        resource.assign(self.name, value)
+
+    # --- from what was given to what the resource holds; override for what options cannot say
+
+    def validate(self, resource: Type, value: Any) -> None:
+        """Raise ValueError when one value, as it was given, is not acceptable."""
+        if self.values or self.patterns:
+            self._validate_listed(value)
+        if self._check:
+            self._check(value)
+
+    def munge(self, resource: Type, value: Any) -> Any:
+        """One acceptable value, converted."""
+        listed = self._listed.get(text_of(value))
+        if listed is not None:
+            return listed.value
+        return self._munge(value) if self._munge else convert(self.kind, value)
+
+    def accept(self, resource: Type, raw: Any) -> Any:
+        """The value to hold for what a manifest gave: validated, then munged; ValueError says why not."""
+        if self.many:
+            return [self._one(resource, value) for value in (raw if isinstance(raw, list | tuple) else [raw])]
+        return self._one(resource, raw)
+
+    def _one(self, resource: Type, value: Any) -> Any:
+        self.validate(resource, value)
+        try:
+            return self.munge(resource, value)
+        except (TypeError, KeyError, IndexError, AttributeError) as err:
+            raise ValueError(f"Munging failed for value {displayed(value)} in class {self.name}: {err}") from err
+
+    def _validate_listed(self, value: Any) -> None:
+        text = text_of(value)
+        if text in self._listed or any(p.fullmatch(text) for p in self.patterns):
+            return
+        message = f"Invalid value {_inspected(value)}."
+        if self.values:
+            message += f" Valid values are {', '.join(text_of(v.value) for v in self.values)}."
+        if self.patterns:
+            message += f" Valid values match {', '.join(f'/{p.pattern}/' for p in self.patterns)}."
+        raise ValueError(message)
+
+    def listed(self, value: Any) -> Value | None:
+        """The declaration of a listed value."""
+        return self._listed.get(text_of(value))
+
+    def default_for(self, resource: Type) -> Any:
+        """The value to hold when none was given; None: none."""
+        return self.default(resource) if callable(self.default) else self.default
+
+
+class Property(Param[T]):
+    """
+    An attribute that is read back from the system and kept in sync: `email = Property(str, match=r".+@.+", doc="…")`.
+
+    An array for a property without `many` lists alternatives: any of them is in sync, the first is set, and reading the
+    attribute gives the first. With `many` whole arrays are compared and set.
+    """
+
+    is_property = True
+
+    @overload
+    def __init__(
+        self: Property[list[K] | None],
+        kind: type[K],
+        *,
+        many: Literal[True],
+        default: Any = ...,
+        idempotent: bool = ...,
+        read_only: bool = ...,
+        **options: Unpack[Options],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Property[K | None],
+        kind: type[K],
+        *,
+        default: Any = ...,
+        idempotent: bool = ...,
+        read_only: bool = ...,
+        **options: Unpack[Options],
+    ) -> None: ...
+
+    def __init__(
+        self,
+        kind: type[Any],
+        *,
+        many: bool = False,
+        default: Any = None,
+        idempotent: bool = True,
+        read_only: bool = False,
+        **options: Unpack[Options],
+    ) -> None:
+        Param.__init__(cast("Param[Any]", self), kind, many=many, default=default, **options)  # type: ignore[call-overload]
+        self.idempotent = idempotent  # False: a change never counts as a repair of drift
+        self.read_only = read_only
+
+    def accept(self, resource: Type, raw: Any) -> list[Any]:
+        """All wanted values, as a list: the alternatives, or with `many` the whole array."""
+        if self.read_only:
+            raise ValueError(f"{self.name} is read-only")
+        return [self._one(resource, value) for value in (raw if isinstance(raw, list | tuple) else [raw])]
+
+    # --- comparing; pure
+
+    def insync(self, resource: Type, state: State, wanted: list[Any]) -> bool:
+        """Whether what is (`state`, all of the resource) satisfies what is wanted of this property."""
+        current = state.get(self.name, ABSENT)
+        if not wanted:
+            return True
+        if self.many:
+            return isinstance(current, list | tuple) and (
+                list(current) == wanted or [text_of(c) for c in current] == [text_of(w) for w in wanted]
+            )
+        return any(self.matches(current, value) for value in wanted)
+
+    def matches(self, current: Any, wanted: Any) -> bool:
+        """Whether one current value is as good as one wanted."""
+        return bool(current == wanted) or current == text_of(wanted)
+
+    # --- telling
+
+    def is_text(self, resource: Type, value: Any) -> str:
+        """The current value, as a change message shows it."""
+        return displayed(value)
+
+    def should_text(self, resource: Type, value: Any) -> str:
+        """The wanted value, as a change message shows it."""
+        return displayed(value)
+
+    def change_text(self, resource: Type, current: Any, wanted: Any) -> str:
+        """The message of a successful change."""
+        return changed(self.name, current, wanted, self.is_text(resource, current), self.should_text(resource, wanted))
+
+    def event_name(self, resource: Type, wanted: Any) -> str:
+        """The name of the event that a change to `wanted` is."""
+        listed = self.listed(wanted)
+        return listed.event if listed and listed.event else f"{self.name}_changed"
+
+
+class Ensure(Property[str | None]):
+    """`ensure`: whether the thing exists, or in which of several forms."""
+
+    def change_text(self, resource: Type, current: Any, wanted: Any) -> str:
+        if current in (ABSENT, None):
+            return "created"
+        if wanted == ABSENT:
+            return "removed"
+        return f"ensure changed {self.is_text(resource, current)} to {self.should_text(resource, wanted)}"
+
+    def event_name(self, resource: Type, wanted: Any) -> str:
+        listed = self.listed(wanted)
+        if listed and listed.event:
+            return listed.event
+        return resource.declaration.name + {"present": "_created", ABSENT: "_removed"}.get(text_of(wanted), "_changed")
+
+
+def ensurable(*values: str | Value, default: str | None = "present", match: Sequence[str] = (), doc: str = "") -> Ensure:
+    """
+    The usual `ensure`: present and absent, or the values given.
+
+    `default` holds only for a resource that manages something (has a property with a wanted value); None: no default.
+    """
+
+    def when_managed(resource: Type) -> str | None:
+        return default if resource.manages_anything else None
+
+    listed = values or ("present", ABSENT)
+    return Ensure(str, values=listed, match=match, default=when_managed, doc=doc or "Whether the resource should exist.")
+
+
+_TRUE = frozenset(("true", "yes"))
+_FALSE = frozenset(("false", "no"))
+
+
+def convert(kind: type[Any], value: Any) -> Any:
+    """`value` as `kind`, by Puppet's rules for each; ValueError says why not."""
+    if kind is object or (kind not in (str, int, float, bool, Path) and isinstance(value, kind)):
+        return value
+    if isinstance(value, list | tuple | Mapping) or value is None:
+        raise ValueError(f"Invalid value {_inspected(value)}.")
+    text = text_of(value)
+    if kind is str:
+        return text
+    if kind is bool:
+        if text in _TRUE or text in _FALSE:
+            return text in _TRUE
+        raise ValueError(f"Invalid value {_inspected(value)}. Valid values are true, false, yes, no.")
+    if kind is Path:
+        if not text.startswith("/"):
+            raise ValueError(f"File paths must be fully qualified, not '{text}'")
+        return Path(text)
+    try:
+        return kind(text)
+    except ValueError as err:
+        raise ValueError(f"Invalid value {_inspected(value)}.") from err
+
+
+def _inspected(value: Any) -> str:
+    """A value as error texts quote it."""
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+        return f'"{escaped}"'
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_inspected(v) for v in value) + "]"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_inspected(k)}=>{_inspected(v)}" for k, v in value.items()) + "}"
+    return text_of(value) if value is not None else "nil"
+
+
+def refused(name: str, ref: object, err: ValueError | PuppetError) -> ResourceError:
+    """The error that a resource shows for a value it does not accept."""
+    detail = err.message if isinstance(err, PuppetError) else str(err)
+    return ResourceError(f"Parameter {name} failed on {ref}: {detail}")
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """All that a type's class body says, in its order; attributes carry the wire's names."""
+
+    name: str
+    doc: str
+    attributes: Mapping[str, Param[Any]]  # namevars, `provider`, `ensure`, properties, parameters, metaparameters
+    features: Mapping[str, str] = field(default_factory=dict)  # feature -> what it means
+    isomorphic: bool = True  # False: two resources may name the same thing (exec)
+    refreshable: bool = False  # its provider answers `refresh`
+    self_refresh: bool = False  # a change of its own also refreshes it
+    depth_first: bool = False  # what it generates comes before it
+    apply_to: str = "host"  # host, device, both
+    ensure_retrieved: bool = True  # False: `ensure` is read only when it is managed
+
+    @property
+    def namevars(self) -> tuple[str, ...]:
+        return tuple(a.name for a in self.attributes.values() if a.namevar)
+
+    @property
+    def properties(self) -> Iterable[Property[Any]]:
+        """`ensure` first, then in declaration order."""
+        return (a for a in self.attributes.values() if isinstance(a, Property))
+
+    @property
+    def parameters(self) -> Iterable[Param[Any]]:
+        """Without properties and metaparameters."""
+        return (a for a in self.attributes.values() if not isinstance(a, Property) and not a.meta)

@@ -1,0 +1,107 @@
+"""Commands that providers run: found anew each time, no shell, locale C, output and exit code checked."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..errors import ResourceError
+
+_LOCALE = {"LANG": "C", "LC_ALL": "C", "LC_CTYPE": "C", "LC_MESSAGES": "C", "LANGUAGE": "C"}
+_PERSONAL = frozenset(("HOME", "USER", "LOGNAME"))
+MAX_OUTPUT = 32 * 1024 * 1024  # bytes
+
+
+def which(name: str) -> str | None:
+    """The path of a program: an absolute one if it is there and executable, else the first in PATH."""
+    folders = [""] if name.startswith("/") else os.environ.get("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").split(":")
+    for folder in folders:
+        path = Path(folder) / name
+        if path.is_file() and os.access(path, os.X_OK):
+            return str(path)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a command left: `text` is stdout and stderr together."""
+
+    text: str
+    code: int
+
+
+async def execute(
+    argv: Sequence[str],
+    *,
+    environment: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
+    seconds: float | None = None,
+    fail: bool = True,
+    shown: str = "",
+) -> Output:
+    """
+    Run a program to its end.
+
+    Args:
+        seconds: the most it may take; None: no limit (package managers take as long as they take). Then its whole process group is killed.
+        fail: a non-zero exit raises.
+        shown: the command as messages show it; give it when arguments are secret.
+    Raises:
+        ResourceError: not found, not executable, timed out, or `Execution of 'cmd' returned N: output`.
+    """
+    text = shown or " ".join(argv)
+    env = {k: v for k, v in os.environ.items() if k not in _PERSONAL and not k.startswith("LC_")} | _LOCALE | dict(environment or {})
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *argv,
+            stdin=asyncio.subprocess.PIPE if stdin else asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            env=env,
+            start_new_session=True,
+            limit=MAX_OUTPUT,
+        )
+    except OSError as err:
+        raise ResourceError(f"Could not execute '{text}': {err.strerror}") from err
+    try:
+        async with asyncio.timeout(seconds):
+            out, _ = await process.communicate(stdin or None)
+    except TimeoutError as err:
+        raise ResourceError(f"Execution of '{text}' exceeded {seconds:g} seconds") from err
+    finally:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+    output = Output(out[:MAX_OUTPUT].decode("utf-8", "replace"), process.returncode or 0)
+    if fail and output.code:
+        raise ResourceError(f"Execution of '{text}' returned {output.code}: {output.text}")
+    return output
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """
+    A program that a provider needs, declared in its class body: `apt = Command("/usr/bin/apt-get")`, then `await self.apt("update")`.
+
+    Unless `optional`, the provider fits only where the program is found.
+    """
+
+    path: str
+    optional: bool = False
+    environment: Mapping[str, str] = field(default_factory=dict)
+    find_program: Callable[[str], str | None] = which
+
+    async def __call__(
+        self, *arguments: str, stdin: bytes = b"", seconds: float | None = None, fail: bool = True, shown: str = ""
+    ) -> Output:
+        """Run it with these arguments; see `execute`."""
+        found = await asyncio.to_thread(self.find_program, self.path)
+        if found is None:
+            raise ResourceError(f"Command {Path(self.path).name} is missing")
+        return await execute([found, *arguments], environment=self.environment, stdin=stdin, seconds=seconds, fail=fail, shown=shown)

@@ -1,0 +1,313 @@
+"""Types and their resources: a class body declares a type, an instance is one resource of a catalog."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from ..errors import Location, PuppetError, ResourceError
+from .attributes import Declaration, Param, Property, refused
+from .metaparams import Metaparams
+from .references import Ref
+
+if TYPE_CHECKING:
+    from .providers import Provider
+
+TitlePatterns = Sequence[tuple[str, Sequence[str | tuple[str, Callable[[str], Any]]]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a resource comes from; nothing of it steers what is done."""
+
+    where: Location | None = None
+    tags: frozenset[str] = frozenset()
+    exported: bool = False
+    virtual: bool = False
+    sensitive: frozenset[str] = frozenset()  # attributes whose values may not be shown
+    purging: bool = False  # generated to remove what nobody manages
+
+
+class Surroundings(Protocol):
+    """What a resource may ask of the run it is part of."""
+
+    @property
+    def noop(self) -> bool:
+        """Whether the whole run only simulates."""
+
+    def find(self, ref: Ref) -> Type | None:
+        """The resource of that reference, aliases included."""
+
+    def path_of(self, resource: Type) -> str:
+        """The containment path, as logs show it: `/Stage[main]/Main/File[/x]`."""
+
+    def log(self, level: str, message: str, *, resource: Type, attribute: str = "") -> None:
+        """Log `message` with the resource (or one attribute of it) as its source."""
+
+
+class Type(Metaparams):
+    """
+    Base of all types; a subclass's body is the whole declaration, an instance is a resource.
+
+        class DnsZone(Type, name="dnszone"):
+            ensure = ensurable()
+            name = Param(str, namevar=True)
+            email = Property(str)
+
+    Keywords of the class statement: `name`, `features` (name → doc), `isomorphic`, `refreshable` (the provider's `refresh`
+    is called when something it subscribes to changed), `self_refresh`, `depth_first`, `apply_to`, `ensure_retrieved`;
+    see Declaration. Nothing is registered by declaring: `shared.types.builtin_types` and the plugin loader collect.
+    """
+
+    declaration: ClassVar[Declaration]
+
+    # A manifest may choose among the providers by name.
+    provider = Param(str, doc="The provider to use; by default the system's own.")
+
+    def __init_subclass__(
+        cls,
+        *,
+        name: str = "",
+        features: Mapping[str, str] | None = None,
+        isomorphic: bool = True,
+        refreshable: bool = False,
+        self_refresh: bool = False,
+        depth_first: bool = False,
+        apply_to: str = "host",
+        ensure_retrieved: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init_subclass__(**kwargs)
+        if not name:
+            return  # a base for several types
+        for member in vars(cls):
+            if isinstance(vars(cls)[member], Param) and member in _MACHINERY:
+                raise TypeError(f"{cls.__name__}.{member} hides a part of Type; declare the attribute as {member}_")
+        cls.declaration = Declaration(
+            name=name,
+            doc=(cls.__doc__ or "").strip(),
+            attributes=_ordered(cls),
+            features=features or {},
+            isomorphic=isomorphic,
+            refreshable=refreshable,
+            self_refresh=self_refresh,
+            depth_first=depth_first,
+            apply_to=apply_to,
+            ensure_retrieved=ensure_retrieved,
+        )
+        if not cls.declaration.namevars:
+            raise TypeError(f"{cls.__name__} declares no namevar")
+
+    def __init__(self, title: str, given: Mapping[str, Any], origin: Origin | None = None) -> None:
+        """
+        A resource, checked and complete.
+
+        Args:
+            given: attribute → value as a manifest gives it (wire values; Sensitive already unwrapped, see Origin).
+        Raises:
+            ResourceError: an unknown attribute, a refused value, or what the type's own `validate` says; with place.
+        """
+        self.title = title
+        self.origin = origin or Origin()
+        self.ref = Ref(self.declaration.name, title)
+        self.surroundings: Surroundings | None = None
+        self.handler: Provider[Any] | None = None  # the provider, once the run has chosen it
+        self._values: dict[str, Any] = {}
+        self._given: set[str] = set()
+        try:
+            self._fill(given)
+            self._complete()
+        except ResourceError as err:
+            err.where = err.where or self.origin.where
+            raise
+
+    # --- values
+
+    def _fill(self, given: Mapping[str, Any]) -> None:
+        wanted = dict(given)
+        for attribute, value in self._from_title(wanted).items():
+            wanted.setdefault(attribute, value)
+        known = self.declaration.attributes
+        for attribute in wanted:
+            if attribute not in known:
+                raise ResourceError(f"no parameter named '{attribute}'")
+        for attribute in sorted(wanted, key=list(known).index):
+            if wanted[attribute] is None:
+                raise ResourceError(f"Got nil value for {attribute}")
+            self.assign(attribute, wanted[attribute])
+            if attribute in given:
+                self._given.add(attribute)
+
+    def _complete(self) -> None:
+        for attribute in self.declaration.attributes.values():
+            if attribute.name not in self._values:
+                self._assume(attribute)
+        try:
+            self.validate()
+        except (ValueError, ResourceError) as err:
+            detail = err.message if isinstance(err, ResourceError) else str(err)
+            raise ResourceError(f"Validation of {self.ref} failed: {detail}", where=self.origin.where) from err
+
+    def _assume(self, attribute: Param[Any]) -> None:
+        value = attribute.default_for(self)
+        if value is not None:
+            self._values[attribute.name] = [value] if isinstance(attribute, Property) and not isinstance(value, list) else value
+
+    def _from_title(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        namevars = self.declaration.namevars
+        if len(namevars) == 1 and namevars[0] in given and type(self).title_patterns is Type.title_patterns:
+            return {}
+        for pattern, targets in self.title_patterns():
+            found = re.fullmatch(pattern, self.title, re.DOTALL)
+            if found:
+                pairs = [(t, None) if isinstance(t, str) else t for t in targets]
+                captured = zip(pairs, found.groups(), strict=False)
+                return {name: convert(text) if convert else text for (name, convert), text in captured if text is not None}
+        raise ResourceError(f'No set of title patterns matched the title "{self.title}".')
+
+    def value_of(self, attribute: str) -> Any:
+        """What an attribute holds; of a property without `many` the first wanted value; None: nothing."""
+        value = self._values.get(attribute)
+        declared = self.declaration.attributes.get(attribute)
+        if isinstance(declared, Property) and not declared.many and value is not None:
+            return value[0] if value else None
+        if value is None and declared is not None and declared.many and not declared.is_property:
+            return []
+        return value
+
+    def wanted(self, attribute: str) -> list[Any] | None:
+        """All wanted values of a property (see Property); None when it is not managed."""
+        return self._values.get(attribute)
+
+    def assign(self, attribute: str, value: Any) -> None:
+        """Set an attribute as if the manifest had: checked and converted; ResourceError when it is refused."""
+        declared = self.declaration.attributes[attribute]
+        try:
+            self._values[attribute] = declared.accept(self, value)
+        except ValueError as err:
+            raise refused(attribute, self.ref, err) from err
+        except PuppetError as err:
+            raise refused(attribute, self.ref, err) from err
+
+    def forget(self, attribute: str) -> None:
+        """Leave an attribute unmanaged."""
+        self._values.pop(attribute, None)
+
+    def is_given(self, attribute: str) -> bool:
+        """Whether the manifest said it; defaults and what the title says do not count."""
+        return attribute in self._given
+
+    def is_sensitive(self, attribute: str) -> bool:
+        """Whether an attribute's values may not be shown."""
+        declared = self.declaration.attributes.get(attribute)
+        return attribute in self.origin.sensitive or bool(declared and declared.sensitive)
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """What the manifest said, converted; by attribute."""
+        return {name: self._values[name] for name in self._values if name in self._given}
+
+    @property
+    def manages_anything(self) -> bool:
+        """Whether some property has a wanted value."""
+        return any(p.name in self._values for p in self.declaration.properties)
+
+    @property
+    def key(self) -> str:
+        """The namevar's value, as text: what the thing is called on the system; several are joined by '/'."""
+        return "/".join(str(self._values.get(n, self.title)) for n in self.declaration.namevars)
+
+    # --- what a type may override; all pure
+
+    @classmethod
+    def title_patterns(cls) -> TitlePatterns:
+        """
+        How a title is split: `[(regex, [attribute or (attribute, conversion), …]), …]`, the first that matches wholly wins.
+
+        By default the title is the namevar; a type with several namevars must override this.
+        """
+        namevars = cls.declaration.namevars
+        if len(namevars) > 1:
+            raise ResourceError(f"The type {cls.declaration.name} has several namevars and says not how to split a title")
+        return [(r"(.*)", [namevars[0]])]
+
+    def validate(self) -> None:
+        """Raise ValueError when the attributes, each fine by itself, do not fit together."""
+
+    def pre_run_check(self) -> None:
+        """Raise ResourceError when the whole run may not start; called for every resource before the first is evaluated."""
+
+    def autorequire(self) -> Iterator[Ref]:
+        """What comes before this, if it is in the catalog."""
+        return iter(())
+
+    def autobefore(self) -> Iterator[Ref]:
+        """What comes after this, if it is in the catalog."""
+        return iter(())
+
+    def autosubscribe(self) -> Iterator[Ref]:
+        """What comes before this and refreshes it, if it is in the catalog."""
+        return iter(())
+
+    def autonotify(self) -> Iterator[Ref]:
+        """What comes after this and is refreshed by it, if it is in the catalog."""
+        return iter(())
+
+    # --- within a run
+
+    def find(self, ref: Ref) -> Type | None:
+        """Another resource of the same run."""
+        return self.surroundings.find(ref) if self.surroundings else None
+
+    def log(self, level: str, message: str, attribute: str = "") -> None:
+        """Say something with this resource (or one of its attributes) as the source."""
+        if self.surroundings:
+            self.surroundings.log(level, message, resource=self, attribute=attribute)
+
+    @property
+    def simulated(self) -> bool:
+        """Whether this resource may not be changed: its own `noop`, else the run's."""
+        own: bool | None = self.noop
+        return own if own is not None else bool(self.surroundings and self.surroundings.noop)
+
+    @property
+    def path_in_log(self) -> str:
+        """The containment path, as logs show it."""
+        return self.surroundings.path_of(self) if self.surroundings else str(self.ref)
+
+    def child(self, title: str, given: Mapping[str, Any], *, origin: Origin | None = None, type: type[Type] | None = None) -> Type:
+        """A new resource (by default of the same type) with this one's place and tags, for `generate` and `eval_generate`."""
+        made = (type or self.__class__)(title, given, origin or self.origin)
+        made.surroundings = self.surroundings
+        return made
+
+    def __str__(self) -> str:
+        return str(self.ref)
+
+    def __repr__(self) -> str:
+        return f"<{self.ref}>"
+
+
+def _ordered(cls: type[Type]) -> dict[str, Param[Any]]:
+    """Puppet's own order: namevars, `provider`, `ensure`, properties, parameters, metaparameters."""
+    found: dict[str, Param[Any]] = {}
+    for base in reversed(cls.__mro__):
+        for member in vars(base).values():
+            if isinstance(member, Param):
+                found.pop(member.name, None)
+                found[member.name] = member
+
+    def rank(attribute: Param[Any]) -> int:
+        tests = (attribute.namevar, attribute.name == "provider", attribute.name == "ensure", attribute.is_property, not attribute.meta)
+        return tests.index(True) if True in tests else len(tests)
+
+    return {a.name: a for a in sorted(found.values(), key=rank)}
+
+
+_MACHINERY = frozenset(n for n in vars(Type) if not n.startswith("_") and not isinstance(vars(Type)[n], Param)) | {
+    "title", "origin", "ref", "surroundings", "handler", "declaration",
+}  # fmt: skip
+
+__all__ = ["Origin", "Ref", "Surroundings", "TitlePatterns", "Type"]

@@ -1,0 +1,55 @@
+"""The texts of changes, as Puppet prints them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+ABSENT = "absent"
+REDACTED = "[redacted]"
+
+
+def displayed(value: Any) -> str:
+    """
+    A value as a change message shows it: strings in single quotes, numbers and booleans bare, hashes over several lines.
+
+    Source: resource layer reference 1.5.
+    """
+    return _pretty(value, 0)
+
+
+def _pretty(value: Any, depth: int) -> str:
+    if value is None:
+        return "nil"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_pretty(v, depth) for v in value) + "]" if value else "[]"
+    if isinstance(value, Mapping):
+        if not value:
+            return "{}"
+        pad = "  " * (depth + 1)
+        inner = ",\n".join(f"{pad}{_pretty(k, depth + 1)} => {_pretty(v, depth + 1)}" for k, v in value.items())
+        return "{\n" + inner + "\n" + "  " * depth + "}"
+    return _quoted(str(value))
+
+
+def _quoted(text: str) -> str:
+    """
+    Single quotes, unless the text holds control characters, which only double quotes can show.
+    """
+    if any(c in text for c in "\n\r\t\x1b") or any(ord(c) < 32 for c in text):
+        named = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\", "$": "\\$"}
+        return '"' + "".join(named.get(c) or (c if ord(c) >= 32 else f"\\u{{{ord(c):X}}}") for c in text) + '"'
+    return "'" + text.replace("\\'", "\\\\'").replace("'", "\\'") + "'"
+
+
+def changed(name: str, current: Any, wanted: Any, is_text: str, should_text: str) -> str:
+    """The message of a property's change: defined, undefined, or changed."""
+    if current == ABSENT:
+        return f"defined '{name}' as {should_text}"
+    if wanted in (ABSENT, [ABSENT]):
+        return f"undefined '{name}' from {is_text}"
+    return f"{name} changed {is_text} to {should_text}"

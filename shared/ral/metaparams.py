@@ -1,0 +1,50 @@
+"""The attributes that every type has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..errors import BadData
+from .attributes import Param
+from .references import Ref
+
+LOGLEVELS = ("debug", "info", "notice", "warning", "err", "alert", "emerg", "crit", "verbose")
+
+
+def _references(value: Any) -> Iterator[Ref]:
+    if isinstance(value, Ref):
+        yield value
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _references(one)
+    elif isinstance(value, str):
+        try:
+            yield Ref.parse(value)
+        except BadData as err:
+            raise ValueError(err.message) from err
+    else:
+        raise ValueError(f"not a resource reference: {value!r}")
+
+
+class Relationship(Param[list[Ref]]):
+    """References to other resources, nested arrays flattened."""
+
+    def accept(self, resource: Any, raw: Any) -> list[Ref]:
+        return list(_references(raw))
+
+
+class Metaparams:
+    """Mixed into every type; the order is Puppet's own."""
+
+    noop = Param(bool, meta=True, doc="Only say what would be done; beats the setting both ways.")
+    schedule = Param(str, meta=True, doc="Name of the schedule that says when this resource is managed.")
+    audit = Param(str, meta=True, many=True, doc="Attributes whose changes are reported, though not managed; or `all`.")
+    loglevel = Param(str, meta=True, values=LOGLEVELS, default="notice", doc="Level of change messages; verbose is info.")
+    alias = Param(str, meta=True, many=True, doc="Further names that references may use.")
+    tag = Param(str, meta=True, many=True, doc="Further tags.")
+    require = Relationship(object, meta=True, many=True, doc="Resources that come before this one.")
+    subscribe = Relationship(object, meta=True, many=True, doc="Resources that come before this one and refresh it when they change.")
+    before = Relationship(object, meta=True, many=True, doc="Resources that come after this one.")
+    notify = Relationship(object, meta=True, many=True, doc="Resources that come after this one and are refreshed when it changes.")
+    stage = Param(str, meta=True, doc="The stage that a class belongs to.")

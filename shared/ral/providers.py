@@ -1,0 +1,255 @@
+"""Providers: how a type's things are read and changed on one platform, when they fit, and which one is chosen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, TypeVar
+
+from ..errors import ResourceError, Unsupported
+from .attributes import State, text_of
+from .commands import Command, which
+from .core import Type
+
+R = TypeVar("R", bound=Type)
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """What decides whether a provider fits: facts by dotted name, named features, and where programs are found."""
+
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    features: frozenset[str] = frozenset()
+    find_program: Callable[[str], str | None] = which
+
+    def fact(self, name: str) -> Any:
+        """A fact by its name, or by a dotted path into a structured one (`os.family`); None: no such fact."""
+        if name in self.facts:
+            return self.facts[name]
+        value: Any = self.facts
+        for part in name.split("."):
+            if not isinstance(value, Mapping) or part not in value:
+                return None
+            value = value[part]
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Confine:
+    """One condition for a provider to fit: `holds(platform)`, and what to say when it does not."""
+
+    needs: str
+    holds: Callable[[Platform], bool]
+
+
+def feature(name: str) -> Confine:
+    """Fits where the named feature is present."""
+    return Confine(f"feature {name}", lambda platform: name in platform.features)
+
+
+def fact(name: str, *values: Any) -> Confine:
+    """Fits where the fact has one of the values, compared as text without regard to case."""
+    return Confine(f"fact {name} in {', '.join(map(text_of, values))}", lambda platform: _among(platform.fact(name), values))
+
+
+def program(name: str) -> Confine:
+    """Fits where the program is found: an absolute path, or a name that is looked for in PATH."""
+    return Confine(f"program {name}", lambda platform: platform.find_program(name) is not None)
+
+
+def _among(value: Any, wanted: Iterable[Any]) -> bool:
+    text = text_of(value).lower()
+    return value is not None and any(w.search(text_of(value)) if isinstance(w, re.Pattern) else text_of(w).lower() == text for w in wanted)
+
+
+class Provider(Generic[R]):
+    """
+    Base of all providers; one instance serves all resources of its type in a run, and may keep what it learns.
+
+        class Fog(Provider[DnsZone], type=DnsZone, confine=[feature("fog")]):
+            async def prefetch(self, wanted): …
+            async def flush(self, zone, now): …
+
+    Keywords of the class statement: `type`; `name` (default: the class's name in snake case); `confine`; `default_for`, maps
+    of fact → value(s) that all must match (key `feature` asks for a feature); `not_default_for`; `features`. What it needs
+    is given to its `__init__` by whoever wires the run. Every method may raise ResourceError; its message is the report's.
+    """
+
+    serves: ClassVar[type[Type]]
+    name: ClassVar[str]
+    confine: ClassVar[tuple[Confine, ...]] = ()
+    default_for: ClassVar[tuple[Mapping[str, Any], ...]] = ()
+    not_default_for: ClassVar[tuple[Mapping[str, Any], ...]] = ()
+    features: frozenset[str] = frozenset()  # an instance may set its own
+
+    def __init_subclass__(
+        cls,
+        *,
+        type: type[Type] | None = None,
+        name: str = "",
+        confine: Sequence[Confine] = (),
+        default_for: Sequence[Mapping[str, Any]] = (),
+        not_default_for: Sequence[Mapping[str, Any]] = (),
+        features: Iterable[str] = (),
+        **kwargs: Any,
+    ) -> None:
+        super().__init_subclass__(**kwargs)
+        if type is not None:
+            cls.serves = type
+        cls.name = name or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
+        commands = tuple(program(c.path) for c in vars(cls).values() if isinstance(c, Command) and not c.optional)
+        cls.confine = (*cls.confine, *confine, *commands)
+        cls.default_for = tuple(default_for)
+        cls.not_default_for = tuple(not_default_for)
+        cls.features = cls.features | frozenset(features)
+
+    # --- reading
+
+    async def prefetch(self, wanted: Mapping[str, R]) -> Mapping[str, State | None]:
+        """
+        What is on the system for the resources in `wanted` (key → resource), read at once; None: absent.
+
+        Called once per run, just before the first of them is evaluated. A key that is left out is asked for by `retrieve`.
+        """
+        return {}
+
+    async def retrieve(self, resource: R) -> State | None:
+        """What is on the system for one resource; None: absent. By default a prefetch of this one."""
+        found = await self.prefetch({resource.key: resource})
+        if resource.key not in found:
+            raise Unsupported(f"The {self.serves.declaration.name} provider '{self.name}' cannot read {resource.ref}")
+        return found[resource.key]
+
+    async def instances(self) -> Mapping[str, State]:
+        """Everything of this type on the system, by name."""
+        raise Unsupported(f"The {self.serves.declaration.name} provider '{self.name}' cannot list what exists")
+
+    # --- changing; never called in noop
+
+    async def create(self, resource: R, state: State | None) -> None:
+        """Make it exist (`ensure => present`), with all its properties. By default nothing: `flush` does it."""
+
+    async def destroy(self, resource: R, state: State | None) -> None:
+        """Remove it (`ensure => absent`). By default nothing: `flush` does it."""
+
+    async def set(self, resource: R, attribute: str, wanted: Any, state: State | None) -> None:
+        """
+        Bring one property to `wanted`; also `ensure` with another value than present and absent.
+
+        By default `set_<attribute>(resource, wanted, state)` if there is one, else nothing: `flush` does it.
+        """
+        setter = getattr(self, f"set_{attribute}", None)
+        if setter is not None:
+            await setter(resource, wanted, state)
+
+    async def flush(self, resource: R, now: State | None) -> None:
+        """After the last change of a resource: write what create, destroy and set left to do. `now`: as it was read."""
+
+    async def refresh(self, resource: R) -> None:
+        """Something that the resource subscribes to has changed. Only for types declared `refreshable`."""
+
+    # --- more resources
+
+    async def generate(self, resource: R) -> Sequence[Type]:
+        """Further resources, before the run starts."""
+        return ()
+
+    async def eval_generate(self, resource: R) -> Sequence[Type]:
+        """Resources contained in this one, just before it is evaluated (a directory's files)."""
+        return ()
+
+    async def finish(self) -> None:
+        """After the run's last resource."""
+
+
+class Providers:
+    """
+    The providers of a run, and the choice among them.
+
+    Args:
+        makers: type name → function that makes that type's providers; called when the type's first resource is met, so
+            that what a catalog does not use is never imported.
+    """
+
+    def __init__(self, makers: Mapping[str, Callable[[], Sequence[Provider[Any]]]], platform: Platform) -> None:
+        self.platform = platform
+        self._makers = makers
+        self._made: dict[str, Sequence[Provider[Any]]] = {}
+        self._defaults: dict[str, tuple[Provider[Any] | None, str]] = {}
+
+    def of(self, type_name: str) -> Sequence[Provider[Any]]:
+        """All providers of a type, fitting or not."""
+        if type_name not in self._made:
+            maker = self._makers.get(type_name)
+            self._made[type_name] = tuple(maker()) if maker else ()
+        return self._made[type_name]
+
+    def suitable(self, type_name: str) -> Sequence[Provider[Any]]:
+        """Those that fit this system now; asked again each time, because a run may install a provider's program."""
+        return [p for p in self.of(type_name) if not self.unmet(p)]
+
+    def unmet(self, provider: Provider[Any]) -> list[str]:
+        """What a provider misses on this system."""
+        return [c.needs for c in provider.confine if not c.holds(self.platform)]
+
+    def for_resource(self, resource: Type) -> Provider[Any]:
+        """
+        The provider that serves a resource: the named one, else the default.
+
+        Raises:
+            ResourceError: no such provider, or none that fits (yet).
+        """
+        type_name = resource.declaration.name
+        if not self.of(type_name):
+            raise ResourceError(
+                f"The type '{type_name}' has no provider in this version",
+                hint="Resources of this type cannot be applied yet; the rest of the catalog is.",
+            )
+        if resource.provider:
+            named = next((p for p in self.of(type_name) if p.name == resource.provider), None)
+            if named is None:
+                raise ResourceError(f"Invalid {type_name} provider '{resource.provider}'")
+            missing = self.unmet(named)
+            if missing:
+                raise ResourceError(f"Provider {named.name} is not functional on this host", hint=f"It needs: {', '.join(missing)}")
+            return named
+        chosen, _warning = self.default(type_name)
+        if chosen is None:
+            raise ResourceError(f"Could not find a suitable provider for {type_name}")
+        return chosen
+
+    def default(self, type_name: str) -> tuple[Provider[Any] | None, str]:
+        """The default provider of a type and a warning (or ''); None: none fits. Once found it stays."""
+        if type_name not in self._defaults:
+            found = self._choose(type_name)
+            if found[0] is None:
+                return found
+            self._defaults[type_name] = found
+        return self._defaults[type_name]
+
+    def _choose(self, type_name: str) -> tuple[Provider[Any] | None, str]:
+        fitting = self.suitable(type_name)
+        candidates = [p for p in fitting if self._is_default(p)] or fitting
+        if not candidates:
+            return None, ""
+        best = max(map(self._specificity, candidates))
+        winners = [p for p in candidates if self._specificity(p) == best]
+        names = ", ".join(sorted(p.name for p in winners))
+        warning = f"Found multiple default providers for {type_name}: {names}; using {winners[0].name}" if len(winners) > 1 else ""
+        return winners[0], warning
+
+    def _matches(self, conditions: Mapping[str, Any]) -> bool:
+        return all(
+            value in self.platform.features
+            if key == "feature"
+            else _among(self.platform.fact(key), value if isinstance(value, list | tuple) else [value])
+            for key, value in conditions.items()
+        )
+
+    def _is_default(self, provider: Provider[Any]) -> bool:
+        return any(map(self._matches, provider.default_for)) and not any(map(self._matches, provider.not_default_for))
+
+    def _specificity(self, provider: Provider[Any]) -> int:
+        conditions = max((len(d) for d in provider.default_for if self._matches(d)), default=0)
+        return 100 * conditions + len(type(provider).__mro__)

@@ -1,0 +1,39 @@
+"""References: a resource's type and title, as `File[/etc/motd]`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ..errors import BadData
+
+_REFERENCE = re.compile(r"([A-Za-z][\w:]*)\[(.*)\]", re.DOTALL)
+
+
+def type_label(name: str) -> str:
+    """A type's name as references show it: `Apache::Vhost`."""
+    return "::".join(part[:1].upper() + part[1:] for part in name.lower().split("::"))
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """Which resource: `type` in lower case (`apache::vhost`), `title` as it is; a class's title is capitalised."""
+
+    type: str
+    title: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "type", self.type.lower().removeprefix("::"))
+        if self.type == "class":
+            object.__setattr__(self, "title", type_label(self.title.removeprefix("::")))
+
+    def __str__(self) -> str:
+        return f"{type_label(self.type)}[{self.title}]"
+
+    @classmethod
+    def parse(cls, text: str) -> Ref:
+        """The reference that `text` writes; BadData when it is none."""
+        found = _REFERENCE.fullmatch(text)
+        if not found:
+            raise BadData(f"Could not understand the resource reference {text[:200]!r}", hint="References look like File[/etc/motd].")
+        return cls(found[1], found[2])
