@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound="Model")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Dialect:
     """
     One way of speaking.
@@ -38,6 +38,9 @@ class Dialect:
     digest: str
     wraps: bool
     report_format: int
+
+    def __repr__(self) -> str:
+        return f"<{self.name} dialect>"
 
     def formats_of(self, indirection: Indirection[Any]) -> list[Format]:
         """The formats an indirection has in this dialect, the default first."""

@@ -1,0 +1,214 @@
+"""
+URLs of both schemes, both ways.
+
+    scheme A   /<environment>/<indirection>/<key>                          3.x
+    scheme B   /puppet/v3/<indirection>/<key>?environment=<environment>    4 to 8
+               /puppet-ca/v1/<indirection>/<key>
+
+Parsing decodes percent signs once, here and nowhere else: authorization and terminus see the same key. Source: protocol
+reference 2.1 to 2.3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+from urllib.parse import quote, unquote_to_bytes, urlencode
+
+from ..dialects import LEGACY, MODERN, Dialect
+from ..errors import BadName, BadRequest
+from ..names import environment as environment_name
+from ..names import shown
+from .core import Indirection, Model, Option, Request
+
+Verb = Literal["find", "search", "save", "destroy", "head"]
+
+MAX_FIELDS = 1000  # parameters in a query or form
+MAX_GET = 1024  # octets of a request line before a find becomes a POST
+
+RESERVED = frozenset({"puppet", "puppet-ca", "status", "metrics", "puppet-admin-api", "v2.0"})
+
+METHODS: Mapping[tuple[str, str], Verb] = {
+    ("GET", "singular"): "find",
+    ("POST", "singular"): "find",
+    ("PUT", "singular"): "save",
+    ("DELETE", "singular"): "destroy",
+    ("HEAD", "singular"): "head",
+    ("GET", "plural"): "search",
+}
+_KNOWN_METHODS = frozenset(method for method, _ in METHODS)
+_SINGULAR = frozenset({"facts", "status", "certificate_status"})
+_PLURAL = frozenset({"inventory"})
+_NAME = re.compile(r"\w+", re.ASCII)
+_BAD_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """
+    What a URL asks for. `environment` is None when scheme B's parameter is missing; `key` may be ''.
+
+    `prefix` is the scheme B API (`puppet` or `puppet-ca`), '' in scheme A; `path` the decoded path, for messages.
+    """
+
+    indirection: str
+    verb: Verb
+    key: str
+    environment: str | None
+    dialect: Dialect
+    method: str
+    path: str
+    prefix: str = ""
+    options: Mapping[str, Option] = field(default_factory=dict)
+
+    def with_form(self, body: bytes) -> Call:
+        """This call with the parameters of a form body added; the query's own win."""
+        return replace(self, options={**parameters(body.decode("ascii", "surrogateescape")), **self.options})
+
+
+def is_scheme_b(raw_path: str) -> bool:
+    """Whether a path's first segment is one that can never be an environment of scheme A."""
+    return raw_path.split("/", 2)[1:2] != [] and raw_path.split("/", 2)[1] in RESERVED
+
+
+def decoded(text: str) -> str:
+    """`text` percent-decoded once; BadName for broken escapes and for what is not UTF-8."""
+    if _BAD_PERCENT.search(text):
+        raise BadName(f"Not a valid percent escape in {shown(text)}")
+    try:
+        return unquote_to_bytes(text.encode("ascii")).decode("utf-8")
+    except (UnicodeDecodeError, UnicodeEncodeError) as err:
+        raise BadName(f"Not UTF-8: {shown(text)}") from err
+
+
+def parameters(text: str) -> dict[str, Option]:
+    """The parameters of a query or form; repeated ones become lists, in order."""
+    found: dict[str, Option] = {}
+    pairs = [pair for pair in text.split("&") if pair]
+    if len(pairs) > MAX_FIELDS:
+        raise BadRequest(f"More than {MAX_FIELDS} parameters")
+    for pair in pairs:
+        raw_name, _, raw_value = pair.partition("=")
+        name, value = decoded(raw_name.replace("+", " ")), decoded(raw_value.replace("+", " "))
+        name = name.removesuffix("[]")
+        before = found.get(name)
+        if before is None:
+            found[name] = value
+        else:
+            found[name] = [*([before] if isinstance(before, str) else before), value]
+    return found
+
+
+def plurality(name: str) -> tuple[str, Literal["singular", "plural"]]:
+    """The indirection a path segment names, and whether one or many are meant."""
+    if name in _SINGULAR:
+        return name, "singular"
+    if name in _PLURAL:
+        return name, "plural"
+    for ending in ("_search", "s"):
+        if name.endswith(ending):
+            stem = name.removesuffix(ending)
+            return (stem[:-1] if stem.endswith("statuse") else stem), "plural"
+    return name, "singular"
+
+
+def verb_for(method: str, name: str) -> tuple[str, Verb]:
+    """The indirection and the verb; BadRequest in 3.8's words when there is none."""
+    if method not in _KNOWN_METHODS:
+        raise BadRequest(f"No support for http method {shown(method)[1:-1]}")
+    indirection, number = plurality(name)
+    try:
+        return indirection, METHODS[method, number]
+    except KeyError:
+        raise BadRequest(f"No support for plurality {number} for {method} operations") from None
+
+
+def parse(method: str, raw_path: str, raw_query: str = "") -> Call:
+    """
+    The call that a request line makes.
+
+    Args:
+        raw_path: as sent, still escaped. raw_query: what stands behind `?`, may be ''.
+    Raises:
+        BadName, BadRequest: syntax, in the order and with the texts of the scheme. Whether environment, indirection
+        and key exist is for the caller to check, in its scheme's order.
+    """
+    return _parse_b(method, raw_path, raw_query) if is_scheme_b(raw_path) else _parse_a(method, raw_path, raw_query)
+
+
+def _parse_a(method: str, raw_path: str, raw_query: str) -> Call:
+    parts = raw_path.split("/", 3)
+    environment = environment_name(decoded(parts[1]) if len(parts) > 1 else "")
+    name = decoded(parts[2]) if len(parts) > 2 else ""
+    _check_name(name)
+    indirection, verb = verb_for(method, name)
+    key = decoded(parts[3]) if len(parts) > 3 else ""
+    options = parameters(raw_query)
+    options.pop("environment", None)  # the path's wins
+    return Call(indirection, verb, _collapsed(indirection, key), environment, LEGACY, method, decoded(raw_path), options=options)
+
+
+def _parse_b(method: str, raw_path: str, raw_query: str) -> Call:
+    parts = raw_path.split("/", 4)
+    prefix = parts[1]
+    name = decoded(parts[3]) if len(parts) > 3 else ""
+    _check_name(name)
+    indirection, verb = verb_for(method, name)
+    key = decoded(parts[4]) if len(parts) > 4 else ""
+    options = parameters(raw_query)
+    wanted = options.pop("environment", None)
+    if isinstance(wanted, list):
+        raise BadRequest("The parameter environment stands more than once")
+    environment = None if wanted is None else environment_name(wanted)
+    return Call(indirection, verb, _collapsed(indirection, key), environment, MODERN, method, decoded(raw_path), prefix, options)
+
+
+def _check_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise BadRequest(f"The indirection name must be purely alphanumeric, not {shown(name)}")
+
+
+def _collapsed(indirection: str, key: str) -> str:
+    """A bucket key's original path loses its leading slash, as in the servers that collapse `//`."""
+    return re.sub(r"/{2,}", "/", key) if indirection == "file_bucket_file" else key
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A request to send: `target` is path and query, `form` a body of parameters."""
+
+    method: str
+    target: str
+    form: bytes | None = None
+
+
+_HTTP: Mapping[Verb, str] = {"find": "GET", "search": "GET", "save": "PUT", "destroy": "DELETE", "head": "HEAD"}
+
+
+def build(
+    verb: Verb, indirection: Indirection[Model], request: Request[Model], dialect: Dialect, *, prefix: str = "puppet", post: bool = False
+) -> Outgoing:
+    """
+    The request line (and form body) that asks a peer of `dialect` for this.
+
+    Args:
+        prefix: scheme B's API: `puppet`, `puppet-ca`.
+        post: a find as POST in any case; otherwise only when the request line would be longer than MAX_GET.
+    """
+    name = indirection.search_name if verb == "search" else indirection.name
+    key = quote(request.key, safe="/-_.~:@!$&'()*,=")
+    options = dict(request.options)
+    if dialect.wraps:
+        path = f"/{quote(request.environment, safe='')}/{name}/{key}"
+        fixed = ""
+    else:
+        path = f"/{'puppet-ca/v1' if prefix == 'puppet-ca' else 'puppet/v3'}/{name}/{key}"
+        fixed = urlencode({"environment": request.environment})
+        options = {"environment": request.environment, **options}
+    query = urlencode(options, doseq=True, quote_via=quote, safe="")
+    target = f"{path}?{query}" if query else path
+    if verb == "find" and (post or len(f"GET {target} HTTP/1.1\r\n") > MAX_GET):
+        return Outgoing("POST", f"{path}?{fixed}" if fixed else path, query.encode("ascii"))
+    return Outgoing(_HTTP[verb], target)

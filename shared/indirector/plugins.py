@@ -1,0 +1,85 @@
+"""
+Termini and indirections that modules bring in Python: `lib/puppet/indirector/<indirection>/<terminus>.py`.
+
+Such a file defines one subclass of Terminus (`def __init__(self, context)`, see PluginContext) and, for an indirection of its own, a
+module-level `INDIRECTION`. The file is code that the administrator put on the module path; it is run in a module space of its own.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ..errors import ConfigError
+from .core import Indirection, Terminus
+
+
+@dataclass(frozen=True, slots=True)
+class PluginContext:
+    """What a plugged-in terminus may use: plain setting values, and the transport to the master where there is one."""
+
+    settings: Mapping[str, Any]
+    transport: Any = None
+    indirection: Indirection[Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    indirection: str
+    terminus: str
+    path: Path
+
+    def load(self) -> ModuleType:
+        """The module; ConfigError names the file and what went wrong in it."""
+        name = f"puppet_indirector_{self.indirection}_{self.terminus}"
+        spec = importlib.util.spec_from_file_location(name, self.path)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        try:
+            spec.loader.exec_module(module)
+        except Exception as err:
+            del sys.modules[name]
+            raise ConfigError(f"Could not load the terminus {self.path}: {type(err).__name__}: {err}") from err
+        return module
+
+
+def find_plugins(directories: Sequence[Path]) -> dict[tuple[str, str], Plugin]:
+    """The plugins below `directories` (each a module's `lib` or the agent's libdir), by (indirection, terminus); the first wins."""
+    found: dict[tuple[str, str], Plugin] = {}
+    for directory in directories:
+        for path in sorted((directory / "puppet" / "indirector").glob("*/*.py")):
+            indirection, terminus = path.parent.name, path.stem
+            if indirection.isidentifier() and terminus.isidentifier():
+                found.setdefault((indirection, terminus), Plugin(indirection, terminus, path))
+    return found
+
+
+def terminus_of(plugin: Plugin, context: PluginContext) -> Terminus[Any]:
+    """The plugin's terminus, made; ConfigError when the file does not define exactly one."""
+    module = plugin.load()
+    classes = [
+        each
+        for each in vars(module).values()
+        if isinstance(each, type)
+        and issubclass(each, Terminus)
+        and each.__module__ == module.__name__
+        and not each.__name__.startswith("_")
+    ]
+    if len(classes) != 1:
+        raise ConfigError(f"{plugin.path} must define one subclass of Terminus, not {len(classes)}")
+    made: Any = classes[0]
+    return made(context)  # type: ignore[no-any-return]
+
+
+def indirection_of(plugin: Plugin) -> Indirection[Any] | None:
+    """The indirection that the file declares as `INDIRECTION`, if it does."""
+    declared = getattr(plugin.load(), "INDIRECTION", None)
+    if declared is not None and (not isinstance(declared, Indirection) or declared.name != plugin.indirection):
+        raise ConfigError(f"INDIRECTION in {plugin.path} must be an Indirection named {plugin.indirection}")
+    return declared

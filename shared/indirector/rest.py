@@ -1,0 +1,181 @@
+"""The REST terminus: the same indirection, asked of a peer. It needs no code for a new indirection."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ..dialects import Dialect
+from ..errors import NotFound, PeerAnswered
+from ..formats import Format, of_content_type
+from . import paths
+from .core import Indirection, M, Request, Stream, Terminus
+from .paths import Outgoing, Verb
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A whole answer; header names are lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class OpenAnswer(Protocol):
+    """An answer whose body is still on its way."""
+
+    status: int
+    headers: Mapping[str, str]
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        """The body; the connection is given back when it ends or is closed."""
+
+    async def read(self) -> bytes:
+        """The whole body, bounded, for an error's text."""
+
+
+class Transport(Protocol):
+    """
+    How a request reaches a peer and comes back: connections, trust, time-outs, limits, redirects, retries.
+
+    Raises (each method): PeerUnreachable, PeerNotTrusted, TooLarge.
+    """
+
+    async def dialect(self) -> Dialect:
+        """What the peer speaks; asks it the first time when that is not settled."""
+
+    async def send(self, outgoing: Outgoing, headers: Mapping[str, str], body: bytes | None = None) -> Answer:
+        """One exchange, the answer held in memory."""
+
+    async def open(self, outgoing: Outgoing, headers: Mapping[str, str], body: AsyncIterator[bytes] | None = None) -> OpenAnswer:
+        """One exchange, bodies streamed both ways."""
+
+
+class Rest(Terminus[M]):
+    """
+    Instances at a peer. 404 is None (or [] becomes None); every other error status raises.
+
+    `prefix` is the API in scheme B; `post` makes every find a POST, as catalogs of 6 and later are asked for.
+    """
+
+    def __init__(self, indirection: Indirection[M], transport: Transport, *, prefix: str = "puppet", post: bool = False) -> None:
+        self.indirection = indirection
+        self.transport = transport
+        self.prefix = prefix
+        self.post = post
+
+    async def find(self, request: Request[M]) -> M | None:
+        dialect = await self.transport.dialect()
+        outgoing = self._outgoing("find", request, dialect)
+        if issubclass(self.indirection.model, Stream):
+            return await self._find_stream(outgoing, request, dialect)
+        answer = await self._send(outgoing, dialect)
+        if answer.status == 404 and not request.flag("fail_on_404"):
+            return None
+        _check(answer.status, answer.headers, answer.body, dialect, outgoing)
+        return dialect.load(self.indirection, answer.body, self._format(answer.headers, dialect))
+
+    async def search(self, request: Request[M]) -> list[M] | None:
+        dialect = await self.transport.dialect()
+        outgoing = self._outgoing("search", request, dialect)
+        answer = await self._send(outgoing, dialect)
+        if answer.status == 404:
+            return None
+        _check(answer.status, answer.headers, answer.body, dialect, outgoing)
+        return dialect.load_all(self.indirection, answer.body, self._format(answer.headers, dialect))
+
+    async def save(self, request: Request[M]) -> object:
+        dialect = await self.transport.dialect()
+        outgoing = self._outgoing("save", request, dialect)
+        format = next(f for f in dialect.formats_of(self.indirection) if f.raw or not issubclass(self.indirection.model, Stream))
+        headers = self._headers(dialect) | {"Content-Type": format.mime}
+        instance: Any = request.instance
+        if isinstance(instance, Stream):
+            opened = await self.transport.open(outgoing, headers, instance.chunks())
+            answer = Answer(opened.status, opened.headers, await opened.read())
+        else:
+            answer = await self.transport.send(outgoing, headers, dialect.dump(self.indirection, instance, format))
+        _check(answer.status, answer.headers, answer.body, dialect, outgoing)
+        return self._plain(answer, dialect)
+
+    async def destroy(self, request: Request[M]) -> object:
+        dialect = await self.transport.dialect()
+        outgoing = self._outgoing("destroy", request, dialect)
+        answer = await self._send(outgoing, dialect)
+        if answer.status == 404:
+            raise NotFound(_text(answer.headers, answer.body) or f"Could not find {self.indirection.name} {request.key}")
+        _check(answer.status, answer.headers, answer.body, dialect, outgoing)
+        return self._plain(answer, dialect)
+
+    async def head(self, request: Request[M]) -> bool:
+        dialect = await self.transport.dialect()
+        outgoing = self._outgoing("head", request, dialect)
+        answer = await self._send(outgoing, dialect)
+        if answer.status == 404:
+            return False
+        _check(answer.status, answer.headers, answer.body, dialect, outgoing)
+        return True
+
+    async def _find_stream(self, outgoing: Outgoing, request: Request[M], dialect: Dialect) -> M | None:
+        opened = await self.transport.open(outgoing, self._headers(dialect))
+        if opened.status == 404:
+            await opened.read()
+            return None
+        if opened.status >= 300:
+            _check(opened.status, opened.headers, await opened.read(), dialect, outgoing)
+        length = opened.headers.get("content-length", "")
+        # A compressed body's length says nothing about what it expands to.
+        size = int(length) if length.isdigit() and "content-encoding" not in opened.headers else None
+        model: Any = self.indirection.model
+        return model.from_chunks(request.key, opened.chunks, size)  # type: ignore[no-any-return]
+
+    def _outgoing(self, verb: Verb, request: Request[M], dialect: Dialect) -> Outgoing:
+        return paths.build(verb, self.indirection, request, dialect, prefix=self.prefix, post=self.post)  # type: ignore[arg-type]
+
+    async def _send(self, outgoing: Outgoing, dialect: Dialect) -> Answer:
+        headers = self._headers(dialect)
+        if outgoing.form is not None:
+            headers["Content-Type"] = "application/x-www-form-urlencoded"
+        return await self.transport.send(outgoing, headers, outgoing.form)
+
+    def _headers(self, dialect: Dialect) -> dict[str, str]:
+        """3.x servers are asked by format name, later ones by MIME type. YAML is only offered where it is still spoken."""
+        formats = [f for f in dialect.formats_of(self.indirection) if f.raw or f.name in dialect.readable]
+        return {"Accept": ", ".join(f.name if dialect.wraps else f.mime for f in sorted(formats, key=lambda f: -f.weight))}
+
+    def _format(self, headers: Mapping[str, str], dialect: Dialect) -> Format:
+        return of_content_type(headers.get("content-type"), dialect.formats_read(self.indirection))
+
+    def _plain(self, answer: Answer, dialect: Dialect) -> object:
+        kind = answer.headers.get("content-type", "").split(";")[0]
+        for format in dialect.formats.values():
+            if not format.raw and format.mime == kind and format.name in dialect.readable and answer.body:
+                return format.load(answer.body)
+        return None
+
+
+def _text(headers: Mapping[str, str], body: bytes) -> str:
+    """What a peer says went wrong: the JSON `message` of 4 and later, else the text; one line, bounded."""
+    text = body.decode("utf-8", "replace").strip()
+    if headers.get("content-type", "").startswith("application/json"):
+        from ..plainjson import loads
+
+        try:
+            data = loads(body)
+        except Exception:  # noqa: BLE001  # an error's text that does not parse is shown as it came
+            data = None
+        if isinstance(data, dict) and isinstance(data.get("message"), str):
+            text = data["message"]
+    return text[:2000]
+
+
+def _check(status: int, headers: Mapping[str, str], body: bytes, dialect: Dialect, outgoing: Outgoing) -> None:
+    if 200 <= status < 300:
+        return
+    text = _text(headers, body)
+    if status == 404:
+        uri = outgoing.target if len(outgoing.target) <= 100 else outgoing.target[:97] + "..."
+        raise PeerAnswered(f"Find {uri} resulted in 404 with the message: {text}", code=404, body=text)
+    raise PeerAnswered(f"Error {status} on SERVER: {text}", code=status, body=text)

@@ -1,0 +1,292 @@
+"""Generic termini: memory, code, one file a key, YAML, JSON, an external program. Inherit or use them as they are."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .. import plainjson, plainyaml
+from ..dialects import MODERN
+from ..errors import BadData, PuppetError
+from ..files import make_directory, write_atomic
+from ..names import file_key, shown
+from .core import Indirection, M, Request, Terminus, log
+
+
+class Memory(Terminus[M]):
+    """Instances in this process."""
+
+    def __init__(self) -> None:
+        self.instances: dict[str, M] = {}
+
+    async def find(self, request: Request[M]) -> M | None:
+        return self.instances.get(request.key)
+
+    async def search(self, request: Request[M]) -> list[M]:
+        return list(self.instances.values())
+
+    async def save(self, request: Request[M]) -> object:
+        self.instances[request.key] = request.instance
+        return None
+
+    async def destroy(self, request: Request[M]) -> object:
+        return self.instances.pop(request.key, None) is not None
+
+
+class Code(Terminus[M]):
+    """Instances made by a function of the request: `Code(lambda request: Status(name=request.key))`."""
+
+    def __init__(self, make: Callable[[Request[M]], M | None | Awaitable[M | None]]) -> None:
+        self.make = make
+
+    async def find(self, request: Request[M]) -> M | None:
+        made = self.make(request)
+        return await made if isinstance(made, Awaitable) else made
+
+
+class FilePerKey(Terminus[M]):
+    """
+    One file a key, `<root>/<key><suffix>`, in the model's raw form; a base for other forms.
+
+    `mode` is the file's, `folder_mode` the root's, which is made at the first save. A file that does not
+    parse counts as missing, with a warning: it is written anew at the next save.
+    """
+
+    def __init__(
+        self,
+        indirection: Indirection[M],
+        root: Path,
+        *,
+        suffix: str = "",
+        mode: int = 0o640,
+        folder_mode: int = 0o750,
+        most: int = 64 * 2**20,
+    ) -> None:
+        self.indirection = indirection
+        self.root = root
+        self.suffix = suffix
+        self.mode = mode
+        self.folder_mode = folder_mode
+        self.most = most  # bytes of one file
+
+    def path(self, key: str) -> Path:
+        """The file of a key; BadName when the key cannot be a file's name."""
+        return self.root / (file_key(key) + self.suffix)
+
+    def load(self, key: str, body: bytes) -> M:
+        return self.indirection.model.from_bytes(body)
+
+    def dump(self, instance: M) -> bytes:
+        return instance.to_bytes(MODERN)
+
+    async def find(self, request: Request[M]) -> M | None:
+        return await asyncio.to_thread(self._read, request.key)
+
+    async def search(self, request: Request[M]) -> list[M]:
+        """All that are stored, by key."""
+        found = [await asyncio.to_thread(self._read, key) for key in await asyncio.to_thread(self.keys)]
+        return [each for each in found if each is not None]
+
+    async def save(self, request: Request[M]) -> object:
+        await asyncio.to_thread(self._write, request.key, request.instance)
+        return str(self.path(request.key))
+
+    async def destroy(self, request: Request[M]) -> object:
+        return await asyncio.to_thread(self._unlink, request.key)
+
+    async def head(self, request: Request[M]) -> bool:
+        return await asyncio.to_thread(self.path(request.key).is_file)
+
+    def keys(self) -> list[str]:
+        """The keys that are stored, sorted. Blocks."""
+        try:
+            names = [entry.name for entry in os.scandir(self.root) if entry.is_file()]
+        except FileNotFoundError:
+            return []
+        return sorted(name.removesuffix(self.suffix) for name in names if name.endswith(self.suffix) and not name.startswith("."))
+
+    def _read(self, key: str) -> M | None:
+        path = self.path(key)
+        try:
+            with path.open("rb") as file:
+                body = file.read(self.most + 1)
+        except FileNotFoundError:
+            return None
+        try:
+            if len(body) > self.most:
+                raise BadData(f"larger than {self.most} bytes")
+            return self.load(key, body)
+        except BadData as err:
+            log.warning("Ignoring %s, which does not hold a %s: %s", path, self.indirection.name, err)
+            return None
+
+    def _write(self, key: str, instance: M) -> None:
+        path = self.path(key)
+        make_directory(path.parent, mode=self.folder_mode)
+        write_atomic(path, self.dump(instance), mode=self.mode)
+
+    def _unlink(self, key: str) -> bool:
+        try:
+            self.path(key).unlink()
+        except FileNotFoundError:
+            return False
+        return True
+
+
+class Yaml(FilePerKey[M]):
+    """`<root>/<key>.yaml`, with Ruby's tag when the indirection names a class, as other tools expect to read it."""
+
+    def __init__(self, indirection: Indirection[M], root: Path, **options: Any) -> None:
+        super().__init__(indirection, root, suffix=".yaml", **options)
+
+    def load(self, key: str, body: bytes) -> M:
+        data = plainyaml.loads(body, aliases=True)
+        return self.indirection.model.from_data({"name": key, **data} if isinstance(data, dict) else data)
+
+    def dump(self, instance: M) -> bytes:
+        data = instance.to_data(MODERN)
+        cls = self.indirection.ruby_class
+        return plainyaml.dumps(plainyaml.RubyObject(cls, data) if cls and isinstance(data, dict) else data)
+
+
+class WriteOnlyYaml(Yaml[M]):
+    """Writes what `Yaml` would, and finds nothing: a record for other programs."""
+
+    async def find(self, request: Request[M]) -> M | None:
+        return None
+
+
+class Json(FilePerKey[M]):
+    """`<root>/<key>.json`"""
+
+    def __init__(self, indirection: Indirection[M], root: Path, **options: Any) -> None:
+        super().__init__(indirection, root, suffix=".json", **options)
+
+    def load(self, key: str, body: bytes) -> M:
+        data = plainjson.loads_pson(body)
+        if isinstance(data, dict) and "document_type" in data and isinstance(data.get("data"), dict):
+            data = data["data"]  # what a 3.x agent left behind
+        return self.indirection.model.from_data(data)
+
+    def dump(self, instance: M) -> bytes:
+        return plainjson.dumps(instance.to_data(MODERN))
+
+
+class Exec(Terminus[M]):
+    """
+    What an external program prints: `command` plus the key as its last argument, no shell.
+
+    A base: `instance(key, output)` makes the model of what it printed; nothing printed is "not there". A failure
+    is an error, never an empty answer.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        timeout: float = 60.0,
+        most: int = 16 * 2**20,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self.command = tuple(command)
+        self.timeout = timeout  # seconds
+        self.most = most  # bytes of output
+        self.environ = dict(environ) if environ is not None else {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
+
+    def instance(self, request: Request[M], output: bytes) -> M | None:
+        raise NotImplementedError
+
+    async def find(self, request: Request[M]) -> M | None:
+        output = await self.output(request.key)
+        return self.instance(request, output) if output.strip() else None
+
+    async def output(self, key: str) -> bytes:
+        """What the program printed for a key; PuppetError when it fails, is slow, or prints too much."""
+        if not self.command or not self.command[0].startswith("/"):
+            raise PuppetError(
+                "You must set the 'external_nodes' parameter to use the external node terminus",
+                hint="It is the absolute path of a program, with arguments if need be.",
+            )
+        if key.startswith("-"):
+            raise PuppetError(f"Failed to find {shown(key)} via exec: the name would be read as an option")
+        return await run_bounded(
+            [*self.command, key], timeout=self.timeout, most=self.most, environ=self.environ, what=f"find {key} via exec"
+        )
+
+
+async def run_bounded(
+    argv: Sequence[str], *, timeout: float, most: int, environ: Mapping[str, str], what: str, stdin: bytes | None = None
+) -> bytes:
+    """
+    The standard output of a program that ends with 0 within `timeout` seconds and `most` bytes.
+
+    It runs in a process group of its own, which is killed whole on any way out. Raises PuppetError `Failed to <what>: …`.
+    """
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *argv,
+            stdin=asyncio.subprocess.PIPE if stdin is not None else asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=dict(environ),
+            cwd="/",
+            start_new_session=True,
+            limit=2**16,
+        )
+    except OSError as err:
+        raise PuppetError(f"Failed to {what}: {argv[0]}: {err.strerror}") from err
+    assert process.stdout is not None and process.stderr is not None
+    try:
+        async with asyncio.timeout(timeout):
+            feeding = asyncio.create_task(_feed(process, stdin))
+            complaint = asyncio.create_task(_bounded(process.stderr, 4096, drop=True))
+            output = await _bounded(process.stdout, most)
+            await feeding
+            text = (await complaint).decode("utf-8", "replace").strip()
+            code = await process.wait()
+    except TimeoutError:
+        raise PuppetError(f"Failed to {what}: {argv[0]} did not end within {timeout:g} seconds") from None
+    except OverflowError:
+        raise PuppetError(f"Failed to {what}: {argv[0]} printed more than {most} bytes") from None
+    finally:
+        if process.returncode is None:
+            kill_group(process.pid)
+            await process.wait()
+    if code != 0:
+        raise PuppetError(f"Failed to {what}: Execution of '{' '.join(argv)}' returned {code}: {text[:500]}")
+    return output
+
+
+def kill_group(pid: int) -> None:
+    """Kill a process group that this process started."""
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+async def _feed(process: asyncio.subprocess.Process, stdin: bytes | None) -> None:
+    if process.stdin is None or stdin is None:
+        return
+    try:
+        process.stdin.write(stdin)
+        await process.stdin.drain()
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # a program may end without reading its input
+    finally:
+        process.stdin.close()
+
+
+async def _bounded(stream: asyncio.StreamReader, most: int, *, drop: bool = False) -> bytes:
+    """All of a stream; beyond `most` bytes OverflowError, or the rest is dropped."""
+    kept = bytearray()
+    while chunk := await stream.read(65536):
+        if len(kept) + len(chunk) <= most:
+            kept += chunk
+        elif not drop:
+            raise OverflowError
+    return bytes(kept)
