@@ -40,7 +40,7 @@ class Memory(Terminus[M]):
 class Code(Terminus[M]):
     """Instances made by a function of the request: `Code(lambda request: Status(name=request.key))`."""
 
-    def __init__(self, make: Callable[[Request[M]], M | None | Awaitable[M | None]]) -> None:
+    def __init__(self, make: Callable[[Request[M]], M | Awaitable[M | None] | None]) -> None:
         self.make = make
 
     async def find(self, request: Request[M]) -> M | None:
@@ -241,22 +241,22 @@ async def run_bounded(
         raise PuppetError(f"Failed to {what}: {argv[0]}: {err.strerror}") from err
     assert process.stdout is not None and process.stderr is not None
     try:
-        async with asyncio.timeout(timeout):
-            feeding = asyncio.create_task(_feed(process, stdin))
-            complaint = asyncio.create_task(_bounded(process.stderr, 4096, drop=True))
-            output = await _bounded(process.stdout, most)
-            await feeding
-            text = (await complaint).decode("utf-8", "replace").strip()
+        async with asyncio.timeout(timeout), asyncio.TaskGroup() as group:
+            group.create_task(_feed(process, stdin))
+            complaint = group.create_task(_bounded(process.stderr, 4096))
+            printed = group.create_task(_bounded(process.stdout, most, on_overflow=lambda: kill_group(process.pid)))
             code = await process.wait()
     except TimeoutError:
         raise PuppetError(f"Failed to {what}: {argv[0]} did not end within {timeout:g} seconds") from None
-    except OverflowError:
-        raise PuppetError(f"Failed to {what}: {argv[0]} printed more than {most} bytes") from None
     finally:
         if process.returncode is None:
             kill_group(process.pid)
             await process.wait()
+    output, overflown = printed.result()
+    if overflown:
+        raise PuppetError(f"Failed to {what}: {argv[0]} printed more than {most} bytes")
     if code != 0:
+        text = complaint.result()[0].decode("utf-8", "replace").strip()
         raise PuppetError(f"Failed to {what}: Execution of '{' '.join(argv)}' returned {code}: {text[:500]}")
     return output
 
@@ -281,12 +281,15 @@ async def _feed(process: asyncio.subprocess.Process, stdin: bytes | None) -> Non
         process.stdin.close()
 
 
-async def _bounded(stream: asyncio.StreamReader, most: int, *, drop: bool = False) -> bytes:
-    """All of a stream; beyond `most` bytes OverflowError, or the rest is dropped."""
+async def _bounded(stream: asyncio.StreamReader, most: int, *, on_overflow: Callable[[], None] | None = None) -> tuple[bytes, bool]:
+    """A stream to its end, its first `most` bytes kept, and whether there were more."""
     kept = bytearray()
+    overflown = False
     while chunk := await stream.read(65536):
-        if len(kept) + len(chunk) <= most:
+        if len(kept) + len(chunk) <= most and not overflown:
             kept += chunk
-        elif not drop:
-            raise OverflowError
-    return bytes(kept)
+        elif not overflown:
+            overflown = True
+            if on_overflow:
+                on_overflow()
+    return bytes(kept), overflown
