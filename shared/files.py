@@ -67,6 +67,15 @@ def open_beneath(root: Path, relative: str, *, follow: bool = True) -> BinaryIO:
         raise
 
 
+def descriptor_beneath(root: Path, relative: str, *, follow: bool = True) -> int:
+    """A descriptor, for reading, of the regular file or directory `relative` below `root`; rules and errors as `open_beneath`."""
+    fd = _walk(root, relative, follow_last=follow, flags=os.O_RDONLY | os.O_NONBLOCK)
+    if not (stat.S_ISREG(os.fstat(fd).st_mode) or stat.S_ISDIR(os.fstat(fd).st_mode)):
+        os.close(fd)
+        raise NotFound(f"Not a regular file: {shown(relative)}")
+    return fd
+
+
 def _walk(root: Path, relative: str, *, follow_last: bool, flags: int) -> int:
     """The descriptor of the last component of `relative`; the stack holds one descriptor a directory, so `..` cannot leave."""
     base = os.path.realpath(root)
@@ -93,7 +102,7 @@ def _walk(root: Path, relative: str, *, follow_last: bool, flags: int) -> int:
                         raise missing
                     target = os.readlink(name, dir_fd=stack[-1])
                     if target.startswith("/"):
-                        if target != base and not target.startswith(base + "/"):
+                        if target != base and not target.startswith(base.rstrip("/") + "/"):
                             raise missing
                         target = target[len(base) :]
                         while len(stack) > 1:
@@ -101,6 +110,8 @@ def _walk(root: Path, relative: str, *, follow_last: bool, flags: int) -> int:
                     pending.extend(part for part in reversed(target.split("/")) if part not in ("", "."))
                     continue
                 last = not pending
+                if last and not (stat.S_ISREG(info.st_mode) or stat.S_ISDIR(info.st_mode)):
+                    raise missing  # to open a device may already do something
                 fd = os.open(name, (flags if last else os.O_RDONLY | os.O_DIRECTORY) | os.O_NOFOLLOW, dir_fd=stack[-1])
             except OSError as err:
                 raise missing from err
@@ -245,6 +256,7 @@ def name_of(path: str) -> str:
 __all__ = [
     "FileLock",
     "append_synced",
+    "descriptor_beneath",
     "directory_beneath",
     "inside",
     "make_directory",
