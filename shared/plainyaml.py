@@ -55,6 +55,18 @@ class Symbol(str):
     __slots__ = ()
 
 
+class OldSymbol(str):
+    """A Ruby symbol as 3.8 writes it: `!ruby/sym text`."""
+
+    __slots__ = ()
+
+
+class Timestamp(str):
+    """A time, `2026-11-20 21:48:31.123456789 +00:00`, that is written without quotes, so that readers take it for a time."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class RubyObject:
     """A map that is written with Ruby's tag of `cls`, e.g. `Puppet::Node::Facts`."""
@@ -187,6 +199,18 @@ def _symbol(writer: Any, data: Symbol) -> yaml.Node:
     return node
 
 
+def _old_symbol(writer: Any, data: OldSymbol) -> yaml.Node:
+    node: yaml.Node = writer.represent_scalar("!ruby/sym", str(data))
+    return node
+
+
+def _timestamp(writer: Any, data: Timestamp) -> yaml.Node:
+    node: yaml.Node = writer.represent_scalar("tag:yaml.org,2002:timestamp", str(data))
+    return node
+
+
+_Writer.add_representer(OldSymbol, _old_symbol)
+_Writer.add_representer(Timestamp, _timestamp)
 _Writer.add_representer(RubyObject, _object)
 _Writer.add_representer(str, _text)
 _Writer.add_representer(Symbol, _symbol)
