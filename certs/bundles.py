@@ -1,0 +1,94 @@
+"""PEM files with several blocks: certificates and CRLs, read strictly and within limits."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable
+
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from shared.errors import BadData, TooLarge
+
+MAX_BYTES = 1024 * 1024  # of a bundle of certificates; a chain of ten is 20 KB
+MAX_CRL_BYTES = 64 * 1024 * 1024  # a CRL with a million entries
+MAX_BLOCKS = 100
+
+CERTIFICATE = b"CERTIFICATE"
+CRL = b"X509 CRL"
+REQUEST = b"CERTIFICATE REQUEST"
+_SPELLINGS = {REQUEST: (REQUEST, b"NEW CERTIFICATE REQUEST")}
+
+
+def blocks(pem: bytes, label: bytes, *, max_bytes: int = MAX_BYTES, max_blocks: int = MAX_BLOCKS) -> tuple[bytes, ...]:
+    """
+    The DER of each PEM block with this `label`, in order; other text and other blocks are passed over.
+
+    Raises:
+        BadData: a block is cut off or is not base64: a torn file must not pass for a shorter one.
+        TooLarge: more bytes or blocks than allowed.
+    """
+    if len(pem) > max_bytes:
+        raise TooLarge(f"A PEM bundle of {len(pem)} bytes is over the limit of {max_bytes}")
+    found: list[bytes] = []
+    wanted = _SPELLINGS.get(label, (label,))
+    position = 0
+    while (start := pem.find(b"-----BEGIN ", position)) >= 0:
+        head = pem.find(b"-----", start + 11)
+        if head < 0 or head - start > 100:
+            raise BadData("A PEM block is cut off in its first line")
+        name = pem[start + 11 : head]
+        end = pem.find(b"-----END " + name + b"-----", head)
+        following = pem.find(b"-----BEGIN ", head)
+        if end < 0 or -1 < following < end:
+            raise BadData(f"A PEM block {name.decode('ascii', 'replace')!r} has no end: the text is cut off")
+        position = end + len(name) + 14
+        if name not in wanted:
+            continue
+        if len(found) == max_blocks:
+            raise TooLarge(f"A PEM bundle has more than {max_blocks} blocks")
+        try:
+            der = base64.b64decode(b"".join(pem[head + 5 : end].split()), validate=True)
+        except binascii.Error as err:
+            raise BadData(f"A PEM block {name.decode('ascii', 'replace')!r} is not base64") from err
+        if not der:
+            raise BadData(f"A PEM block {name.decode('ascii', 'replace')!r} is empty")
+        found.append(der)
+    return tuple(found)
+
+
+def certificates(pem: bytes, *, max_bytes: int = MAX_BYTES) -> tuple[x509.Certificate, ...]:
+    """All certificates of a bundle, at least one; else BadData."""
+    found = []
+    for der in blocks(pem, CERTIFICATE, max_bytes=max_bytes):
+        try:
+            found.append(x509.load_der_x509_certificate(der))
+        except (ValueError, TypeError) as err:
+            raise BadData(f"A PEM block is not a certificate: {err}") from err
+    if not found:
+        raise BadData("There is no certificate in this text", hint="A PEM file begins with -----BEGIN CERTIFICATE-----.")
+    return tuple(found)
+
+
+def certificate(pem: bytes) -> x509.Certificate:
+    """The first certificate of a PEM text; BadData when there is none."""
+    return certificates(pem)[0]
+
+
+def revocation_lists(pem: bytes, *, max_bytes: int = MAX_CRL_BYTES) -> tuple[x509.CertificateRevocationList, ...]:
+    """All CRLs of a bundle, at least one; else BadData."""
+    found = []
+    for der in blocks(pem, CRL, max_bytes=max_bytes):
+        try:
+            found.append(x509.load_der_x509_crl(der))
+        except (ValueError, TypeError) as err:
+            raise BadData(f"A PEM block is not a CRL: {err}") from err
+    if not found:
+        raise BadData("There is no CRL in this text", hint="A PEM file begins with -----BEGIN X509 CRL-----.")
+    return tuple(found)
+
+
+def dump(things: Iterable[x509.Certificate | x509.CertificateSigningRequest | x509.CertificateRevocationList]) -> bytes:
+    """The PEM texts of all, one after the other."""
+    return b"".join(thing.public_bytes(Encoding.PEM) for thing in things)

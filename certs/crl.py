@@ -1,0 +1,113 @@
+"""Certificate revocation lists: made, extended, signed again, read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from cryptography import x509
+from cryptography.x509.oid import ExtensionOID
+
+from .certificates import LAST_MOMENT, authority_identifier
+from .keys import PrivateKey, digest_for
+
+LIFETIME = timedelta(days=5 * 365)
+REFRESH_BEFORE = timedelta(days=30)
+BACKDATED = timedelta(seconds=1)
+
+
+def signed(
+    issuer: x509.Certificate,
+    key: PrivateKey,
+    *,
+    number: int,
+    now: datetime,
+    entries: Iterable[x509.RevokedCertificate] = (),
+    lifetime: timedelta = LIFETIME,
+) -> x509.CertificateRevocationList:
+    """A CRL of `issuer`: lastUpdate one second before `now`, nextUpdate `lifetime` after it. Source: protocol reference 5.8."""
+    next_update = LAST_MOMENT if LAST_MOMENT - now < lifetime else now + lifetime
+    extensions: list[x509.Extension[x509.ExtensionType]] = []
+    for value in (x509.CRLNumber(number), authority_identifier(issuer)):
+        extensions.append(x509.Extension(value.oid, False, value))
+    # Handed to the builder whole: its add method copies the list each time, which is quadratic.
+    builder = x509.CertificateRevocationListBuilder(
+        issuer.subject, (now - BACKDATED).replace(microsecond=0), next_update.replace(microsecond=0), extensions, list(entries)
+    )
+    return builder.sign(key, digest_for(key))
+
+
+def entry(serial: int, when: datetime) -> x509.RevokedCertificate:
+    """One revoked serial, with the reason keyCompromise as Puppet gives it."""
+    return (
+        x509.RevokedCertificateBuilder()
+        .serial_number(serial)
+        .revocation_date(when.replace(microsecond=0))
+        .add_extension(x509.CRLReason(x509.ReasonFlags.key_compromise), critical=False)
+        .build()
+    )
+
+
+def revised(
+    old: x509.CertificateRevocationList,
+    issuer: x509.Certificate,
+    key: PrivateKey,
+    *,
+    now: datetime,
+    add: Iterable[int] = (),
+    lifetime: timedelta = LIFETIME,
+) -> x509.CertificateRevocationList:
+    """The successor of `old`: the next number, all its entries and the serials `add` that it does not have yet."""
+    entries = list(old)
+    known = {revoked.serial_number for revoked in entries}
+    entries += [entry(serial, now) for serial in sorted(set(add) - known)]
+    return signed(issuer, key, number=number_of(old) + 1, now=now, entries=entries, lifetime=lifetime)
+
+
+def number_of(crl: x509.CertificateRevocationList) -> int:
+    """The crlNumber; -1 when there is none, so that the next one is 0."""
+    try:
+        return crl.extensions.get_extension_for_class(x509.CRLNumber).value.crl_number
+    except x509.ExtensionNotFound:
+        return -1
+
+
+def serials(crl: x509.CertificateRevocationList) -> frozenset[int]:
+    """All serial numbers on the list."""
+    return frozenset(revoked.serial_number for revoked in crl)
+
+
+def is_delta(crl: x509.CertificateRevocationList) -> bool:
+    """Whether this is only a difference to another CRL."""
+    return any(extension.oid == ExtensionOID.DELTA_CRL_INDICATOR for extension in crl.extensions)
+
+
+def is_due(crl: x509.CertificateRevocationList, now: datetime, *, before: timedelta = REFRESH_BEFORE) -> bool:
+    """Whether it is time to sign the list again: less than `before` is left of it, or its own lifetime is over."""
+    end = crl.next_update_utc
+    return end is None or end - now <= before
+
+
+@dataclass(frozen=True, slots=True)
+class Revocations:
+    """What is revoked, by issuer: a snapshot to ask on every request. `version` rises with each change."""
+
+    version: int
+    by_issuer: dict[bytes, frozenset[int]]  # {DER of the issuer's name: serials}
+
+    def __contains__(self, certificate: x509.Certificate) -> bool:
+        return self.has(certificate.issuer.public_bytes(), certificate.serial_number)
+
+    def has(self, issuer: bytes, serial: int) -> bool:
+        """Whether the certificate with this DER issuer name and serial is revoked."""
+        return serial in self.by_issuer.get(issuer, frozenset())
+
+    @classmethod
+    def of(cls, lists: Iterable[x509.CertificateRevocationList], version: int = 0) -> Revocations:
+        """The union of several CRLs; two of one issuer add up."""
+        found: dict[bytes, frozenset[int]] = {}
+        for crl in lists:
+            issuer = crl.issuer.public_bytes()
+            found[issuer] = found.get(issuer, frozenset()) | serials(crl)
+        return cls(version, found)

@@ -1,0 +1,282 @@
+"""Certificate requests: built as Puppet's agents build them, and read into plain facts that a policy can judge."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.name import _ASN1Type
+
+from shared import plainyaml
+from shared.errors import BadData, ConfigError
+from shared.names import shown
+
+from . import bundles, der, oids
+from .keys import PrivateKey, Strength, digest_for, strength
+
+MAX_REQUEST_BYTES = 64 * 1024
+_PRINTABLE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 '()+,-./:=?")
+_CN = der.encode(der.OBJECT_IDENTIFIER, bytes([0x55, 0x04, 0x03]))
+_KINDS: tuple[tuple[type[x509.GeneralName], str], ...] = (
+    (x509.DNSName, "DNS"),
+    (x509.IPAddress, "IP"),
+    (x509.RFC822Name, "email"),
+    (x509.UniformResourceIdentifier, "URI"),
+    (x509.DirectoryName, "DirName"),
+    (x509.RegisteredID, "Registered ID"),
+    (x509.OtherName, "othername"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CsrAttributes:
+    """What csr_attributes.yaml asks for, by dotted OID: attributes stay in the request, extensions go into the certificate."""
+
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    extensions: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, path: Path, names: oids.OidNames | None = None) -> CsrAttributes:
+        """
+        The contents of csr_attributes.yaml, empty when there is no such file.
+
+        Raises:
+            ConfigError: not a map, an unexpected key, an unknown OID, or one that Puppet sets itself.
+        Source: protocol reference 5.4.
+        """
+        try:
+            text = path.read_bytes()
+        except FileNotFoundError:
+            return cls()
+        except OSError as err:
+            raise ConfigError(f"Could not read {path}: {err.strerror}") from err
+        try:
+            document = plainyaml.loads(text)
+        except BadData as err:
+            raise ConfigError(f"Could not read {path}: {err}") from err
+        if document is None:
+            return cls()
+        if not isinstance(document, dict):
+            raise ConfigError(f"invalid CSR attributes in {path}, expected a map, received {type(document).__name__}")
+        known = {str(key).lstrip(":"): value or {} for key, value in document.items()}
+        unexpected = sorted(known.keys() - {"custom_attributes", "extension_requests"})
+        if unexpected:
+            raise ConfigError(
+                f"unexpected attributes {', '.join(map(shown, unexpected))} in {path}",
+                hint="The file may have the keys custom_attributes and extension_requests.",
+            )
+        names = names or oids.OidNames()
+        return cls(
+            _by_oid(path, known.get("custom_attributes", {}), names, (oids.EXTENSION_REQUEST, oids.MS_EXTENSION_REQUEST)),
+            _by_oid(path, known.get("extension_requests", {}), names, (oids.SUBJECT_ALT_NAME,)),
+        )
+
+
+def _by_oid(path: Path, entries: Any, names: oids.OidNames, private: tuple[str, ...]) -> dict[str, str]:
+    if not isinstance(entries, dict):
+        raise ConfigError(f"invalid CSR attributes in {path}, expected a map of OID to text, received {type(entries).__name__}")
+    found: dict[str, str] = {}
+    for name, value in entries.items():
+        oid = names.oid_of(str(name).lstrip(":"))
+        if oid in private:
+            what = "extension request" if private == (oids.SUBJECT_ALT_NAME,) else "CSR attribute"
+            raise ConfigError(
+                f"Cannot specify {what} {name}: it is set by Puppet itself (file: {path})",
+                hint="Alternative names come from the setting dns_alt_names." if oid == oids.SUBJECT_ALT_NAME else "",
+            )
+        if isinstance(value, (dict, list)) or value is None:
+            raise ConfigError(f"The value of {name} in {path} is not a text")
+        found[oid] = ("true" if value else "false") if isinstance(value, bool) else str(value)
+    return found
+
+
+def alternative_names(names: Iterable[str]) -> list[x509.GeneralName]:
+    """GeneralNames of `x`, `DNS:x` and `IP:x`, sorted as text and each once; ConfigError for one that cannot be."""
+    texts = sorted({name if name.startswith(("DNS:", "IP:")) else f"DNS:{name}" for name in (n.strip() for n in names) if name})
+    found: list[x509.GeneralName] = []
+    for text in texts:
+        kind, _, value = text.partition(":")
+        try:
+            found.append(x509.IPAddress(ipaddress.ip_address(value)) if kind == "IP" else x509.DNSName(value))
+        except ValueError as err:
+            raise ConfigError(
+                f"{shown(text)} cannot be an alternative name", hint="dns_alt_names lists host names, or IP:address."
+            ) from err
+    return found
+
+
+def build(
+    key: PrivateKey,
+    name: str,
+    *,
+    dns_alt_names: Sequence[str] = (),
+    attributes: CsrAttributes | None = None,
+    auto_renew: bool = False,
+) -> x509.CertificateSigningRequest:
+    """
+    A request for `name`, signed by `key`.
+
+    Alternative names are asked for only when `dns_alt_names` has some; then `name` itself is one of them.
+
+    Args:
+        auto_renew: announce with Puppet 8's attribute that this agent renews its certificate itself.
+    Source: protocol reference 5.4.
+    """
+    wanted = attributes or CsrAttributes()
+    builder = x509.CertificateSigningRequestBuilder().subject_name(common_name(name))
+    given = dict(wanted.attributes)
+    if auto_renew:
+        given.setdefault(oids.AUTO_RENEW, "true")
+    for oid, value in given.items():
+        tag = _ASN1Type.PrintableString if _PRINTABLE.issuperset(value) else _ASN1Type.UTF8String
+        builder = builder.add_attribute(x509.ObjectIdentifier(oid), value.encode(), _tag=tag)
+    for oid, value in wanted.extensions.items():
+        content = der.encode(der.UTF8_STRING, value.encode())
+        builder = builder.add_extension(x509.UnrecognizedExtension(x509.ObjectIdentifier(oid), content), critical=False)
+    if dns_alt_names:
+        builder = builder.add_extension(x509.SubjectAlternativeName(alternative_names([*dns_alt_names, name])), critical=False)
+    return builder.sign(key, digest_for(key))
+
+
+def common_name(name: str) -> x509.Name:
+    """The subject `CN=name`."""
+    return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+
+
+@dataclass(frozen=True, slots=True)
+class CommonName:
+    """One CN of a subject: its text, whether it is a PrintableString or UTF8String, whether it stands alone in its RDN."""
+
+    value: str
+    usual_string: bool
+    alone: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedExtension:
+    oid: str
+    critical: bool
+    value: bytes
+
+    @property
+    def text(self) -> str:
+        return der.extension_text(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFacts:
+    """All that a policy may judge a request by, in plain data; `csr` is the request itself."""
+
+    csr: x509.CertificateSigningRequest
+    subject: str  # as /CN=x, safe to show
+    common_names: tuple[CommonName, ...]
+    other_names: bool  # the subject has more than CNs
+    alternative_names: tuple[str, ...]  # DNS:x, IP:x, email:x, URI:x, …
+    extensions: tuple[RequestedExtension, ...]  # without the alternative names
+    attributes: tuple[tuple[str, bytes], ...]
+    public_key: PublicKeyTypes
+    strength: Strength
+    signature_hash: str  # 'sha256'; '' for Ed25519
+    signature_valid: bool
+
+    @property
+    def name(self) -> str:
+        """The common name; '' when there is not exactly one."""
+        return self.common_names[0].value if len(self.common_names) == 1 else ""
+
+    @property
+    def pem(self) -> bytes:
+        return self.csr.public_bytes(Encoding.PEM)
+
+    def attribute(self, oid: str) -> str | None:
+        """The text of a custom attribute; None when it was not given."""
+        return next((value.decode("utf-8", "replace") for found, value in self.attributes if found == oid), None)
+
+
+def parse(pem: bytes, *, max_bytes: int = MAX_REQUEST_BYTES) -> RequestFacts:
+    """
+    The facts of the one request in a PEM text. Nothing is judged here, but that the text is one whole, well-formed request.
+
+    Raises:
+        BadData: no request, more than one, not DER, an extension twice, a key of a kind nobody knows.
+        TooLarge: longer than `max_bytes`.
+    """
+    found = bundles.blocks(pem, bundles.REQUEST, max_bytes=max_bytes)
+    if len(found) != 1:
+        raise BadData("There is no certificate request in this text" if not found else "There is more than one certificate request here")
+    try:
+        csr = x509.load_der_x509_csr(found[0])
+        return _facts(csr)
+    except x509.DuplicateExtension as err:
+        raise BadData(f"The certificate request has the extension {err.oid.dotted_string} twice") from err
+    except UnsupportedAlgorithm as err:
+        raise BadData(f"The certificate request has a key or signature of a kind that is not supported: {err}") from err
+    except (ValueError, TypeError, x509.UnsupportedGeneralNameType) as err:
+        raise BadData(f"The certificate request is not well-formed: {err}") from err
+
+
+def _facts(csr: x509.CertificateSigningRequest) -> RequestFacts:
+    key = csr.public_key()
+    common, others = _subject(csr.subject)
+    extensions, alternatives = [], []
+    for extension in csr.extensions:
+        oid = extension.oid.dotted_string
+        if oid == oids.SUBJECT_ALT_NAME:
+            alternatives = [general_name(name) for name in extension.value]
+        else:
+            extensions.append(RequestedExtension(oid, extension.critical, extension.value.public_bytes()))
+    digest = csr.signature_hash_algorithm
+    private = (oids.EXTENSION_REQUEST, oids.MS_EXTENSION_REQUEST)
+    return RequestFacts(
+        csr=csr,
+        subject=subject_text(csr.subject),
+        common_names=common,
+        other_names=others,
+        alternative_names=tuple(alternatives),
+        extensions=tuple(extensions),
+        attributes=tuple((a.oid.dotted_string, a.value) for a in csr.attributes if a.oid.dotted_string not in private),
+        public_key=key,
+        strength=strength(key),
+        signature_hash=digest.name if digest else "",
+        signature_valid=csr.is_signature_valid,
+    )
+
+
+def _subject(name: x509.Name) -> tuple[tuple[CommonName, ...], bool]:
+    """The CNs of a subject with the string type they came in, and whether there is anything else. Reads the DER, which keeps both."""
+    found, others = [], False
+    _, content, _ = der.element(name.public_bytes())
+    for _, rdn in der.elements(content):
+        members = der.elements(rdn)
+        for _, member in members:
+            if not member.startswith(_CN):
+                others = True
+                continue
+            tag, value, _ = der.element(member[len(_CN) :])
+            usual = tag in (der.UTF8_STRING, der.PRINTABLE_STRING)
+            found.append(CommonName(value.decode("utf-8" if usual else "latin-1", "replace"), usual, len(members) == 1))
+    return tuple(found), others
+
+
+def general_name(name: x509.GeneralName) -> str:
+    """`DNS:x`, `IP:x` and so on, as OpenSSL labels them."""
+    label = next((label for cls, label in _KINDS if isinstance(name, cls)), type(name).__name__)
+    value = name.value
+    if isinstance(value, x509.Name):
+        return f"{label}:{subject_text(value)}"
+    if isinstance(value, x509.ObjectIdentifier):
+        return f"{label}:{value.dotted_string}"
+    return f"{label}:{'<unsupported>' if isinstance(name, x509.OtherName) else value}"
+
+
+def subject_text(name: x509.Name) -> str:
+    """`/CN=x/O=y`, the one-line form of OpenSSL; control and non-ASCII characters are escaped."""
+    parts = (f"/{a.rfc4514_attribute_name}={a.value if isinstance(a.value, str) else a.value.hex()}" for a in name)
+    return "".join(c if c.isascii() and c.isprintable() else f"\\u{{{ord(c):x}}}" for c in "".join(parts))

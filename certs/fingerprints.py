@@ -1,0 +1,42 @@
+"""Fingerprints as Puppet prints them: upper-case hex pairs of a digest over the DER, joined by colons."""
+
+from __future__ import annotations
+
+import hashlib
+
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from shared.errors import BadRequest
+from shared.names import shown
+
+DEFAULT = "SHA256"
+ALGORITHMS = ("MD5", "SHA1", "SHA224", "SHA256", "SHA384", "SHA512")
+
+
+def of_bytes(der: bytes, algorithm: str = DEFAULT) -> str:
+    """`AA:BB:…` over `der`; BadRequest names the algorithms there are."""
+    name = algorithm.upper().replace("-", "")
+    if name not in ALGORITHMS:
+        raise BadRequest(f"Unsupported digest algorithm {shown(algorithm)}", hint=f"Choose one of {', '.join(ALGORITHMS)}.")
+    return hashlib.new(name.lower(), der, usedforsecurity=False).digest().hex(":").upper()
+
+
+def fingerprint(thing: x509.Certificate | x509.CertificateSigningRequest, algorithm: str = DEFAULT) -> str:
+    """`AA:BB:…` over the DER of a certificate or a request."""
+    return of_bytes(thing.public_bytes(Encoding.DER), algorithm)
+
+
+def labelled(thing: x509.Certificate | x509.CertificateSigningRequest, algorithm: str = DEFAULT) -> str:
+    """`(SHA256) AA:BB:…`."""
+    return f"({algorithm.upper()}) {fingerprint(thing, algorithm)}"
+
+
+def matches(pinned: str, actual: str) -> bool:
+    """Whether a pinned digest, with or without colons and in any case, is `actual` (`AA:BB:…`)."""
+    return bool(pinned) and pinned.replace(":", "").strip().upper() == actual.replace(":", "")
+
+
+def of_bundle(pem: bytes, algorithm: str = DEFAULT) -> str:
+    """The digest that `ca_fingerprint` pins: over the text of the CA bundle as it was downloaded. Source: protocol reference 5.12."""
+    return of_bytes(pem, algorithm)

@@ -1,0 +1,177 @@
+"""Online certificate status (RFC 6960): requests and responses for one certificate, built, read and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
+from cryptography.hazmat.primitives.hashes import SHA1, SHA256, SHA384, SHA512, Hash, HashAlgorithm
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from cryptography.x509 import ocsp
+
+from shared.errors import BadData, PeerNotTrusted
+
+from . import der
+from .keys import PrivateKey, digest_for
+
+Status = Literal["good", "revoked", "unknown"]
+REQUEST_MIME = "application/ocsp-request"
+RESPONSE_MIME = "application/ocsp-response"
+MAX_REQUEST_BYTES = 16 * 1024
+MAX_NONCE = 32  # octets, RFC 8954
+LIFETIME = timedelta(hours=1)  # how long an answer may be kept
+CLOCKS_DIFFER = timedelta(minutes=5)
+_DIGESTS: dict[str, Callable[[], HashAlgorithm]] = {"sha1": SHA1, "sha256": SHA256, "sha384": SHA384, "sha512": SHA512}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a request asks: one certificate, named by digests of its issuer and by its serial."""
+
+    algorithm: str
+    issuer_name_hash: bytes
+    issuer_key_hash: bytes
+    serial: int
+    nonce: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the responder says; `revoked_at` (UTC) only with `revoked`."""
+
+    status: Status
+    serial: int
+    this_update: datetime
+    next_update: datetime | None
+    revoked_at: datetime | None = None
+
+
+def ask(certificate: x509.Certificate, issuer: x509.Certificate, *, nonce: bytes | None = None) -> bytes:
+    """The DER of a request about `certificate`."""
+    builder = ocsp.OCSPRequestBuilder().add_certificate(certificate, issuer, SHA1())  # noqa: S303  # an identifier, which RFC 5019 fixes
+    if nonce is not None:
+        builder = builder.add_extension(x509.OCSPNonce(nonce), critical=False)
+    return builder.build().public_bytes(Encoding.DER)
+
+
+def question(request: bytes) -> Question:
+    """What the DER of a request asks; BadData when it is not a request for exactly one certificate."""
+    if len(request) > MAX_REQUEST_BYTES:
+        raise BadData(f"An OCSP request of {len(request)} bytes is over the limit of {MAX_REQUEST_BYTES}")
+    try:
+        found = ocsp.load_der_ocsp_request(request)
+        nonce = next((e.value.nonce for e in found.extensions if isinstance(e.value, x509.OCSPNonce)), None)
+        asked = Question(found.hash_algorithm.name, found.issuer_name_hash, found.issuer_key_hash, found.serial_number, nonce)
+    except (ValueError, TypeError, NotImplementedError, UnsupportedAlgorithm, x509.DuplicateExtension) as err:
+        raise BadData("This is not an OCSP request for one certificate") from err
+    if nonce is not None and len(nonce) > MAX_NONCE:
+        raise BadData(f"The nonce of an OCSP request is longer than {MAX_NONCE} octets")
+    return asked
+
+
+def asks_about(asked: Question, issuer: x509.Certificate) -> bool:
+    """Whether the certificate in question was issued under `issuer`'s name by `issuer`'s key."""
+    if asked.algorithm not in _DIGESTS:
+        return False
+    spki = issuer.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    _, content, _ = der.element(spki)
+    bits = der.elements(content)[1][1][1:]  # the BIT STRING's octets, without the count of unused bits
+    return (
+        _digest(asked.algorithm, issuer.subject.public_bytes()) == asked.issuer_name_hash
+        and _digest(asked.algorithm, bits) == asked.issuer_key_hash
+    )
+
+
+def _digest(algorithm: str, data: bytes) -> bytes:
+    digest = Hash(_DIGESTS[algorithm]())
+    digest.update(data)
+    return digest.finalize()
+
+
+def answer(
+    asked: Question, status: Status, *, authority: x509.Certificate, key: PrivateKey, now: datetime, revoked_at: datetime | None = None
+) -> bytes:
+    """The DER of a response by the authority itself, with the request's nonce; good for an hour from `now`."""
+    statuses = {"good": ocsp.OCSPCertStatus.GOOD, "revoked": ocsp.OCSPCertStatus.REVOKED, "unknown": ocsp.OCSPCertStatus.UNKNOWN}
+    now = now.replace(microsecond=0)
+    builder = (
+        ocsp.OCSPResponseBuilder()
+        .add_response_by_hash(
+            asked.issuer_name_hash,
+            asked.issuer_key_hash,
+            asked.serial,
+            _DIGESTS[asked.algorithm](),
+            statuses[status],
+            now,
+            now + LIFETIME,
+            (revoked_at or now) if status == "revoked" else None,
+            x509.ReasonFlags.key_compromise if status == "revoked" else None,
+        )
+        .responder_id(ocsp.OCSPResponderEncoding.HASH, authority)
+    )
+    if asked.nonce is not None:
+        builder = builder.add_extension(x509.OCSPNonce(asked.nonce), critical=False)
+    return builder.sign(key, digest_for(key)).public_bytes(Encoding.DER)
+
+
+def refusal(kind: Literal["malformed", "unauthorized", "internal", "later"]) -> bytes:
+    """The DER of a response that says no: a malformed request, another authority's certificate, an error, not now."""
+    status = {
+        "malformed": ocsp.OCSPResponseStatus.MALFORMED_REQUEST,
+        "unauthorized": ocsp.OCSPResponseStatus.UNAUTHORIZED,
+        "internal": ocsp.OCSPResponseStatus.INTERNAL_ERROR,
+        "later": ocsp.OCSPResponseStatus.TRY_LATER,
+    }[kind]
+    return ocsp.OCSPResponseBuilder.build_unsuccessful(status).public_bytes(Encoding.DER)
+
+
+def read(response: bytes, *, certificate: x509.Certificate, issuer: x509.Certificate, now: datetime, nonce: bytes | None = None) -> Answer:
+    """
+    What a responder says about `certificate`, once it is shown that the issuer itself said so, about this certificate, and lately.
+
+    Raises:
+        BadData: not a response, or one that refuses.
+        PeerNotTrusted: signed by another key, about another certificate, out of date, or with another nonce.
+    """
+    try:
+        found = ocsp.load_der_ocsp_response(response)
+    except (ValueError, TypeError) as err:
+        raise BadData("This is not an OCSP response") from err
+    if found.response_status != ocsp.OCSPResponseStatus.SUCCESSFUL:
+        raise BadData(f"The OCSP responder refuses: {found.response_status.name.lower().replace('_', ' ')}")
+    try:
+        _verify(found, issuer)
+        given = next((e.value.nonce for e in found.extensions if isinstance(e.value, x509.OCSPNonce)), None)
+        asked = Question(found.hash_algorithm.name, found.issuer_name_hash, found.issuer_key_hash, found.serial_number, given)
+    except (InvalidSignature, UnsupportedAlgorithm) as err:
+        raise PeerNotTrusted("The OCSP response is not signed by the certificate's issuer") from err
+    except (ValueError, TypeError) as err:
+        raise BadData("The OCSP response is not for exactly one certificate") from err
+    if asked.serial != certificate.serial_number or not asks_about(asked, issuer):
+        raise PeerNotTrusted("The OCSP response is about another certificate")
+    if nonce is not None and given is not None and given != nonce:
+        raise PeerNotTrusted("The OCSP response answers another request: its nonce differs")
+    ended = found.next_update_utc
+    if found.this_update_utc > now + CLOCKS_DIFFER or (ended is not None and ended < now - CLOCKS_DIFFER):
+        raise PeerNotTrusted("The OCSP response is not of now")
+    names: dict[ocsp.OCSPCertStatus, Status] = {ocsp.OCSPCertStatus.GOOD: "good", ocsp.OCSPCertStatus.REVOKED: "revoked"}
+    status = names.get(found.certificate_status, "unknown")
+    return Answer(status, asked.serial, found.this_update_utc, ended, found.revocation_time_utc)
+
+
+def _verify(response: ocsp.OCSPResponse, issuer: x509.Certificate) -> None:
+    """The signature of the responder, which must be the issuer; InvalidSignature otherwise."""
+    key, digest = issuer.public_key(), response.signature_hash_algorithm
+    if isinstance(key, rsa.RSAPublicKey) and digest is not None:
+        key.verify(response.signature, response.tbs_response_bytes, padding.PKCS1v15(), digest)
+    elif isinstance(key, ec.EllipticCurvePublicKey) and digest is not None:
+        key.verify(response.signature, response.tbs_response_bytes, ec.ECDSA(digest))
+    elif isinstance(key, ed25519.Ed25519PublicKey):
+        key.verify(response.signature, response.tbs_response_bytes)
+    else:
+        raise UnsupportedAlgorithm(f"an OCSP response cannot be checked with {type(key).__name__}")

@@ -1,0 +1,156 @@
+"""The layout of $ssldir: which file is where, with which mode. Source: protocol reference 5.2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from cryptography import x509
+
+from shared.errors import BadData
+from shared.files import make_directory, write_atomic
+from shared.names import certname as checked_certname
+
+from . import bundles, keys
+from .keys import PrivateKey
+
+T = TypeVar("T")
+
+PUBLIC_MODE = 0o644
+DIRECTORY_MODE = 0o755
+PRIVATE_DIRECTORY_MODE = 0o750
+
+
+@dataclass(frozen=True, slots=True)
+class SslDir:
+    """The files of one node below `root`; `certname` has passed the name rule."""
+
+    root: Path
+    certname: str
+
+    def __post_init__(self) -> None:
+        checked_certname(self.certname)
+
+    @property
+    def certdir(self) -> Path:
+        return self.root / "certs"
+
+    @property
+    def privatekeydir(self) -> Path:
+        return self.root / "private_keys"
+
+    @property
+    def publickeydir(self) -> Path:
+        return self.root / "public_keys"
+
+    @property
+    def requestdir(self) -> Path:
+        return self.root / "certificate_requests"
+
+    @property
+    def privatedir(self) -> Path:
+        return self.root / "private"
+
+    @property
+    def localcacert(self) -> Path:
+        return self.certdir / "ca.pem"
+
+    @property
+    def hostcert(self) -> Path:
+        return self.certdir / f"{self.certname}.pem"
+
+    @property
+    def hostprivkey(self) -> Path:
+        return self.privatekeydir / f"{self.certname}.pem"
+
+    @property
+    def hostpubkey(self) -> Path:
+        return self.publickeydir / f"{self.certname}.pem"
+
+    @property
+    def hostcsr(self) -> Path:
+        return self.requestdir / f"{self.certname}.pem"
+
+    @property
+    def hostcrl(self) -> Path:
+        return self.root / "crl.pem"
+
+    @property
+    def lock(self) -> Path:
+        return self.root / "ssl.lock"
+
+    @property
+    def cadir(self) -> Path:
+        return self.root / "ca"
+
+    def create(self) -> None:
+        """Make the directories that are missing, with Puppet's modes; what is there stays as it is."""
+        for folder in (self.root, self.certdir, self.publickeydir, self.requestdir):
+            make_directory(folder, mode=DIRECTORY_MODE)
+        for folder in (self.privatekeydir, self.privatedir):
+            make_directory(folder, mode=PRIVATE_DIRECTORY_MODE)
+
+    def authorities(self) -> tuple[x509.Certificate, ...] | None:
+        """The CA bundle; None when there is none yet. BadData names the file."""
+        pem = _read(self.localcacert)
+        return None if pem is None else _named(self.localcacert, bundles.certificates, pem)
+
+    def crls(self) -> tuple[x509.CertificateRevocationList, ...] | None:
+        pem = _read(self.hostcrl)
+        return None if pem is None else _named(self.hostcrl, bundles.revocation_lists, pem)
+
+    def certificate(self) -> x509.Certificate | None:
+        """This node's certificate; None when there is none yet."""
+        pem = _read(self.hostcert)
+        return None if pem is None else _named(self.hostcert, bundles.certificate, pem)
+
+    def key(self, password: bytes | None = None) -> PrivateKey | None:
+        """This node's private key; None when there is none yet."""
+        try:
+            return keys.load(self.hostprivkey, password)
+        except FileNotFoundError:
+            return None
+
+    def request(self) -> bytes | None:
+        """The PEM of this node's own request, while it is kept."""
+        return _read(self.hostcsr)
+
+    def save_authorities(self, pem: bytes) -> None:
+        write_atomic(self.localcacert, pem, mode=PUBLIC_MODE)
+
+    def save_crls(self, pem: bytes) -> None:
+        write_atomic(self.hostcrl, pem, mode=PUBLIC_MODE)
+
+    def save_certificate(self, certificate: x509.Certificate) -> None:
+        write_atomic(self.hostcert, bundles.dump([certificate]), mode=PUBLIC_MODE)
+
+    def save_request(self, csr: x509.CertificateSigningRequest) -> None:
+        write_atomic(self.hostcsr, bundles.dump([csr]), mode=PUBLIC_MODE)
+
+    def save_key(self, key: PrivateKey, *, password: bytes | None = None) -> None:
+        """The private key, then its public half; a crash in between leaves a key whose public half is written next time."""
+        keys.save(self.hostprivkey, key, password=password)
+        self.save_public_key(key)
+
+    def save_public_key(self, key: PrivateKey) -> None:
+        write_atomic(self.hostpubkey, keys.public_pem(key.public_key()), mode=PUBLIC_MODE)
+
+    def own_files(self) -> Iterable[Path]:
+        """The files that belong to this node alone: what `puppet ssl clean` removes."""
+        return (self.hostcert, self.hostprivkey, self.hostpubkey, self.hostcsr)
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def _named(path: Path, read: Callable[[bytes], T], pem: bytes) -> T:
+    try:
+        return read(pem)
+    except BadData as err:
+        raise BadData(f"{path} cannot be read: {err.message}", hint="Remove the file to have it fetched anew.") from err

@@ -1,0 +1,51 @@
+from datetime import timedelta
+
+import pytest
+from cryptography import x509
+
+from certs import crl
+
+
+def test_a_new_list_is_empty_with_number_zero(ca, now) -> None:
+    assert crl.number_of(ca.crl) == 0
+    assert crl.serials(ca.crl) == frozenset()
+    assert ca.crl.last_update_utc == now - timedelta(seconds=1)
+    assert ca.crl.is_signature_valid(ca.certificate.public_key())
+
+
+def test_a_revised_list_keeps_all_entries_and_raises_the_number(ca, now) -> None:
+    first = crl.revised(ca.crl, ca.certificate, ca.key, now=now, add=[5, 3])
+    later = now + timedelta(days=1)
+    second = crl.revised(first, ca.certificate, ca.key, now=later, add=[5, 9])
+    assert crl.number_of(second) == 2
+    assert sorted(r.serial_number for r in second) == [3, 5, 9]
+    five = second.get_revoked_certificate_by_serial_number(5)
+    assert five is not None
+    assert five.revocation_date_utc == now  # the first revocation stands
+    assert five.extensions.get_extension_for_class(x509.CRLReason).value.reason == x509.ReasonFlags.key_compromise
+
+
+def test_a_list_is_due_thirty_days_before_its_end(ca) -> None:
+    end = ca.crl.next_update_utc
+    assert end is not None
+    assert not crl.is_due(ca.crl, end - timedelta(days=31))
+    assert crl.is_due(ca.crl, end - timedelta(days=30))
+    assert crl.is_due(ca.crl, end + timedelta(days=1))
+
+
+def test_revocations_are_told_apart_by_issuer(ca, now) -> None:
+    lists = crl.revised(ca.crl, ca.certificate, ca.key, now=now, add=[2])
+    snapshot = crl.Revocations.of([lists], version=4)
+    assert ca.leaf("a", serial=2) in snapshot
+    assert ca.leaf("a", serial=3) not in snapshot
+    assert not snapshot.has(b"another issuer", 2)
+
+
+@pytest.mark.slow
+def test_ten_thousand_entries_are_revised_in_under_two_seconds(ca, now) -> None:
+    import time
+
+    many = crl.revised(ca.crl, ca.certificate, ca.key, now=now, add=range(2, 10_002))
+    started = time.monotonic()
+    assert len(crl.serials(crl.revised(many, ca.certificate, ca.key, now=now, add=[20_000]))) == 10_001
+    assert time.monotonic() - started < 2

@@ -1,0 +1,51 @@
+import stat
+
+import pytest
+
+from certs import csr
+from certs.bundles import dump
+from certs.keys import KeyKind
+from certs.ssldir import SslDir
+from shared.errors import BadData, BadName
+
+
+def test_files_are_where_puppet_has_them_with_its_modes(tmp_path, ca) -> None:
+    ssl = SslDir(tmp_path / "ssl", "web1")
+    ssl.create()
+    ssl.save_key(KeyKind("ec").generate())
+    ssl.save_authorities(dump([ca.certificate]))
+    ssl.save_crls(dump([ca.crl]))
+    ssl.save_certificate(ca.leaf("web1"))
+    ssl.save_request(csr.build(ca.key, "web1"))
+    found = {str(p.relative_to(ssl.root)): stat.S_IMODE(p.stat().st_mode) for p in ssl.root.rglob("*")}
+    assert found == {
+        "certs": 0o755,
+        "certs/ca.pem": 0o644,
+        "certs/web1.pem": 0o644,
+        "private_keys": 0o750,
+        "private_keys/web1.pem": 0o640,
+        "public_keys": 0o755,
+        "public_keys/web1.pem": 0o644,
+        "certificate_requests": 0o755,
+        "certificate_requests/web1.pem": 0o644,
+        "private": 0o750,
+        "crl.pem": 0o644,
+    }
+
+
+def test_what_is_not_there_is_none(tmp_path) -> None:
+    ssl = SslDir(tmp_path, "web1")
+    assert (ssl.authorities(), ssl.crls(), ssl.certificate(), ssl.key(), ssl.request()) == (None, None, None, None, None)
+
+
+def test_a_damaged_file_is_named(tmp_path) -> None:
+    ssl = SslDir(tmp_path, "web1")
+    ssl.create()
+    ssl.hostcert.write_text("-----BEGIN CERTIFICATE-----\nAAA")
+    with pytest.raises(BadData, match=r"certs/web1\.pem"):
+        ssl.certificate()
+
+
+def test_a_name_that_climbs_is_refused(tmp_path) -> None:
+    with pytest.raises(BadName):
+        SslDir(tmp_path, "../web1")
