@@ -1,0 +1,88 @@
+"""The agent's settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from .base import setting
+from .common import CommonSettings
+from .values import Duration, Flag, Size, Ttl, Words
+
+
+class AgentSettings(CommonSettings):
+    """What one agent does, and how long it waits for whom."""
+
+    server: str = setting("puppet", doc="Host name of the master.")
+    masterport: int = setting(8140, ge=1, le=65535, doc="Port of the master.")
+    ca_server: str = setting("$server", doc="Host name of the CA.")
+    ca_port: int = setting("$masterport", ge=1, le=65535, doc="Port of the CA.")
+    report_server: str = setting("$server", doc="Host name that takes reports.")
+    report_port: int = setting("$masterport", ge=1, le=65535, doc="Port that takes reports.")
+    scheme: Literal["auto", "a", "b"] = setting("auto", doc="URL scheme: of 3.x (a), of 4 to 8 (b), or what the master answers.")
+
+    onetime: Flag = setting(False, doc="One run, then the end.")
+    daemonize: Flag = setting(True, doc="Go to the background.")
+    runinterval: Duration = setting("30m", ge=0, doc="Seconds between two runs.")
+    splay: Flag = setting(False, doc="Wait a random time before the first run.")
+    splaylimit: Duration = setting("$runinterval", ge=0, doc="The longest such wait, in seconds.")
+    runtimeout: Duration = setting("1h", ge=0, doc="Seconds for a whole run; 0: no limit.")
+    waitforcert: Duration = setting("2m", ge=0, doc="Seconds between two questions for the certificate; 0: do not wait.")
+    maxwaitforcert: Ttl = setting("unlimited", doc="Seconds after which waiting for the certificate ends.")
+    waitforlock: Duration = setting(0, ge=0, doc="Seconds between two tries for the lock of a run; 0: do not wait.")
+    maxwaitforlock: Ttl = setting("1m", doc="Seconds after which waiting for the lock ends.")
+    ca_fingerprint: str = setting("", doc="SHA256 of the CA's certificates that must be met at first contact.")
+    ca_refresh_interval: Duration = setting("1d", ge=0, doc="Seconds between two looks for new CA certificates; 0: never.")
+    crl_refresh_interval: Duration = setting("1d", ge=0, doc="Seconds between two looks for a new revocation list; 0: never.")
+    hostcert_renewal_interval: Duration = setting("30d", ge=0, doc="Seconds before its end at which the certificate is renewed; 0: never.")
+    certificate_expire_warning: Duration = setting("60d", ge=0, doc="Seconds before its end at which a certificate is warned about.")
+
+    usecacheonfailure: Flag = setting(True, doc="Apply the cached catalog when there is no new one.")
+    use_cached_catalog: Flag = setting(False, doc="Apply the cached catalog and do not ask for a new one.")
+    strict_environment_mode: Flag = setting(False, doc="Fail when the master says another environment.")
+    use_last_environment: Flag = setting(True, doc="Begin in the environment that the last run ended in.")
+    pluginsync: Flag = setting(True, doc="Fetch plugins and facts before the run.")
+    pluginsource: str = setting("puppet:///plugins", doc="Where plugins come from.")
+    pluginfactsource: str = setting("puppet:///pluginfacts", doc="Where external facts come from.")
+    plugindest: Path = setting("$libdir", doc="Where plugins go.")
+    pluginfactdest: Path = setting("$vardir/facts.d", doc="Where external facts go.")
+    pluginsignore: str = setting(".svn CVS .git .hg", doc="Names that are not fetched.")
+    report: Flag = setting(True, doc="Send a report after a run.")
+    report_serialization_format: Literal["pson", "yaml"] = setting("pson", doc="The form of reports for a 3.x master.")
+    stringify_facts: Flag = setting(True, doc="Send facts to a 3.x master as text only.")
+    include_legacy_facts: Flag = setting(True, doc="Also send the flat names of structured facts.")
+    ignoreschedules: Flag = setting(False, doc="Take no notice of schedules.")
+    ignoremissingtypes: Flag = setting(False, doc="Skip resources of unknown types.")
+    prerun_command: str = setting("", doc="Runs before a catalog is applied; its failure ends the run.")
+    postrun_command: str = setting("", doc="Runs after a catalog was applied.")
+    detailed_exitcodes: Flag = setting(False, doc="Exit with 2 for changes, 4 for failures, 6 for both.")
+    evaltrace: Flag = setting(False, doc="Show how long each resource took.")
+    summarize: Flag = setting(False, doc="Show a summary of the run.")
+    graph: Flag = setting(False, doc="Write the graphs of a catalog as dot files.")
+    graphdir: Path = setting("$statedir/graphs", doc="Where those go.")
+    default_file_terminus: Literal["rest", "file_server"] = setting("rest", doc="What puppet: sources without a host mean.")
+
+    lastrunfile: Path = setting("$statedir/last_run_summary.yaml", doc="The summary of the last run.")
+    lastrunreport: Path = setting("$statedir/last_run_report.yaml", doc="The report of the last run.")
+    statefile: Path = setting("$statedir/state.yaml", doc="When each resource was checked and changed.")
+    transactionstorefile: Path = setting("$statedir/transactionstore.yaml", doc="The values that were set, for corrective changes.")
+    statettl: Ttl = setting("32d", doc="Seconds after which an entry of the state file is dropped.")
+    classfile: Path = setting("$statedir/classes.txt", doc="The classes of the last catalog.")
+    resourcefile: Path = setting("$statedir/resources.txt", doc="The resources of the last catalog.")
+    agent_catalog_run_lockfile: Path = setting("$statedir/agent_catalog_run.lock", doc="The lock of a run.")
+    agent_disabled_lockfile: Path = setting("$statedir/agent_disabled.lock", doc="While it is there, no run takes place.")
+    pidfile: Path = setting("$rundir/agent.pid", doc="The daemon's process number.")
+    client_datadir: Path = setting("$vardir/client_data", doc="The cached catalog.")
+    clientyamldir: Path = setting("$vardir/client_yaml", doc="Caches in YAML.")
+
+    http_connect_timeout: Duration = setting("2m", gt=0, doc="Seconds to connect.")
+    http_read_timeout: Duration = setting("10m", gt=0, doc="Seconds between two pieces of an answer.")
+    http_keepalive_timeout: Duration = setting(4, ge=0, doc="Seconds that an idle connection is kept; below the master's own limit.")
+    http_proxy_host: str = setting("none", doc="A proxy's host.")
+    http_proxy_port: int = setting(3128, ge=1, le=65535, doc="A proxy's port.")
+    http_proxy_user: str = setting("none", doc="A proxy's user.")
+    http_proxy_password: str = setting("none", doc="A proxy's password.")
+    no_proxy: Words = setting(("localhost", "127.0.0.1"), doc="Hosts that are asked without the proxy.")
+    max_catalog_body: Size = setting("256MiB", gt=0, doc="Bytes of a catalog or list of metadata.")
+    max_plugin_files: int = setting(50_000, gt=0, doc="Files that plugin sync may bring.")
+    fact_timeout: Duration = setting(30, gt=0, doc="Seconds for one fact.")

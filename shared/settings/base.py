@@ -1,0 +1,213 @@
+"""
+Settings: declared once as fields of a class, read from puppet.conf and the command line, then an argument like any other.
+
+Defaults may name other settings (`$vardir/state`). Precedence, highest first: command line, the run mode's section, `[main]`, the
+application's own defaults, the field's default. Source: command line reference 5.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import socket
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.fields import FieldInfo
+
+from ..errors import ConfigError
+from .conf import Conf, read
+
+_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))", re.ASCII)
+_ALIASES = {"serverport": "masterport"}
+
+
+class Settings(BaseModel):
+    """Frozen; a field is a setting. `name` of a field with an alias in Puppet is the older one (`masterport`)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, validate_default=True)
+
+
+def setting(default: Any, *, doc: str, **limits: Any) -> Any:
+    """A field: its default (text may name other settings as `$name`), what it is for, and the limits of its value."""
+    return Field(default, description=doc, **limits)
+
+
+S = TypeVar("S", bound=Settings)
+
+
+def canonical(name: str) -> str:
+    """A setting's field name: `-` as `_`, newer aliases as the older name."""
+    plain = name.replace("-", "_")
+    return _ALIASES.get(plain, plain)
+
+
+def is_flag(field: FieldInfo) -> bool:
+    """Whether a setting is a plain boolean, which the command line writes as --x and --no-x."""
+    return field.annotation is bool
+
+
+def default_certname() -> str:
+    """This host's full name in lower case."""
+    name = socket.getfqdn().lower().rstrip(".")
+    return name if name and not name.startswith("localhost") else socket.gethostname().lower()
+
+
+def directories(*, root: bool, home: Path) -> dict[str, str]:
+    """The base directories: of the system for root, below the home directory for everybody else."""
+    if root:
+        return {"confdir": "/etc/puppet", "vardir": "/var/lib/puppet", "logdir": "/var/log/puppet", "rundir": "/var/run/puppet"}
+    base = str(home / ".puppet")
+    return {"confdir": base, "vardir": f"{base}/var", "logdir": f"{base}/var/log", "rundir": f"{base}/var/run"}
+
+
+class Layers:
+    """The raw texts of all settings, by precedence, and what they expand to."""
+
+    def __init__(self, layers: Iterable[Mapping[str, Any]], *, run_mode: str) -> None:
+        self.layers = list(layers)
+        self.run_mode = run_mode
+
+    def raw(self, name: str) -> Any:
+        for layer in self.layers:
+            if name in layer:
+                return layer[name]
+        raise KeyError(name)
+
+    def value(self, name: str, open_: tuple[str, ...] = ()) -> Any:
+        """The setting with every `$other` in it expanded; ConfigError for unknown names and circles."""
+        if name in open_:
+            raise ConfigError(f"The setting {name} refers to itself: {' → '.join([*open_, name])}")
+        text = self.raw(name)
+        if not isinstance(text, str) or "$" not in text:
+            return text
+
+        def expand(match: re.Match[str]) -> str:
+            other = canonical(match[1] or match[2])
+            if other == "run_mode":
+                return self.run_mode
+            if other == "environment" and name == "config_version":
+                return match[0]
+            try:
+                return str(self.value(other, (*open_, name)))
+            except KeyError:
+                raise ConfigError(f"Could not find value for ${other} in the setting {name}", hint=_similar(other, self.names())) from None
+
+        return _VARIABLE.sub(expand, text)
+
+    def names(self) -> set[str]:
+        return {name for layer in self.layers for name in layer}
+
+
+def _similar(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f"Did you mean {close[0]}?" if close else ""
+
+
+def _defaults(cls: type[Settings]) -> dict[str, Any]:
+    return {name: field.get_default(call_default_factory=True) for name, field in cls.model_fields.items()}
+
+
+def load(
+    cls: type[S],
+    *,
+    section: str,
+    flags: Mapping[str, Any] | None = None,
+    application: Mapping[str, Any] | None = None,
+    conf: Conf | None = None,
+    root: bool | None = None,
+    home: Path | None = None,
+) -> S:
+    """
+    The settings of one process.
+
+    Args:
+        section: of puppet.conf: `agent`, `master` or `user`; it is also the run mode.
+        flags: from the command line; application: the application's own defaults.
+        conf: already read; by default `$confdir/puppet.conf` is.
+    Raises:
+        ConfigError: an unparsable file, a bad value (names setting, file and line), a `$name` that is unknown.
+    """
+    given = {canonical(name): value for name, value in (flags or {}).items()}
+    base = directories(root=os.geteuid() == 0 if root is None else root, home=home or Path.home())
+    defaults = {**_defaults(cls), **base}
+    if conf is None:
+        first = Layers([given, dict(application or {}), defaults], run_mode=section)
+        conf = read(Path(str(first.value("config"))))
+    own = {canonical(k): v for k, v in conf.section(section).items()}
+    main = {canonical(k): v for k, v in conf.section("main").items()}
+    if not any("certname" in layer for layer in (given, own, main, application or {})):
+        defaults["certname"] = default_certname()
+    layers = Layers([given, own, main, dict(application or {}), defaults], run_mode=section)
+    values = {name: layers.value(name) for name in cls.model_fields}
+    try:
+        return cls.model_validate(values)
+    except ValidationError as err:
+        first_error = err.errors(include_url=False, include_input=False)[0]
+        name = str(first_error["loc"][0]) if first_error["loc"] else "?"
+        entry = conf.sections.get(section, {}).get(name) or conf.sections.get("main", {}).get(name)
+        place = f" (file: {conf.path}, line: {entry.line})" if entry and name not in given else ""
+        message = first_error["msg"].removeprefix("Value error, ")
+        raise ConfigError(f"Could not set {name}: {message}{place}") from err
+
+
+def unknown(conf: Conf, *classes: type[Settings], also: Iterable[str] = ()) -> list[str]:
+    """One sentence for each setting of a file that nothing here reads, with a hint where a name is close to a known one."""
+    known = {name for cls in classes for name in cls.model_fields} | set(also)
+    return [
+        f"Unknown setting {name} in [{section}] (file: {conf.path}, line: {entry.line}). {_similar(name, known)}".rstrip()
+        for section, entries in conf.sections.items()
+        for name, entry in entries.items()
+        if canonical(name) not in known
+    ]
+
+
+def flags_of(argv: list[str], *classes: type[Settings], shorts: Mapping[str, str] | None = None) -> tuple[dict[str, Any], list[str]]:
+    """
+    The settings given as options, and the arguments that are left, in order.
+
+    `--name VALUE`, `--name=VALUE`; booleans `--name` and `--no-name` only, as Puppet has it. Options that are no settings
+    are left. After `--` nothing is an option.
+
+    Raises:
+        ConfigError: a value is missing, or given to a boolean.
+    """
+    fields: dict[str, FieldInfo] = {}
+    for cls in classes:
+        fields |= cls.model_fields
+    found: dict[str, Any] = {}
+    left: list[str] = []
+    pending = list(argv)
+    while pending:
+        word = pending.pop(0)
+        word = (shorts or {}).get(word, word)
+        if word == "--":
+            left += pending
+            break
+        name, equals, value = word[2:].partition("=") if word.startswith("--") else ("", "", "")
+        setting = canonical(name)
+        negated = canonical(name.removeprefix("no-").removeprefix("no_"))
+        if name and setting in fields:
+            if is_flag(fields[setting]):
+                if equals:
+                    raise ConfigError(f"needless argument: {word}")
+                found[setting] = True
+            elif equals:
+                found[setting] = value
+            elif pending:
+                found[setting] = pending.pop(0)
+            else:
+                raise ConfigError(f"missing argument: --{name}")
+        elif name.startswith(("no-", "no_")) and negated in fields and is_flag(fields[negated]):
+            found[negated] = False
+        else:
+            left.append(word)
+    return found, left
+
+
+def choices(field: FieldInfo) -> tuple[str, ...]:
+    """The allowed words of an enumerated setting, () for others."""
+    return tuple(str(each) for each in get_args(field.annotation)) if get_args(field.annotation) else ()

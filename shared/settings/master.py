@@ -1,0 +1,77 @@
+"""The master's and the CA's settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .base import setting
+from .common import CommonSettings
+from .values import Autosign, Duration, Flag, Size, Words
+
+
+class MasterSettings(CommonSettings):
+    """What the master serves, to whom, and within which limits."""
+
+    bindaddress: str = setting("0.0.0.0", doc="The address to listen on.")  # noqa: S104  # what a master is for
+    masterport: int = setting(8140, ge=0, le=65535, doc="The port to listen on; 0: any free one.")
+    pidfile: Path = setting("$rundir/master.pid", doc="The daemon's process number.")
+    daemonize: Flag = setting(True, doc="Go to the background.")
+    user: str = setting("puppet", doc="The user the master runs as when root starts it.")
+    group: str = setting("puppet", doc="The group the master runs as when root starts it.")
+
+    ca: Flag = setting(True, doc="Whether this master is the CA.")
+    cadir: Path = setting("$ssldir/ca", doc="The CA's own folder.")
+    ca_name: str = setting("Puppet CA: $certname", doc="The common name of a new CA.")
+    ca_ttl: Duration = setting("5y", gt=0, doc="Seconds that a certificate is valid.")
+    autosign: Autosign = setting("$confdir/autosign.conf", doc="true, false, a file of names, or a program that decides.")
+    allow_duplicate_certs: Flag = setting(False, doc="A new request may replace a certificate.")
+    allow_subject_alt_names: Flag = setting(False, doc="Requests with alternative names may be signed.")
+    allow_authorization_extensions: Flag = setting(False, doc="Requests with authorization extensions may be signed.")
+    allow_auto_renewal: Flag = setting(True, doc="Agents may renew their certificate with it.")
+    auto_renewal_cert_ttl: Duration = setting("90d", gt=0, doc="Seconds that a renewed certificate is valid.")
+    max_pending_requests: int = setting(10_000, gt=0, doc="Requests that may wait to be signed.")
+    max_pending_bytes: Size = setting("64MiB", gt=0, doc="Bytes of all requests that wait.")
+    crl_ttl: Duration = setting("5y", gt=0, doc="Seconds that a revocation list is valid.")
+
+    rest_authconfig: Path = setting("$confdir/auth.conf", doc="Who may do what.")
+    ssl_client_header: str = setting("HTTP_X_CLIENT_DN", doc="The header with the client's name, behind a proxy.")
+    ssl_client_verify_header: str = setting("HTTP_X_CLIENT_VERIFY", doc="The header that says whether a proxy verified the client.")
+    allow_header_cert_info: Flag = setting(False, doc="A proxy's headers say who the client is.")
+    proxy_addresses: Words = setting((), doc="Addresses of proxies whose headers count; without any, none do.")
+
+    reports: Words = setting(("store",), doc="What is done with reports: store, log, http, none.")
+    reportdir: Path = setting("$vardir/reports", doc="Where store puts reports.")
+    reporturl: str = setting("http://localhost:3000/reports/upload", doc="Where http sends reports.")
+    yamldir: Path = setting("$vardir/yaml", doc="Nodes and facts in YAML.")
+    server_datadir: Path = setting("$vardir/server_data", doc="Nodes, facts and catalogs in JSON.")
+    code_cache: Path = setting("$vardir/code_cache", doc="Compiled manifests.")
+    static_catalogs: Flag = setting(True, doc="Inline the metadata of files where an agent can use it.")
+    code_id_command: str = setting("", doc="A program that prints the version of an environment's code.")
+    code_content_command: str = setting("", doc="A program that prints a file of a version of an environment's code.")
+    ldapserver: str = setting("ldap", doc="The LDAP server of the ldap node terminus.")
+    ldapport: int = setting(389, ge=1, le=65535, doc="Its port.")
+    ldapbase: str = setting("", doc="Where nodes are searched.")
+    ldapuser: str = setting("", doc="Who searches.")
+    ldappassword: str = setting("", doc="That one's password.")
+    ldapstring: str = setting("(&(objectclass=puppetClient)(cn=%s))", doc="The filter; %s is the node's name.")
+    ldapclassattrs: Words = setting(("puppetclass",), doc="Attributes that name classes.")
+    ldapparentattr: str = setting("parentnode", doc="The attribute that names a parent node.")
+    ldaptls: Flag = setting(False, doc="Use TLS to the LDAP server.")
+
+    compile_workers: int = setting(2, ge=1, le=256, doc="Processes that compile.")
+    compile_timeout: Duration = setting("2m", gt=0, doc="Seconds for one catalog.")
+    compile_memory: Size = setting("1GiB", gt=0, doc="Bytes of memory for one compiling process.")
+    compile_queue: int = setting(500, gt=0, doc="Catalogs that may wait; beyond that 503 with Retry-After.")
+    max_request_body: Size = setting("64KiB", gt=0, doc="Bytes of a body, where no other limit is named.")
+    max_facts_body: Size = setting("16MiB", gt=0, doc="Bytes of facts and of a catalog request.")
+    max_report_body: Size = setting("64MiB", gt=0, doc="Bytes of a report.")
+    max_bucket_body: Size = setting("1GiB", gt=0, doc="Bytes of one file for the filebucket.")
+    bucket_quota: Size = setting("100GiB", gt=0, doc="Bytes of all files in the filebucket.")
+    max_header_bytes: Size = setting("32KiB", gt=0, doc="Bytes of all headers of a request.")
+    max_connections: int = setting(5000, gt=0, doc="Connections at the same time.")
+    handshake_timeout: Duration = setting(10, gt=0, doc="Seconds for a TLS handshake.")
+    header_timeout: Duration = setting(15, gt=0, doc="Seconds to the end of a request's headers.")
+    idle_timeout: Duration = setting(60, gt=0, doc="Seconds that an idle connection is kept; above the agents' own limit.")
+    body_rate: Size = setting(1024, gt=0, doc="Bytes a second that a body must arrive at, after the first 15 seconds.")
+    write_timeout: Duration = setting(60, gt=0, doc="Seconds that a client may not read its answer.")
+    drain_timeout: Duration = setting(30, gt=0, doc="Seconds for requests under way when the master stops.")

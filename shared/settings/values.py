@@ -1,0 +1,106 @@
+"""The value types of settings: what a text in puppet.conf or on the command line becomes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, PlainSerializer
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "y": 365 * 86400}
+_SIZES = {"": 1, "k": 2**10, "kib": 2**10, "m": 2**20, "mib": 2**20, "g": 2**30, "gib": 2**30}
+_DURATION = re.compile(r"(\d{1,12})([smhdy]?)", re.ASCII)
+_SIZE = re.compile(r"(\d{1,15})\s*([a-z]*)", re.ASCII)
+
+
+def duration(value: Any) -> int:
+    """Seconds of `90`, `30m`, `2h`, `1d`, `5y` (a year has 365 days)."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    match = _DURATION.fullmatch(str(value))
+    if not match:
+        raise ValueError(f"Invalid duration format '{value}'; write seconds, or a number with s, m, h, d or y")
+    return int(match[1]) * _UNITS[match[2] or "s"]
+
+
+def ttl(value: Any) -> int | None:
+    """A duration, or `unlimited`."""
+    return None if value in (None, "unlimited") else duration(value)
+
+
+def size(value: Any) -> int:
+    """Bytes of `4096`, `64k`, `16MiB`, `1g`."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    match = _SIZE.fullmatch(str(value).lower())
+    if not match or match[2] not in _SIZES:
+        raise ValueError(f"Invalid size '{value}'; write bytes, or a number with KiB, MiB or GiB")
+    return int(match[1]) * _SIZES[match[2]]
+
+
+def boolean(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    text = str(value).lower()
+    if text in ("true", "yes", "on", "1"):
+        return True
+    if text in ("false", "no", "off", "0", ""):
+        return False
+    raise ValueError(f"Invalid value '{value}' for a boolean; write true or false")
+
+
+def words(value: Any) -> tuple[str, ...]:
+    """A comma separated list."""
+    if isinstance(value, list | tuple):
+        return tuple(str(each) for each in value)
+    return tuple(part.strip() for part in str(value or "").split(",") if part.strip())
+
+
+def paths(value: Any) -> tuple[Path, ...]:
+    """A list of folders separated by `:`."""
+    if isinstance(value, list | tuple):
+        return tuple(Path(each) for each in value)
+    return tuple(Path(part) for part in str(value or "").split(":") if part)
+
+
+def revocation(value: Any) -> str:
+    text = str(value).lower()
+    found = {"true": "chain", "chain": "chain", "leaf": "leaf", "false": "false"}.get(text)
+    if found is None:
+        raise ValueError(f"Invalid certificate revocation value '{value}': must be one of 'true', 'chain', 'leaf', or 'false'")
+    return found
+
+
+def autosign(value: Any) -> bool | Path:
+    text = str(value)
+    if text.lower() in ("true", "false", ""):
+        return text.lower() == "true"
+    if not text.startswith("/"):
+        raise ValueError(f"Invalid autosign value '{value}': must be 'true'/'false' or an absolute path")
+    return Path(text)
+
+
+def _print_seconds(value: int | None) -> str:
+    return "unlimited" if value is None else str(value)
+
+
+Duration = Annotated[int, BeforeValidator(duration)]  # seconds
+Ttl = Annotated[int | None, BeforeValidator(ttl), PlainSerializer(_print_seconds)]  # seconds; None: unlimited
+Size = Annotated[int, BeforeValidator(size)]  # bytes
+Flag = Annotated[bool, BeforeValidator(boolean)]
+Words = Annotated[tuple[str, ...], BeforeValidator(words)]
+Paths = Annotated[tuple[Path, ...], BeforeValidator(paths)]
+Revocation = Annotated[Literal["chain", "leaf", "false"], BeforeValidator(revocation)]
+Autosign = Annotated[bool | Path, BeforeValidator(autosign)]
+
+
+def printed(value: Any) -> str:
+    """A value as `puppet config print` shows it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None:
+        return "unlimited"
+    if isinstance(value, tuple):
+        return (":" if value and isinstance(value[0], Path) else ",").join(str(each) for each in value)
+    return str(value)
