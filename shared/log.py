@@ -1,0 +1,190 @@
+"""
+Logging: Puppet's levels on top of `logging`, and its destinations with their formats.
+
+A record may carry `source` (`extra={"source": "/Stage[main]/…"}`). Source: command line reference 1.1.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import logging.handlers
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import IO
+
+from .errors import ConfigError
+
+DEBUG, INFO, NOTICE, WARNING, ERR, ALERT, EMERG, CRIT = 10, 20, 25, 30, 40, 45, 48, 50
+
+LEVELS: Mapping[str, int] = {
+    "debug": DEBUG,
+    "info": INFO,
+    "notice": NOTICE,
+    "warning": WARNING,
+    "err": ERR,
+    "alert": ALERT,
+    "emerg": EMERG,
+    "crit": CRIT,
+}
+_SHOWN = {
+    DEBUG: "Debug",
+    INFO: "Info",
+    NOTICE: "Notice",
+    WARNING: "Warning",
+    ERR: "Error",
+    ALERT: "Alert",
+    EMERG: "Emergency",
+    CRIT: "Critical",
+}
+_COLOURS = {DEBUG: "0;36", INFO: "0;32", NOTICE: "", WARNING: "1;31", ERR: "1;31", ALERT: "1;31", EMERG: "1;31", CRIT: "1;31"}
+_SYSLOG = {DEBUG: "debug", INFO: "info", NOTICE: "notice", WARNING: "warning", ERR: "err", ALERT: "alert", EMERG: "emerg", CRIT: "crit"}
+MAX_MESSAGE = 64 * 1024  # characters of one message
+
+
+def level_name(number: int) -> str:
+    """Puppet's name of a level: `err`, `notice`, …"""
+    return next((name for name, value in reversed(LEVELS.items()) if number >= value), "debug")
+
+
+def escaped(text: str, *, lines: bool = False) -> str:
+    """`text` without control characters, so that it cannot forge a line or steer a terminal; `lines`: newlines and tabs stay."""
+    cut = text if len(text) <= MAX_MESSAGE else text[:MAX_MESSAGE] + "…"
+    keep = "\n\t" if lines else ""
+    if cut.isprintable():
+        return cut
+    return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in cut)
+
+
+class _Formatter(logging.Formatter):
+    """Escapes what strangers put into a message."""
+
+    def __init__(self, *, lines: bool) -> None:
+        super().__init__()
+        self.lines = lines
+
+    def text(self, record: logging.LogRecord) -> str:
+        text = escaped(record.getMessage(), lines=self.lines)
+        if record.exc_info:
+            text += "\n" + self.formatException(record.exc_info)
+        return text
+
+
+class ConsoleFormatter(_Formatter):
+    """`Level: source: message`, in colour if wanted."""
+
+    def __init__(self, *, colour: bool) -> None:
+        super().__init__(lines=True)
+        self.colour = colour
+
+    def format(self, record: logging.LogRecord) -> str:
+        shown = _SHOWN[LEVELS[level_name(record.levelno)]]
+        source = getattr(record, "source", "")
+        line = f"{shown}: {source}: {self.text(record)}" if source and source != "Puppet" else f"{shown}: {self.text(record)}"
+        code = _COLOURS[LEVELS[level_name(record.levelno)]]
+        return f"\x1b[{code}m{line}\x1b[0m" if self.colour and code else line
+
+
+class FileFormatter(_Formatter):
+    """`time source (level): message`"""
+
+    def __init__(self) -> None:
+        super().__init__(lines=False)
+
+    def format(self, record: logging.LogRecord) -> str:
+        when = datetime.fromtimestamp(record.created).astimezone().strftime("%Y-%m-%d %H:%M:%S %z")
+        return f"{when} {getattr(record, 'source', '') or 'Puppet'} ({level_name(record.levelno)}): {self.text(record)}"
+
+
+class JsonFormatter(_Formatter):
+    """One object: level, message, source, tags, time, file, line."""
+
+    def __init__(self) -> None:
+        super().__init__(lines=True)
+
+    def format(self, record: logging.LogRecord) -> str:
+        level = level_name(record.levelno)
+        return json.dumps(
+            {
+                "level": level,
+                "message": self.text(record),
+                "source": getattr(record, "source", "") or "Puppet",
+                "tags": getattr(record, "tags", [level]),
+                "time": datetime.fromtimestamp(record.created).astimezone().isoformat(),
+                "file": getattr(record, "manifest", None),
+                "line": getattr(record, "manifest_line", None),
+            },
+            ensure_ascii=False,
+        )
+
+
+class ConsoleHandler(logging.Handler):
+    """Warnings and worse to standard error, the rest to standard output."""
+
+    def __init__(self, *, colour: str = "ansi", out: IO[str] | None = None, err: IO[str] | None = None) -> None:
+        super().__init__()
+        self._out, self._err = out, err
+        self.wanted = colour not in ("false", "no", "off")
+
+    def emit(self, record: logging.LogRecord) -> None:
+        stream = (self._err or sys.stderr) if record.levelno >= WARNING else (self._out or sys.stdout)
+        try:
+            text = ConsoleFormatter(colour=self.wanted and stream.isatty()).format(record)
+            stream.write(text.encode("utf-8", "replace").decode("utf-8") + "\n")
+            stream.flush()
+        except (BrokenPipeError, ValueError):
+            return  # nobody reads any more
+
+
+def handler_for(destination: str, *, colour: str, ident: str, facility: str) -> logging.Handler:
+    """One destination: `console`, `syslog`, or an absolute path (`*.json` and `*.jsonl` as objects)."""
+    if destination == "console":
+        return ConsoleHandler(colour=colour)
+    if destination == "syslog":
+        try:
+            syslog = logging.handlers.SysLogHandler("/dev/log", facility)
+        except OSError:
+            return ConsoleHandler(colour=colour)  # no syslog on this machine: better seen than lost
+        syslog.ident = f"{ident}: "
+        syslog.setFormatter(FileFormatter())
+        syslog.mapPriority = lambda levelName: _SYSLOG[LEVELS[level_name(logging.getLevelName(levelName))]]  # type: ignore[method-assign]
+        return syslog
+    if destination.startswith("/"):
+        path = Path(destination)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
+            file = logging.handlers.WatchedFileHandler(path, encoding="utf-8", errors="replace")
+        except OSError as err:
+            raise ConfigError(f"Could not set logdest to {destination}: {err.strerror}") from err
+        file.setFormatter(JsonFormatter() if path.suffix in (".json", ".jsonl") else FileFormatter())
+        return file
+    raise ConfigError(f"Unknown destination type {destination}", hint="Write console, syslog, or an absolute path.")
+
+
+def set_up(
+    *,
+    level: str = "notice",
+    destinations: Sequence[str] = ("console",),
+    colour: str = "ansi",
+    ident: str = "puppet",
+    facility: str = "daemon",
+) -> None:
+    """Send this process' logs where they are wanted; replaces what an earlier call set up."""
+    for number, name in ((NOTICE, "NOTICE"), (ALERT, "ALERT"), (EMERG, "EMERG")):
+        logging.addLevelName(number, name)
+    handlers = [handler_for(each, colour=colour, ident=ident, facility=facility) for each in destinations]
+    root = logging.getLogger()
+    for old in list(root.handlers):
+        root.removeHandler(old)
+        old.close()
+    for handler in handlers:
+        root.addHandler(handler)
+    root.setLevel(WARNING)
+    logging.getLogger("puppet").setLevel(LEVELS[level])
+
+
+def wanted_level(*, debug: bool, verbose: bool, log_level: str) -> str:
+    """The level that options and setting ask for."""
+    return "debug" if debug else "info" if verbose and LEVELS[log_level] > INFO else log_level
