@@ -46,7 +46,7 @@ MAX_MESSAGE = 64 * 1024  # characters of one message
 
 def level_name(number: int) -> str:
     """Puppet's name of a level: `err`, `notice`, …"""
-    return next((name for name, value in reversed(LEVELS.items()) if number >= value), "debug")
+    return next((name for name, value in reversed(list(LEVELS.items())) if number >= value), "debug")
 
 
 def escaped(text: str, *, lines: bool = False) -> str:
@@ -143,10 +143,9 @@ def handler_for(destination: str, *, colour: str, ident: str, facility: str) -> 
     if destination == "console":
         return ConsoleHandler(colour=colour)
     if destination == "syslog":
-        try:
-            syslog = logging.handlers.SysLogHandler("/dev/log", facility)
-        except OSError:
+        if not Path("/dev/log").exists():
             return ConsoleHandler(colour=colour)  # no syslog on this machine: better seen than lost
+        syslog = logging.handlers.SysLogHandler("/dev/log", facility)
         syslog.ident = f"{ident}: "
         syslog.setFormatter(FileFormatter())
         syslog.mapPriority = lambda levelName: _SYSLOG[LEVELS[level_name(logging.getLevelName(levelName))]]  # type: ignore[method-assign]
