@@ -1,9 +1,9 @@
 """The resource layer: what a module author needs to declare a type and its providers."""
 
-from .attributes import ABSENT, Ensure, Param, Property, State, Value, ensurable
+from .attributes import Ensure, Param, Property, State, Value, ensurable
 from .commands import Command, Output, execute, which
 from .core import Origin, Surroundings, TitlePatterns, Type
-from .messages import displayed
+from .messages import ABSENT, displayed
 from .providers import Confine, Platform, Provider, Providers, fact, feature, program
 from .references import Ref
 

@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, cas
 from typing_extensions import Unpack
 
 from ..errors import PuppetError, ResourceError
-from .messages import changed, displayed
+from .messages import ABSENT, REDACTED, changed, displayed
 
 if TYPE_CHECKING:
     from .core import Type
-
-ABSENT = "absent"  # what a property's value is when the thing, or this aspect of it, is not there
 
 State = Mapping[str, Any]  # what is on the system: flat, by attribute name; a missing key is ABSENT
 
@@ -49,12 +47,12 @@ class Options(TypedDict, total=False):
 
 
 def text_of(value: Any) -> str:
-    """A value as Puppet's `to_s` gives it: `true`, `5`, `text`; None is ''."""
+    """A value as Puppet's `to_s` gives it: `true`, `5`, `text`; None is ''; arrays and hashes as Ruby shows them."""
     if value is None:
         return ""
     if value is True or value is False:
         return "true" if value else "false"
-    return str(value)
+    return _inspected(value) if isinstance(value, list | tuple | Mapping) else str(value)
 
 
 class Param(Generic[T]):
@@ -329,10 +327,12 @@ def _inspected(value: Any) -> str:
     return text_of(value) if value is not None else "nil"
 
 
-def refused(name: str, ref: object, err: ValueError | PuppetError) -> ResourceError:
-    """The error that a resource shows for a value it does not accept."""
+def refused(name: str, resource: Type, value: Any, err: ValueError | PuppetError) -> ResourceError:
+    """The error that a resource shows for a value it does not accept; a secret value is not in it."""
     detail = err.message if isinstance(err, PuppetError) else str(err)
-    return ResourceError(f"Parameter {name} failed on {ref}: {detail}")
+    if resource.is_sensitive(name) and (not text_of(value) or text_of(value) in detail or _inspected(value) in detail):
+        detail = f"Invalid value {REDACTED}"
+    return ResourceError(f"Parameter {name} failed on {resource.ref}: {detail}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ class Origin:
     """Where a resource comes from; nothing of it steers what is done."""
 
     where: Location | None = None
-    tags: frozenset[str] = frozenset()
+    tags: tuple[str, ...] = ()
     exported: bool = False
     virtual: bool = False
     sensitive: frozenset[str] = frozenset()  # attributes whose values may not be shown
@@ -58,7 +58,7 @@ class Type(Metaparams):
 
     Keywords of the class statement: `name`, `features` (name → doc), `isomorphic`, `refreshable` (the provider's `refresh`
     is called when something it subscribes to changed), `self_refresh`, `depth_first`, `apply_to`, `ensure_retrieved`;
-    see Declaration. Nothing is registered by declaring: `shared.types.builtin_types` and the plugin loader collect.
+    see Declaration; `providers=False`: there is nothing to choose, so no attribute `provider`. Nothing is registered by declaring: `shared.types.builtin_types` and the plugin loader collect.
     """
 
     declaration: ClassVar[Declaration]
@@ -77,6 +77,7 @@ class Type(Metaparams):
         depth_first: bool = False,
         apply_to: str = "host",
         ensure_retrieved: bool = True,
+        providers: bool = True,
         **kwargs: Any,
     ) -> None:
         super().__init_subclass__(**kwargs)
@@ -88,7 +89,7 @@ class Type(Metaparams):
         cls.declaration = Declaration(
             name=name,
             doc=(cls.__doc__ or "").strip(),
-            attributes=_ordered(cls),
+            attributes={n: a for n, a in _ordered(cls).items() if providers or n != "provider"},
             features=features or {},
             isomorphic=isomorphic,
             refreshable=refreshable,
@@ -111,7 +112,7 @@ class Type(Metaparams):
         """
         self.title = title
         self.origin = origin or Origin()
-        self.ref = Ref(self.declaration.name, title)
+        self.ref = self.reference_for(title)
         self.surroundings: Surroundings | None = None
         self.handler: Provider[Any] | None = None  # the provider, once the run has chosen it
         self._values: dict[str, Any] = {}
@@ -159,13 +160,7 @@ class Type(Metaparams):
         namevars = self.declaration.namevars
         if len(namevars) == 1 and namevars[0] in given and type(self).title_patterns is Type.title_patterns:
             return {}
-        for pattern, targets in self.title_patterns():
-            found = re.fullmatch(pattern, self.title, re.DOTALL)
-            if found:
-                pairs = [(t, None) if isinstance(t, str) else t for t in targets]
-                captured = zip(pairs, found.groups(), strict=False)
-                return {name: convert(text) if convert else text for (name, convert), text in captured if text is not None}
-        raise ResourceError(f'No set of title patterns matched the title "{self.title}".')
+        return self.names_in(self.title)
 
     def value_of(self, attribute: str) -> Any:
         """What an attribute holds; of a property without `many` the first wanted value; None: nothing."""
@@ -186,10 +181,8 @@ class Type(Metaparams):
         declared = self.declaration.attributes[attribute]
         try:
             self._values[attribute] = declared.accept(self, value)
-        except ValueError as err:
-            raise refused(attribute, self.ref, err) from err
-        except PuppetError as err:
-            raise refused(attribute, self.ref, err) from err
+        except (ValueError, PuppetError) as err:
+            raise refused(attribute, self, value, err) from err
 
     def forget(self, attribute: str) -> None:
         """Leave an attribute unmanaged."""
@@ -222,6 +215,11 @@ class Type(Metaparams):
     # --- what a type may override; all pure
 
     @classmethod
+    def reference_for(cls, title: str) -> Ref:
+        """What refers to the resource of that title."""
+        return Ref(cls.declaration.name, title)
+
+    @classmethod
     def title_patterns(cls) -> TitlePatterns:
         """
         How a title is split: `[(regex, [attribute or (attribute, conversion), …]), …]`, the first that matches wholly wins.
@@ -232,6 +230,17 @@ class Type(Metaparams):
         if len(namevars) > 1:
             raise ResourceError(f"The type {cls.declaration.name} has several namevars and says not how to split a title")
         return [(r"(.*)", [namevars[0]])]
+
+    @classmethod
+    def names_in(cls, title: str) -> dict[str, Any]:
+        """The attributes that a title gives, by `title_patterns`."""
+        for pattern, targets in cls.title_patterns():
+            found = re.fullmatch(pattern, title, re.DOTALL)
+            if found:
+                pairs = [(t, None) if isinstance(t, str) else t for t in targets]
+                captured = zip(pairs, found.groups(), strict=False)
+                return {name: convert(text) if convert else text for (name, convert), text in captured if text is not None}
+        raise ResourceError(f'No set of title patterns matched the title "{title}".')
 
     def validate(self) -> None:
         """Raise ValueError when the attributes, each fine by itself, do not fit together."""
@@ -278,8 +287,8 @@ class Type(Metaparams):
         return self.surroundings.path_of(self) if self.surroundings else str(self.ref)
 
     def child(self, title: str, given: Mapping[str, Any], *, origin: Origin | None = None, type: type[Type] | None = None) -> Type:
-        """A new resource (by default of the same type) with this one's place and tags, for `generate` and `eval_generate`."""
-        made = (type or self.__class__)(title, given, origin or self.origin)
+        """A new resource (by default of the same type) with this one's tags, for `generate` and `eval_generate`."""
+        made = (type or self.__class__)(title, given, origin or Origin(tags=self.origin.tags))
         made.surroundings = self.surroundings
         return made
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-ABSENT = "absent"
+ABSENT = "absent"  # what a property's value is when the thing, or this aspect of it, is not there
 REDACTED = "[redacted]"
 
 

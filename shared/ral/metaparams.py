@@ -34,12 +34,26 @@ class Relationship(Param[list[Ref]]):
         return list(_references(raw))
 
 
+class Audited(Param[list[str]]):
+    """Names of attributes; `all` stands for every property."""
+
+    def accept(self, resource: Any, raw: Any) -> list[str]:
+        known = resource.declaration.attributes
+        names = [str(name) for name in (raw if isinstance(raw, list | tuple) else [raw])]
+        if names == ["all"]:
+            return [p.name for p in resource.declaration.properties]
+        for name in names:
+            if name not in known:
+                raise ValueError(f"Cannot audit {name}: not a valid attribute for {resource.ref}")
+        return [name for name in names if known[name].is_property]
+
+
 class Metaparams:
     """Mixed into every type; the order is Puppet's own."""
 
     noop = Param(bool, meta=True, doc="Only say what would be done; beats the setting both ways.")
     schedule = Param(str, meta=True, doc="Name of the schedule that says when this resource is managed.")
-    audit = Param(str, meta=True, many=True, doc="Attributes whose changes are reported, though not managed; or `all`.")
+    audit = Audited(str, meta=True, many=True, doc="Attributes whose changes are reported, though not managed; or `all`.")
     loglevel = Param(str, meta=True, values=LOGLEVELS, default="notice", doc="Level of change messages; verbose is info.")
     alias = Param(str, meta=True, many=True, doc="Further names that references may use.")
     tag = Param(str, meta=True, many=True, doc="Further tags.")

@@ -1,0 +1,37 @@
+"""What is in a catalog but not a thing on the system: classes and defines, and resources that cannot be managed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import ResourceError
+from .attributes import Param
+from .core import Origin, Type
+from .references import Ref
+
+
+class _Stands(Type):
+    """A resource that goes by another type's reference, and knows no attributes of it but the metaparameters."""
+
+    name = Param(str, namevar=True)
+
+    def __init__(self, ref: Ref, given: Mapping[str, Any], origin: Origin | None = None) -> None:
+        self._stands_for = ref
+        meta = {
+            name: value for name, value in given.items() if name in self.declaration.attributes and self.declaration.attributes[name].meta
+        }
+        super().__init__(ref.title, meta, origin)
+        self.ref = ref
+
+
+class Component(_Stands, name="component"):
+    """A class, a node or an instance of a define: it contains resources."""
+
+
+class Unmanaged(_Stands, name="unmanaged"):
+    """A resource that cannot be managed, for a reason that becomes its failure; its relationships hold all the same."""
+
+    def __init__(self, ref: Ref, reason: ResourceError, given: Mapping[str, Any], origin: Origin | None = None) -> None:
+        self.reason = reason
+        super().__init__(ref, given, origin)

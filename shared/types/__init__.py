@@ -1,0 +1,23 @@
+"""Puppet's own types, one a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from shared.ral import Type
+
+from .known import KNOWN, KnownType
+
+
+def builtin_types() -> Mapping[str, type[Type]]:
+    """All types that can be applied, by name; imports them."""
+    from .filebucket import Filebucket
+    from .notify import Notify
+    from .schedule import Schedule
+    from .stage import Stage
+
+    types: tuple[type[Type], ...] = (Filebucket, Notify, Schedule, Stage)
+    return {cls.declaration.name: cls for cls in types}
+
+
+__all__ = ["KNOWN", "KnownType", "builtin_types"]

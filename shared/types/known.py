@@ -1,0 +1,101 @@
+"""
+The attribute names of Puppet's types that cannot be applied yet, so that a compiler can check manifests that use them.
+
+Source: resource layer reference 6 to 10.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class KnownType:
+    """A type by its attributes' names; `any_attribute`: they are not listed here, every name is taken."""
+
+    name: str
+    namevars: tuple[str, ...]
+    properties: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()
+    isomorphic: bool = True
+    any_attribute: bool = False
+
+    def has(self, attribute: str) -> bool:
+        """Whether the type has that attribute; metaparameters not counted."""
+        return self.any_attribute or attribute in self.namevars or attribute in self.properties or attribute in self.parameters
+
+
+def _known(name: str, namevars: str, properties: str = "", parameters: str = "", **options: bool) -> KnownType:
+    return KnownType(name, tuple(namevars.split()), tuple(properties.split()), tuple(parameters.split()), **options)
+
+
+_NAGIOS = (
+    "command contact contactgroup host hostdependency hostescalation hostextinfo hostgroup service servicedependency "
+    "serviceescalation serviceextinfo servicegroup timeperiod"
+)
+
+_TYPES = (
+    _known(
+        "package",
+        "name provider command",
+        "ensure package_settings flavor mark",
+        "source instance status adminfile responsefile configfiles category platform root vendor description allowcdrom "
+        "enable_only install_only install_options uninstall_options allow_virtual reinstall_on_refresh",
+    ),
+    _known(
+        "service",
+        "name",
+        "ensure enable logonaccount flags",
+        "logonpassword binary hasstatus path pattern restart start status stop control hasrestart manifest timeout provider",
+    ),
+    _known(
+        "user",
+        "name",
+        "ensure home uid gid comment shell password password_min_age password_max_age password_warn_days groups expiry roles "
+        "auths profiles keys project attributes salt iterations loginclass",
+        "membership system allowdupe managehome role_membership auth_membership profile_membership key_membership ia_load_module "
+        "attribute_membership forcelocal purge_ssh_keys provider",
+    ),
+    _known(
+        "group",
+        "name",
+        "ensure gid members attributes",
+        "auth_membership allowdupe ia_load_module attribute_membership system forcelocal provider",
+    ),
+    _known("cron", "name", "ensure command special minute hour weekday month monthday environment user target", "provider"),
+    _known("host", "name", "ensure ip host_aliases comment target", "provider"),
+    _known("mount", "name", "ensure device blockdevice fstype options pass atboot dump target", "path remounts provider"),
+    _known("ssh_authorized_key", "name", "ensure type key user target options", "drop_privileges provider"),
+    _known("sshkey", "name type", "ensure key host_aliases target", "provider"),
+    _known("mailalias", "name", "ensure recipient file target", "provider"),
+    _known("maillist", "name", "ensure", "description password webserver mailserver admin provider"),
+    _known("k5login", "path", "ensure principals mode seluser selrole seltype selrange", "provider"),
+    _known(
+        "yumrepo",
+        "name",
+        "ensure descr mirrorlist baseurl enabled gpgcheck payload_gpgcheck repo_gpgcheck gpgkey mirrorlist_expire include exclude "
+        "gpgcakey includepkgs enablegroups failovermethod keepalive retries http_caching timeout metadata_expire protect priority "
+        "minrate throttle bandwidth cost proxy proxy_username proxy_password s3_enabled sslcacert sslverify sslclientcert "
+        "sslclientkey metalink skip_if_unavailable assumeyes deltarpm_percentage deltarpm_metadata_percentage username password "
+        "module_hotfixes",
+        "target provider",
+    ),
+    _known("augeas", "name", "returns", "context onlyif changes root load_path force type_check lens incl show_diff provider"),
+    _known("tidy", "path", "", "recurse max_files matches backup age size type rmdirs", isomorphic=False),
+    _known("resources", "name", "", "purge unless_system_user unless_uid"),
+    _known("selboolean", "name", "value", "persistent provider"),
+    _known("selmodule", "name", "ensure syncversion", "selmoduledir selmodulepath provider"),
+    _known("zpool", "pool", "ensure disk mirror raidz spare log cache ashift autoexpand failmode", "raid_parity provider"),
+    _known("zfs", "name", any_attribute=True),
+    _known("zone", "name", any_attribute=True),
+    _known("interface", "name", any_attribute=True),
+    _known("router", "url", any_attribute=True),
+    _known("vlan", "name", any_attribute=True),
+    _known("computer", "name", any_attribute=True),
+    _known("mcx", "name", any_attribute=True),
+    _known("macauthorization", "name", any_attribute=True),
+    _known("scheduled_task", "name", "ensure enabled command working_dir arguments user trigger compatibility", "password provider"),
+    *(_known(f"nagios_{each}", f"{each}_name", any_attribute=True) for each in _NAGIOS.split()),
+)
+
+KNOWN = {each.name: each for each in _TYPES}

@@ -1,0 +1,22 @@
+"""`notify`: a message in the agent's log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shared.ral import Param, Property, State, Type
+
+
+class Message(Property[Any]):
+    """What is said: it never is in sync, and never counts as a repair."""
+
+    def insync(self, resource: Type, state: State, wanted: list[Any]) -> bool:
+        return False
+
+
+class Notify(Type, name="notify", providers=False, apply_to="both"):
+    """Sends a message to the log of the run; each run counts it as a change."""
+
+    message = Message(object, idempotent=False, default=lambda notify: notify.name, doc="The message; of an array only the first element.")
+    withpath = Param(bool, default=False, doc="Whether the log shows the resource's path.")
+    name = Param(str, namevar=True, doc="A name of your own; the message, if none is given.")
