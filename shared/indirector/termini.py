@@ -246,12 +246,12 @@ async def run_bounded(
             complaint = group.create_task(_bounded(process.stderr, 4096))
             printed = group.create_task(_bounded(process.stdout, most, on_overflow=lambda: kill_group(process.pid)))
             code = await process.wait()
+            kill_group(process.pid)  # a child left behind would keep the pipes open
     except TimeoutError:
         raise PuppetError(f"Failed to {what}: {argv[0]} did not end within {timeout:g} seconds") from None
     finally:
-        if process.returncode is None:
-            kill_group(process.pid)
-            await process.wait()
+        kill_group(process.pid)
+        await process.wait()
     output, overflown = printed.result()
     if overflown:
         raise PuppetError(f"Failed to {what}: {argv[0]} printed more than {most} bytes")
@@ -265,8 +265,8 @@ def kill_group(pid: int) -> None:
     """Kill a process group that this process started."""
     try:
         os.killpg(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
+    except (ProcessLookupError, PermissionError):
+        return  # gone already, or what is left runs as another user
 
 
 async def _feed(process: asyncio.subprocess.Process, stdin: bytes | None) -> None:

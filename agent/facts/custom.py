@@ -1,0 +1,110 @@
+"""Custom facts: modules' `lib/facter/*.py`. Ruby files are reported as skipped, by name."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from .declarations import Declaration
+from .host import Host
+from .known import Known
+from .threads import in_thread
+
+log = logging.getLogger("puppet.facts")
+
+
+def load(path: Path) -> list[Declaration]:
+    """The facts a file declares, in order. The file is run in a fresh module; what it raises passes through."""
+    name = f"puppet_facts_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"cannot load {path}")
+    module: ModuleType = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses and typing look a class's module up here
+    try:
+        spec.loader.exec_module(module)
+        return [each for each in vars(module).values() if isinstance(each, Declaration)]
+    finally:
+        del sys.modules[name]
+
+
+def declared(directories: Sequence[Path]) -> list[Declaration]:
+    """All facts that the Python files in `directories` declare; the first file of a name wins. Blocks."""
+    found: list[Declaration] = []
+    seen: set[str] = set()
+    skipped: list[str] = []
+    for directory in directories:
+        for path in sorted(directory.glob("*.py")) if directory.is_dir() else ():
+            if path.name.startswith("_") or path.stem in seen:
+                continue
+            seen.add(path.stem)
+            try:
+                found += load(path)
+            except Exception as err:  # noqa: BLE001  # a module author's code may fail in any way; the run goes on
+                log.error("Error loading fact %s: %s: %s", path, type(err).__name__, err)
+        skipped += [path.name for path in sorted(directory.glob("*.rb"))] if directory.is_dir() else []
+    unserved = sorted({name for name in skipped if name.removesuffix(".rb") not in seen})
+    if unserved:
+        log.debug("Skipped %d custom facts in Ruby that have no Python file beside them: %s", len(unserved), ", ".join(unserved))
+    return found
+
+
+async def custom_facts(
+    declarations: Sequence[Declaration], host: Host, known: Mapping[str, Any], weights: Mapping[str, int]
+) -> dict[str, Any]:
+    """
+    The values of custom facts on top of `known`.
+
+    For each name the heaviest resolution that suits and gives a value wins, in order of declaration on a tie; a fact that exists
+    already (`weights`: core 0, external 10000) is replaced only by a heavier one. Each runs in a thread with its own time-out.
+    Source: facts reference 6.
+    """
+    found: dict[str, Any] = {}
+    ordered = sorted(declarations, key=lambda way: -way.heaviness)
+    for name in dict.fromkeys(each.name for each in declarations):
+        for way in ordered:
+            view = Known({**known, **found})
+            if way.name != name or way.heaviness <= weights.get(name, -1) or not way.suits(view):
+                continue
+            value = await _value(way, host, view)
+            if value is not None:
+                found[name] = value
+                break
+    return found
+
+
+async def _value(way: Declaration, host: Host, known: Known) -> Any:
+    try:
+        value = await in_thread(lambda: way.resolve(host, known), seconds=way.timeout, name=f"fact {way.name}")
+    except TimeoutError:
+        log.error("Timed out after %g seconds while resolving fact='%s'", way.timeout, way.name)
+        return None
+    except Exception as err:  # noqa: BLE001  # a module author's code may fail in any way; the run goes on
+        log.error("Error while resolving custom fact fact='%s': %s: %s", way.name, type(err).__name__, err)
+        return None
+    problem = invalid(value)
+    if problem:
+        log.error("Fact resolution fact='%s' resolved to an invalid value: %s", way.name, problem)
+        return None
+    return value
+
+
+def invalid(value: Any) -> str:
+    """Why `value` cannot be a fact's; '' when it can: text, numbers, booleans, None, and lists and maps of these."""
+    if value is None or isinstance(value, str | bool | int | float):
+        return ""
+    if isinstance(value, list):
+        return next((problem for each in value if (problem := invalid(each))), "")
+    if isinstance(value, dict):
+        for key, each in value.items():
+            if not isinstance(key, str):
+                return f"a key of a map is of the kind {type(key).__name__}, not text"
+            if problem := invalid(each):
+                return problem
+        return ""
+    return f"a value of the kind {type(value).__name__}"

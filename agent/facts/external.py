@@ -1,0 +1,137 @@
+"""External facts: data files and programs in facts.d directories. Source: facts reference 5."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shared import plainjson, plainyaml
+from shared.errors import BadData, PuppetError
+from shared.indirector.termini import run_bounded
+from shared.names import shown
+
+log = logging.getLogger("puppet.facts")
+
+MAX_FILE = 4 * 1024 * 1024  # bytes of a data file
+_IGNORED = frozenset({".bak", ".orig", ".conf", ".md", ".yml", ".rpmnew", ".rpmsave", ".dpkg-dist", ".dpkg-old"})
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """seconds a program may take, bytes it may print."""
+
+    seconds: float = 300.0
+    output: int = 1024 * 1024
+
+
+def parse_text(text: str) -> dict[str, Any]:
+    """`key=value` lines, split at the first `=`, nothing trimmed; other lines say nothing."""
+    found = {}
+    for line in text.split("\n"):
+        name, separator, value = line.removesuffix("\r").partition("=")
+        if separator and name:
+            found[name] = value
+    return found
+
+
+def parse_map(data: Any) -> dict[str, Any]:
+    """A file's top level; BadData when it is not a map. An empty file is an empty map."""
+    if data is None:
+        return {}
+    if not isinstance(data, dict):
+        raise BadData("the top level is not a map of facts")
+    return {str(name): value for name, value in data.items()}
+
+
+def parse_output(text: str) -> dict[str, Any]:
+    """What a program printed: a YAML or JSON map when it is one, else `key=value` lines."""
+    try:
+        data = plainyaml.loads(text)
+    except BadData:
+        return parse_text(text)
+    return parse_map(data) if isinstance(data, dict) else parse_text(text)
+
+
+def distrust(info: os.stat_result, euid: int) -> str:
+    """Why a program is not run: whoever could change it would run as us. '' when it may be."""
+    if info.st_uid not in (0, euid):
+        return f"it belongs to the user {info.st_uid}"
+    if info.st_mode & stat.S_IWOTH:
+        return "everybody may write to it"
+    if info.st_mode & stat.S_IWGRP and info.st_gid != 0:
+        return f"the group {info.st_gid} may write to it"
+    return ""
+
+
+def files_of(directory: Path) -> list[Path]:
+    """The files of one directory in the order in which they count: reverse alphabetical, hidden ones left out."""
+    try:
+        return sorted((each for each in directory.iterdir() if not each.name.startswith(".") and each.is_file()), reverse=True)
+    except OSError:
+        return []
+
+
+async def external_facts(directories: Sequence[Path], *, environ: Mapping[str, str], limits: Limits | None = None) -> dict[str, Any]:
+    """
+    The facts of all directories; the first value of a fact wins. Programs run at the same time.
+
+    A file that is wrong is an error in the log, and the others go on.
+    """
+    files = [each for directory in directories for each in await asyncio.to_thread(files_of, directory)]
+    results = await asyncio.gather(*(_facts_of(each, environ, limits or Limits()) for each in files))
+    found: dict[str, Any] = {}
+    for facts in results:
+        for name, value in facts.items():
+            found.setdefault(name.lower(), value)
+    return found
+
+
+async def _facts_of(path: Path, environ: Mapping[str, str], limits: Limits) -> dict[str, Any]:
+    readers = {".txt": parse_text, ".yaml": lambda text: parse_map(plainyaml.loads(text)), ".json": _json}
+    reader = readers.get(path.suffix)
+    try:
+        if reader is not None:
+            facts = reader(await asyncio.to_thread(_read, path))
+        elif path.suffix in _IGNORED or not os.access(path, os.X_OK):
+            return {}
+        else:
+            facts = await _run(path, environ, limits)
+    except (PuppetError, OSError) as err:
+        log.error("Failed to handle %s as external facts: %s", path, err)
+        return {}
+    if not facts:
+        log.debug("%s has no facts", path)
+    return facts
+
+
+def _json(text: str) -> dict[str, Any]:
+    return parse_map(plainjson.loads(text.encode("utf-8", "surrogateescape")))
+
+
+def _read(path: Path) -> str:
+    with path.open("rb") as file:
+        body = file.read(MAX_FILE + 1)
+    if len(body) > MAX_FILE:
+        raise BadData(f"it is larger than {MAX_FILE} bytes")
+    return body.decode("utf-8", "replace")
+
+
+async def _run(path: Path, environ: Mapping[str, str], limits: Limits) -> dict[str, Any]:
+    reason = distrust(await asyncio.to_thread(path.stat), os.geteuid()) or distrust(await asyncio.to_thread(path.parent.stat), os.geteuid())
+    if reason:
+        log.warning("Not running the external fact %s: %s", shown(str(path)), reason)
+        return {}
+    output = await run_bounded(
+        [str(path)],
+        timeout=limits.seconds,
+        most=limits.output,
+        environ={**environ, "LC_ALL": "C", "LANG": "C"},
+        what="gather its facts",
+    )
+    return parse_output(output.decode("utf-8", "replace"))

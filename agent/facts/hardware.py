@@ -1,0 +1,152 @@
+"""The facts memory, processors, load_averages, filesystems, fips_enabled, dmi and disks."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from .host import Host
+from .sizes import capacity, human
+
+
+def parse_memory(meminfo: str) -> dict[str, Any]:
+    """The fact memory, from /proc/meminfo. Source: facts reference 2.1."""
+    kib = {name: int(number) * 1024 for name, number in re.findall(r"^([\w()]+):\s+(\d+)", meminfo, re.M)}
+    found = {}
+    total = kib.get("MemTotal", 0)
+    if total:
+        available = kib.get("MemAvailable", kib.get("MemFree", 0) + kib.get("Buffers", 0) + kib.get("Cached", 0))
+        found["system"] = _amounts(total, available)
+    swap = kib.get("SwapTotal", 0)
+    if swap:
+        found["swap"] = _amounts(swap, kib.get("SwapFree", 0))
+    return found
+
+
+def _amounts(total: int, available: int) -> dict[str, Any]:
+    used = total - available
+    return {
+        "available": human(available),
+        "available_bytes": available,
+        "capacity": capacity(used, total),
+        "total": human(total),
+        "total_bytes": total,
+        "used": human(used),
+        "used_bytes": used,
+    }
+
+
+def resolve_memory(host: Host) -> dict[str, Any]:
+    memory = parse_memory(host.read("/proc/meminfo"))
+    return {"memory": memory} if memory else {}
+
+
+def parse_processors(cpuinfo: str) -> dict[str, Any]:
+    """count, physicalcount, models, cores and threads, from /proc/cpuinfo."""
+    blocks = [dict(re.findall(r"^([^:\n]+?)\s*:[ \t]*(.*)$", block, re.M)) for block in re.split(r"\n\s*\n", cpuinfo.strip()) if block]
+    logical = [block for block in blocks if "processor" in block]
+    if not logical:
+        return {}
+    models = [block.get("model name") or block.get("cpu") or block.get("Processor") or "" for block in logical]
+    sockets = {block["physical id"] for block in logical if "physical id" in block}
+    cores = int(logical[0].get("cpu cores", 0)) if logical[0].get("cpu cores", "").isdigit() else 0
+    siblings = int(logical[0].get("siblings", 0)) if logical[0].get("siblings", "").isdigit() else 0
+    found: dict[str, Any] = {
+        "count": len(logical),
+        "physicalcount": len(sockets) or len(logical),
+        "models": [model for model in models if model],
+        "isa": "unknown",
+    }
+    if cores:
+        found["cores"] = cores
+        found["threads"] = max(1, siblings // cores)
+    speed = next((float(block["cpu MHz"]) for block in logical if re.fullmatch(r"[\d.]+", block.get("cpu MHz", ""))), 0.0)
+    if speed:
+        found["speed"] = frequency(speed * 1e6)
+    return found
+
+
+def frequency(hertz: float) -> str:
+    """`2.60 GHz`"""
+    for unit in ("Hz", "kHz", "MHz", "GHz"):
+        if hertz < 1000 or unit == "GHz":
+            return f"{hertz:.2f} {unit}"
+        hertz /= 1000
+    raise AssertionError("unreachable")
+
+
+def resolve_processors(host: Host) -> dict[str, Any]:
+    found = parse_processors(host.read("/proc/cpuinfo"))
+    if found:
+        most = host.read("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq").strip()
+        if most.isdigit():
+            found["speed"] = frequency(int(most) * 1000)
+    return {"processors": found} if found else {}
+
+
+def parse_load(loadavg: str) -> dict[str, float]:
+    """1m, 5m and 15m, from /proc/loadavg."""
+    numbers = loadavg.split()[:3]
+    return {name: float(number) for name, number in zip(("1m", "5m", "15m"), numbers, strict=False)}
+
+
+def resolve_load(host: Host) -> dict[str, Any]:
+    load = parse_load(host.read("/proc/loadavg"))
+    return {"load_averages": load} if load else {}
+
+
+def parse_filesystems(text: str) -> str:
+    """The sorted names in /proc/filesystems, without those that need no device and fuseblk."""
+    names = (line.strip() for line in text.splitlines() if line.strip() and not line.startswith("nodev"))
+    return ",".join(sorted(name for name in names if name != "fuseblk"))
+
+
+def resolve_filesystems(host: Host) -> dict[str, Any]:
+    text = host.read("/proc/filesystems")
+    return {"filesystems": parse_filesystems(text)} if text else {}
+
+
+def resolve_fips(host: Host) -> dict[str, Any]:
+    return {"fips_enabled": host.read("/proc/sys/crypto/fips_enabled").strip() == "1"}
+
+
+def resolve_dmi(host: Host) -> dict[str, Any]:
+    """The fact dmi, from /sys/class/dmi/id; only what the firmware says."""
+
+    def read(name: str) -> str:
+        return host.read(f"/sys/class/dmi/id/{name}").strip()
+
+    layout: dict[str, dict[str, str]] = {
+        "bios": {"release_date": "bios_date", "vendor": "bios_vendor", "version": "bios_version"},
+        "board": {"asset_tag": "board_asset_tag", "manufacturer": "board_vendor", "product": "board_name", "serial_number": "board_serial"},
+        "chassis": {"asset_tag": "chassis_asset_tag"},
+        "product": {"name": "product_name", "serial_number": "product_serial", "uuid": "product_uuid"},
+    }
+    found: dict[str, Any] = {}
+    for group, names in layout.items():
+        values = {name: value for name, file in names.items() if (value := read(file))}
+        if values:
+            found[group] = values
+    if manufacturer := read("sys_vendor"):
+        found["manufacturer"] = manufacturer
+    return {"dmi": found} if found else {}
+
+
+def resolve_disks(host: Host) -> dict[str, Any]:
+    """The fact disks, from /sys/block: those that have a device behind them."""
+    found = {}
+    for name in host.entries("/sys/block"):
+        base = f"/sys/block/{name}"
+        if not host.exists(f"{base}/device"):
+            continue
+        sectors = host.read(f"{base}/size").strip()
+        disk: dict[str, Any] = {}
+        if sectors.isdigit():
+            disk |= {"size": human(int(sectors) * 512), "size_bytes": int(sectors) * 512}
+        for label in ("model", "vendor"):
+            if text := host.read(f"{base}/device/{label}").strip():
+                disk[label] = text
+        if rotational := host.read(f"{base}/queue/rotational").strip():
+            disk["type"] = "hdd" if rotational == "1" else "ssd"
+        found[name] = disk
+    return {"disks": found} if found else {}

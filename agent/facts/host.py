@@ -1,0 +1,72 @@
+"""What resolvers may ask the machine: files, programs, the kernel. Tests hand them another machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+MAX_FILE = 4 * 1024 * 1024  # bytes of one file below /proc, /sys or /etc
+MAX_OUTPUT = 4 * 1024 * 1024  # bytes of a program's output
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """The machine this process runs on; `root` is put before every path."""
+
+    root: Path = Path("/")
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+
+    def path(self, path: str) -> Path:
+        return self.root / path.lstrip("/")
+
+    def read(self, path: str) -> str:
+        """The text of a file, '' when it cannot be read."""
+        try:
+            with self.path(path).open("rb") as file:
+                return file.read(MAX_FILE).decode("utf-8", "replace")
+        except OSError:
+            return ""
+
+    def exists(self, path: str) -> bool:
+        return self.path(path).exists()
+
+    def entries(self, path: str) -> list[str]:
+        """The names in a directory, sorted; none when it cannot be read."""
+        try:
+            return sorted(each.name for each in self.path(path).iterdir())
+        except OSError:
+            return []
+
+    def uname(self) -> os.uname_result:
+        return os.uname()
+
+    def run(self, argv: Sequence[str], *, timeout: float = 10.0) -> str:
+        """The stdout of a program, '' when it is not there, fails or takes more than `timeout` seconds; its group is then killed."""
+        program = shutil.which(argv[0], path=self.environ.get("PATH"))
+        if program is None:
+            return ""
+        try:
+            process = subprocess.Popen(
+                [program, *argv[1:]],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+                env={**self.environ, "LC_ALL": "C", "LANG": "C"},
+            )
+        except OSError:
+            return ""
+        try:
+            out, _ = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            out = b""
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        return out[:MAX_OUTPUT].decode("utf-8", "replace") if process.returncode == 0 else ""

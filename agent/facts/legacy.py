@@ -1,0 +1,144 @@
+"""The flat names of older Facter versions, computed from the structured facts; pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from .known import Known
+
+_ALIASES: Mapping[str, str] = {
+    "architecture": "os.architecture",
+    "hardwaremodel": "os.hardware",
+    "osfamily": "os.family",
+    "operatingsystem": "os.name",
+    "operatingsystemrelease": "os.release.full",
+    "operatingsystemmajrelease": "os.release.major",
+    "lsbdistid": "os.distro.id",
+    "lsbdistcodename": "os.distro.codename",
+    "lsbdistdescription": "os.distro.description",
+    "lsbdistrelease": "os.distro.release.full",
+    "lsbmajdistrelease": "os.distro.release.major",
+    "lsbminordistrelease": "os.distro.release.minor",
+    "lsbrelease": "os.distro.specification",
+    "hostname": "networking.hostname",
+    "domain": "networking.domain",
+    "fqdn": "networking.fqdn",
+    "ipaddress": "networking.ip",
+    "ipaddress6": "networking.ip6",
+    "macaddress": "networking.mac",
+    "netmask": "networking.netmask",
+    "netmask6": "networking.netmask6",
+    "network": "networking.network",
+    "network6": "networking.network6",
+    "scope6": "networking.scope6",
+    "memoryfree": "memory.system.available",
+    "memorysize": "memory.system.total",
+    "swapfree": "memory.swap.available",
+    "swapsize": "memory.swap.total",
+    "processorcount": "processors.count",
+    "physicalprocessorcount": "processors.physicalcount",
+    "hardwareisa": "processors.isa",
+    "uptime": "system_uptime.uptime",
+    "uptime_days": "system_uptime.days",
+    "uptime_hours": "system_uptime.hours",
+    "uptime_seconds": "system_uptime.seconds",
+    "id": "identity.user",
+    "gid": "identity.group",
+    "bios_release_date": "dmi.bios.release_date",
+    "bios_vendor": "dmi.bios.vendor",
+    "bios_version": "dmi.bios.version",
+    "boardassettag": "dmi.board.asset_tag",
+    "boardmanufacturer": "dmi.board.manufacturer",
+    "boardproductname": "dmi.board.product",
+    "boardserialnumber": "dmi.board.serial_number",
+    "chassisassettag": "dmi.chassis.asset_tag",
+    "manufacturer": "dmi.manufacturer",
+    "productname": "dmi.product.name",
+    "serialnumber": "dmi.product.serial_number",
+    "uuid": "dmi.product.uuid",
+    "selinux": "os.selinux.enabled",
+    "selinux_enforced": "os.selinux.enforced",
+    "selinux_current_mode": "os.selinux.current_mode",
+    "selinux_config_mode": "os.selinux.config_mode",
+    "selinux_config_policy": "os.selinux.config_policy",
+    "selinux_policyversion": "os.selinux.policy_version",
+}
+_PER_INTERFACE: Mapping[str, str] = {
+    "ipaddress": "ip",
+    "ipaddress6": "ip6",
+    "macaddress": "mac",
+    "mtu": "mtu",
+    "netmask": "netmask",
+    "netmask6": "netmask6",
+    "network": "network",
+    "network6": "network6",
+    "scope6": "scope6",
+}
+
+
+def legacy_facts(values: Mapping[str, Any]) -> dict[str, Any]:
+    """All flat names that the structured `values` have a value for. Source: facts reference 2.5."""
+    known = Known(values)
+    found = {flat: value for flat, path in _ALIASES.items() if (value := known.get(path)) is not None}
+    interfaces: Mapping[str, Any] = known.get("networking.interfaces") or {}
+    if interfaces:
+        found["interfaces"] = ",".join(_word(name) for name in interfaces)
+    for name, interface in interfaces.items():
+        found |= {f"{flat}_{_word(name)}": interface[key] for flat, key in _PER_INTERFACE.items() if key in interface}
+    for flat, path in (
+        ("memoryfree_mb", "memory.system.available_bytes"),
+        ("memorysize_mb", "memory.system.total_bytes"),
+        ("swapfree_mb", "memory.swap.available_bytes"),
+        ("swapsize_mb", "memory.swap.total_bytes"),
+    ):
+        if (amount := known.get(path)) is not None:
+            found[flat] = round(amount / 2**20, 2)
+    for number, model in enumerate(known.get("processors.models") or []):
+        found[f"processor{number}"] = model
+    disks: Mapping[str, Any] = known.get("disks") or {}
+    if disks:
+        found["blockdevices"] = ",".join(sorted(disks))
+    for name, disk in disks.items():
+        found |= {
+            f"blockdevice_{name}_{flat}": disk[key]
+            for flat, key in (("model", "model"), ("vendor", "vendor"), ("size", "size_bytes"))
+            if key in disk
+        }
+    return found
+
+
+def _word(name: str) -> str:
+    return re.sub(r"\W", "_", name, flags=re.ASCII)
+
+
+def stringified(values: Mapping[str, Any]) -> dict[str, str]:
+    """The values as a 3.x agent with `stringify_facts` sends them: all text, structures in Ruby's own notation."""
+    return {name: value if isinstance(value, str) else _plain(value) for name, value in values.items()}
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return inspected(value) if isinstance(value, dict | list) else str(value)
+
+
+def inspected(value: Any) -> str:
+    """`value` as Ruby's `inspect` prints it: `{"a"=>[1, nil]}`."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{inspected(k)}=>{inspected(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(inspected(each) for each in value) + "]"
+    if value is None:
+        return "nil"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return '"' + "".join(_ESCAPES.get(c, c) for c in value).replace("#{", "\\#{") + '"'
+    return str(value)
+
+
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\0": "\\u0000", "\x1b": "\\e"}

@@ -1,0 +1,133 @@
+"""The fact networking: names, interfaces, and what the primary interface has."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Sequence
+from ipaddress import ip_interface, ip_network
+from typing import Any
+
+from . import netlink
+from .host import Host
+from .netlink import Address, Link
+
+
+def parse_names(hostname: str, canonical: str, resolv_conf: str) -> dict[str, str]:
+    """
+    hostname, domain and fqdn.
+
+    `canonical` is what the resolver calls this host; it counts when it begins with the host's name and a dot. Without
+    a domain from either, `domain` or the first of `search` in resolv.conf. Source: facts reference 2.3.
+    """
+    host, _, domain = hostname.partition(".")
+    if not domain and canonical.startswith(f"{host}."):
+        domain = canonical[len(host) + 1 :]
+    if not domain:
+        found = dict(re.findall(r"^\s*(domain|search)\s+(\S+)", resolv_conf, re.M))
+        domain = found.get("domain") or found.get("search", "")
+    domain = domain.strip(".")
+    names = {"hostname": host, "fqdn": f"{host}.{domain}" if domain else host}
+    return names | ({"domain": domain} if domain else {})
+
+
+def _binding(address: Address) -> dict[str, Any]:
+    interface = ip_interface(f"{address.text}/{address.prefix}")
+    found: dict[str, Any] = {
+        "address": address.text,
+        "netmask": str(interface.netmask),
+        "network": str(interface.network.network_address),
+    }
+    if address.version == 6:
+        found |= {"scope6": address.scope, "flags": list(address.flags)}
+    return found
+
+
+_IGNORED = [ip_network(text) for text in ("127.0.0.0/8", "169.254.0.0/16", "::1/128", "fe80::/10")]
+
+
+def _usable(text: str) -> bool:
+    address = ip_interface(text).ip
+    return not any(address in network for network in _IGNORED)
+
+
+def interface_of(link: Link, addresses: Sequence[Address]) -> dict[str, Any]:
+    """One entry of networking.interfaces. The main binding is the first that is usable from outside, else the first."""
+    found: dict[str, Any] = {}
+    for version, key, suffix in ((4, "bindings", ""), (6, "bindings6", "6")):
+        bindings = [_binding(each) for each in addresses if each.version == version]
+        if not bindings:
+            continue
+        main = next((each for each in bindings if _usable(each["address"])), bindings[0])
+        found[key] = bindings
+        found |= {f"ip{suffix}": main["address"], f"netmask{suffix}": main["netmask"], f"network{suffix}": main["network"]}
+        if suffix:
+            found["scope6"] = main["scope6"]
+    if link.mac:
+        found["mac"] = link.mac
+    if link.mtu is not None:
+        found["mtu"] = link.mtu
+    return found
+
+
+def primary_of(route: str, interfaces: dict[str, dict[str, Any]]) -> str:
+    """The interface of the default route, else the first with a usable address, else ''."""
+    if route in interfaces:
+        return route
+    return next((name for name, each in interfaces.items() for key in ("ip", "ip6") if key in each and _usable(each[key])), "")
+
+
+def networking(
+    names: dict[str, str], links: Sequence[Link], addresses: Sequence[Address], default_route: str, dhcp: dict[str, str]
+) -> dict[str, Any]:
+    """The whole fact; pure. `dhcp`: interface to the server its lease came from."""
+    interfaces = {link.name: interface_of(link, [each for each in addresses if each.index == link.index]) for link in links}
+    for name, server in dhcp.items():
+        if name in interfaces:
+            interfaces[name]["dhcp"] = server
+    primary = primary_of(default_route, interfaces)
+    found: dict[str, Any] = {**names, "interfaces": interfaces}
+    if primary:
+        copied = ("ip", "ip6", "mac", "mtu", "netmask", "netmask6", "network", "network6", "scope6", "dhcp")
+        found |= {"primary": primary} | {key: interfaces[primary][key] for key in copied if key in interfaces[primary]}
+    return found
+
+
+def parse_lease(text: str) -> str:
+    """The server in a lease of systemd-networkd or dhclient, '' without one; the last lease counts."""
+    found = re.findall(r"(?:^SERVER_ADDRESS=|dhcp-server-identifier )([\d.]+)", text, re.M)
+    return found[-1] if found else ""
+
+
+def _leases(host: Host, links: Sequence[Link]) -> dict[str, str]:
+    found = {}
+    for link in links:
+        for path in (f"/run/systemd/netif/leases/{link.index}", f"/var/lib/dhcp/dhclient.{link.name}.leases"):
+            if server := parse_lease(host.read(path)):
+                found[link.name] = server
+    return found
+
+
+def _canonical(hostname: str) -> str:
+    try:
+        answers = socket.getaddrinfo(hostname, None, type=socket.SOCK_STREAM, flags=socket.AI_CANONNAME)
+    except OSError:
+        return ""
+    return answers[0][3] if answers else ""
+
+
+def host_names(host: Host) -> dict[str, str]:
+    """hostname, domain and fqdn of this machine; asks the resolver when the host's name has no domain."""
+    hostname = host.uname().nodename
+    return parse_names(hostname, "" if "." in hostname else _canonical(hostname), host.read("/etc/resolv.conf"))
+
+
+def resolve_networking(host: Host) -> dict[str, Any]:
+    """The fact networking."""
+    names = host_names(host)
+    try:
+        links, addresses = netlink.links(), netlink.addresses()
+    except OSError:
+        return {"networking": names}  # a sandbox without rtnetlink still has its names
+    route = netlink.parse_default_route(host.read("/proc/net/route"))
+    return {"networking": networking(names, links, addresses, route, _leases(host, links))}

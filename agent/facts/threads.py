@@ -1,0 +1,43 @@
+"""Blocking code with a deadline, in a thread that cannot keep the process from ending."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+async def in_thread(work: Callable[[], T], *, seconds: float, name: str) -> T:
+    """
+    What `work` returns; TimeoutError after `seconds`, whatever it raises otherwise.
+
+    A daemon thread, not the loop's pool: one that hangs (a name server, a dead mount) is left behind and ends with the process.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def settle(result: T | None, error: BaseException | None) -> None:
+        if done.done():
+            return
+        if error is not None:
+            done.set_exception(error)
+        else:
+            done.set_result(result)  # type: ignore[arg-type]
+
+    def run() -> None:
+        result, error = None, None
+        try:
+            result = work()
+        except Exception as err:  # noqa: BLE001  # handed over to the waiter
+            error = err
+        try:
+            loop.call_soon_threadsafe(settle, result, error)
+        except RuntimeError:
+            return  # the loop is closed: nobody waits any more
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    async with asyncio.timeout(seconds):
+        return await done

@@ -1,0 +1,163 @@
+"""External, environment and custom facts, and how all are put together."""
+
+from __future__ import annotations
+
+import logging
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.facts import Host, Known, fact
+from agent.facts.custom import custom_facts, declared, invalid
+from agent.facts.external import Limits, external_facts, parse_output, parse_text
+from agent.facts.facter import Sources, gather
+
+ENVIRON = {"PATH": "/usr/bin:/bin"}
+
+
+def script(path: Path, text: str, mode: int = 0o755) -> Path:
+    path.write_text("#!/bin/sh\n" + text)
+    path.chmod(mode)
+    return path
+
+
+def test_text_lines_are_split_at_the_first_equals_sign_and_not_trimmed() -> None:
+    assert parse_text("a=1\nb = two words \n# c\nd=e=f\n=x\n") == {"a": "1", "b ": " two words ", "d": "e=f"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [('{"a": 1}', {"a": 1}), ("a: [1]\n", {"a": [1]}), ("a=1\nb=2", {"a": "1", "b": "2"}), ("", {}), ("just words", {})],
+)
+def test_a_programs_output_is_a_map_or_lines(text: str, expected: dict[str, Any]) -> None:
+    assert parse_output(text) == expected
+
+
+async def test_the_file_that_is_last_in_the_alphabet_wins(tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text("who=text\nonly_text=1\n")
+    (tmp_path / "y.yaml").write_text("who: yaml\n")
+    (tmp_path / "a.json").write_text('{"Upper": {"x": [1]}}')
+    (tmp_path / "no.yml").write_text("yml: 1\n")
+    (tmp_path / ".hidden.txt").write_text("hidden=1\n")
+    found = await external_facts([tmp_path], environ=ENVIRON)
+    assert found == {"who": "yaml", "only_text": "1", "upper": {"x": [1]}}
+
+
+async def test_a_broken_file_is_one_error_and_the_others_go_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "bad.json").write_text('{"a": ')
+    (tmp_path / "list.yaml").write_text("- a\n")
+    (tmp_path / "good.txt").write_text("a=1")
+    assert await external_facts([tmp_path], environ=ENVIRON) == {"a": "1"}
+    assert [record.levelname for record in caplog.records] == ["ERROR", "ERROR"]
+    assert "bad.json" in caplog.text
+    assert "list.yaml" in caplog.text
+
+
+@pytest.mark.slow
+async def test_a_program_that_hangs_or_leaves_a_child_behind_is_killed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    script(tmp_path / "hangs", "echo a=1; sleep 60\n")
+    script(tmp_path / "leaves", "sleep 60 & echo b=2\n")
+    script(tmp_path / "talks", "head -c 3000000 /dev/zero\n")
+    began = time.monotonic()
+    found = await external_facts([tmp_path], environ=ENVIRON, limits=Limits(seconds=0.5, output=1000))
+    assert found == {"b": "2"}
+    assert time.monotonic() - began < 5
+    assert "did not end within 0.5 seconds" in caplog.text
+    assert "printed more than 1000 bytes" in caplog.text
+
+
+def resolver(values: dict[str, Any]) -> Any:
+    def resolve(host: Host) -> dict[str, Any]:
+        return values
+
+    return resolve
+
+
+async def test_environment_beats_external_beats_core(tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_text("kernel=external\nos=external\n")
+    host = Host(environ={**ENVIRON, "FACTER_kernel": "environment", "FACTERrole": "db"})
+    found = await gather(
+        host, Sources(external=[tmp_path], legacy=False), [resolver({"kernel": "core", "os": {"name": "x"}, "gone": None})]
+    )
+    assert {k: v for k, v in found.items() if k != "facterversion"} == {"kernel": "environment", "os": "external", "role": "db"}
+
+
+async def test_a_resolver_that_fails_or_hangs_costs_only_its_own_facts(caplog: pytest.LogCaptureFixture) -> None:
+    def fails(host: Host) -> dict[str, Any]:
+        raise ValueError("broken")
+
+    def hangs(host: Host) -> dict[str, Any]:
+        time.sleep(0.5)
+        return {"late": 1}
+
+    found = await gather(Host(environ=ENVIRON), Sources(core_seconds=0.05, legacy=False), [fails, hangs, resolver({"a": 1})])
+    assert found["a"] == 1
+    assert "late" not in found
+    assert "broken" in caplog.text
+    assert "Timed out" in caplog.text
+
+
+CUSTOM = """
+from agent.facts import Host, Known, fact
+
+@fact(confine={"kernel": ["linux"]})
+def rack(host: Host, known: Known):
+    return known["os.name"] + "-rack"
+
+@fact("kernel", weight=0)
+def light(host, known):
+    return "light"
+
+@fact("fqdn", weight=1)
+def heavy(host, known):
+    return "heavy"
+
+@fact()
+def broken(host, known):
+    raise RuntimeError("oh")
+
+@fact()
+def odd(host, known):
+    return object()
+"""
+
+
+async def test_custom_facts_in_python_are_confined_weighed_and_checked(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "mine.py").write_text(CUSTOM)
+    (tmp_path / "mine.rb").write_text("")
+    (tmp_path / "theirs.rb").write_text("")
+    (tmp_path / "syntax.py").write_text("def x(:\n")
+    core = [resolver({"kernel": "Linux", "os": {"name": "Debian"}, "fqdn": "core"})]
+    with caplog.at_level(logging.DEBUG, "puppet.facts"):
+        found = await gather(Host(environ=ENVIRON), Sources(custom=[tmp_path], legacy=False), core)
+    assert (found["rack"], found["kernel"], found["fqdn"]) == ("Debian-rack", "Linux", "heavy")
+    assert "broken" not in found
+    assert "odd" not in found
+    skipped = next(record.getMessage() for record in caplog.records if "in Ruby" in record.getMessage())
+    assert skipped.endswith(": theirs.rb")
+    assert "syntax.py" in caplog.text
+
+
+async def test_an_external_fact_beats_a_custom_one_of_less_weight(tmp_path: Path) -> None:
+    @fact("a", weight=5)
+    def custom(host: Host, known: Known) -> str:
+        return "custom"
+
+    assert await custom_facts([custom], Host(environ=ENVIRON), {"a": "external"}, {"a": 10_000}) == {}
+    assert await custom_facts([custom], Host(environ=ENVIRON), {"a": "core"}, {"a": 0}) == {"a": "custom"}
+
+
+def test_a_value_of_a_strange_kind_is_named() -> None:
+    assert invalid({"a": [1, {"b": {1: 2}}]}) == "a key of a map is of the kind int, not text"
+    assert invalid({"a": [1.5, None, True]}) == ""
+
+
+def test_known_facts_are_read_by_dotted_names() -> None:
+    known = Known({"os": {"release": {"major": "12"}}, "a.b": 1, "list": [{"x": 1}]})
+    assert (known["os.release.major"], known["a.b"], known["list.0.x"], known.get("os.none")) == ("12", 1, 1, None)
+
+
+def test_a_missing_directory_declares_nothing(tmp_path: Path) -> None:
+    assert declared([tmp_path / "none"]) == []
