@@ -10,6 +10,7 @@ be written as one more walk over it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,9 +399,21 @@ class Epp(Node):
     body: Node
 
 
+class Warned(NamedTuple):
+    """Something odd but legal in the text, at an offset."""
+
+    at: int
+    message: str
+
+
 @dataclass(frozen=True, slots=True)
 class Program(Node):
-    """One file: its body (an Epp for templates) and the definitions found anywhere in it, in order of appearance."""
+    """
+    One file: its body (an Epp for templates) and the definitions found anywhere in it, in the order in which they end.
+
+    `warnings` are the lexer's; the checker passes them on.
+    """
 
     body: Node
     definitions: tuple[Node, ...] = field(default=())
+    warnings: tuple[Warned, ...] = ()

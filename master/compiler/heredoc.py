@@ -1,0 +1,110 @@
+"""A heredoc: what its header says, and its text with the margin taken off."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+
+BLANK = r"[ \t\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]"
+
+_HEADER = re.compile(
+    rf"""
+    @\( ([^:/\r\n)]+)                                              # 1: the tag, perhaps quoted
+        (?: : {BLANK}* ([a-z][a-zA-Z0-9_+]+) {BLANK}* )?           # 2: the syntax
+        (?: /  ((?:\w|\$)*) {BLANK}* )?                            # 3: the escapes
+    \)
+    """,
+    re.VERBOSE | re.ASCII,
+)
+_QUOTED = re.compile(r'"(.*)"')
+_FLAGS = {"t": ("t",), "r": ("r",), "n": ("n",), "s": ("s",), "u": ("u",), "$": ("$",), "L": ("\n", "\r\n")}
+
+Fail = Callable[[str], Exception]
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """`@("tag":syntax/escapes)`: `escapes` as `strings.unescape` wants them, empty when a backslash is just that."""
+
+    tag: str
+    interpolates: bool
+    syntax: str
+    escapes: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """
+    The text without its margin. `after` is the offset of the line behind the end line.
+
+    `place(offset in text)` is the offset in the source; offset 0 is the first character of the first line, before its margin,
+    which is where the reference sees the text begin.
+    """
+
+    text: str
+    start: int
+    after: int
+    starts: tuple[int, ...]
+    removed: tuple[int, ...]
+
+    def place(self, offset: int) -> int:
+        if offset == 0 or not self.starts:
+            return self.start + offset
+        return self.start + offset + self.removed[bisect_right(self.starts, offset) - 1]
+
+
+def header(text: str, fail: Fail) -> Header:
+    """
+    What the header (`@(` to `)`) says; `fail(message)` makes the error to raise.
+
+    Source: language reference 1.8.
+    """
+    match = _HEADER.fullmatch(text)
+    if not match:
+        raise fail("Invalid syntax in heredoc expected @(endtag[:syntax][/escapes])")
+    tag = match[1].strip()
+    quoted = _QUOTED.fullmatch(tag)
+    if quoted:
+        tag = quoted[1].strip()
+    if not tag:
+        raise fail("Heredoc with an empty endtag")
+    escapes: set[str] = set()
+    if match[3] is not None:
+        flags = match[3] or "trnsuL$"
+        if len(set(flags)) != len(flags):
+            raise fail(f"An escape char for @() may only appear once. Got '{', '.join(flags)}'")
+        escapes.add("\\")
+        for flag in flags:
+            if flag not in _FLAGS:
+                raise fail(f"Invalid heredoc escape char. Only t, r, n, s,  u, L, $ allowed. Got '{flag}'")
+            escapes.update(_FLAGS[flag])
+    return Header(tag, bool(quoted), match[2] or "", frozenset(escapes))
+
+
+def body(source: str, start: int, tag: str) -> Body | None:
+    """The text from `start` up to the line that ends with `tag`; None when there is no such line."""
+    end = re.compile(rf"(?m)({BLANK}*)(?:(\|){BLANK}*)?(?:(-){BLANK}*)?{re.escape(tag)}{BLANK}*\r?(?:\n|\Z)")
+    found = end.search(source, start)
+    if not found:
+        return None
+    last = source.rfind("\n", start, found.start()) + 1 or start  # the end line's own start
+    lines = [line + "\n" for line in source[start:last].split("\n")[:-1]]  # splitlines would also split at form feeds
+    margin = found[1] if found[2] else ""
+    starts: list[int] = []
+    removed: list[int] = []
+    kept: list[str] = []
+    length = cut = 0
+    for line in lines:
+        if margin and line.startswith(margin):
+            cut += len(margin)
+            line = line[len(margin) :]
+        starts.append(length)
+        removed.append(cut)
+        kept.append(line)
+        length += len(line)
+    text = "".join(kept)
+    if found[3]:
+        text = text.removesuffix("\n").removesuffix("\r") if text.endswith("\n") else text
+    return Body(text, start, found.end(), tuple(starts), tuple(removed))

@@ -1,0 +1,69 @@
+"""if, unless and case."""
+
+from __future__ import annotations
+
+from ..nodes import Case, CaseOption, If, Node, Nop, Unless
+from .cursor import Cursor
+
+
+class Control(Cursor):
+    """The part of the grammar that chooses."""
+
+    def control(self) -> Node:
+        """control = if | unless | case"""
+        if self.kind == "if":
+            return self.if_()
+        return self.unless() if self.kind == "unless" else self.case()
+
+    def if_(self) -> Node:
+        """if = ("if" | "elsif") expression block [if from "elsif" | "else" block]"""
+        at = self.at
+        self.deeper()
+        self.advance()
+        test = self.expression()
+        then = self.braced()
+        if self.kind == "elsif":
+            otherwise = self.if_()
+        elif self.accept("else"):
+            otherwise = self.braced()
+        else:
+            otherwise = Nop(self.last_end, self.last_end)
+        self.depth -= 1
+        return If(at, self.last_end, test, then, otherwise)
+
+    def unless(self) -> Node:
+        """unless = "unless" expression block ["else" block]"""
+        at = self.at
+        self.advance()
+        test = self.expression()
+        then = self.braced()
+        otherwise = self.braced() if self.accept("else") else Nop(self.last_end, self.last_end)
+        return Unless(at, self.last_end, test, then, otherwise)
+
+    def case(self) -> Node:
+        """
+        case = "case" expression "{" option+ "}"
+        option = expression ("," expression)* ":" "{" [statements] "}"
+        """
+        at = self.at
+        self.advance()
+        test = self.expression()
+        self.take("{")
+        options = [self.option()]
+        while self.kind != "}":
+            options.append(self.option())
+        self.advance()
+        return Case(at, self.last_end, test, tuple(options))
+
+    def option(self) -> CaseOption:
+        """See `case`; the place is the colon."""
+        values = [self.expression()]
+        while self.accept(","):
+            values.append(self.expression())
+        at = self.at
+        self.take(":")
+        self.take("{")
+        statements = [] if self.kind == "}" else self.statements()
+        body = self.block(statements, at)
+        self.take("}")
+        return CaseOption(at, self.last_end, tuple(values), body)

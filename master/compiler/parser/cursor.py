@@ -1,0 +1,145 @@
+"""The parser's place in the tokens, and what every part of the grammar may ask of the others."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NoReturn
+
+from shared.errors import Location, ParseError
+
+from ..lexer import Lexed
+from ..nodes import Attribute, AttributeSplat, Block, Lambda, Node, Nop, Parameter
+from ..source import Source
+
+_OPENS = {"{": "}", "?{": "}", "[": "]", " [": "]", "(": ")", " (": ")"}
+_CLOSES = frozenset("}])")
+
+
+class Cursor(ABC):
+    """The current token is (`kind`, `text`, `at`); `last_end` is the offset behind the one before it."""
+
+    def __init__(self, source: Source, lexed: Lexed, max_depth: int) -> None:
+        self.source = source
+        self.tokens = lexed.tokens
+        self.broken = lexed.error
+        self.max_depth = max_depth
+        self.depth = 0
+        self.namespace: list[str] = []
+        self.definitions: list[Node] = []
+        self.index = 0
+        self.last_end = 0
+        self.kind, self.text, self.at, self.token_end = self.tokens[0]
+        if self.kind == "error":
+            self.unexpected()
+
+    def advance(self) -> None:
+        """Go to the next token; raises the lexer's error on arriving at it."""
+        self.last_end = self.token_end
+        self.index += 1
+        self.kind, self.text, self.at, self.token_end = self.tokens[self.index]
+        if self.kind == "error":
+            self.unexpected()
+
+    def following(self) -> str:
+        """The kind of the token behind the current one; '' behind the last."""
+        return self.tokens[self.index + 1][0] if self.index + 1 < len(self.tokens) else ""
+
+    def take(self, kind: str) -> None:
+        """Go past a token that has to be of this kind."""
+        if self.kind != kind:
+            self.unexpected()
+        self.advance()
+
+    def accept(self, kind: str) -> bool:
+        """Go past a token if it is of this kind; whether it was."""
+        if self.kind != kind:
+            return False
+        self.advance()
+        return True
+
+    def unexpected(self) -> NoReturn:
+        """Raise for the current token: nothing in the grammar goes on with it."""
+        if self.kind == "error":
+            assert self.broken is not None
+            raise self.broken
+        if self.kind == "end":
+            raise ParseError(
+                "Syntax error at end of input",
+                where=Location(self.source.file) if self.source.file else None,
+                hint=self._unclosed(),
+            )
+        text = f"(?-mix:{self.text})" if self.kind == "regex" else self.text
+        raise self.source.error(f"Syntax error at '{text}'", self.at)
+
+    def _unclosed(self) -> str:
+        """A hint that names the innermost bracket nothing closes; '' when all are closed."""
+        open_: list[tuple[str, int]] = []
+        for kind, _, at, _ in self.tokens:
+            if kind in _OPENS:
+                open_.append((kind[-1], at))
+            elif kind in _CLOSES and open_:
+                open_.pop()
+        if not open_:
+            return ""
+        bracket, at = open_[-1]
+        where = self.source.locate(at)
+        return f"The '{bracket}' at line {where.line}, column {where.column} is never closed."
+
+    def deeper(self) -> None:
+        """Count one level of nesting; the caller counts it off again."""
+        self.depth += 1
+        if self.depth > self.max_depth:
+            raise self.source.error(f"Nested too deeply: more than {self.max_depth} levels", self.at, hint="Split the expression up.")
+
+    def block(self, statements: list[Node], at: int) -> Node:
+        """The body of a definition or lambda: a Block, or Nop when there is nothing in it."""
+        if not statements:
+            return Nop(at, at)
+        return Block(at, self.last_end, tuple(statements))
+
+    # What the parts of the grammar ask of each other; each is documented where it is defined.
+
+    @abstractmethod
+    def expression(self, above: int = 0) -> Node: ...
+
+    @abstractmethod
+    def assignment(self) -> Node: ...
+
+    @abstractmethod
+    def statements(self, first: Node | None = None) -> list[Node]: ...
+
+    @abstractmethod
+    def resource(self) -> Node: ...
+
+    @abstractmethod
+    def braced(self) -> Node: ...
+
+    @abstractmethod
+    def primary(self) -> Node: ...
+
+    @abstractmethod
+    def quoted(self) -> Node: ...
+
+    @abstractmethod
+    def array(self) -> Node: ...
+
+    @abstractmethod
+    def hash(self) -> Node: ...
+
+    @abstractmethod
+    def keys(self, *, trailing: bool) -> tuple[Node, ...]: ...
+
+    @abstractmethod
+    def parameters(self, close: str) -> tuple[Parameter, ...]: ...
+
+    @abstractmethod
+    def lambda_(self) -> Lambda: ...
+
+    @abstractmethod
+    def attributes(self) -> tuple[Attribute | AttributeSplat, ...]: ...
+
+    @abstractmethod
+    def definition(self) -> Node: ...
+
+    @abstractmethod
+    def control(self) -> Node: ...

@@ -1,0 +1,247 @@
+"""Classes, defines, nodes, functions, plans, type aliases; parameters and lambdas."""
+
+from __future__ import annotations
+
+from ..nodes import (
+    Access,
+    ClassDefinition,
+    Default,
+    DefineDefinition,
+    Entry,
+    FunctionDefinition,
+    Hash,
+    Lambda,
+    Name,
+    Node,
+    NodeDefinition,
+    Parameter,
+    PlanDefinition,
+    Regex,
+    String,
+    TypeAlias,
+    TypeName,
+)
+from .cursor import Cursor
+
+
+class Definitions(Cursor):
+    """The part of the grammar that names things. All it finds is also added to `definitions`, when it ends."""
+
+    def definition(self) -> Node:
+        """definition = class | define | node | function | plan | alias"""
+        kind = self.kind
+        self.deeper()
+        if kind == "class":
+            found = self.class_()
+        elif kind == "define":
+            found = self.define()
+        elif kind == "node":
+            found = self.node()
+        elif kind == "function":
+            found = self.function()
+        elif kind == "plan":
+            found = self.plan()
+        else:
+            found = self.alias()
+        self.depth -= 1
+        self.definitions.append(found)
+        return found
+
+    def class_(self) -> Node:
+        """class = "class" name [parameters] ["inherits" (name | "default")] body"""
+        at = self.at
+        self.advance()
+        name = self.name()
+        self.namespace.append(name)
+        parameters = self.parameter_list()
+        parent = None
+        if self.accept("inherits"):
+            parent = "default" if self.accept("default") else self.name()
+        body = self.body(at)
+        self.namespace.pop()
+        return ClassDefinition(at, self.last_end, self.qualified(name), parameters, parent, body)
+
+    def define(self) -> Node:
+        """define = "define" name [parameters] body"""
+        at = self.at
+        self.advance()
+        name = self.name()
+        parameters = self.parameter_list()
+        body = self.body(at)
+        return DefineDefinition(at, self.last_end, self.qualified(name), parameters, body)
+
+    def function(self) -> Node:
+        """function = "function" name [parameters] [returns] body"""
+        at = self.at
+        self.advance()
+        name = self.name()
+        parameters = self.parameter_list()
+        returns = self.returns()
+        body = self.body(at)
+        return FunctionDefinition(at, self.last_end, name, parameters, body, returns)
+
+    def plan(self) -> Node:
+        """plan = "plan" name [parameters] body"""
+        at = self.at
+        self.advance()
+        name = self.name()
+        self.namespace.append(name)
+        parameters = self.parameter_list()
+        body = self.body(at)
+        self.namespace.pop()
+        return PlanDefinition(at, self.last_end, self.qualified(name), parameters, body)
+
+    def node(self) -> Node:
+        """
+        node = "node" host ("," host)* [","] ["inherits" host] body
+        host = (NAME | NUMBER) ("." (NAME | NUMBER))* | string | "default" | REGEX
+        """
+        at = self.at
+        self.advance()
+        matches = [self.host()]
+        while self.accept(","):
+            if self.kind in ("{", "inherits"):
+                break
+            matches.append(self.host())
+        parent = self.host() if self.accept("inherits") else None
+        body = self.body(at)
+        return NodeDefinition(at, self.last_end, tuple(matches), parent, body)
+
+    def host(self) -> Node:
+        """See `node`."""
+        kind, text, at, end = self.kind, self.text, self.at, self.token_end
+        if kind in ("string", "word", "dqpre", "heredoc"):
+            return self.quoted()
+        if kind == "default":
+            self.advance()
+            return Default(at, end)
+        if kind == "regex":
+            self.advance()
+            return Regex(at, end, text)
+        if kind not in ("name", "number"):
+            self.unexpected()
+        self.advance()
+        while self.accept("."):
+            if self.kind not in ("name", "number"):
+                self.unexpected()
+            text += "." + self.text
+            self.advance()
+        return String(at, self.last_end, text)
+
+    def alias(self) -> Node:
+        """
+        alias = "type" TYPE-NAME "=" (TYPE-NAME ["[" keys [","] "]" | hash] | hash | array)
+
+        `= {…}` is short for `Object[{…}]`; `= Parent {…}` for an Object of that parent.
+        """
+        at = self.at
+        self.advance()
+        name = self.text
+        if self.kind != "ref":
+            self.unexpected()
+        named = self.type_()
+        if self.kind in ("{", "inherits") and not isinstance(named, Access):
+            raise self.source.error(
+                "Expressions of type a Type Definition are not supported in this version of Puppet", at, hint=f"Write type {name} = …"
+            )
+        self.take("=")
+        if isinstance(named, Access):
+            raise self.source.error("Expressions of type a Type Mapping are not supported in this version of Puppet", at)
+        if self.kind == "ref":
+            type_ = self.type_(trailing=True)
+            if self.kind == "{" and isinstance(type_, TypeName):
+                type_ = _object(type_, self.hash())
+        elif self.kind == "{":
+            hash_ = self.hash()
+            type_ = Access(hash_.at, hash_.end, TypeName(hash_.at, hash_.at, "Object"), (hash_,))
+        elif self.kind in ("[", " ["):
+            type_ = self.array()
+        else:
+            self.unexpected()
+        return TypeAlias(at, self.last_end, name, type_)
+
+    # --- parts ------------------------------------------------------------------------------------------------
+
+    def name(self) -> str:
+        """name = NAME | WORD | TYPE-NAME; the checker knows which of them are good"""
+        kind, text = self.kind, self.text
+        if kind == "class":
+            raise self.source.error("'class' keyword not allowed at this location", self.at)
+        if kind == "string":
+            raise self.source.error("A quoted string is not valid as a name here", self.at)
+        if kind not in ("name", "word", "ref"):
+            self.unexpected()
+        self.advance()
+        return text
+
+    def qualified(self, name: str) -> str:
+        """The name inside the classes it stands in."""
+        return "::".join((*self.namespace, name)) if self.namespace else name
+
+    def body(self, at: int) -> Node:
+        """body = "{" [statements] "}" """
+        self.take("{")
+        statements = [] if self.kind == "}" else self.statements()
+        found = self.block(statements, at)
+        self.take("}")
+        return found
+
+    def parameter_list(self) -> tuple[Parameter, ...]:
+        """The parameters in parentheses; none when there are no parentheses."""
+        if self.kind not in ("(", " ("):
+            return ()
+        self.advance()
+        return self.parameters(")")
+
+    def parameters(self, close: str) -> tuple[Parameter, ...]:
+        """parameters = [parameter ("," parameter)* [","]] and what closes them"""
+        found: list[Parameter] = []
+        while self.kind != close:
+            found.append(self.parameter())
+            if not self.accept(","):
+                break
+        self.take(close)
+        return tuple(found)
+
+    def parameter(self) -> Parameter:
+        """parameter = [type] ["*"] VARIABLE ["=" expression]; the place is the variable's"""
+        type_ = self.type_() if self.kind == "ref" else None
+        splat = self.accept("*")
+        name, at = self.text, self.at
+        self.take("variable")
+        default = self.expression() if self.accept("=") else None
+        return Parameter(at, self.last_end, name, type_, default, splat)
+
+    def type_(self, *, trailing: bool = False) -> Node:
+        """type = TYPE-NAME ["[" keys "]"]"""
+        found: Node = TypeName(self.at, self.token_end, self.text)
+        self.take("ref")
+        if self.accept("["):
+            keys = self.keys(trailing=trailing)
+            self.take("]")
+            found = Access(found.at, self.last_end, found, keys)
+        return found
+
+    def returns(self) -> Node | None:
+        """returns = ">>" type"""
+        return self.type_() if self.accept(">>") else None
+
+    def lambda_(self) -> Lambda:
+        """lambda = "|" parameters "|" [returns] body"""
+        at = self.at
+        self.deeper()
+        self.advance()
+        parameters = self.parameters("|")
+        returns = self.returns()
+        body = self.body(at)
+        self.depth -= 1
+        return Lambda(at, self.last_end, parameters, body, returns)
+
+
+def _object(parent: TypeName, hash_: Node) -> Node:
+    """`Parent {…}` as the Object type it stands for."""
+    assert isinstance(hash_, Hash)
+    if parent.value in ("Object", "TypeSet"):
+        return Access(parent.at, hash_.end, parent, (hash_,))
+    entry = Entry(parent.at, parent.end, Name(parent.at, parent.at, "parent"), parent)
+    return Access(parent.at, hash_.end, TypeName(parent.at, parent.at, "Object"), (Hash(hash_.at, hash_.end, (*hash_.entries, entry)),))

@@ -1,0 +1,430 @@
+"""Operators, accesses, calls and literals."""
+
+from __future__ import annotations
+
+from math import isinf
+
+from ..nodes import (
+    Access,
+    Array,
+    Attribute,
+    AttributeSplat,
+    Binary,
+    Boolean,
+    Call,
+    Collector,
+    Default,
+    Entry,
+    Float,
+    Hash,
+    Heredoc,
+    Integer,
+    Interpolated,
+    Lambda,
+    MethodCall,
+    Name,
+    Node,
+    Nop,
+    Parenthesized,
+    Regex,
+    RenderExpression,
+    RenderText,
+    Reserved,
+    Selector,
+    SelectorEntry,
+    String,
+    Text,
+    TypeName,
+    Unary,
+    Undef,
+    Variable,
+)
+from .cursor import Cursor
+from .statements import in_block
+
+# Binding powers; a higher one binds tighter. Source: language reference 2.
+POWER: dict[str, int] = {
+    "or": 1,
+    "and": 2,
+    "?": 3,
+    **dict.fromkeys((">=", ">", "<", "<="), 4),
+    **dict.fromkeys(("!=", "=="), 5),
+    **dict.fromkeys(("<<", ">>"), 6),
+    **dict.fromkeys(("-", "+"), 7),
+    **dict.fromkeys(("*", "/", "%"), 8),
+    **dict.fromkeys(("=~", "!~"), 9),
+    "in": 10,
+}
+_PREFIX: dict[str, int] = {"-": 11, "*": 12, "!": 13}
+_DEFINING = frozenset(("class", "define", "node", "function", "type", "plan"))
+_CONTROL = frozenset(("if", "unless", "case"))
+_STRINGS = frozenset(("string", "word", "dqpre", "heredoc"))
+_POSTFIX = frozenset((".", "[", "(", "<|", "<<|"))
+_KEYWORD_VALUES = frozenset(("type", "function"))
+_VALUE_ENDS = frozenset((",", "]", "}", "=>"))
+_NOT_EXPRESSIONS = frozenset(("=", "+=", "-=", "->", "~>", "<-", "<~"))
+
+
+class Expressions(Cursor):
+    """The part of the grammar below assignments and resources."""
+
+    def expression(self, above: int = 0) -> Node:
+        """
+        expression = (PREFIX expression | primary postfix*) (OPERATOR expression | "?" selector)*
+
+        Precedence climbing over POWER: only operators that bind tighter than `above` are taken. All are left-associative.
+        """
+        self.deeper()
+        kind = self.kind
+        if kind in _PREFIX:
+            at = self.at
+            self.advance()
+            operand = self.expression(_PREFIX[kind] - 1)
+            left: Node = Unary(at, operand.end, kind, operand)
+        else:
+            left = self.primary()
+            if self.kind in _POSTFIX:
+                left = self.postfix(left)
+        if self.kind in POWER:
+            left = self.operators(left, above)
+        self.depth -= 1
+        return left
+
+    def operators(self, left: Node, above: int) -> Node:
+        """The operators behind an operand; see `expression`."""
+        while True:
+            kind = self.kind
+            power = POWER.get(kind, 0)
+            if power <= above:
+                return left
+            at = self.at
+            self.advance()
+            if kind == "?":
+                left = self.selector(left)
+                if self.kind in _POSTFIX:
+                    left = self.postfix(left)
+            else:
+                right = self.expression(power)
+                left = Binary(at, right.end, kind, left, right)
+
+    def postfix(self, left: Node) -> Node:
+        """
+        postfix = "." (NAME | "type") ["(" [arguments] ")"] [lambda]     a method call
+                | "[" keys "]"                                           no white space before the bracket
+                | "(" [arguments [","]] ")" [lambda]                     not first on its line
+                | "<|" [expression] "|>" ["{" attributes "}"] | "<<|" [expression] "|>>" ["{" attributes "}"]
+        """
+        while True:
+            kind = self.kind
+            if kind == ".":
+                left = self.method(left)
+            elif kind == "[":
+                self.advance()
+                keys = self.keys(trailing=True)
+                self.take("]")
+                left = Access(left.at, self.last_end, left, keys)
+            elif kind == "(":
+                self.advance()
+                arguments = self.arguments(trailing=True)
+                self.take(")")
+                block = self.lambda_() if self.kind == "|" else None
+                left = Call(left.at, self.last_end, left, arguments, block)
+            elif kind in ("<|", "<<|"):
+                left = self.collector(left)
+            else:
+                return left
+
+    def method(self, receiver: Node) -> Node:
+        """See `postfix`. The place is the parenthesis, or the dot when there is none."""
+        at = self.at
+        self.advance()
+        if self.kind not in ("name", "type"):
+            self.unexpected()
+        name = self.text
+        self.advance()
+        arguments: tuple[Node, ...] = ()
+        if self.kind == "(":
+            at = self.at
+            self.advance()
+            arguments = self.arguments(trailing=False)
+            self.take(")")
+        block: Lambda | None = self.lambda_() if self.kind == "|" else None
+        return MethodCall(at, self.last_end, receiver, name, arguments, block)
+
+    def collector(self, type_: Node) -> Node:
+        """See `postfix`. A brace behind it is always its overrides."""
+        exported = self.kind == "<<|"
+        closing = "|>>" if exported else "|>"
+        self.advance()
+        query = Nop(self.at, self.at) if self.kind == closing else self.expression()
+        self.take(closing)
+        attributes: tuple[Attribute | AttributeSplat, ...] = ()
+        if self.accept("{"):
+            attributes = self.attributes()
+            self.accept(",")
+            self.take("}")
+        return Collector(type_.at, self.last_end, type_, query, exported, attributes)
+
+    def selector(self, left: Node) -> Node:
+        """
+        selector = "{" option ("," option)* [","] "}" | option
+        option = expression "=>" expression
+        """
+        if self.kind != "?{":
+            option = self.selector_entry()
+            return Selector(left.at, option.end, left, (option,))
+        self.advance()
+        options = [self.selector_entry()]
+        while self.accept(",") and self.kind != "}":
+            options.append(self.selector_entry())
+        self.take("}")
+        return Selector(left.at, self.last_end, left, tuple(options))
+
+    def selector_entry(self) -> SelectorEntry:
+        match = self.expression()
+        at = self.at
+        self.take("=>")
+        value = self.expression()
+        return SelectorEntry(at, value.end, match, value)
+
+    # --- lists ------------------------------------------------------------------------------------------------
+
+    def arguments(self, *, trailing: bool) -> tuple[Node, ...]:
+        """arguments = argument ("," argument)* [","], up to `)`; argument = assignment ["=>" value]"""
+        found: list[Node] = []
+        paired = False
+        if self.kind == ")":
+            return ()
+        while True:
+            paired = self.element(found, paired, alone=False)
+            if not self.accept(",") or (trailing and self.kind == ")"):
+                return tuple(found)
+
+    def keys(self, *, trailing: bool) -> tuple[Node, ...]:
+        """keys = key ("," key)* [","], up to `]`; key = expression | assignment "=>" value"""
+        found: list[Node] = []
+        paired = False
+        while True:
+            value = self.entry_value()
+            if self.kind == "=>":
+                self.pair(found, paired, value)
+                paired = True
+            else:
+                if isinstance(value, Binary) and value.op in _NOT_EXPRESSIONS:
+                    self.unexpected()
+                found.append(value)
+                paired = False
+            if not self.accept(",") or (trailing and self.kind == "]"):
+                return tuple(found)
+
+    def element(self, found: list[Node], paired: bool, *, alone: bool) -> bool:
+        """
+        Add an array element or argument: `alone` says whether `type` and `function` may stand for themselves.
+
+        `paired` and the answer: whether the one before, and this one, are written `key => value`.
+        """
+        if self.kind in _KEYWORD_VALUES and (self.following() == "=>" or (alone and self.following() in _VALUE_ENDS)):
+            value: Node = String(self.at, self.token_end, self.text)
+            self.advance()
+        else:
+            value = self.assignment()
+        if self.kind == "=>":
+            self.pair(found, paired, value)
+            return True
+        found.append(value)
+        return False
+
+    def pair(self, found: list[Node], paired: bool, key: Node) -> None:
+        """Add `key => value` where no braces are: neighbours become one hash."""
+        at = self.at
+        self.advance()
+        value = self.entry_value()
+        entry = Entry(at, value.end, key, value)
+        before = found[-1] if paired else None
+        if isinstance(before, Hash):
+            found[-1] = Hash(before.at, entry.end, (*before.entries, entry))
+        else:
+            found.append(Hash(at, entry.end, (entry,)))
+
+    def entry_value(self) -> Node:
+        """value = assignment | "type" | "function" """
+        if self.kind in _KEYWORD_VALUES and self.following() in _VALUE_ENDS:
+            text = String(self.at, self.token_end, self.text)
+            self.advance()
+            return text
+        return self.assignment()
+
+    def array(self) -> Node:
+        """array = "[" [element ("," element)* [","]] "]" """
+        at = self.at
+        self.advance()
+        found: list[Node] = []
+        paired = False
+        while self.kind != "]":
+            paired = self.element(found, paired, alone=True)
+            if not self.accept(","):
+                break
+        self.take("]")
+        return Array(at, self.last_end, tuple(found))
+
+    def hash(self) -> Node:
+        """hash = "{" [entry ("," entry)* [","]] "}"; entry = value "=>" value"""
+        at = self.at
+        self.advance()
+        return self.entries(at, None)
+
+    def entries(self, at: int, key: Node | None) -> Node:
+        """The entries of a hash that opened at `at`, up to its end; `key` is the first one's, when already read."""
+        entries: list[Entry] = []
+        while key or self.kind != "}":
+            self.hash_entry(entries, key or self.entry_value())
+            key = None
+            if not self.accept(","):
+                break
+        self.take("}")
+        return Hash(at, self.last_end, tuple(entries))
+
+    def hash_entry(self, entries: list[Entry], key: Node) -> None:
+        at = self.at
+        self.take("=>")
+        value = self.entry_value()
+        entries.append(Entry(at, value.end, key, value))
+
+    # --- operands ---------------------------------------------------------------------------------------------
+
+    def primary(self) -> Node:
+        """
+        primary = VARIABLE | string | NAME | NUMBER | TYPE-NAME | array | hash | "(" assignment ")" | "true" | "false" | "undef"
+                | "default" | REGEX | control | definition | "type" "(" … | reserved word | template text
+        """
+        kind, text, at, end = self.kind, self.text, self.at, self.token_end
+        if kind == "variable":
+            self.advance()
+            return Variable(at, end, text)
+        if kind == "string" or kind == "word":
+            self.advance()
+            return String(at, end, text)
+        if kind == "name":
+            self.advance()
+            return Name(at, end, text)
+        if kind == "ref":
+            self.advance()
+            return TypeName(at, end, text)
+        if kind in ("dqpre", "heredoc"):
+            return self.quoted()
+        if kind in ("[", " ["):
+            return self.array()
+        if kind == "{":
+            return self.hash()
+        if kind == "number":
+            return self.number()
+        if kind in ("(", " ("):
+            self.advance()
+            inner = self.assignment()
+            self.take(")")
+            return Parenthesized(at, self.last_end, inner)
+        return self.rarer()
+
+    def rarer(self) -> Node:
+        """The operands of `primary` that are seldom met."""
+        kind, text, at, end = self.kind, self.text, self.at, self.token_end
+        if kind in _CONTROL:
+            return self.control()
+        if kind == "type" and self.following() == "(":
+            self.advance()
+            return Name(at, end, text)
+        if kind in _DEFINING:
+            return self.definition()
+        if kind == "render=":
+            return self.render()
+        node: Node
+        if kind == "boolean":
+            node = Boolean(at, end, text == "true")
+        elif kind == "undef":
+            node = Undef(at, end)
+        elif kind == "default":
+            node = Default(at, end)
+        elif kind == "regex":
+            node = Regex(at, end, text)
+        elif kind in ("attr", "private"):
+            node = Reserved(at, end, text)
+        elif kind == "render":
+            node = RenderText(at, end, text)
+        else:
+            self.unexpected()
+        self.advance()
+        return node
+
+    def number(self) -> Node:
+        """A NUMBER token: octal with a leading 0, hexadecimal with 0x, a float with `.` or an exponent."""
+        text, at, end = self.text, self.at, self.token_end
+        node: Node
+        if text[:2] in ("0x", "0X"):
+            node = Integer(at, end, int(text, 16), 16)
+        elif "." in text or "e" in text or "E" in text:
+            value = float(text)
+            if isinf(value):
+                raise self.source.error(f"The number {text} is too large for a Float", at, hint="The largest is about 1.8e308.")
+            node = Float(at, end, value)
+        elif text[0] == "0" and len(text) > 1:
+            node = Integer(at, end, int(text, 8), 8)
+        elif len(text) > 4000:
+            raise self.source.error("The number has too many digits", at)
+        else:
+            node = Integer(at, end, int(text))
+        self.advance()
+        return node
+
+    def quoted(self) -> Node:
+        """
+        string = STRING | WORD | interpolated | "@(…)" (STRING | interpolated)
+        interpolated = PRE assignment (MID assignment)* POST
+        """
+        kind, text, at = self.kind, self.text, self.at
+        if kind == "heredoc":
+            end = self.token_end
+            self.advance()
+            return Heredoc(at, end, text, self.quoted())
+        if kind in ("string", "word"):
+            self.advance()
+            return String(at, self.last_end, text)
+        segments: list[Node] = []
+        while True:
+            if text:
+                segments.append(String(self.at, self.token_end, text))
+            self.advance()
+            inner = self.assignment()
+            segments.append(Text(inner.at, inner.end, inner))
+            kind, text = self.kind, self.text
+            if kind == "dqpost":
+                if text:
+                    segments.append(String(self.at, self.token_end, text))
+                self.advance()
+                return Interpolated(at, self.last_end, tuple(segments))
+            if kind != "dqmid":
+                self.unexpected()
+
+    def render(self) -> Node:
+        """
+        render = "<%=" (expression | "{" statements "}") "%>"
+
+        What opens with a brace is a hash when `=>` follows the first expression in it, or when it is empty.
+        """
+        at = self.at
+        self.advance()
+        brace = self.at
+        if self.kind != "{" or self.following() == "}":
+            inner = self.expression()
+        else:
+            self.advance()
+            first = self.entry_value()
+            if self.kind == "=>":
+                inner = self.operators(self.postfix(self.entries(brace, first)), 0)
+            else:
+                statements = self.statements(first)
+                self.take("}")
+                inner = in_block(statements, brace, self.last_end)
+        if self.kind not in ("%>", "-%>"):
+            self.unexpected()
+        self.advance()
+        return RenderExpression(at, self.last_end, inner)

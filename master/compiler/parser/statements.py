@@ -1,0 +1,103 @@
+"""Statements: their order, calls without parentheses, assignments and relationships."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..nodes import Binary, Block, Call, Name, Node, Nop
+from ..source import Source
+from .cursor import Cursor
+
+# fmt: off
+STATEMENT_CALLS: frozenset[str] = frozenset((
+    "require", "realize", "include", "contain", "tag", "debug", "info", "notice", "warning", "err", "fail", "import", "break", "next",
+    "return",
+))
+# fmt: on
+_ENDS = frozenset(("}", "end"))
+_ASSIGNS = frozenset(("=", "+=", "-="))
+_EDGES = frozenset(("->", "~>", "<-", "<~"))
+
+
+class Statements(Cursor):
+    """The part of the grammar above resources."""
+
+    def statements(self, first: Node | None = None) -> list[Node]:
+        """
+        statements = statement ([";"] statement)*
+        statement = assignment ("," assignment)*      more than one only as arguments of a call without parentheses
+
+        Nothing but the next statement ends one: line breaks mean nothing. `first` is the first expression, when already read.
+        """
+        groups: list[list[Node]] = []
+        commas: list[int] = []
+        while True:
+            group = [first or self.assignment()]
+            first = None
+            commas.append(self.at)
+            while self.accept(","):
+                group.append(self.assignment())
+            groups.append(group)
+            if self.kind in _ENDS:
+                return with_calls(self.source, groups, commas)
+            self.accept(";")
+
+    def assignment(self) -> Node:
+        """assignment = relationship [("=" | "+=" | "-=") assignment]"""
+        left = self.relationship()
+        if self.kind not in _ASSIGNS:
+            return left
+        op, at = self.kind, self.at
+        self.deeper()
+        self.advance()
+        right = self.assignment()
+        self.depth -= 1
+        return Binary(at, right.end, op, left, right)
+
+    def relationship(self) -> Node:
+        """relationship = resource (("->" | "~>" | "<-" | "<~") resource)*"""
+        left = self.resource()
+        while self.kind in _EDGES:
+            op, at = self.kind, self.at
+            self.advance()
+            right = self.resource()
+            left = Binary(at, right.end, op, left, right)
+        return left
+
+    def braced(self) -> Node:
+        """braced = "{" [statements] "}": a single statement stands for itself."""
+        at = self.at
+        self.take("{")
+        if self.accept("}"):
+            return Nop(at, self.last_end)
+        found = self.statements()
+        self.take("}")
+        return in_block(found, at, self.last_end)
+
+
+def in_block(statements: list[Node], at: int, end: int) -> Node:
+    """The one statement, or a Block of several."""
+    return statements[0] if len(statements) == 1 else Block(at, end, tuple(statements))
+
+
+def with_calls(source: Source, groups: list[list[Node]], commas: list[int]) -> list[Node]:
+    """
+    Statements, with `include a, b` put together: one of STATEMENT_CALLS takes what follows as its arguments.
+
+    `groups` are expressions separated by commas, `commas` the place behind each group's first.
+    """
+    found: list[Node] = []
+    for number, group in enumerate(groups):
+        before = found[-1] if found else None
+        if isinstance(before, Name) and before.value in STATEMENT_CALLS:
+            found[-1] = Call(before.at, group[-1].end, before, tuple(group), None, False)
+        elif len(group) > 1:
+            if isinstance(before, Name):
+                message = f"attempt to pass argument list to the function '{before.value}' which cannot be called without parentheses"
+                raise source.error(message, commas[number], hint=f"Write {before.value}(…).")
+            raise source.error("illegal comma separated argument list", commas[number])
+        elif isinstance(group[0], Call):
+            found.append(replace(group[0], value_wanted=False))
+        else:
+            found.append(group[0])
+    return found
