@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from cryptography import x509
@@ -87,27 +86,3 @@ def is_due(crl: x509.CertificateRevocationList, now: datetime, *, before: timede
     """Whether it is time to sign the list again: less than `before` is left of it, or its own lifetime is over."""
     end = crl.next_update_utc
     return end is None or end - now <= before
-
-
-@dataclass(frozen=True, slots=True)
-class Revocations:
-    """What is revoked, by issuer: a snapshot to ask on every request. `version` rises with each change."""
-
-    version: int
-    by_issuer: dict[bytes, frozenset[int]]  # {DER of the issuer's name: serials}
-
-    def __contains__(self, certificate: x509.Certificate) -> bool:
-        return self.has(certificate.issuer.public_bytes(), certificate.serial_number)
-
-    def has(self, issuer: bytes, serial: int) -> bool:
-        """Whether the certificate with this DER issuer name and serial is revoked."""
-        return serial in self.by_issuer.get(issuer, frozenset())
-
-    @classmethod
-    def of(cls, lists: Iterable[x509.CertificateRevocationList], version: int = 0) -> Revocations:
-        """The union of several CRLs; two of one issuer add up."""
-        found: dict[bytes, frozenset[int]] = {}
-        for crl in lists:
-            issuer = crl.issuer.public_bytes()
-            found[issuer] = found.get(issuer, frozenset()) | serials(crl)
-        return cls(version, found)

@@ -55,6 +55,7 @@ class PuppetError(Exception):
 
     status: ClassVar[int] = 500
     issue_kind: ClassVar[str] = "RUNTIME_ERROR"
+    legacy: str = ""  # the message in Puppet 3.8's words, where they differ
 
     def __init__(self, message: str, *, where: Location | None = None, hint: str = "") -> None:
         super().__init__(message)

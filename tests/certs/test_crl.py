@@ -33,14 +33,6 @@ def test_a_list_is_due_thirty_days_before_its_end(ca) -> None:
     assert crl.is_due(ca.crl, end + timedelta(days=1))
 
 
-def test_revocations_are_told_apart_by_issuer(ca, now) -> None:
-    lists = crl.revised(ca.crl, ca.certificate, ca.key, now=now, add=[2])
-    snapshot = crl.Revocations.of([lists], version=4)
-    assert ca.leaf("a", serial=2) in snapshot
-    assert ca.leaf("a", serial=3) not in snapshot
-    assert not snapshot.has(b"another issuer", 2)
-
-
 @pytest.mark.slow
 def test_ten_thousand_entries_are_revised_in_under_two_seconds(ca, now) -> None:
     import time
