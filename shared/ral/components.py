@@ -17,12 +17,10 @@ class _Stands(Type):
     name = Param(str, namevar=True)
 
     def __init__(self, ref: Ref, given: Mapping[str, Any], origin: Origin | None = None) -> None:
-        self._stands_for = ref
         meta = {
             name: value for name, value in given.items() if name in self.declaration.attributes and self.declaration.attributes[name].meta
         }
-        super().__init__(ref.title, meta, origin)
-        self.ref = ref
+        super().__init__(ref.title, meta, origin, ref=ref)
 
 
 class Component(_Stands, name="component"):

@@ -58,7 +58,8 @@ class Type(Metaparams):
 
     Keywords of the class statement: `name`, `features` (name → doc), `isomorphic`, `refreshable` (the provider's `refresh`
     is called when something it subscribes to changed), `self_refresh`, `depth_first`, `apply_to`, `ensure_retrieved`;
-    see Declaration; `providers=False`: there is nothing to choose, so no attribute `provider`. Nothing is registered by declaring: `shared.types.builtin_types` and the plugin loader collect.
+    see Declaration; `providers=False`: there is nothing to choose, so no attribute `provider`.
+    Nothing is registered by declaring: `shared.types.builtin_types` and the plugin loader collect.
     """
 
     declaration: ClassVar[Declaration]
@@ -101,18 +102,19 @@ class Type(Metaparams):
         if not cls.declaration.namevars:
             raise TypeError(f"{cls.__name__} declares no namevar")
 
-    def __init__(self, title: str, given: Mapping[str, Any], origin: Origin | None = None) -> None:
+    def __init__(self, title: str, given: Mapping[str, Any], origin: Origin | None = None, *, ref: Ref | None = None) -> None:
         """
         A resource, checked and complete.
 
         Args:
             given: attribute → value as a manifest gives it (wire values; Sensitive already unwrapped, see Origin).
+            ref: what refers to it, when that is not its type and title.
         Raises:
             ResourceError: an unknown attribute, a refused value, or what the type's own `validate` says; with place.
         """
         self.title = title
         self.origin = origin or Origin()
-        self.ref = self.reference_for(title)
+        self.ref = ref or Ref(self.declaration.name, title)
         self.surroundings: Surroundings | None = None
         self.handler: Provider[Any] | None = None  # the provider, once the run has chosen it
         self._values: dict[str, Any] = {}
@@ -213,11 +215,6 @@ class Type(Metaparams):
         return "/".join(str(self._values.get(n, self.title)) for n in self.declaration.namevars)
 
     # --- what a type may override; all pure
-
-    @classmethod
-    def reference_for(cls, title: str) -> Ref:
-        """What refers to the resource of that title."""
-        return Ref(cls.declaration.name, title)
 
     @classmethod
     def title_patterns(cls) -> TitlePatterns:

@@ -1,0 +1,1 @@
+"""Applying a catalog: the order, one resource at a time, events, and the report."""

@@ -1,0 +1,345 @@
+"""
+The order of a run: which resource waits for which, with containers turned into pairs of anchors. Pure.
+
+Source: resource layer reference 3.2.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from shared.ral import Ref, Type
+from shared.ral.catalog import Resources
+from shared.ral.components import Component
+
+NONE = "NONE"
+ALL_EVENTS = "ALL_EVENTS"
+REFRESH = "refresh"
+
+Priority = tuple[int, ...]
+
+
+@dataclass(eq=False, slots=True)
+class Anchor:
+    """The begin or the end of a container: nothing is done at it, but order and events pass through."""
+
+    label: str  # what logs call it: `Class[Main]`
+    completed: bool
+    tags: tuple[str, ...] = ()
+
+    @property
+    def sort_key(self) -> str:
+        return f"Whit[{'completed' if self.completed else 'admissible'}_{self.label}]"
+
+    def __str__(self) -> str:
+        return self.label
+
+
+Node = Type | Anchor
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What passes along an edge: events of that name (or all, or none), and what is called at the target."""
+
+    event: str = NONE
+    callback: str = ""
+
+    def carries(self, event: str) -> bool:
+        return self.event == ALL_EVENTS or (self.event != NONE and self.event == event)
+
+
+ORDER = Label()
+EVENTS = Label(ALL_EVENTS, REFRESH)
+
+
+@dataclass(slots=True)
+class Graph:
+    """Nodes with their priorities, and labelled edges; edges keep the order in which they were added."""
+
+    priorities: dict[Node, Priority] = field(default_factory=dict)
+    _out: dict[Node, dict[Node, list[Label]]] = field(default_factory=dict)
+    _in: dict[Node, dict[Node, None]] = field(default_factory=dict)
+    _next: dict[Priority, int] = field(default_factory=dict)
+
+    def __contains__(self, node: Node) -> bool:
+        return node in self._out
+
+    def __len__(self) -> int:
+        return len(self._out)
+
+    @property
+    def nodes(self) -> list[Node]:
+        return list(self._out)
+
+    def add(self, node: Node, priority: Priority | None = None) -> None:
+        """Take a node in, behind all others unless a priority is given."""
+        if node not in self._out:
+            self._out[node] = {}
+            self._in[node] = {}
+            self.priorities[node] = priority or self._numbered(())
+
+    def priority_within(self, node: Node) -> Priority:
+        """A new priority, right behind `node` and what was put behind it before."""
+        return self._numbered(self.priorities[node])
+
+    def _numbered(self, prefix: Priority) -> Priority:
+        number = self._next.get(prefix, 0) + 1
+        self._next[prefix] = number
+        return (*prefix, number)
+
+    def link(self, source: Node, target: Node, label: Label = ORDER) -> None:
+        """Let `target` wait for `source`."""
+        labels = self._out[source].setdefault(target, [])
+        if label not in labels:
+            labels.append(label)
+        self._in[target][source] = None
+
+    def unlink(self, source: Node, target: Node) -> list[Label]:
+        """Remove all edges between the two; gives their labels."""
+        del self._in[target][source]
+        return self._out[source].pop(target)
+
+    def linked(self, source: Node, target: Node) -> bool:
+        return target in self._out.get(source, ())
+
+    def remove(self, node: Node) -> None:
+        for target in list(self._out[node]):
+            self.unlink(node, target)
+        for source in list(self._in[node]):
+            self.unlink(source, node)
+        del self._out[node], self._in[node], self.priorities[node]
+
+    def dependencies(self, node: Node) -> list[Node]:
+        return list(self._in[node])
+
+    def dependents(self, node: Node) -> list[Node]:
+        return list(self._out[node])
+
+    def edges_from(self, node: Node) -> Iterator[tuple[Node, Label]]:
+        for target, labels in list(self._out[node].items()):
+            for label in labels:
+                yield target, label
+
+    # --- cycles
+
+    def cycles(self) -> list[list[Node]]:
+        """The sets of nodes that wait for each other, each sorted by reference; empty: there is an order."""
+        if self._has_order():
+            return []
+        found = [c for c in self._components() if len(c) > 1 or self.linked(c[0], c[0])]
+        ordered = [sorted(component, key=sort_key) for component in found]
+        return sorted(ordered, key=lambda component: [sort_key(node) for node in component])
+
+    def _has_order(self) -> bool:
+        waiting = {node: len(sources) for node, sources in self._in.items()}
+        free = [node for node, count in waiting.items() if not count]
+        seen = 0
+        while free:
+            node = free.pop()
+            seen += 1
+            for target in self._out[node]:
+                waiting[target] -= 1
+                if not waiting[target]:
+                    free.append(target)
+        return seen == len(self._out)
+
+    def _components(self) -> list[list[Node]]:
+        """Strongly connected components; Tarjan's algorithm without recursion."""
+        index: dict[Node, int] = {}
+        low: dict[Node, int] = {}
+        stack: list[Node] = []
+        on_stack: set[Node] = set()
+        found: list[list[Node]] = []
+        for root in self._out:
+            if root in index:
+                continue
+            index[root] = low[root] = len(index)
+            stack.append(root)
+            on_stack.add(root)
+            work = [(root, iter(self._out[root]))]
+            while work:
+                node, targets = work[-1]
+                for target in targets:
+                    if target not in index:
+                        index[target] = low[target] = len(index)
+                        stack.append(target)
+                        on_stack.add(target)
+                        work.append((target, iter(self._out[target])))
+                        break
+                    if target in on_stack:
+                        low[node] = min(low[node], index[target])
+                else:
+                    work.pop()
+                    if work:
+                        low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                    if low[node] == index[node]:
+                        component = []
+                        while not component or component[-1] is not node:
+                            component.append(stack.pop())
+                            on_stack.discard(component[-1])
+                        found.append(component)
+        return found
+
+    def path_in(self, cycle: Sequence[Node]) -> list[Node]:
+        """One short way round within a cycle, its first node again at the end."""
+        members = set(cycle)
+        parents: dict[Node, Node | None] = {cycle[0]: None}
+        queue = deque([cycle[0]])
+        while queue:
+            node = queue.popleft()
+            trail = [node]
+            while (parent := parents[trail[-1]]) is not None:
+                trail.append(parent)
+            trail.reverse()
+            for target in self._out[node]:
+                if target in trail:
+                    return [*trail, target]
+                if target in members and target not in parents:
+                    parents[target] = node
+                    queue.append(target)
+        return list(cycle)
+
+
+def sort_key(node: Node) -> str:
+    """The order of nodes in messages about cycles."""
+    return node.sort_key if isinstance(node, Anchor) else str(node.ref)
+
+
+def describe_cycles(graph: Graph, cycles: Sequence[Sequence[Node]]) -> str:
+    """The message about cycles, as Puppet prints it: a backslash and an n stand between its parts."""
+    count = len(cycles)
+    lines = "".join(f"({' => '.join(map(str, graph.path_in(cycle)))})\\n" for cycle in cycles)
+    hint = "Try the '--graph' option and opening the resulting '.dot' file in OmniGraffle or GraphViz"
+    return f"Found {count} dependency cycle{'s' if count > 1 else ''}:\n{lines}{hint}"
+
+
+Note = Callable[[Type, str], None]
+
+
+def build(resources: Resources, note: Note) -> Graph:
+    """The graph of a catalog: explicit edges, automatic ones where no explicit one is against them, anchors for containers."""
+    graph = Graph()
+    for resource in resources.order:
+        graph.add(resource)
+    for resource in resources.order:
+        for source, target, label in explicit_edges(resources, resource):
+            graph.link(source, target, label)
+    for resource in resources.order:
+        _link_automatic(graph, resources, resource, note)
+    _replace_containers(graph, resources)
+    return graph
+
+
+def explicit_edges(resources: Resources, resource: Type) -> Iterator[tuple[Type, Type, Label]]:
+    """What the relationship metaparameters of one resource say."""
+    for refs, incoming, label in (
+        (resource.require, True, ORDER),
+        (resource.subscribe, True, EVENTS),
+        (resource.before, False, ORDER),
+        (resource.notify, False, EVENTS),
+    ):
+        for other in _found(resources, refs):
+            yield (other, resource, label) if incoming else (resource, other, label)
+
+
+def _found(resources: Resources, refs: Iterable[Ref]) -> Iterator[Type]:
+    for ref in refs:
+        found = resources.find(ref)
+        if found is not None:
+            yield found
+
+
+def _link_automatic(graph: Graph, resources: Resources, resource: Type, note: Note) -> None:
+    for kind, refs, incoming, label in (
+        ("require", resource.autorequire, True, ORDER),
+        ("subscribe", resource.autosubscribe, True, EVENTS),
+        ("before", resource.autobefore, False, ORDER),
+        ("notify", resource.autonotify, False, EVENTS),
+    ):
+        for other in _found(resources, refs()):
+            source, target = (other, resource) if incoming else (resource, other)
+            if other is resource or graph.linked(source, target):
+                continue
+            if graph.linked(target, source):
+                note(resource, f"Skipping automatic relationship with {other}")
+                continue
+            note(resource, f"Adding auto{kind} relationship with {other}")
+            graph.link(source, target, label)
+
+
+def _replace_containers(graph: Graph, resources: Resources) -> None:
+    """Put an admissible and a completed anchor in the place of each class, define and stage."""
+    containers = [r for r in resources.order if isinstance(r, Component) or r.declaration.name == "stage"]
+    first: dict[Node, Anchor] = {}
+    last: dict[Node, Anchor] = {}
+    for container in containers:
+        for anchors, completed in ((first, False), (last, True)):
+            anchors[container] = Anchor(str(container.ref), completed, container.origin.tags)
+            graph.add(anchors[container], graph.priorities[container])
+    for container in containers:
+        begin, end = first[container], last[container]
+        children = resources.children(container)
+        if not children:
+            graph.link(begin, end)
+        for child in children:
+            graph.link(begin, first.get(child, child), EVENTS)
+            graph.link(last.get(child, child), end, EVENTS)
+        for source in graph.dependencies(container):
+            for label in graph.unlink(source, container):
+                graph.link(last.get(source, source), begin, label)
+        for target in graph.dependents(container):
+            for label in graph.unlink(container, target):
+                graph.link(end, first.get(target, target), label)
+    for container in containers:
+        graph.remove(container)
+
+
+class Walk:
+    """Gives a graph's nodes in order while it may still grow: the ready one of the smallest priority first."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self._ready: list[tuple[Priority, int, Node]] = []
+        self._queued = 0
+        self._done: set[Node] = set()
+        self._blockers = {node: len(graph.dependencies(node)) for node in graph.nodes}
+        for node, count in self._blockers.items():
+            if not count:
+                self.queue(node)
+
+    def queue(self, node: Node) -> None:
+        self._queued += 1  # between two of the same priority, the first queued comes first
+        heapq.heappush(self._ready, (self.graph.priorities[node], self._queued, node))
+
+    def next(self) -> Node | None:
+        """The next node; None: nothing is ready."""
+        return heapq.heappop(self._ready)[2] if self._ready else None
+
+    @property
+    def idle(self) -> bool:
+        return not self._ready
+
+    def grown(self) -> None:
+        """Count anew who waits for whom; what had been ready but now waits is taken back."""
+        self._blockers.clear()
+        still = [entry for entry in self._ready if not self._waits_for(entry[2])]
+        if len(still) != len(self._ready):
+            self._ready = still
+            heapq.heapify(self._ready)
+
+    def _waits_for(self, node: Node) -> int:
+        return sum(1 for each in self.graph.dependencies(node) if each not in self._done)
+
+    def finish(self, node: Node) -> None:
+        """Mark a node as dealt with; what waited only for it becomes ready."""
+        self._done.add(node)
+        for target in self.graph.dependents(node):
+            left = self._blockers.get(target)
+            left = self._waits_for(target) if left is None else left - 1
+            self._blockers[target] = left
+            if left <= 0:
+                self.queue(target)

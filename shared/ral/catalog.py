@@ -1,0 +1,266 @@
+"""The resources of one catalog, checked and connected: what a transaction applies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from .. import richdata
+from ..errors import Location, PuppetError, ResourceError, Unsupported
+from ..models.catalog import Catalog, CatalogResource
+from .components import Component, Unmanaged
+from .core import Origin, Type
+from .references import Ref
+
+Resolver = Callable[[richdata.Deferred], Any]
+
+_CONTAINERS = frozenset(("class", "node"))
+_HINT = "Resources of this type cannot be applied yet; the rest of the catalog is."
+
+
+class Resources:
+    """
+    Resources by reference and alias, in order, with what contains what.
+
+    `order` begins as the catalog's; generated resources are put next to their generator.
+    """
+
+    def __init__(
+        self, types: Mapping[str, type[Type]], *, name: str = "", version: int | str | None = None, environment: str | None = None
+    ) -> None:
+        self.types = types
+        self.name = name
+        self.version = version
+        self.environment = environment
+        self.classes: list[str] = []
+        self.order: list[Type] = []
+        self._table: dict[Ref, Type] = {}
+        self._keys: dict[tuple[str, ...], Type] = {}
+        self._children: dict[Type, list[Type]] = {}
+        self._parents: dict[Type, list[Type]] = {}
+        self._paths: dict[Type, list[str]] = {}
+
+    def find(self, ref: Ref) -> Type | None:
+        """The resource that goes by that reference, by an alias, or by what the reference's title names."""
+        found = self._table.get(ref)
+        if found is None and ref.type in self.types:
+            cls = self.types[ref.type]
+            if cls.declaration.isomorphic:
+                try:
+                    names = cls.names_in(ref.title)
+                except ResourceError:
+                    return None
+                found = self._keys.get((ref.type, *(str(names.get(n)) for n in cls.declaration.namevars)))
+        return found
+
+    def add(self, resource: Type, *, after: Type | None = None, before: Type | None = None, within: Type | None = None) -> None:
+        """
+        Take a resource in, at the end or next to another.
+
+        Raises:
+            ResourceError: its reference, name or an alias is taken.
+        """
+        if resource.ref in self._table:
+            raise ResourceError(f"Duplicate declaration: {resource.ref} is already declared", where=resource.origin.where)
+        self._table[resource.ref] = resource
+        self._add_names(resource)
+        if after is not None:
+            self.order.insert(self.order.index(after) + 1, resource)
+        elif before is not None:
+            self.order.insert(self.order.index(before), resource)
+        else:
+            self.order.append(resource)
+        if within is not None:
+            self.contain(within, resource)
+
+    def _add_names(self, resource: Type) -> None:
+        for alias in resource.alias:
+            self._alias(resource, Ref(resource.ref.type, alias), alias)
+        if not resource.declaration.isomorphic or isinstance(resource, Component | Unmanaged):
+            return
+        key = (resource.ref.type, *(str(resource.value_of(n)) for n in resource.declaration.namevars))
+        other = self._keys.setdefault(key, resource)
+        if other is not resource:
+            raise _taken(resource, list(key[1:]), other)
+        if len(key) == 2 and key[1] != resource.title:
+            self._alias(resource, Ref(resource.ref.type, key[1]), key[1])
+
+    def _alias(self, resource: Type, ref: Ref, alias: str) -> None:
+        other = self._table.setdefault(ref, resource)
+        if other is not resource:
+            raise _taken(resource, [alias], other)
+
+    def contain(self, container: Type, resource: Type) -> None:
+        """Record that one resource is inside another; the first container of a resource is the one in its path."""
+        self._children.setdefault(container, []).append(resource)
+        self._parents.setdefault(resource, []).append(container)
+        self._paths.clear()
+
+    def children(self, container: Type) -> Sequence[Type]:
+        return self._children.get(container, ())
+
+    def container_of(self, resource: Type) -> Type | None:
+        """The innermost class, define or stage around a resource."""
+        parents = self._parents.get(resource)
+        return parents[0] if parents else None
+
+    def path_of(self, resource: Type) -> list[str]:
+        """The containment path, outermost first: `Stage[main]`, `Apache`, `File[/x]`."""
+        path = self._paths.get(resource)
+        if path is None:
+            container = self.container_of(resource)
+            own = resource.title if resource.ref.type == "class" else str(resource.ref)
+            path = [*(self.path_of(container) if container else ()), own]
+            self._paths[resource] = path
+        return path
+
+
+def _taken(resource: Type, names: list[str], other: Type) -> ResourceError:
+    label = str(resource.ref).partition("[")[0]
+    shown = ", ".join(f'"{name}"' for name in names)
+    place = f" at {resource.origin.where}" if resource.origin.where else ""
+    there = f" {other.origin.where}" if other.origin.where else ""
+    return ResourceError(f'Cannot alias {resource.ref} to [{shown}]{place}; resource ["{label}", {shown}] already declared{there}')
+
+
+def resources_of(
+    catalog: Catalog,
+    types: Mapping[str, type[Type]],
+    *,
+    known: frozenset[str] = frozenset(),
+    defaults: Sequence[Type] = (),
+    resolve: Resolver | None = None,
+    lenient: bool = False,
+) -> Resources:
+    """
+    The resources of a catalog as it came over the wire.
+
+    A resource of a type that cannot be managed here is kept and fails when its turn comes, never in silence.
+
+    Args:
+        types: the types that can be applied, by name.
+        known: names of further types, which are neither classes nor defines.
+        defaults: resources that are added where the catalog has none of that reference.
+        resolve: calls a Deferred value's function.
+        lenient: a resource with an unknown attribute or a bad value fails alone; otherwise it is raised and nothing is applied.
+    Raises:
+        ResourceError, BadData: the catalog does not hang together, or (not lenient) a resource of it is wrong.
+    """
+    catalog.checked()
+    resources = Resources(types, name=catalog.name, version=catalog.version, environment=catalog.environment)
+    resources.classes = list(catalog.classes)
+    reader = _Reader(types, known, frozenset(edge.source for edge in catalog.edges), resolve, lenient)
+    made: dict[str, Type] = {}
+    for wire in catalog.resources:
+        if wire.virtual:
+            continue
+        made[wire.ref] = reader.resource(wire)
+        resources.add(made[wire.ref])
+    for edge in catalog.edges:
+        if edge.source in made and edge.target in made:
+            resources.contain(made[edge.source], made[edge.target])
+    for resource in defaults:
+        if resources.find(resource.ref) is None:
+            resources.add(resource)
+    check_relationships(resources)
+    return resources
+
+
+def check_relationships(resources: Resources) -> None:
+    """Raise ResourceError for the first reference in a relationship that leads nowhere."""
+    for resource in resources.order:
+        for attribute, word in (("require", "dependency"), ("subscribe", "dependency"), ("before", "dependent"), ("notify", "dependent")):
+            for ref in resource.value_of(attribute):
+                if resources.find(ref) is None:
+                    raise ResourceError(f"Could not find {word} {ref} for {resource.ref}", where=resource.origin.where)
+
+
+class _Reader:
+    """Makes a resource of each wire resource."""
+
+    def __init__(
+        self, types: Mapping[str, type[Type]], known: frozenset[str], containers: frozenset[str], resolve: Resolver | None, lenient: bool
+    ) -> None:
+        self.types = types
+        self.known = known
+        self.containers = containers
+        self.resolve = resolve
+        self.lenient = lenient
+
+    def resource(self, wire: CatalogResource) -> Type:
+        ref = Ref(wire.type, wire.title)
+        where = Location(wire.file, wire.line) if wire.file or wire.line else None
+        plain: dict[str, Any] = {}
+        secret = set(wire.sensitive_parameters)
+        origin = Origin(where, _tags(wire, plain), wire.exported, sensitive=frozenset(secret))
+        try:
+            for name, value in wire.parameters.items():
+                plain[name], hidden = richdata.unwrapped(self._resolved(richdata.read(value)))
+                if hidden:
+                    secret.add(name)
+            origin = Origin(where, _tags(wire, plain), wire.exported, sensitive=frozenset(secret))
+            if self._is_container(wire, ref):
+                return Component(ref, plain, origin)
+            if ref.type not in self.types:
+                return Unmanaged(ref, self._missing(ref, where), plain, origin)
+            return self.types[ref.type](wire.title, plain, origin)
+        except PuppetError as err:
+            if not self.lenient:
+                raise
+            reason = err if isinstance(err, ResourceError) else ResourceError(err.message, where=where, hint=err.hint)
+            return Unmanaged(ref, reason, _relations_only(plain), origin)
+
+    def _resolved(self, value: Any) -> Any:
+        if not richdata.has_deferred(value):
+            return value
+        if self.resolve is None:
+            raise Unsupported("Deferred values cannot be resolved by this agent", hint="Call the function in the manifest instead.")
+        return self._walk(value, self.resolve)
+
+    def _walk(self, value: Any, resolve: Resolver) -> Any:
+        if isinstance(value, richdata.Deferred):
+            arguments = tuple(self._walk(each, resolve) for each in value.arguments)
+            return resolve(richdata.Deferred(value.name, arguments))
+        if isinstance(value, richdata.Sensitive):
+            return richdata.Sensitive(self._walk(value.value, resolve))
+        if isinstance(value, list):
+            return [self._walk(each, resolve) for each in value]
+        if isinstance(value, Mapping):
+            return {key: self._walk(each, resolve) for key, each in value.items()}
+        return value
+
+    def _is_container(self, wire: CatalogResource, ref: Ref) -> bool:
+        if wire.kind:
+            return wire.kind in ("class", "defined_type", "definition", "node") or (wire.kind == "unknown" and ref.type in _CONTAINERS)
+        if ref.type in self.types or ref.type in self.known:
+            return False
+        # Masters before 7 do not say what is a define; a type of a module that is missing here must not pass for one.
+        return ref.type in _CONTAINERS or "::" in ref.type or wire.ref in self.containers
+
+    def _missing(self, ref: Ref, where: Location | None) -> ResourceError:
+        if ref.type in self.known:
+            return ResourceError(f"The type '{ref.type}' is not supported by this agent yet", where=where, hint=_HINT)
+        return ResourceError(
+            f"Could not find resource type '{ref.type}'",
+            where=where,
+            hint=f"This agent needs the type in Python: lib/puppet/type/{ref.type}.py in the module that has it in Ruby.",
+        )
+
+
+def _relations_only(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Those metaparameters of a broken resource that still can be kept."""
+    kept = {}
+    for name in ("require", "before", "notify", "subscribe", "noop", "tag"):
+        if name in plain:
+            try:
+                Unmanaged(Ref("unmanaged", "probe"), ResourceError(""), {name: plain[name]})
+            except ResourceError:
+                continue
+            kept[name] = plain[name]
+    return kept
+
+
+def _tags(wire: CatalogResource, plain: Mapping[str, Any]) -> tuple[str, ...]:
+    more = plain.get("tag", ())
+    own = [str(tag).lower() for tag in (more if isinstance(more, list | tuple) else [more])]
+    return tuple(dict.fromkeys([*wire.tags, *own]))
