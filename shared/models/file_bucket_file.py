@@ -12,7 +12,7 @@ class FileBucketFile(Stream):
 FILE_BUCKET_FILE = Indirection(
     name="file_bucket_file",
     model=FileBucketFile,
-    formats=("s", "pson", "binary"),
+    formats=("s", "binary"),
     options=frozenset({"diff_with", "list_all", "fromdate", "todate"}),
     limit="max_bucket_body",
     doc="Backups of files, by their checksum.",

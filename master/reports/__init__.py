@@ -1,0 +1,1 @@
+"""Report processors: what a master does with each report it gets."""

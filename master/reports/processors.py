@@ -1,0 +1,152 @@
+"""
+The report processors store, log and http, and the terminus that runs them.
+
+A processor that fails is logged; the others still run, and the agent is answered all the same. Source: protocol
+reference 3.13.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+from shared.errors import ConfigError, OutOfSpace
+from shared.failpoints import failpoint
+from shared.files import make_directory, write_atomic
+from shared.indirector import Request, Terminus
+from shared.log import LEVELS
+from shared.models.report import Report
+from shared.names import certname
+
+log = logging.getLogger("puppet.report")
+
+
+class Processor(Protocol):
+    """Does something with a report; may raise, which is logged."""
+
+    async def process(self, report: Report) -> None: ...
+
+    async def forget(self, host: str) -> bool:
+        """Remove what is kept of a host; whether there was anything."""
+
+
+class Store:
+    """`<root>/<host>/<YYYYMMDDHHMM>.yaml` in UTC, by the master's clock; a second one in a minute gets `-1` and so on."""
+
+    def __init__(self, root: Path, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self.root = root
+        self.now = now
+
+    async def process(self, report: Report) -> None:
+        await asyncio.to_thread(self._write, certname(report.host), report)
+
+    async def forget(self, host: str) -> bool:
+        return await asyncio.to_thread(self._remove, certname(host))
+
+    def _write(self, host: str, report: Report) -> None:
+        folder = self.root / host
+        make_directory(folder, mode=0o750)
+        body = report.to_ruby_yaml()
+        temporary = folder / f".report.{secrets.token_hex(8)}"
+        failpoint("report.store")
+        write_atomic(temporary, body, mode=0o640)
+        failpoint("report.written")
+        stamp = self.now().strftime("%Y%m%d%H%M")
+        try:
+            for number in range(10_000):
+                try:
+                    # A link, not a rename: it fails where a report of this minute stands already.
+                    os.link(temporary, folder / (f"{stamp}-{number}.yaml" if number else f"{stamp}.yaml"))
+                    return
+                except FileExistsError:
+                    continue
+            raise OutOfSpace(f"{host} sent more than 10000 reports in one minute")
+        finally:
+            temporary.unlink()
+
+    def _remove(self, host: str) -> bool:
+        folder = self.root / host
+        if not folder.is_dir() or folder.is_symlink():
+            return False
+        shutil.rmtree(folder)
+        return True
+
+
+class Logged:
+    """The report's own messages in the master's log."""
+
+    async def process(self, report: Report) -> None:
+        for line in report.logs:
+            log.log(LEVELS.get(line.level, LEVELS["notice"]), "%s", line.message, extra={"source": f"//{report.host}/{line.source}"})
+
+    async def forget(self, host: str) -> bool:
+        return False
+
+
+class Http:
+    """Each report as YAML in a POST to `url`; `timeout` in seconds."""
+
+    def __init__(self, url: str, *, timeout: float = 30.0) -> None:
+        if not url.startswith(("http://", "https://")):
+            raise ConfigError(f"The setting reporturl is not an http address: {url}")
+        self.url = url
+        self.timeout = timeout
+
+    async def process(self, report: Report) -> None:
+        import aiohttp
+
+        body = await asyncio.to_thread(report.to_ruby_yaml)
+        limit = aiohttp.ClientTimeout(total=self.timeout)
+        async with (
+            aiohttp.ClientSession(timeout=limit) as session,
+            session.post(self.url, data=body, headers={"Content-Type": "application/x-yaml"}, allow_redirects=False) as answer,
+        ):
+            if answer.status >= 300:
+                log.error("Unable to submit report to %s [%s] %s", self.url, answer.status, answer.reason)
+
+    async def forget(self, host: str) -> bool:
+        return False
+
+
+def processors_for(names: Sequence[str], makers: Mapping[str, Callable[[], Processor]]) -> dict[str, Processor]:
+    """The processors that the setting `reports` names; ConfigError for a name that is not there."""
+    if list(names) == ["none"]:
+        return {}
+    unknown = [name for name in names if name not in makers]
+    if unknown:
+        raise ConfigError(f"No report named '{unknown[0]}'", hint=f"There are {', '.join(sorted(makers))}, and none.")
+    return {name: makers[name]() for name in names}
+
+
+class Processed(Terminus[Report]):
+    """Reports handed to every processor; `timeout` seconds for each."""
+
+    def __init__(self, processors: Mapping[str, Processor], *, timeout: float = 30.0) -> None:
+        self.processors = dict(processors)
+        self.timeout = timeout
+
+    async def save(self, request: Request[Report]) -> object:
+        """Runs all processors; the names of all, as agents are answered."""
+        report = request.instance
+        async with asyncio.TaskGroup() as group:
+            for name, processor in self.processors.items():
+                group.create_task(self._run(name, processor, report))
+        return list(self.processors)
+
+    async def _run(self, name: str, processor: Processor, report: Report) -> None:
+        try:
+            async with asyncio.timeout(self.timeout):
+                await processor.process(report)
+        except Exception as err:  # noqa: BLE001  # one processor's failure is not the others', nor the agent's
+            log.error("Report processor failed: %s of %s: %s: %s", name, report.host, type(err).__name__, err)
+
+    async def destroy(self, request: Request[Report]) -> object:
+        """What the processors keep of a host; the names of those that had something."""
+        return [name for name, processor in self.processors.items() if await processor.forget(request.key)]

@@ -1,0 +1,86 @@
+"""The filebucket over HTTP. Source: protocol reference 3.7."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import BinaryIO
+
+from shared.bucket import Bucket
+from shared.errors import BadRequest, Denied, NotFound
+from shared.indirector import Request, Terminus
+from shared.models.file_bucket_file import FileBucketFile
+
+
+class BucketFiles(Terminus[FileBucketFile]):
+    """
+    Contents of a bucket by `<algorithm>/<hex>[/<path>]`.
+
+    `?diff_with=<hex>` finds the differences of two contents; listing is for local use only. `legacy` is the same bucket by the
+    algorithm of 3.x agents, which cannot be told another one.
+    """
+
+    def __init__(self, bucket: Bucket, *, legacy: Bucket | None = None, chunk: int = 256 * 1024) -> None:
+        self.bucket = bucket
+        self.legacy = legacy
+        self.chunk = chunk
+
+    def _bucket(self, request: Request[FileBucketFile]) -> Bucket:
+        old = self.legacy
+        return old if old is not None and request.key.startswith(f"{old.algorithm}/") else self.bucket
+
+    async def find(self, request: Request[FileBucketFile]) -> FileBucketFile | None:
+        if request.flag("list_all"):
+            raise Denied("Listing remote file buckets is not allowed")
+        bucket = self._bucket(request)
+        key = bucket.key(request.key)
+        other = request.option("diff_with")
+        if other:
+            text = await asyncio.to_thread(bucket.diff, key.checksum.value, _hex(bucket, other))
+            return FileBucketFile(name=request.key, size=len(text), chunks=lambda: _once(text))
+        try:
+            file = await asyncio.to_thread(bucket.open, key.checksum.value)
+        except NotFound:
+            return None
+        size = (await asyncio.to_thread(file.seek, 0, 2)) or 0
+        await asyncio.to_thread(file.seek, 0)
+        return FileBucketFile(name=request.key, size=size, chunks=lambda: _blocks(file, self.chunk))
+
+    async def head(self, request: Request[FileBucketFile]) -> bool:
+        bucket = self._bucket(request)
+        key = bucket.key(request.key)
+        return await asyncio.to_thread(bucket.has, key.checksum.value, key.path)
+
+    async def save(self, request: Request[FileBucketFile]) -> object:
+        bucket = self._bucket(request)
+        key = bucket.key(request.key)
+        incoming = bucket.incoming()
+        await asyncio.to_thread(incoming.__enter__)
+        try:
+            async for block in request.instance.chunks():
+                await asyncio.to_thread(incoming.write, block)
+            # Shielded: once all has arrived it is stored, whether or not the client still waits.
+            await asyncio.shield(asyncio.to_thread(incoming.keep, key.checksum.value, key.path))
+        finally:
+            await asyncio.to_thread(incoming.__exit__, None, None, None)
+        return None
+
+
+def _hex(bucket: Bucket, text: str) -> str:
+    """The checksum that `diff_with` names, with or without its algorithm."""
+    value = text.rpartition("/")[2]
+    if not value:
+        raise BadRequest("diff_with needs a checksum")
+    return bucket.key(f"{bucket.algorithm}/{value}").checksum.value
+
+
+async def _once(text: bytes) -> AsyncIterator[bytes]:
+    yield text
+
+
+async def _blocks(file: BinaryIO, chunk: int) -> AsyncIterator[bytes]:
+    try:
+        while block := await asyncio.to_thread(file.read, chunk):
+            yield block
+    finally:
+        file.close()

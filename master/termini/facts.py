@@ -1,0 +1,115 @@
+"""The master's facts: stored per node, searched by conditions. Source: protocol reference 3.2."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from shared.dialects import Dialect
+from shared.errors import BadRequest
+from shared.indirector import Request, Terminus
+from shared.indirector.core import Model, Option
+from shared.indirector.termini import FilePerKey
+from shared.models.facts import Facts
+from shared.names import certname, shown
+
+Compare = Callable[[Any, str], bool]
+
+
+def _number(left: Any, right: str) -> tuple[float, float]:
+    return float(left), float(right)
+
+
+_OPERATORS: Mapping[str, Compare] = {
+    "eq": lambda left, right: str(left) == right,
+    "ne": lambda left, right: str(left) != right,
+    "lt": lambda left, right: (pair := _number(left, right))[0] < pair[1],
+    "le": lambda left, right: (pair := _number(left, right))[0] <= pair[1],
+    "gt": lambda left, right: (pair := _number(left, right))[0] > pair[1],
+    "ge": lambda left, right: (pair := _number(left, right))[0] >= pair[1],
+}
+
+
+class NodeName(Model):
+    """A search for facts answers with names only."""
+
+    def to_data(self, dialect: Dialect) -> Any:
+        return self.name
+
+
+class StoredFacts(Terminus[Facts]):
+    """
+    Facts on disk, one file a node (`files` is a Yaml or Json terminus), and the last few in memory.
+
+    What a node just sent is asked for again while its catalog is compiled; `remembered` of them need no reading.
+    """
+
+    def __init__(self, files: FilePerKey[Facts], *, remembered: int = 64) -> None:
+        self.files = files
+        self.remembered = remembered
+        self._recent: OrderedDict[str, Facts] = OrderedDict()
+
+    async def find(self, request: Request[Facts]) -> Facts | None:
+        recent = self._recent.get(request.key)
+        return recent if recent is not None else await self.files.find(request)
+
+    async def save(self, request: Request[Facts]) -> object:
+        certname(request.key)
+        result = await self.files.save(request)
+        self._recent[request.key] = request.instance
+        self._recent.move_to_end(request.key)
+        while len(self._recent) > self.remembered:
+            self._recent.popitem(last=False)
+        return result
+
+    async def destroy(self, request: Request[Facts]) -> object:
+        self._recent.pop(request.key, None)
+        return 1 if await self.files.destroy(request) else None
+
+    async def search(self, request: Request[Facts]) -> list[Facts] | None:
+        """The names of the nodes whose facts meet all conditions."""
+        tests = [condition(name, value) for name, value in request.options.items()]
+        stored = await self.files.search(request)
+        names: list[Any] = [NodeName(name=facts.name) for facts in stored if all(test(facts) for test in tests)]
+        return names
+
+
+def condition(name: str, value: Option) -> Callable[[Facts], bool]:
+    """The test that `facts.<name>[.<op>]=value` or `meta.timestamp[.<op>]=value` asks for; BadRequest for anything else."""
+    kind, _, rest = name.partition(".")
+    fact, dot, operator = rest.rpartition(".")
+    if not dot or operator not in _OPERATORS:
+        fact, operator = rest, "eq"
+    if not fact or not isinstance(value, str) or (kind == "meta" and fact != "timestamp"):
+        raise BadRequest(f"Facts cannot be searched by {shown(name)}", hint="Write facts.<name> or facts.<name>.<eq|ne|lt|le|gt|ge>.")
+    compare = _OPERATORS[operator]
+
+    def test(facts: Facts) -> bool:
+        found = (facts.timestamp or "") if kind == "meta" else facts.values.get(fact)
+        if found is None:
+            return False
+        if kind == "meta":
+            return _in_order(found, operator, value)
+        try:
+            return compare(_text(found), value)
+        except ValueError:
+            return False
+
+    return test
+
+
+def _text(value: Any) -> Any:
+    return ("true" if value else "false") if isinstance(value, bool) else value
+
+
+def _in_order(left: str, operator: str, right: str) -> bool:
+    """ISO times compare as text."""
+    return {
+        "eq": left == right,
+        "ne": left != right,
+        "lt": left < right,
+        "le": left <= right,
+        "gt": left > right,
+        "ge": left >= right,
+    }[operator]

@@ -1,0 +1,118 @@
+"""The file server's termini: metadata and content of what the mounts hold. Source: protocol reference 3.5, 3.6."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+from shared import file_serving
+from shared.checksums import Algorithm, algorithm
+from shared.errors import NotFound
+from shared.file_serving import Tree, Wanted
+from shared.indirector import Request, Terminus
+from shared.models.file_content import FileContent
+from shared.models.file_metadata import FileMetadata
+
+from ..fileserver import MERGED_MOUNTS, FileServer
+
+log = logging.getLogger("puppet.fileserver")
+
+
+class MetadataServer(Terminus[FileMetadata]):
+    """
+    `digest` is the checksum type when a modern client names none; 3.x clients always get their dialect's.
+
+    `most` bounds the entries of a search.
+    """
+
+    def __init__(self, server: FileServer, *, digest: str, most: int = 200_000) -> None:
+        self.server = server
+        self.digest: Algorithm = algorithm(digest)
+        self.most = most
+
+    def authorized(self, verb: str, request: Request[FileMetadata]) -> bool:
+        return self.server.allowed(request)
+
+    def wanted(self, request: Request[FileMetadata]) -> Wanted:
+        """What the options ask for, with the defaults of the client's dialect."""
+        legacy = request.dialect is not None and request.dialect.wraps
+        wanted = Wanted.of(
+            request,
+            checksum_type=algorithm(request.dialect.digest) if legacy and request.dialect else self.digest,
+            source_permissions="use" if legacy else "ignore",
+        )
+        if legacy and request.dialect:
+            wanted = replace(wanted, checksum_type=algorithm(request.dialect.digest))
+        return replace(wanted, max_entries=self.most)
+
+    async def find(self, request: Request[FileMetadata]) -> FileMetadata | None:
+        return await asyncio.to_thread(self._find, request)
+
+    def _find(self, request: Request[FileMetadata]) -> FileMetadata | None:
+        wanted = self.wanted(request)
+        for tree, relative in self.server.places(request.key, request.environment, request.client):
+            found = file_serving.metadata(tree, relative, wanted)
+            if found is not None:
+                return found
+        return None
+
+    async def search(self, request: Request[FileMetadata]) -> list[FileMetadata] | None:
+        return await asyncio.to_thread(self._search, request)
+
+    def _search(self, request: Request[FileMetadata]) -> list[FileMetadata] | None:
+        wanted = self.wanted(request)
+        if request.dialect is not None and request.dialect.wraps:
+            wanted = replace(wanted, source_permissions="use")
+        if self.server.is_merged(request.key):
+            # The whole tree of all modules, whatever sub-path was asked for; without any, the module folders themselves.
+            mount = request.key.split("/", 1)[0]
+            roots = [(Tree(root), "") for root in self.server.roots(MERGED_MOUNTS[mount], request.environment)]
+            if not roots:
+                roots = [(Tree(base), "") for base in self.server.modulepath(request.environment) if base.is_dir()][:1]
+                wanted = file_serving.without_recursion(wanted)
+            listing = file_serving.search_merged(roots, wanted)
+        else:
+            places = self.server.places(request.key, request.environment, request.client)
+            listing = file_serving.search_merged(places, wanted) if places else None
+        if listing is None:
+            return None
+        for warning in listing.warnings:
+            log.warning("%s", warning)
+        return listing.entries
+
+
+class ContentServer(Terminus[FileContent]):
+    """The bytes, in pieces read in threads; `chunk` bytes at a time."""
+
+    def __init__(self, server: FileServer, *, chunk: int = 256 * 1024) -> None:
+        self.server = server
+        self.chunk = chunk
+
+    def authorized(self, verb: str, request: Request[FileContent]) -> bool:
+        return self.server.allowed(request)
+
+    async def find(self, request: Request[FileContent]) -> FileContent | None:
+        content = await asyncio.to_thread(self._open, request)
+        if content is None:
+            return None
+        return FileContent(name=request.key, size=content.size, chunks=lambda: pieces(content, self.chunk))
+
+    def _open(self, request: Request[FileContent]) -> file_serving.Content | None:
+        for tree, relative in self.server.places(request.key, request.environment, request.client):
+            try:
+                return file_serving.content(tree, relative)
+            except NotFound:
+                continue
+        return None
+
+
+async def pieces(content: file_serving.Content, chunk: int) -> AsyncIterator[bytes]:
+    """An open content as chunks, each read in a thread; closed at the end, however it comes."""
+    blocks = content.blocks(chunk)
+    try:
+        while (block := await asyncio.to_thread(next, blocks, None)) is not None:
+            yield block
+    finally:
+        content.close()
