@@ -1,0 +1,49 @@
+# Everything is done in .venv; the first target that needs it makes it. PYTHON: the interpreter it is made from.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest -q
+
+.PHONY: help demo test check lint types unit e2e interop bench clean
+
+help:
+	@echo "make demo    a master and two agent runs on this machine, in a temporary directory"
+	@echo "make test    unit, end-to-end and conformance tests"
+	@echo "make check   ruff, mypy --strict, then make test"
+	@echo "make interop the same against Debian's puppet-agent, which must be installed"
+	@echo "make bench   measures this against Debian's puppet-agent"
+	@echo "make clean   removes what the above have made"
+
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=23.2'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,ldap]'
+	@touch $@
+
+demo: $(VENV)/.installed
+	@$(BIN)/python demo/run.py
+
+test: $(VENV)/.installed
+	$(PYTEST) -m "not interop"
+
+unit: $(VENV)/.installed
+	$(PYTEST) -m "not interop and not slow"
+
+lint: $(VENV)/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.installed
+	$(BIN)/mypy
+
+check: lint types test
+
+interop: $(VENV)/.installed
+	$(PYTEST) -m interop tests/interop
+
+bench: $(VENV)/.installed
+	@$(BIN)/python tests/bench/run.py
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

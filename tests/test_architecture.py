@@ -1,0 +1,88 @@
+"""Imports go one way, and the architecture's other promises that can be read off the source."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+MAY_IMPORT = {
+    "shared": {"shared"},
+    "certs": {"certs", "shared"},
+    "master": {"master", "certs", "shared"},
+    "agent": {"agent", "certs", "shared"},
+    "bunraku": {"bunraku", "master", "agent", "certs", "shared"},
+}
+MAX_LINES = 520
+
+
+def sources(package: str) -> list[Path]:
+    return sorted((ROOT / package).rglob("*.py"))
+
+
+def imported(path: Path) -> set[str]:
+    """The first-level packages of ours that a file imports absolutely."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            found.add(node.module.split(".")[0])
+    return found & set(MAY_IMPORT)
+
+
+@pytest.mark.parametrize("package", sorted(MAY_IMPORT))
+def test_a_package_imports_only_what_it_may(package: str) -> None:
+    wrong = {str(path.relative_to(ROOT)): extra for path in sources(package) if (extra := imported(path) - MAY_IMPORT[package])}
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("package", sorted(MAY_IMPORT))
+def test_a_package_imports_itself_relatively(package: str) -> None:
+    wrong = [str(path.relative_to(ROOT)) for path in sources(package) if package in imported(path)]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("package", sorted(MAY_IMPORT))
+def test_a_file_is_short_enough_to_be_read(package: str) -> None:
+    long = {str(path.relative_to(ROOT)): count for path in sources(package) if (count := len(path.read_text().splitlines())) > MAX_LINES}
+    assert long == {}
+
+
+def test_no_file_is_called_utils_or_helpers() -> None:
+    assert [path.name for package in MAY_IMPORT for path in sources(package) if path.stem in ("utils", "helpers", "util", "common_utils")] == []
+
+
+def test_nothing_unpickles_or_evaluates_text() -> None:
+    """`pickle`, `shelve` and `eval` do not occur; `marshal` and `exec` only in the cache of compiled manifests and where code is run."""
+    allowed = {
+        "marshal": {"master/compiler/codecache.py"},
+        "exec": {"master/compiler"},
+    }
+    wrong = []
+    for package in MAY_IMPORT:
+        for path in sources(package):
+            name = str(path.relative_to(ROOT))
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                called = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+                modules = {alias.name for alias in node.names} if isinstance(node, ast.Import) else set()
+                for word in {called, *modules} & {"pickle", "cPickle", "marshal", "shelve", "eval", "exec"}:
+                    if not any(name.startswith(prefix) for prefix in allowed.get(word, ())):
+                        wrong.append(f"{name}: {word}")
+    assert wrong == []
+
+
+def test_no_module_of_the_compiler_core_does_io() -> None:
+    """Only the loader of files on disk, the cache and the workers may; the core is handed a World."""
+    wrong = []
+    for path in sources("master/compiler"):
+        if path.name in ("codecache.py", "diskworld.py"):
+            continue
+        text = path.read_text("utf-8")
+        if re.search(r"^\s*(import|from) (asyncio|aiohttp|socket|subprocess|tempfile)\b", text, re.M) or re.search(r"\bopen\(", text):
+            wrong.append(str(path.relative_to(ROOT)))
+    assert wrong == []
