@@ -1,0 +1,468 @@
+"""The agent's HTTP client: pools of verified connections, deadlines, limits, redirects, retries."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import os
+import random
+import ssl
+import time
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from typing import Any, Final, NoReturn
+from urllib.parse import urljoin, urlsplit
+
+import aiohttp
+from yarl import URL
+
+from shared.errors import BadData, PeerAnswered, PeerError, PeerNotTrusted, PeerUnreachable, TooLarge
+from shared.indirector.rest import Answer
+from shared.names import shown
+
+from .tls import Verifier, refusal, unverified_context
+
+log = logging.getLogger("puppet.http")
+
+MAX_REDIRECTS: Final = 3
+_FOLLOWED: Final = frozenset({301, 302, 307, 308})
+_ENCODINGS: Final = "gzip;q=1.0,deflate;q=0.6,identity;q=0.3"
+ERROR_BODY: Final = 64 * 1024  # bytes of an error's text
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a server listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    def url(self, target: str) -> URL:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return URL(f"https://{host}:{self.port}{target}", encoded=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Proxy:
+    """A proxy for CONNECT, and the hosts that are asked without it."""
+
+    host: str = ""
+    port: int = 3128
+    user: str = ""
+    password: str = field(default="", repr=False)
+    exceptions: tuple[str, ...] = ()
+
+    def serves(self, host: str) -> bool:
+        """Whether `host` is asked through the proxy: exceptions are names, suffixes (`.example.com`, `*.example.com`) or `*`."""
+        if not self.host:
+            return False
+        name = host.lower()
+        for exception in (each.lower().removeprefix("*") for each in self.exceptions):
+            if exception in ("", name) or (exception.startswith(".") and name.endswith(exception)) or name.endswith(f".{exception}"):
+                return False
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Seconds, bytes and counts that hold for every exchange."""
+
+    connect: float = 120.0
+    read: float = 600.0  # between two pieces of an answer
+    keepalive: float = 4.0
+    body: int = 256 * 2**20  # of an answer held in memory, after decompression
+    retries: int = 10  # times that 429 and 503 with Retry-After are obeyed
+    longest_wait: float = 300.0  # seconds of one such wait
+    connections: int = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One request and its answer, for whoever watches."""
+
+    method: str
+    target: str
+    status: int
+    connection: int  # counts from 1 in one pool
+    reused: bool
+    site: Site
+    verified: bool
+    seconds: float
+
+
+Observer = Callable[[Exchange], None]
+
+
+class _Response(aiohttp.ClientResponse):
+    """Remembers over which connection it came."""
+
+    connection_number = 0
+
+    async def start(self, connection: Any) -> aiohttp.ClientResponse:
+        self.connection_number = getattr(connection.protocol, "number", 0)
+        return await super().start(connection)
+
+
+class _Connector(aiohttp.TCPConnector):
+    """Numbers the connections, and has each new one looked at before anything is sent over it."""
+
+    def __init__(self, checked: Callable[[bytes, str], None] | None, **options: Any) -> None:
+        super().__init__(**options)
+        self.opened = 0
+        self.used: set[int] = set()
+        self._checked = checked
+
+    async def connect(self, req: aiohttp.ClientRequest, traces: Any, timeout: aiohttp.ClientTimeout) -> Any:
+        connection = await super().connect(req, traces, timeout)
+        protocol: Any = connection.protocol
+        if protocol is not None and not hasattr(protocol, "number"):
+            self.opened += 1
+            protocol.number = self.opened
+            if self._checked is not None:
+                try:
+                    tls = connection.transport.get_extra_info("ssl_object") if connection.transport else None
+                    der = tls.getpeercert(binary_form=True) if tls else None
+                    if der is None:
+                        raise PeerNotTrusted(f"{req.url.host} showed no certificate")
+                    self._checked(der, req.url.host or "")
+                except BaseException:
+                    connection.close()
+                    raise
+        return connection
+
+
+class OpenAnswer:
+    """An answer whose body is still on its way."""
+
+    def __init__(self, response: aiohttp.ClientResponse, client: Client) -> None:
+        self._response = response
+        self._client = client
+        self.status = response.status
+        self.headers: Mapping[str, str] = {name.lower(): value for name, value in response.headers.items()}
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """The body as it comes; PeerUnreachable when it ends early."""
+        encoding = self.headers.get("content-encoding", "identity")
+        if encoding != "identity":
+            self._response.close()
+            raise BadData(f"The server compressed a body ({shown(encoding)}) although that was not asked for")
+        try:
+            async for chunk in self._response.content.iter_any():
+                yield chunk
+        except (aiohttp.ClientError, TimeoutError, OSError) as err:
+            self._client.fail(err, self._response.url.host or "")
+        finally:
+            self._response.close() if not self._response.content.at_eof() else self._response.release()
+
+    async def read(self) -> bytes:
+        """The whole body, decompressed, within the limit."""
+        limit = self._client.limits.body if self.status < 300 else ERROR_BODY
+        try:
+            return await self._read(limit)
+        except (aiohttp.ClientError, TimeoutError, OSError) as err:
+            self._client.fail(err, self._response.url.host or "")
+
+    async def _read(self, limit: int) -> bytes:
+        inflate = _Inflater(self.headers.get("content-encoding", "identity"), limit)
+        try:
+            async for chunk in self._response.content.iter_any():
+                inflate.feed(chunk)
+            body = inflate.end()
+        except TooLarge:
+            if self.status >= 300:
+                return bytes(inflate.kept[:limit])  # the rest of an error's text is of no use
+            raise
+        finally:
+            if self._response.content.at_eof():
+                self._response.release()
+            else:
+                self._response.close()
+        return body
+
+
+class _Inflater:
+    """Puts a body together, decompressing it, and never holds more than `limit` bytes of it."""
+
+    def __init__(self, encoding: str, limit: int) -> None:
+        self.kept = bytearray()
+        self.limit = limit
+        names = {"gzip": 47, "x-gzip": 47, "deflate": 15, "identity": 0, "": 0}
+        name = encoding.strip().lower()
+        if name not in names:
+            raise BadData(f"Unsupported content encoding {shown(encoding)}")
+        self._window = names[name]
+        self._decoder = zlib.decompressobj(self._window) if self._window else None
+        self._first = True
+
+    def feed(self, chunk: bytes) -> None:
+        if self._decoder is None:
+            self._keep(chunk)
+            return
+        while chunk:
+            try:
+                self._keep(self._decoder.decompress(chunk, self.limit - len(self.kept) + 1))
+            except zlib.error as err:
+                if self._window == 15 and self._first:  # some servers send raw deflate
+                    self._window, self._decoder = -15, zlib.decompressobj(-15)
+                    continue
+                raise BadData(f"A compressed body is damaged: {err}") from err
+            finally:
+                self._first = False
+            chunk = self._decoder.unconsumed_tail
+
+    def _keep(self, data: bytes) -> None:
+        self.kept += data
+        if len(self.kept) > self.limit:
+            raise TooLarge(f"The answer is larger than {self.limit} bytes")
+
+    def end(self) -> bytes:
+        if self._decoder is not None and not self._decoder.eof and self.kept:
+            raise BadData("A compressed body ends too early")
+        return bytes(self.kept)
+
+
+class Client:
+    """
+    One pool of connections with one trust.
+
+    `verifier` None: nothing is verified, no certificate shown, and no connection is ever used twice.
+    """
+
+    def __init__(
+        self,
+        verifier: Verifier | None,
+        *,
+        limits: Limits | None = None,
+        proxy: Proxy | None = None,
+        user_agent: str = "Puppet",
+        version: str = "",
+        observer: Observer | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self.verifier = verifier
+        self.limits = limits or Limits()
+        self.proxy = proxy or Proxy()
+        self._headers = {"User-Agent": user_agent} | ({"X-Puppet-Version": version} if version else {})
+        self._observer = observer
+        self._sleep = sleep
+        self._jitter = jitter
+        self._session: aiohttp.ClientSession | None = None
+        self._connector: _Connector | None = None
+
+    async def __aenter__(self) -> Client:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections; the client may be used again, with the certificates that are then on disk."""
+        if self._session is not None:
+            session, self._session, self._connector = self._session, None, None
+            await session.close()
+
+    @property
+    def connections(self) -> int:
+        """How many connections this pool has opened."""
+        return self._connector.opened if self._connector else 0
+
+    async def _opened(self) -> tuple[aiohttp.ClientSession, _Connector]:
+        if self._session is not None and self._connector is not None:
+            return self._session, self._connector
+        context, checked = await asyncio.to_thread(self._tls)
+        pooled: dict[str, Any] = (
+            {"keepalive_timeout": self.limits.keepalive} if self.verifier and self.limits.keepalive else {"force_close": True}
+        )
+        self._connector = _Connector(checked, ssl=context, limit=self.limits.connections, **pooled)
+        self._session = aiohttp.ClientSession(
+            connector=self._connector,
+            response_class=_Response,
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self.limits.connect, sock_read=self.limits.read),
+            headers=self._headers,
+            auto_decompress=False,
+            trust_env=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+        return self._session, self._connector
+
+    def _tls(self) -> tuple[ssl.SSLContext, Callable[[bytes, str], None] | None]:
+        if self.verifier is None:
+            return unverified_context(), None
+        verifier, trust = self.verifier, self.verifier.trust()
+        return verifier.context(), lambda der, host: verifier.check(der, host, trust)
+
+    async def request(
+        self,
+        site: Site,
+        method: str,
+        target: str,
+        headers: Mapping[str, str],
+        body: bytes | AsyncIterator[bytes] | None = None,
+        *,
+        compressed: bool = True,
+    ) -> OpenAnswer:
+        """
+        One exchange, after waits that the server asks for and redirects within the same origin.
+
+        Raises:
+            PeerUnreachable, PeerNotTrusted; PeerAnswered for a redirect elsewhere or one too many.
+        """
+        waits = redirects = 0
+        while True:
+            answer = await self._once(site, method, target, headers, body, compressed)
+            wait = self._wait_for(answer) if waits < self.limits.retries and not isinstance(body, AsyncIterator) else None
+            if wait is not None:
+                await answer.read()
+                waits += 1
+                log.info("%s answered %d; sleeping for %d seconds before trying again", site, answer.status, wait)
+                await self._sleep(wait)
+                continue
+            location = answer.headers.get("location")
+            if answer.status in (301, 302, 303, 307, 308) and location:
+                await answer.read()
+                redirects += 1
+                target = self._redirected(
+                    site, method, target, location, answer.status, redirects, replayable=not isinstance(body, AsyncIterator)
+                )
+                continue
+            return answer
+
+    def _wait_for(self, answer: OpenAnswer) -> float | None:
+        text = answer.headers.get("retry-after")
+        if answer.status not in (429, 503) or text is None:
+            return None
+        seconds = retry_after(text, time.time())
+        if seconds is None:
+            return None
+        wait = min(max(seconds, 1.0), self.limits.longest_wait)
+        return wait + self._jitter() * max(1.0, wait / 10)
+
+    def _redirected(self, site: Site, method: str, target: str, location: str, status: int, hops: int, *, replayable: bool) -> str:
+        """The target of a redirect; PeerAnswered when it may not be followed."""
+        new = urlsplit(urljoin(f"https://{site}{target}", location))
+        try:
+            same = (new.scheme, new.hostname, new.port or 443) == ("https", site.host.lower(), site.port)
+        except ValueError:
+            same = False
+        reason = ""
+        if not same or new.username:
+            reason = "it leads to another server, which must not get what is meant for this one"
+        elif hops > MAX_REDIRECTS:
+            reason = f"there were more than {MAX_REDIRECTS}"
+        elif (status not in _FOLLOWED and method not in ("GET", "HEAD")) or not replayable:
+            reason = "the request cannot be repeated"
+        if reason:
+            raise PeerAnswered(
+                f"{site} redirects to {shown(location)}; not followed: {reason}",
+                code=status,
+                hint="Have 'server' name the host that answers the agents.",
+            )
+        return f"{new.path or '/'}{'?' + new.query if new.query else ''}"
+
+    async def _once(
+        self, site: Site, method: str, target: str, headers: Mapping[str, str], body: bytes | AsyncIterator[bytes] | None, compressed: bool
+    ) -> OpenAnswer:
+        session, connector = await self._opened()
+        proxied = self.proxy.serves(site.host)
+        options: dict[str, Any] = {"proxy": f"http://{self.proxy.host}:{self.proxy.port}"} if proxied else {}
+        if proxied and self.proxy.user:
+            options["proxy_auth"] = aiohttp.BasicAuth(self.proxy.user, self.proxy.password)
+        sent = {"Accept-Encoding": _ENCODINGS if compressed else "identity", **headers}
+        began = time.monotonic()
+        for attempt in (1, 2):
+            before = connector.opened
+            try:
+                response = await session.request(method, site.url(target), data=body, headers=sent, allow_redirects=False, **options)
+                break
+            except PeerError:
+                raise
+            except aiohttp.ClientConnectorCertificateError as err:
+                raise await self._distrusted(site, err) from err
+            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as err:
+                # An idle connection that the server had closed: nothing was answered, all our requests may be repeated.
+                if attempt == 1 and connector.opened == before and isinstance(body, bytes | None):
+                    continue
+                self.fail(err, str(site))
+            except (aiohttp.ClientError, TimeoutError, OSError) as err:
+                self.fail(err, str(site))
+        number = response.connection_number if isinstance(response, _Response) else 0
+        if self._observer is not None:
+            reused = number in connector.used
+            seconds = time.monotonic() - began
+            self._observer(Exchange(method, target, response.status, number, reused, site, self.verifier is not None, seconds))
+        connector.used.add(number)
+        return OpenAnswer(response, self)
+
+    def fail(self, err: BaseException, where: str) -> NoReturn:
+        """Raise what a person can use instead of a library's error."""
+        refused = refusal(err)
+        if refused:
+            raise PeerNotTrusted(f"{where} refused the TLS connection: {refused[0]}", hint=refused[1]) from err
+        if isinstance(err, TimeoutError):
+            raise PeerUnreachable(
+                f"{where} did not answer in time", hint="See http_connect_timeout and http_read_timeout; is the master overloaded?"
+            ) from err
+        if isinstance(err, aiohttp.ClientConnectorDNSError):
+            raise PeerUnreachable(
+                f"Could not find the address of {where}: {err.os_error.strerror or err.os_error}",
+                hint="Is the setting 'server' right, and does this host's resolver know that name?",
+            ) from err
+        if isinstance(err, aiohttp.ClientProxyConnectionError | aiohttp.ClientHttpProxyError):
+            raise PeerUnreachable(
+                f"Could not reach {where} through the proxy {self.proxy.host}:{self.proxy.port}: {err}",
+                hint="See http_proxy_host, http_proxy_port and no_proxy.",
+            ) from err
+        if isinstance(err, aiohttp.ClientConnectorError):
+            number = err.os_error.errno
+            reason = os.strerror(number) if number is not None and number in errno.errorcode else err.os_error.strerror or str(err.os_error)
+            raise PeerUnreachable(f"Could not connect to {where}: {reason}", hint="Is a master listening there?") from err
+        if isinstance(err, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError | aiohttp.ClientPayloadError | OSError):
+            raise PeerUnreachable(f"The connection to {where} was lost: {err}") from err
+        raise PeerUnreachable(f"{where} did not answer as an HTTP server: {err}") from err
+
+    async def _distrusted(self, site: Site, err: aiohttp.ClientConnectorCertificateError) -> PeerNotTrusted:
+        """What is wrong with the certificate, read from the server once more: OpenSSL's error does not say whose it is."""
+        cause = err.certificate_error
+        text = getattr(cause, "verify_message", "") or str(cause)
+        fallback = PeerNotTrusted(f"certificate verify failed [{text}] for {site}")
+        if self.verifier is None or self.proxy.serves(site.host):
+            return fallback
+        try:
+            async with asyncio.timeout(min(self.limits.connect, 20)):
+                _, writer = await asyncio.open_connection(site.host, site.port, ssl=unverified_context(), server_hostname=site.host)
+                tls: ssl.SSLObject = writer.get_extra_info("ssl_object")
+                der = tls.getpeercert(binary_form=True)
+                writer.close()
+            trust = await asyncio.to_thread(self.verifier.trust)
+            if der:
+                self.verifier.check(der, site.host, trust)
+        except PeerNotTrusted as found:
+            hint = found.hint or "Is this the right server, and does certs/ca.pem hold its CA?"
+            return PeerNotTrusted(f"certificate verify failed [{found.message}] for {site}", hint=hint)
+        except (OSError, TimeoutError, BadData):
+            pass  # the first error stands
+        return fallback
+
+
+def retry_after(text: str, now: float) -> float | None:
+    """Seconds that a Retry-After header asks for: a number or a date; 0 for the past, None when it is neither."""
+    text = text.strip()
+    digits = text.removeprefix("-")
+    if digits.isascii() and digits.isdigit():
+        return 0.0 if text.startswith("-") else float(digits[:12])
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - now)
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+async def whole(answer: OpenAnswer) -> Answer:
+    """The answer with its body in memory."""
+    return Answer(answer.status, answer.headers, await answer.read())

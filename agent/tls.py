@@ -1,0 +1,101 @@
+"""What the agent believes of the other end of a connection, and what it shows of itself."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from shared.errors import BadData, PeerNotTrusted
+
+if TYPE_CHECKING:
+    from certs.verify import Revocation, Trust
+
+HANDSHAKE_HINTS = {
+    "CERTIFICATE_REVOKED": "The master says that our certificate is revoked.",
+    "CERTIFICATE_EXPIRED": "The master says that our certificate has expired.",
+    "UNKNOWN_CA": "The master does not know the CA that issued our certificate.",
+    "CERTIFICATE_UNKNOWN": "The master does not accept our certificate.",
+    "BAD_CERTIFICATE": "The master does not accept our certificate.",
+    "CERTIFICATE_REQUIRED": "The master wants a certificate from us.",
+}
+
+
+def _context() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
+
+
+def unverified_context() -> ssl.SSLContext:
+    """For the one question that has to be asked of a stranger: what is the CA's certificate."""
+    context = _context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+@dataclass(frozen=True, slots=True)
+class Verifier:
+    """
+    Who is believed to be `host`: the CA bundle, the CRLs, and the rules of certs.verify.
+
+    OpenSSL checks chain, dates and name in the handshake; `check` looks at revocation, before a single byte of a request is sent.
+    `certificate` and `key` are what we show of ourselves, if anything.
+    """
+
+    authorities: Path
+    crls: Path | None
+    revocation: Revocation
+    now: Callable[[], datetime]
+    certificate: Path | None = None
+    key: Path | None = None
+
+    def context(self) -> ssl.SSLContext:
+        """A context for all connections of one pool; BadData names the file that cannot be used."""
+        context = _context()
+        try:
+            context.load_verify_locations(cafile=str(self.authorities))
+            if self.certificate and self.key:
+                context.load_cert_chain(str(self.certificate), str(self.key))
+        except ssl.SSLError as err:
+            name = self.authorities if "KEY" not in (err.reason or "") and not self.certificate else f"{self.certificate} and {self.key}"
+            raise BadData(f"Could not use {name} for TLS: {err.reason or err}") from err
+        return context
+
+    def trust(self) -> Trust:
+        """CA bundle and CRLs as certs.verify takes them."""
+        from certs import bundles, verify
+
+        crls = bundles.revocation_lists(self.crls.read_bytes()) if self.revocation and self.crls is not None and self.crls.exists() else ()
+        revocation: Revocation = self.revocation if crls else False
+        return verify.Trust(bundles.certificates(self.authorities.read_bytes()), crls, revocation)
+
+    def check(self, der: bytes, host: str, trust: Trust) -> None:
+        """The peer's certificate in every respect; NotVerified says which in the reference's words."""
+        from cryptography import x509
+
+        from certs import verify
+
+        try:
+            certificate = x509.load_der_x509_certificate(der)
+        except ValueError as err:
+            raise PeerNotTrusted(f"The certificate of {host} cannot be read: {err}") from err
+        verify.verify(certificate, trust, now=self.now(), purpose="server")
+        verify.verify_host(certificate, host)
+
+
+def refusal(err: BaseException) -> tuple[str, str] | None:
+    """(reason, hint) when `err` or a cause of it is a TLS alert about our own certificate; else None."""
+    seen: BaseException | None = err
+    for _ in range(10):
+        if seen is None:
+            return None
+        if isinstance(seen, ssl.SSLError) and seen.reason and "ALERT" in seen.reason:
+            hint = next((hint for word, hint in HANDSHAKE_HINTS.items() if word in seen.reason), "")
+            return seen.reason.lower().replace("_", " "), hint
+        seen = seen.__cause__ or seen.__context__
+    return None
