@@ -1,0 +1,7 @@
+"""`python -m bunraku` is `puppet`."""
+
+import sys
+
+from .puppet import main
+
+sys.exit(main())

@@ -1,0 +1,106 @@
+"""`puppet config print|set|delete`. Source: command line reference 2.11."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from shared.errors import ConfigError
+from shared.files import make_directory, write_atomic
+from shared.plainjson import dumps_pretty
+from shared.settings import AgentSettings, CommonSettings, MasterSettings, canonical, conf, flags_of, load, printed
+
+HELP = """Usage: puppet config print [all | NAME...] [--section main|agent|master|user] [--json]
+       puppet config set NAME VALUE [--section SECTION]
+       puppet config delete NAME [--section SECTION]
+
+Prints settings as they are in force in a section (main by default), or changes puppet.conf in place.
+Every setting can be given as an option, as in: puppet config print ssldir --confdir /etc/puppet"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run `puppet config …`; the exit code."""
+    flags, left = flags_of(list(argv), AgentSettings, MasterSettings)
+    section, as_json = "main", False
+    words: list[str] = []
+    while left:
+        word = left.pop(0)
+        if word in ("--help", "-h"):
+            print(HELP)
+            return 0
+        if word == "--section" or word.startswith("--section="):
+            section = word.partition("=")[2] or (left.pop(0) if left else "")
+        elif word in ("--json", "--render-as=json"):
+            as_json = True
+        elif word.startswith("--"):
+            raise ConfigError(f"invalid option: {word}", hint="Try 'puppet config --help'.")
+        else:
+            words.append(word)
+    if section not in conf.SECTIONS:
+        raise ConfigError(f"There is no section {section}", hint=f"Sections are {', '.join(sorted(conf.SECTIONS))}.")
+    section = "master" if section == "server" else section
+    action, *names = words or ["print"]
+    if action == "print":
+        return print_settings(names, section, flags, as_json=as_json)
+    if action == "set" and len(names) == 2:
+        return set_setting(section, names[0], names[1], flags)
+    if action == "delete" and len(names) == 1:
+        return delete_setting(section, names[0], flags)
+    if action in ("set", "delete"):
+        wanted = 2 if action == "set" else 1
+        raise ConfigError(f"puppet config {action} takes {wanted} argument(s), but you gave {len(names)}")
+    raise ConfigError(f"'config' has no '{action}' action.  See `puppet help config`.")
+
+
+def in_force(section: str, flags: dict[str, Any]) -> dict[str, str]:
+    """All settings as text, by name, sorted; the agent's where master and agent differ, but in the master's section."""
+    found: dict[str, str] = {}
+    classes: list[type[CommonSettings]] = [MasterSettings, AgentSettings]
+    for cls in classes if section != "master" else reversed(classes):
+        known = {name: value for name, value in flags.items() if name in cls.model_fields}
+        settings = load(cls, section=section, flags=known)
+        found |= {name: printed(getattr(settings, name)) for name in cls.model_fields}
+    return dict(sorted(found.items()))
+
+
+def print_settings(names: Sequence[str], section: str, flags: dict[str, Any], *, as_json: bool) -> int:
+    """One name: its bare value; several or all: `name = value`. An unknown name prints an empty line, as Puppet has it."""
+    values = in_force(section, flags)
+    chosen = values if names in ([], ["all"]) else {name: values.get(canonical(name), "") for name in names}
+    if as_json:
+        sys.stdout.buffer.write(dumps_pretty(chosen))
+    elif len(names) == 1 and names != ["all"]:
+        print(chosen[names[0]])
+    else:
+        print("\n".join(f"{name} = {value}" for name, value in sorted(chosen.items())))
+    return 0
+
+
+def _file(section: str, flags: dict[str, Any]) -> Path:
+    return load(CommonSettings, section=section, flags={k: v for k, v in flags.items() if k in CommonSettings.model_fields}).config
+
+
+def set_setting(section: str, name: str, value: str, flags: dict[str, Any]) -> int:
+    """Change one setting in puppet.conf; a known one must be valid with the new value."""
+    setting = canonical(name)
+    for cls in (AgentSettings, MasterSettings):
+        if setting in cls.model_fields:
+            load(cls, section=section, flags={**{k: v for k, v in flags.items() if k in cls.model_fields}, setting: value})
+    path = _file(section, flags)
+    text = path.read_text("utf-8") if path.exists() else ""
+    make_directory(path.parent)
+    write_atomic(path, conf.with_setting(text, section, setting, value).encode())
+    return 0
+
+
+def delete_setting(section: str, name: str, flags: dict[str, Any]) -> int:
+    """Take one setting out of puppet.conf."""
+    path = _file(section, flags)
+    text, taken = conf.without_setting(path.read_text("utf-8") if path.exists() else "", section, canonical(name))
+    if taken is None:
+        raise ConfigError(f"No setting found in configuration file for section '{section}' setting name '{name}'")
+    write_atomic(path, text.encode())
+    print(f"Deleted setting from '{section}': '{taken}'")
+    return 0

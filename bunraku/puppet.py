@@ -1,0 +1,88 @@
+"""The `puppet` command: finds the subcommand and runs it. Source: command line reference 1."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+
+from shared import __version__
+from shared.errors import PuppetError
+
+Command = Callable[[Sequence[str]], int]
+
+# name: (what it is for, where its main function is). Modules are imported when their command runs.
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "agent": ("Fetch this machine's catalog from a master and apply it", "agent.cli:main"),
+    "apply": ("Apply a manifest without a master", "bunraku.apply:main"),
+    "ca": ("Manage the certificate authority (the face of 3.x)", "bunraku.certificates:ca"),
+    "cert": ("Manage the certificate authority", "bunraku.certificates:cert"),
+    "certificate": ("Find, sign and destroy certificates, here or on the CA", "bunraku.certificates:certificate"),
+    "config": ("Print and change settings", "bunraku.config:main"),
+    "filebucket": ("Store and fetch files by checksum", "bunraku.filebucket:main"),
+    "master": ("Serve catalogs, files and certificates", "master.cli:main"),
+    "parser": ("Check manifests", "bunraku.parser:main"),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run `puppet SUBCOMMAND …`; the exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments:
+        print("See 'puppet help' for help on available puppet subcommands")
+        return 0
+    name = arguments[0]
+    if name in ("--version", "-V", "version"):
+        print(__version__)
+        return 0
+    if name in ("help", "--help", "-h"):
+        return run([*arguments[1:2], "--help"]) if len(arguments) > 1 and arguments[1] in COMMANDS else show_help()
+    if name.startswith("-") or name.endswith(".pp"):
+        return complain(f"Could not parse application options: invalid option: {name}", "Puppet wants a subcommand first.")
+    return run(arguments)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the subcommand that `arguments` begin with."""
+    name, rest = arguments[0], list(arguments[1:])
+    if name not in COMMANDS:
+        program = shutil.which(f"puppet-{name}") if name.replace("-", "").replace("_", "").isalnum() else None
+        if program:
+            os.execv(program, [program, *rest])  # noqa: S606
+        close = difflib.get_close_matches(name, COMMANDS, n=1)
+        return complain(f"Unknown Puppet subcommand '{name}'", f"Did you mean {close[0]}?" if close else "")
+    module, _, function = COMMANDS[name][1].partition(":")
+    command: Command = getattr(import_module(module), function)
+    try:
+        return command(rest)
+    except PuppetError as err:
+        return complain(str(err), err.hint)
+    except KeyboardInterrupt:
+        return 1
+    except BrokenPipeError:
+        # Whoever read our output has enough; nothing is left to be flushed into the pipe at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def show_help() -> int:
+    """The subcommands, one a line."""
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {doc}" for name, (doc, _) in sorted(COMMANDS.items())]
+    print("Usage: puppet <subcommand> [options] [arguments]\n\nAvailable subcommands:\n" + "\n".join(lines))
+    print("\nSee 'puppet <subcommand> --help' for its options. Every setting of puppet.conf is an option too.")
+    return 0
+
+
+def complain(message: str, hint: str = "") -> int:
+    """`Error: …` and what to try, on standard error; 1."""
+    print(f"Error: {message}", file=sys.stderr)
+    print(hint if hint else "See 'puppet help' for help on available puppet subcommands", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
