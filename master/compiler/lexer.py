@@ -34,7 +34,7 @@ KEYWORDS: frozenset[str] = frozenset((
 ))
 # After these a slash divides; after anything else it may start a regular expression.
 _OPERANDS = frozenset((
-    ")", "]", "|>", "|>>", "name", "ref", "number", "string", "boolean", "dqpre", "dqmid", "dqpost", "heredoc", "regex", "variable", "word",
+    ")", "]", "|>", "|>>", "name", "ref", "number", "string", "boolean", "dqpost", "heredoc", "regex", "variable", "word",
 ))
 # fmt: on
 
@@ -214,7 +214,7 @@ class _Lexer:
         if kind == "ref":
             if text.startswith("::", pos):
                 full = text[at] == ":"
-                raise self.fail(f"Illegal {'fully qualified ' if full else ''}class reference", at + (3 if full else 1))
+                raise self.fail(f"Illegal {'fully qualified ' if full else ''}class reference", pos + (3 if full else 1))
             append(("ref", m["ref"], at, pos))
         elif kind == "paren":
             line = text[text.rfind("\n", 0, at) + 1 : at]

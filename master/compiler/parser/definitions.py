@@ -132,13 +132,11 @@ class Definitions(Cursor):
         """
         alias = "type" TYPE-NAME "=" (TYPE-NAME ["[" keys [","] "]" | hash] | hash | array)
 
-        `= {…}` is short for `Object[{…}]`; `= Parent {…}` for an Object of that parent.
+        The place is the name's. `= {…}` is short for `Object[{…}]`; `= Parent {…}` for an Object of that parent.
         """
         at = self.at
         self.advance()
-        name = self.text
-        if self.kind != "ref":
-            self.unexpected()
+        name, named_at = self.text, self.at
         named = self.type_()
         if self.kind in ("{", "inherits") and not isinstance(named, Access):
             raise self.source.error(
@@ -158,7 +156,7 @@ class Definitions(Cursor):
             type_ = self.array()
         else:
             self.unexpected()
-        return TypeAlias(at, self.last_end, name, type_)
+        return TypeAlias(named_at, self.last_end, name, type_)
 
     # --- parts ------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,192 @@
+"""The rules for definitions: where they may stand, what they may be called, what their parameters may be."""
+
+from __future__ import annotations
+
+import re
+
+from .. import nodes as n
+from ..labels import label, sentence, with_article
+from .effects import untitled_resource, value_at_end
+from .walk import CHILDREN, Findings, Place, Rule
+
+_NAME = re.compile(r"[a-z]\w*(?:::[a-z]\w*)*", re.ASCII)
+_TYPE_NAME = re.compile(r"[A-Z]\w*(?:::[A-Z]\w*)*", re.ASCII)
+_PARAMETER = re.compile(r"[a-z_]\w*", re.ASCII)
+_NUMERIC_PARAMETER = re.compile(r"(?:0x)?[0-9]+")
+_NOT_IN_HOSTNAMES = re.compile(r"[^-\w.]", re.ASCII)
+_BUILT_IN_PARAMETERS = frozenset(("name", "title"))
+# fmt: off
+_BUILT_IN_TYPES = frozenset((
+    "any", "array", "boolean", "collection", "enum", "float", "hash", "init", "integer", "numeric", "object", "optional", "pattern",
+    "regexp", "runtime", "scalar", "semver", "semverrange", "sensitive", "string", "struct", "timespan", "timestamp", "tuple", "type",
+    "typeset", "unit", "variant",
+))
+# fmt: on
+
+Named = n.ClassDefinition | n.DefineDefinition | n.FunctionDefinition
+
+
+def _at_top(node: n.Node, place: Place, found: Findings) -> None:
+    """Classes, defines and nodes at top level or in classes; functions and aliases only at the very top."""
+    container = place.within
+    while container and isinstance(container.node, n.Block):
+        outer = container.within
+        inside = outer is not None and not isinstance(outer.node, n.Program)
+        if inside and isinstance(node, n.FunctionDefinition | n.TypeAlias):
+            found.error(f"{sentence(node)} may only appear at toplevel", node)
+            return
+        container = outer
+    if container and not isinstance(container.node, n.ClassDefinition | n.Program):
+        found.error("Classes, definitions, and nodes may only appear at toplevel or inside other classes", node)
+
+
+def _named(node: Named, place: Place, found: Findings) -> None:
+    _at_top(node, place, found)
+    if not _NAME.fullmatch(node.name):
+        found.error(f"Unacceptable name. The name '{node.name}' is unacceptable as the name of {with_article(node)}", node)
+    if found.namespace is not None and not node.name.lower().startswith(found.namespace):
+        file = found.source.file or ""
+        found.error(f"Unacceptable location. The name '{node.name}' is unacceptable in file '{file}'", node)
+    if node.name in _BUILT_IN_TYPES:
+        found.error(f"The name: '{node.name}' is already defined by Puppet and can not be used as the name of {with_article(node)}.", node)
+    _future_reserved(node.name, node, found)
+
+
+def _future_reserved(name: str, node: n.Node, found: Findings) -> None:
+    if name == "plan":
+        found.deprecated(f"Use of future reserved word: '{name}'", node)
+
+
+def _class_or_define(node: n.ClassDefinition | n.DefineDefinition, place: Place, found: Findings) -> None:
+    _named(node, place, found)
+    _no_captures_rest(node.parameters, node, found)
+    _unique(node.parameters, found)
+    for parameter in node.parameters:
+        if parameter.name in _BUILT_IN_PARAMETERS:
+            found.error(f"The parameter ${parameter.name} redefines a built in parameter in the {label(node)}", parameter)
+    _no_value_at_end(node, node.body, found)
+
+
+def _function(node: n.FunctionDefinition, place: Place, found: Findings) -> None:
+    _named(node, place, found)
+    _type_reference(node.returns, node, found)
+    _unique(node.parameters, found)
+
+
+def _lambda(node: n.Lambda, place: Place, found: Findings) -> None:
+    _captures_rest_last(node.parameters, found)
+    _type_reference(node.returns, node, found)
+
+
+def _epp(node: n.Epp, place: Place, found: Findings) -> None:
+    parameters = node.parameters or ()
+    _captures_rest_last(parameters, found)
+    _no_captures_rest(parameters, node, found)
+    _unique(parameters, found)
+
+
+def _alias(node: n.TypeAlias, place: Place, found: Findings) -> None:
+    _at_top(node, place, found)
+    if not _TYPE_NAME.fullmatch(node.name):
+        found.error(f"Unacceptable name. The name '{node.name}' is unacceptable as the name of {with_article(node)}", node)
+    _type_reference(node.type, node, found)
+
+
+def _node(node: n.NodeDefinition, place: Place, found: Findings) -> None:
+    for match in node.matches:
+        _hostname(match, node, found)
+    _at_top(node, place, found)
+    _no_value_at_end(node, node.body, found)
+    if node.parent:
+        message = "Node inheritance is not supported in Puppet >= 4.0.0. See http://links.puppet.com/puppet-node-inheritance-deprecation"
+        found.error(message, node.parent)
+
+
+def _hostname(match: n.Node, node: n.Node, found: Findings) -> None:
+    if isinstance(match, n.Interpolated):
+        inside = next((each.expression for each in match.segments if isinstance(each, n.Text)), match)
+        found.error("An interpolated expression is not allowed in a hostname of a node", inside)
+    elif isinstance(match, n.String):
+        if _NOT_IN_HOSTNAMES.search(match.value):
+            message = f"The hostname '{match.value}' contains illegal characters (only letters, digits, '_', '-', and '.' are allowed)"
+            found.error(message, match)
+    elif isinstance(match, n.Heredoc):
+        found.error(f"Illegal expression. {sentence(match)} is unacceptable as hostname in {with_article(node)}", match)
+
+
+def _parameter(node: n.Parameter, place: Place, found: Findings) -> None:
+    if _NUMERIC_PARAMETER.fullmatch(node.name):
+        message = f"The numeric parameter name '${node.name}' cannot be used (clashes with numeric match result variables)"
+        found.error(message, node)
+    if not _PARAMETER.fullmatch(node.name):
+        found.error(f"Illegal parameter name. The given name '{node.name}' does not conform to the naming rule /^[a-z_]\\w*$/", node)
+    pending = [node.default] if node.default else []
+    while pending:
+        each = pending.pop()
+        if isinstance(each, n.Binary) and each.op in ("=", "+=", "-="):
+            found.error("Assignment not allowed here", each)
+        elif not isinstance(each, n.Lambda):
+            pending.extend(reversed(_below(each)))
+
+
+def _below(node: n.Node) -> list[n.Node]:
+    below: list[n.Node] = []
+    for name in CHILDREN[type(node)]:
+        value = getattr(node, name)
+        if isinstance(value, tuple):
+            below.extend(value)
+        elif value is not None:
+            below.append(value)
+    return below
+
+
+def _captures_rest_last(parameters: tuple[n.Parameter, ...], found: Findings) -> None:
+    for parameter in parameters[:-1]:
+        if parameter.splat:
+            found.error(f"Parameter ${parameter.name} is not last, and has 'captures rest'", parameter)
+
+
+def _no_captures_rest(parameters: tuple[n.Parameter, ...], container: n.Node, found: Findings) -> None:
+    for parameter in parameters:
+        if parameter.splat:
+            message = f"Parameter ${parameter.name} has 'captures rest' - not supported in {with_article(container)}"
+            found.error(message, parameter)
+
+
+def _unique(parameters: tuple[n.Parameter, ...], found: Findings) -> None:
+    seen: set[str] = set()
+    for parameter in parameters:
+        if parameter.name in seen:
+            found.error(f"The parameter '{parameter.name}' is declared more than once in the parameter list", parameter)
+        seen.add(parameter.name)
+
+
+def _type_reference(node: n.Node | None, container: n.Node, found: Findings) -> None:
+    if node is None:
+        return
+    named = node.left if isinstance(node, n.Access) else node
+    if isinstance(named, n.TypeName):
+        _future_reserved(named.value.lower(), node, found)
+    else:
+        message = f"Illegal expression. {sentence(node)} is unacceptable as a type reference in {with_article(container)}"
+        found.error(message, node)
+
+
+def _no_value_at_end(node: n.Node, body: n.Node, found: Findings) -> None:
+    value = value_at_end(body)
+    if value and untitled_resource(value) is None:
+        message = f"This {label(value)} has no effect. {sentence(node)} can not end with a value-producing expression without other effect"
+        found.error(message, value)
+
+
+RULES: dict[type[n.Node], Rule] = {
+    n.ClassDefinition: _class_or_define,
+    n.DefineDefinition: _class_or_define,
+    n.NodeDefinition: _node,
+    n.FunctionDefinition: _function,
+    n.PlanDefinition: _function,
+    n.Lambda: _lambda,
+    n.Epp: _epp,
+    n.TypeAlias: _alias,
+    n.Parameter: _parameter,
+}
