@@ -11,12 +11,14 @@ from .known import KNOWN, KnownType
 
 def builtin_types() -> Mapping[str, type[Type]]:
     """All types that can be applied, by name; imports them."""
+    from .exec import Exec
+    from .file import File
     from .filebucket import Filebucket
     from .notify import Notify
     from .schedule import Schedule
     from .stage import Stage
 
-    types: tuple[type[Type], ...] = (Filebucket, Notify, Schedule, Stage)
+    types: tuple[type[Type], ...] = (Exec, File, Filebucket, Notify, Schedule, Stage)
     return {cls.declaration.name: cls for cls in types}
 
 

@@ -1,0 +1,366 @@
+"""`file`: files, directories and links. Source: resource layer reference 5."""
+
+from __future__ import annotations
+
+import os.path
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import urlsplit
+
+from shared import checksums, modes
+from shared.checksums import Algorithm, Checksum
+from shared.errors import BadData
+from shared.models.file_metadata import FileMetadata
+from shared.ral import ABSENT, Ensure, Origin, Param, Property, Ref, State, TitlePatterns, Type, Value
+from shared.ral.attributes import text_of
+
+_ONLY_WITH_SOURCE = ("none", "ctime", "mtime")
+_NOT_FOR_CHILDREN = frozenset(
+    ("ensure", "recurse", "recurselimit", "max_files", "target", "alias", "source", "path", "content",
+     "require", "before", "notify", "subscribe")
+)  # fmt: skip
+
+
+def _absolute(value: Any) -> None:
+    if not isinstance(value, str) or not value.startswith("/"):
+        raise ValueError(f"File paths must be fully qualified, not '{text_of(value)}'")
+
+
+def normal_path(value: Any) -> str:
+    """An absolute path without `.`, `..`, doubled and trailing slashes."""
+    return "/" + os.path.normpath(str(value)).lstrip("/")
+
+
+class FileEnsure(Ensure):
+    """What the path should be. A text that is no listed value is the target of a link."""
+
+    def munge(self, resource: Type, value: Any) -> Any:
+        listed = self.listed(value)
+        if listed is not None:
+            return listed.value
+        resource.assign("target", text_of(value))
+        return "link"
+
+    def insync(self, resource: Type, state: State, wanted: list[Any]) -> bool:
+        current = state.get("ensure", ABSENT)
+        if current != ABSENT and not resource.value_of("replace"):
+            return True
+        if wanted[0] == "present":
+            return bool(current != ABSENT)
+        return bool(current == wanted[0])
+
+    def change_text(self, resource: Type, current: Any, wanted: Any) -> str:
+        if wanted in ("file", "present") and resource.wanted("content"):
+            content = resource.declaration.attributes["content"]
+            assert isinstance(content, Content)
+            return content.change_text(resource, ABSENT, resource.value_of("content"))
+        return super().change_text(resource, current, wanted)
+
+
+class Content(Property[str]):
+    """The content, held as its checksum; the text itself is `File.actual_content`."""
+
+    def munge(self, resource: Type, value: Any) -> Any:
+        if not isinstance(value, str | bytes):
+            kinds = {int: "Integer", float: "Float", bool: "Boolean", dict: "Hash"}
+            raise TypeError(f"no implicit conversion of {kinds.get(type(value), type(value).__name__)} into String")
+        return value
+
+    def insync(self, resource: Type, state: State, wanted: list[Any]) -> bool:
+        assert isinstance(resource, File)
+        if not resource.should_be_file(state):
+            return True
+        current = state.get("content", ABSENT)
+        if current == ABSENT:
+            return False
+        return not resource.replace or any(_satisfied(current, each) for each in wanted)
+
+    def change_text(self, resource: Type, current: Any, wanted: Any) -> str:
+        if current in (ABSENT, None):
+            return f"defined content as '{wanted}'"
+        return f"undefined content from '{current}'" if wanted == ABSENT else f"content changed '{current}' to '{wanted}'"
+
+
+class ChecksumValue(Property[str]):
+    """The checksum that the source's bytes must have; takes the place of metadata."""
+
+    def insync(self, resource: Type, state: State, wanted: list[Any]) -> bool:
+        assert isinstance(resource, File)
+        if not resource.source or not resource.should_be_file(state):
+            return True
+        current = state.get("checksum_value", ABSENT)
+        if current == ABSENT:
+            return False
+        kind = resource.checksum
+        return not resource.replace or any(_satisfied(f"{{{kind}}}{current}", f"{{{kind}}}{each}") for each in wanted)
+
+
+def _satisfied(current: Any, wanted: str) -> bool:
+    if current == wanted:
+        return True
+    try:
+        return checksums.matches(Checksum.parse(wanted), Checksum.parse(str(current)))
+    except BadData:
+        return False
+
+
+class Target(Property[str]):
+    """The text of a link."""
+
+    def insync(self, resource: Type, state: State, wanted: list[Any]) -> bool:
+        assert isinstance(resource, File)
+        if wanted[0] in ("notlink", "nochange") or resource.recurses:
+            return True
+        if not resource.replace and state.get("reachable"):
+            return True
+        return bool(state.get("target", ABSENT) == wanted[0])
+
+
+class Account(Property[int]):
+    """An owner or group: ids once the provider has looked names up (see `File.names`); a name that is left does not exist."""
+
+    def munge(self, resource: Type, value: Any) -> Any:
+        text = text_of(value)
+        if not text:
+            raise ValueError(f"Invalid {self.name} name '\"\"'")
+        return int(text) if text.isascii() and text.isdigit() else text
+
+    def insync(self, resource: Type, state: State, wanted: list[Any]) -> bool:
+        return state.get(self.name, ABSENT) in [each for each in wanted if isinstance(each, int)]
+
+    def is_text(self, resource: Type, value: Any) -> str:
+        assert isinstance(resource, File)
+        return super().is_text(resource, resource.names.get((self.name, value), value))
+
+    def should_text(self, resource: Type, value: Any) -> str:
+        return self.is_text(resource, value)
+
+
+class Mode(Property[str]):
+    """Permission bits: four octal digits, or a symbolic expression that is applied to the bits that are."""
+
+    def validate(self, resource: Type, value: Any) -> None:
+        if not isinstance(value, str):
+            kind = {int: "Integer", float: "Float", bool: "Boolean", dict: "Hash"}.get(type(value), type(value).__name__)
+            raise ValueError(f"The file mode specification must be a string, not '{kind}'")
+        if not modes.is_mode(value):
+            raise ValueError(f'The file mode specification is invalid: "{value}"')
+
+    def munge(self, resource: Type, value: Any) -> Any:
+        return modes.octal(int(value, 8)) if modes.is_octal(value) else value
+
+    def insync(self, resource: Type, state: State, wanted: list[Any]) -> bool:
+        if state.get("ensure") == "link":
+            return True  # a link has no mode of its own
+        current = state.get("mode", ABSENT)
+        return any(modes.in_sync(each, current, directory=state.get("ensure") == "directory") for each in wanted)
+
+    def change_text(self, resource: Type, current: Any, wanted: Any) -> str:
+        if modes.is_octal(wanted) or current == ABSENT:
+            return super().change_text(resource, current, wanted)
+        assert isinstance(resource, File)
+        bits = modes.octal(modes.applied(wanted, int(current, 8), directory=resource.is_directory))
+        return f"{super().change_text(resource, current, bits)} ({wanted})"
+
+
+class Sources(Param[list[str]]):
+    """URLs; an absolute path becomes a `file:` URL."""
+
+    def accept(self, resource: Type, raw: Any) -> list[str]:
+        return [_source(each) for each in (raw if isinstance(raw, list | tuple) else [raw])]
+
+
+def _source(value: Any) -> str:
+    text = text_of(value)
+    if text.startswith("/"):
+        return "file://" + (text.rstrip("/") or "/")
+    scheme = urlsplit(text).scheme if ":" in text.split("/")[0] else ""
+    if not scheme:
+        raise ValueError(f"Cannot use relative URLs '{text}'")
+    if not text[len(scheme) + 1 :].startswith("/"):
+        raise ValueError(f"Cannot use opaque URLs '{text}'")
+    if scheme not in ("file", "puppet", "http", "https"):
+        raise ValueError(f"Cannot use URLs of type '{scheme}' as source for fileserving")
+    return text.rstrip("/")
+
+
+class Ignore(Param[list[str]]):
+    """Patterns for names; false for none."""
+
+    def accept(self, resource: Type, raw: Any) -> list[str]:
+        values = raw if isinstance(raw, list | tuple) else [raw]
+        if any(not isinstance(each, str | bool) for each in values):
+            raise ValueError("Ignore must be a string or an Array")
+        return [each for each in values if isinstance(each, str)]
+
+
+def _backup(value: Any) -> str | None:
+    text = text_of(value[0] if isinstance(value, list) and value else value)
+    if text == "false":
+        return ""
+    if text in ("true", ".puppet-bak"):
+        return ".puppet-bak"
+    if not text or not isinstance(value, str | list):
+        raise ValueError(f"Invalid backup type {value!r}")
+    return text
+
+
+def _recurse(value: Any) -> str:
+    text = text_of(value)
+    if text in ("true", "inf", "false", "remote"):
+        return "true" if text == "inf" else text
+    raise ValueError(f'Invalid recurse value "{text}"')
+
+
+class File(Type, name="file", features={"manages_symlinks": "The provider can manage symbolic links."}):
+    """A file, a directory or a symbolic link: that it exists, what is in it, whose it is and who may do what with it."""
+
+    ensure = FileEnsure(
+        str,
+        values=(
+            Value("absent", aliases=("false",), event="file_removed"),
+            Value("file", event="file_created"),
+            Value("present", event="file_created"),
+            Value("directory", event="directory_created"),
+            Value("link", event="link_created", requires=("manages_symlinks",)),
+        ),
+        match=(".+",),
+        doc="present, absent, file, directory, link; any other text means a link to it.",
+    )
+    content = Content(object, doc="The content, as text.")
+    checksum_value = ChecksumValue(str, munge=lambda v: text_of(v).lower(), doc="Checksum that the source's content must have.")
+    target = Target(str, doc="What a link leads to.")
+    owner = Account(object, doc="Name or id of the user it belongs to.")
+    group = Account(object, doc="Name or id of the group it belongs to.")
+    mode = Mode(str, doc="Permissions: octal digits or a symbolic expression.")
+    type_ = Property(str, read_only=True, doc="What is there: file, directory, link, …")
+    seluser = Property(str, doc="SELinux user.")
+    selrole = Property(str, doc="SELinux role.")
+    seltype = Property(str, doc="SELinux type.")
+    selrange = Property(str, doc="SELinux range.")
+    ctime = Property(str, read_only=True, doc="Time of the last change of the inode.")
+    mtime = Property(str, read_only=True, doc="Time of the last change of the content.")
+
+    path = Param(str, namevar=True, check=_absolute, munge=normal_path, doc="Absolute path.")
+    backup = Param(str, default="", munge=_backup, doc="Where what is replaced goes: a filebucket, an extension, or false.")
+    checksum = Param(str, values=checksums.ALGORITHMS, default="sha256", doc="How contents are compared.")
+    force = Param(bool, default=False, doc="Whether directories may be removed.")
+    ignore = Ignore(str, many=True, doc="Patterns of names that recursion passes over.")
+    links = Param(str, values=("follow", "manage"), default="manage", doc="Whether links are managed or followed.")
+    max_files = Param(int, match=(r"^[0-9]+$", r"^-1$"), default=0, doc="How many entries recursion may meet: 0 warns above 1000, -1 any.")
+    purge = Param(bool, default=False, doc="Whether what recursion finds and nobody manages is removed.")
+    recurse = Param(str, munge=_recurse, doc="true, false, or remote: only what the source has.")
+    recurselimit = Param(int, match=(r"^[0-9]+$",), doc="How deep recursion goes.")
+    replace = Param(bool, default=True, doc="Whether an existing content, target or kind is changed.")
+    selinux_ignore_defaults = Param(bool, default=False, doc="Whether the system's default contexts are not asked for.")
+    show_diff = Param(bool, default=True, doc="Whether differences are shown.")
+    source = Sources(str, many=True, doc="Where the content comes from; the first that exists.")
+    source_permissions = Param(
+        str, values=("use", "use_when_creating", "ignore"), default="ignore", doc="Whether owner, group and mode come from the source."
+    )
+    sourceselect = Param(str, values=("first", "all"), default="first", doc="Whether trees of several sources are merged.")
+    staging_location = Param(str, check=_absolute, munge=normal_path, doc="Folder for the file while it is written.")
+    validate_cmd = Param(str, doc="Command that must succeed on the new file before it replaces the old one.")
+    validate_replacement = Param(str, default="%", doc="What stands for the new file's path in validate_cmd.")
+
+    def __init__(self, title: str, given: Mapping[str, Any], origin: Origin | None = None) -> None:
+        self.actual_content: bytes | None = None  # None: nothing, or what the source or the bucket has
+        self.metadata: FileMetadata | None = None  # of the source, once known
+        self.names: dict[tuple[str, Any], str] = {}  # ("owner" | "group", id) → name, as far as the provider looked them up
+        self.is_directory = False  # what the provider found at its last look
+        super().__init__(title, given, origin)
+
+    @classmethod
+    def title_patterns(cls) -> TitlePatterns:
+        return [(r"(/|.+:/|.*[^/])/*", ["path"]), (r"(.*)", ["path"])]
+
+    def validate(self) -> None:
+        if sum(bool(self.wanted(each)) for each in ("content", "target")) + bool(self.source) > 1:
+            raise ValueError("You cannot specify more than one of content, source, target")
+        if self.recurse == "remote" and not self.source:
+            raise ValueError("You cannot specify a remote recursion without a source")
+        if self.checksum == "none" and self.source:
+            raise ValueError("You cannot specify source when using checksum 'none'")
+        if self.checksum in _ONLY_WITH_SOURCE and self.wanted("content"):
+            raise ValueError(f"You cannot specify content when using checksum '{self.checksum}'")
+        value = self.value_of("checksum_value")
+        if value is not None and not checksums.valid(checksums.algorithm(self.checksum), value):
+            raise ValueError(f"Checksum value '{value}' is not a valid checksum type {self.checksum}")
+        self._settle_content()
+        if self.value_of("ensure") is None:
+            implied = "link" if self.wanted("target") else "file" if self.wanted("content") else None
+            if implied:
+                self._values["ensure"] = [implied]
+
+    def _settle_content(self) -> None:
+        """The content's checksum in place of the content; a text that is a checksum means a file in the bucket."""
+        given = self.wanted("content")
+        if not given:
+            return
+        last = given[-1]
+        if isinstance(last, str) and checksums.looks_like_checksum(last):
+            try:
+                self.expect(Checksum.parse(last))
+                return
+            except BadData:
+                pass  # it only looks like one
+        self.actual_content = last if isinstance(last, bytes) else last.encode("utf-8", "surrogateescape")
+        self.resum(checksums.algorithm(self.checksum))
+
+    # --- for the provider
+
+    def resum(self, algorithm: Algorithm) -> None:
+        """Compare by that algorithm; a literal content is summed anew."""
+        self._values["checksum"] = algorithm
+        if self.actual_content is not None:
+            self._values["content"] = [str(Checksum.of(algorithm, self.actual_content))]
+
+    def expect(self, checksum: Checksum) -> None:
+        """Want a content of which only the checksum is known."""
+        self._values["checksum"] = checksum.type
+        self._values["content"] = [str(checksum)]
+
+    def want(self, attribute: str, values: list[Any]) -> None:
+        """Replace what is wanted of a property by values that are already converted."""
+        self._values[attribute] = values
+
+    @property
+    def recurses(self) -> bool:
+        return self.recurse in ("true", "remote")
+
+    def should_be_file(self, state: State) -> bool:
+        """Whether this has a content to keep, given what is there."""
+        wanted, current = self.value_of("ensure"), state.get("ensure", ABSENT)
+        if wanted == "file":
+            return True
+        if wanted == "present":
+            return current in (ABSENT, "file")
+        return wanted is None and (bool(self.wanted("content")) or current == "file")
+
+    def child_at(self, relative: str) -> File:
+        """The resource for something below this directory, with what a manifest said of the directory."""
+        given = {name: value for name, value in self.given.items() if name not in _NOT_FOR_CHILDREN}
+        made = self.child(f"{self.path.rstrip('/')}/{relative}", given)
+        assert isinstance(made, File)
+        return made
+
+    def is_sensitive(self, attribute: str) -> bool:
+        hidden = self.origin.sensitive
+        if attribute in ("ensure", "content", "checksum_value") and ("content" in hidden or "source" in hidden):
+            return True
+        return super().is_sensitive(attribute)
+
+    # --- order
+
+    def autorequire(self) -> Iterator[Ref]:
+        for parent in PurePosixPath(self.path).parents:
+            if self.surroundings is None or self.find(Ref("file", str(parent))) is not None:
+                yield Ref("file", str(parent))
+                break
+        target = self.value_of("target")
+        if target:
+            yield Ref("file", target)
+        for kind, name in (("user", self.value_of("owner")), ("group", self.value_of("group"))):
+            if isinstance(name, str):
+                yield Ref(kind, name)
