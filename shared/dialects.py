@@ -53,7 +53,10 @@ class Dialect:
 
     def dump(self, indirection: Indirection[Any], instance: Model, format: Format) -> bytes:
         """One object as the bytes of a body."""
-        return instance.to_bytes(self) if format.raw else format.dump(self._data(indirection, instance, format))
+        if format.raw:
+            return instance.to_bytes(self)
+        ready = instance.encoded(self, format)
+        return ready if ready is not None else format.dump(self._data(indirection, instance, format))
 
     def dump_all(self, indirection: Indirection[Any], instances: list[Any], format: Format) -> bytes:
         """The answer to a search."""
@@ -62,7 +65,7 @@ class Dialect:
         return format.dump([self._data(indirection, each, format) for each in instances])
 
     def _data(self, indirection: Indirection[Any], instance: Model, format: Format) -> Any:
-        data = instance.to_data(self)
+        data = instance.to_form(self, format)
         if self.wraps and indirection.document_type and format.name == "pson":
             wrapped = {"document_type": indirection.document_type, "data": data}
             return wrapped | ({"metadata": {"api_version": 1}} if indirection.document_metadata else {})

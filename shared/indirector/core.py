@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ..dialects import Dialect
 from ..errors import BadData, BadRequest, Denied, Unsupported
+from ..formats import Format
 from ..names import shown
 
 log = logging.getLogger("puppet.indirector")
@@ -37,6 +38,14 @@ class Model(BaseModel):
     def to_data(self, dialect: Dialect) -> Any:
         """Plain data for json, pson and yaml; override where a dialect differs."""
         return self.model_dump(mode="json", exclude_none=True)
+
+    def to_form(self, dialect: Dialect, format: Format) -> Any:
+        """Plain data for one format; override where formats differ in what they can say."""
+        return self.to_data(dialect)
+
+    def encoded(self, dialect: Dialect, format: Format) -> bytes | None:
+        """The body itself, when it was made elsewhere already; None: make it of `to_form`."""
+        return None
 
     @classmethod
     def from_data(cls, data: Any) -> Self:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..dialects import Dialect
 from ..errors import BadData
+from ..formats import Format
 from ..indirector.core import Indirection, Model
+from .rich import degraded, is_rich
+
+log = logging.getLogger("puppet.catalog")
 
 MAX_RESOURCES = 1_000_000
 
@@ -78,6 +83,19 @@ class Catalog(Model):
                 data["metadata"] = self.metadata
             if self.recursive_metadata:
                 data["recursive_metadata"] = self.recursive_metadata
+        return data
+
+    def to_form(self, dialect: Dialect, format: Format) -> Any:
+        """Rich values become text in every format but the rich one."""
+        data = self.to_data(dialect)
+        if format.name == "rich_data_json":
+            return data
+        for resource in data["resources"]:
+            if is_rich(resource.get("parameters")):
+                log.warning(
+                    "%s[%s] has values that this agent's format cannot hold; they are sent as text", resource["type"], resource["title"]
+                )
+                resource["parameters"] = degraded(resource["parameters"])
         return data
 
     def checked(self) -> Catalog:
