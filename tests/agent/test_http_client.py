@@ -1,0 +1,253 @@
+"""The HTTP client: pools, trust, limits, redirects, retries; against a real TLS server."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.http import Client, Exchange, Limits, Proxy, Site, _Inflater, retry_after
+from agent.server import Server, Spoken, dialect_of, version_of
+from agent.testing import Ask, FakeMaster, Reply, ThrowAwayCa
+from agent.tls import Verifier
+from shared.dialects import LEGACY, MODERN
+from shared.errors import BadData, PeerAnswered, PeerUnreachable, TooLarge
+
+
+def verifier(ca: ThrowAwayCa, root: Path, **changes: Any) -> Verifier:
+    layout = ca.ssldir(root / "ssl", "agent.test")
+    values = {
+        "authorities": layout.localcacert,
+        "crls": layout.hostcrl,
+        "revocation": "chain",
+        "now": lambda: datetime.now(UTC),
+        "certificate": layout.hostcert,
+        "key": layout.hostprivkey,
+    }
+    return Verifier(**{**values, **changes})
+
+
+@pytest.fixture(scope="module")
+def ca() -> ThrowAwayCa:
+    return ThrowAwayCa.new()
+
+
+class Pair:
+    """A client and a server; `exchanges` is what the client's observer saw."""
+
+    def __init__(self, ca: ThrowAwayCa, root: Path, answer: Callable[[Ask], Reply], **options: Any) -> None:
+        self.exchanges: list[Exchange] = []
+        self.slept: list[float] = []
+        self.master = FakeMaster(ca.context(root), answer)
+        checks = None if options.pop("unverified", False) else verifier(ca, root)
+        self.client = Client(checks, observer=self.exchanges.append, sleep=self._sleep, jitter=lambda: 0.0, **options)
+
+    async def _sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+
+    @property
+    def site(self) -> Site:
+        return Site("localhost", self.master.port)
+
+    async def ask(self, method: str = "GET", target: str = "/x", body: Any = None) -> tuple[int, bytes]:
+        answer = await self.client.request(self.site, method, target, {"Accept": "s"}, body)
+        return answer.status, await answer.read()
+
+
+async def test_verified_connections_are_used_again_and_show_our_certificate(ca: ThrowAwayCa, tmp_path: Path) -> None:
+    pair = Pair(ca, tmp_path, lambda ask: Reply(body=ask.target.encode()))
+    async with pair.master.running(), pair.client:
+        assert await pair.ask(target="/a%2Fb?x=%20y") == (200, b"/a%2Fb?x=%20y")
+        assert await pair.ask("PUT", "/b", b"body") == (200, b"/b")
+        assert await pair.ask("POST", "/c", b"form") == (200, b"/c")
+    assert [(e.method, e.connection, e.reused, e.verified) for e in pair.exchanges] == [
+        ("GET", 1, False, True),
+        ("PUT", 1, True, True),
+        ("POST", 1, True, True),
+    ]
+    assert [ask.certname for ask in pair.master.asked] == ["agent.test"] * 3
+    assert pair.master.asked[1].body == b"body"
+
+
+async def test_unverified_connections_are_never_used_twice_and_show_nothing(ca: ThrowAwayCa, tmp_path: Path) -> None:
+    pair = Pair(ca, tmp_path, lambda ask: Reply(body=b"ok"), unverified=True)
+    async with pair.master.running(), pair.client:
+        await pair.ask()
+        await pair.ask()
+    assert [ask.connection for ask in pair.master.asked] == [1, 2]
+    assert [ask.certname for ask in pair.master.asked] == [None, None]
+    assert pair.master.asked[0].headers["connection"] == "close"
+
+
+async def test_a_keepalive_of_zero_means_a_connection_for_each_request(ca: ThrowAwayCa, tmp_path: Path) -> None:
+    pair = Pair(ca, tmp_path, lambda ask: Reply(), limits=Limits(keepalive=0))
+    async with pair.master.running(), pair.client:
+        await pair.ask()
+        await pair.ask()
+        assert pair.master.connections == 2
+
+
+async def test_a_post_is_repeated_when_the_server_had_closed_the_idle_connection(ca: ThrowAwayCa, tmp_path: Path) -> None:
+    pair = Pair(ca, tmp_path, lambda ask: Reply(headers={"Connection": "keep-alive"}, cut=0 if ask.connection == 1 else None))
+    async with pair.master.running(), pair.client:
+        assert (await pair.ask("GET", "/first"))[0] == 200
+        assert (await pair.ask("POST", "/catalog", b"facts"))[0] == 200
+    assert [(ask.method, ask.connection) for ask in pair.master.asked] == [("GET", 1), ("POST", 2)]
+
+
+@pytest.mark.parametrize("packing", [gzip.compress, zlib.compress, lambda data: zlib.compress(data)[2:-4], lambda data: data])
+def test_compressed_bodies_are_unpacked(packing: Callable[[bytes], bytes]) -> None:
+    packed = packing(b"x" * 5000)
+    encoding = {gzip.compress: "gzip", zlib.compress: "deflate"}.get(packing, "identity" if packed == b"x" * 5000 else "deflate")
+    inflate = _Inflater(encoding, 5000)
+    for start in range(0, len(packed), 7):
+        inflate.feed(packed[start : start + 7])
+    assert inflate.end() == b"x" * 5000
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body"), [("br", b"x"), ("gzip", b"not gzip"), ("gzip, gzip", b"x"), ("gzip", gzip.compress(b"abc")[:-3])]
+)
+def test_an_encoding_that_cannot_be_read_is_an_error(encoding: str, body: bytes) -> None:
+    def read() -> bytes:
+        inflate = _Inflater(encoding, 100)
+        inflate.feed(body)
+        return inflate.end()
+
+    with pytest.raises(BadData):
+        read()
+
+
+async def test_a_bomb_stops_at_the_limit(ca: ThrowAwayCa, tmp_path: Path) -> None:
+    bomb = gzip.compress(bytes(50_000_000))
+    pair = Pair(ca, tmp_path, lambda ask: Reply(body=bomb, headers={"Content-Encoding": "gzip"}), limits=Limits(body=100_000))
+    async with pair.master.running(), pair.client:
+        with pytest.raises(TooLarge, match="100000 bytes"):
+            await pair.ask()
+
+
+async def test_retry_after_is_obeyed_within_limits(ca: ThrowAwayCa, tmp_path: Path) -> None:
+    waits = iter(["1000000000", "0", "-5", "7", "nonsense"])
+    pair = Pair(ca, tmp_path, lambda ask: Reply(503, b"busy", {"Retry-After": next(waits)}), limits=Limits(longest_wait=60, retries=9))
+    async with pair.master.running(), pair.client:
+        assert await pair.ask() == (503, b"busy")
+    assert pair.slept == [60, 1, 1, 7]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("5", 5.0), ("Thu, 01 Jan 1970 00:01:40 GMT", 90.0), ("Thu, 01 Jan 1970 00:00:01 GMT", 0.0), ("soon", None), ("", None), ("-3", 0.0)],
+)
+def test_retry_after_is_seconds_or_a_date(text: str, seconds: float | None) -> None:
+    assert retry_after(text, 10.0) == seconds
+
+
+async def test_redirects_within_the_origin_are_followed_three_times(ca: ThrowAwayCa, tmp_path: Path) -> None:
+    def answer(ask: Ask) -> Reply:
+        hop = int(ask.path[2:] or "0")
+        return Reply(307, headers={"Location": f"/r{hop + 1}?q"}) if hop < limit else Reply(body=ask.body)
+
+    limit = 3
+    pair = Pair(ca, tmp_path, answer)
+    async with pair.master.running(), pair.client:
+        assert await pair.ask("PUT", "/r0", b"kept") == (200, b"kept")
+        limit = 50
+        with pytest.raises(PeerAnswered, match="more than 3"):
+            await pair.ask("GET", "/r0")
+
+
+async def test_a_body_that_ends_early_is_an_error_not_a_short_body(ca: ThrowAwayCa, tmp_path: Path) -> None:
+    pair = Pair(ca, tmp_path, lambda ask: Reply(body=b"x" * 1000, cut=10))
+    async with pair.master.running(), pair.client:
+        with pytest.raises(PeerUnreachable, match="was lost"):
+            await pair.ask()
+
+
+async def test_a_silent_server_is_given_up(ca: ThrowAwayCa, tmp_path: Path) -> None:
+    pair = Pair(ca, tmp_path, lambda ask: Reply(hang=True), limits=Limits(read=0.05))
+    async with pair.master.running(), pair.client:
+        with pytest.raises(PeerUnreachable, match="did not answer in time"):
+            await pair.ask()
+
+
+async def test_nobody_listening_says_so(ca: ThrowAwayCa, tmp_path: Path) -> None:
+    pair = Pair(ca, tmp_path, lambda ask: Reply())
+    pair.master.port = 1
+    async with pair.client:
+        with pytest.raises(PeerUnreachable, match="Could not connect to localhost:1: Connection refused"):
+            await pair.ask()
+
+
+async def test_a_stream_comes_in_chunks_and_may_not_be_compressed(ca: ThrowAwayCa, tmp_path: Path) -> None:
+    pair = Pair(ca, tmp_path, lambda ask: Reply(body=b"x" * 300_000, headers={"Content-Encoding": "gzip"} if ask.path == "/gz" else {}))
+    async with pair.master.running(), pair.client:
+        opened = await pair.client.request(pair.site, "GET", "/x", {}, compressed=False)
+        assert sum([len(chunk) async for chunk in opened.chunks()]) == 300_000
+        packed = await pair.client.request(pair.site, "GET", "/gz", {}, compressed=False)
+        with pytest.raises(BadData, match="not asked for"):
+            [chunk async for chunk in packed.chunks()]
+    assert pair.master.asked[0].headers["accept-encoding"] == "identity"
+
+
+@pytest.mark.parametrize(
+    ("host", "exceptions", "proxied"),
+    [
+        ("puppet", ("localhost",), True),
+        ("localhost", ("localhost",), False),
+        ("a.example.com", (".example.com",), False),
+        ("a.example.com", ("*.example.com",), False),
+        ("a.example.com", ("example.com",), False),
+        ("badexample.com", ("example.com",), True),
+        ("x", ("*",), False),
+    ],
+)
+def test_no_proxy_names_hosts_and_domains(host: str, exceptions: tuple[str, ...], proxied: bool) -> None:
+    assert Proxy("proxy", exceptions=exceptions).serves(host) is proxied
+    assert Proxy(exceptions=exceptions).serves(host) is False
+
+
+@pytest.mark.parametrize(
+    ("header", "version", "dialect"),
+    [("3.8.7", (3, 8, 7), LEGACY), ("7.23.0", (7, 23, 0), MODERN), ("5.3", (5, 3), MODERN), (None, None, None), ("x", None, None)],
+)
+def test_the_version_tells_the_dialect(header: str | None, version: tuple[int, ...] | None, dialect: object) -> None:
+    assert version_of(header) == version
+    assert dialect_of(version) is dialect
+
+
+def legacy(ask: Ask) -> Reply:
+    return Reply(404, b"Could not find environment 'status'", {"X-Puppet-Version": "3.8.7"})
+
+
+def modern(ask: Ask) -> Reply:
+    return Reply(200, b"running")
+
+
+def mute(ask: Ask) -> Reply:
+    return Reply(200 if ask.path == "/production/certificate/ca" else 404, b"?")
+
+
+@pytest.mark.parametrize(("answer", "dialect", "asked"), [(legacy, LEGACY, 1), (modern, MODERN, 1), (mute, LEGACY, 2)])
+async def test_the_dialect_is_asked_for_once_and_remembered(
+    ca: ThrowAwayCa, tmp_path: Path, answer: Callable[[Ask], Reply], dialect: object, asked: int
+) -> None:
+    pair = Pair(ca, tmp_path, answer)
+    memory = tmp_path / "state" / "dialects.json"
+    async with pair.master.running(), pair.client:
+        server = Server(pair.site, pair.client, Spoken.of_setting("auto", memory), lambda: "production")
+        assert await server.dialect() is dialect
+        assert await server.dialect() is dialect
+        again = Server(pair.site, pair.client, Spoken.of_setting("auto", memory), lambda: "production")
+        assert await again.dialect() is dialect
+    assert len(pair.master.asked) == asked
+
+
+async def test_a_server_that_was_upgraded_is_asked_anew(tmp_path: Path) -> None:
+    spoken = Spoken(known={"puppet:8140": LEGACY})
+    spoken.heard(Site("puppet", 8140), {"x-puppet-version": "7.23.0"})
+    assert spoken.of(Site("puppet", 8140)) is None
