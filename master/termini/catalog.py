@@ -1,0 +1,180 @@
+"""
+The compiler terminus: facts in, catalog out.
+
+Facts are taken from the request and stored, the node is found with them, and the compiler gets plain data. Source: protocol
+reference 3.3.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+from urllib.parse import unquote_to_bytes
+
+from shared import plainjson
+from shared.dialects import LEGACY, MODERN, Dialect
+from shared.errors import BadRequest, CompileError, NotFound, PuppetError
+from shared.formats import Format, of_content_type
+from shared.indirector import Binding, Client, Request, Terminus
+from shared.log import NOTICE
+from shared.models.catalog import CATALOG, Catalog
+from shared.models.facts import FACTS, Facts
+from shared.models.node import Node
+from shared.names import certname
+
+from .node import RESERVED_FACTS
+
+log = logging.getLogger("puppet.compiler")
+
+LARGE = 256 * 1024  # bytes of facts that are read in a thread
+
+
+@dataclass(frozen=True, slots=True)
+class CompileJob:
+    """All that a compile depends on besides the environment's files: plain data, sent to a worker process."""
+
+    certname: str
+    environment: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    classes: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
+    trusted: Mapping[str, Any] = field(default_factory=dict)
+    server_facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Compile(Protocol):
+    async def __call__(self, job: CompileJob) -> bytes:
+        """The catalog as JSON with rich data; CompileError, Unavailable."""
+
+
+class PreparedCatalog(Catalog):
+    """A catalog as the bytes a worker made of it; taken apart only for formats other than rich JSON."""
+
+    body: bytes
+
+    def encoded(self, dialect: Dialect, format: Format) -> bytes | None:
+        return self.body if format.name == "rich_data_json" and not dialect.wraps else None
+
+    def to_data(self, dialect: Dialect) -> Any:
+        return CATALOG.model.from_data(plainjson.loads(self.body)).to_data(dialect)
+
+
+class Compiler(Terminus[Catalog]):
+    """
+    Catalogs compiled on demand.
+
+    Args:
+        compile: does the work, in another process.
+        server_facts: `$server_facts`: servername, serverip, serverversion, by environment.
+        now: for the time that facts arrived.
+    """
+
+    def __init__(
+        self,
+        *,
+        facts: Binding[Facts],
+        nodes: Binding[Node],
+        compile: Compile,
+        server_facts: Mapping[str, Any],
+        environments: Callable[[str], bool],
+        now: Callable[[], datetime],
+    ) -> None:
+        self.facts = facts
+        self.nodes = nodes
+        self.compile = compile
+        self.server_facts = dict(server_facts)
+        self.environments = environments
+        self.now = now
+
+    async def find(self, request: Request[Catalog]) -> Catalog | None:
+        """
+        The node's catalog.
+
+        Raises:
+            BadRequest: facts that do not parse, or of another node. CompileError: with file, line and column.
+        """
+        name = certname(request.key)
+        given = await self._given_facts(request)
+        if given is not None:
+            await self.nodes.expire(name, environment=request.environment)
+            await self.facts.save(given, environment=request.environment)
+        node = await self.nodes.find(
+            name,
+            environment=request.environment,
+            transaction_uuid=request.option("transaction_uuid") or None,
+            configured_environment=request.option("configured_environment") or None,
+        )
+        if node is None:
+            raise PuppetError(f"Could not find node '{name}'; cannot compile", hint="The node terminus does not know it.")
+        environment = node.environment or request.environment
+        if not self.environments(environment):
+            raise NotFound(f"Could not find environment '{environment}'")
+        if request.flag("check_environment") and environment != request.environment:
+            # Tells the agent to begin again there: it must not apply what its own environment would have given.
+            return Catalog(name=name, environment=environment, catalog_format=2, version=int(self.now().timestamp()))
+        stored = given or await self.facts.find(name, environment=request.environment)
+        return await self._compiled(name, environment, node, stored, request.client)
+
+    async def _compiled(self, name: str, environment: str, node: Node, facts: Facts | None, client: Client | None) -> Catalog:
+        job = CompileJob(
+            certname=name,
+            environment=environment,
+            facts={key: value for key, value in (facts.values if facts else {}).items() if key not in RESERVED_FACTS},
+            parameters=node.parameters,
+            classes=node.class_parameters(),
+            trusted=trusted(name, client),
+            server_facts={**self.server_facts, "environment": environment},
+        )
+        started = time.monotonic()
+        try:
+            body = await self.compile(job)
+        except CompileError as err:
+            log.error("%s", err)
+            raise
+        log.log(NOTICE, "Compiled catalog for %s in environment %s in %.2f seconds", name, environment, time.monotonic() - started)
+        return PreparedCatalog(name=name, environment=environment, body=body)
+
+    async def _given_facts(self, request: Request[Catalog]) -> Facts | None:
+        """The facts that came with the request, None when there were none."""
+        text = request.option("facts")
+        if not text:
+            return None
+        form = request.option("facts_format")
+        if not form:
+            raise BadRequest(f"Facts but no fact format provided for {request.key}")
+        dialect = request.dialect or MODERN
+        body = twice_decoded(text)
+        format = of_content_type(form, dialect.formats_read(FACTS))
+        if len(body) > LARGE:
+            facts = await asyncio.to_thread(dialect.load, FACTS, body, format)
+        else:
+            facts = dialect.load(FACTS, body, format)
+        if facts.name != request.key:
+            raise BadRequest(f'Catalog for "{request.key}" was requested with fact definition for the wrong node ("{facts.name}").')
+        values = {**facts.values, "clientcert": request.key}  # identity is the certificate's, never a fact's
+        timestamp = self.now().isoformat() if dialect is LEGACY or not facts.timestamp else facts.timestamp
+        return facts.model_copy(update={"values": values, "timestamp": timestamp, "expiration": None})
+
+
+def twice_decoded(text: str) -> bytes:
+    """Facts are escaped before the form escapes them again; `text` has been decoded once. Right for every version's way to write a space."""
+    return unquote_to_bytes(text.replace("+", " ").encode("utf-8", "surrogateescape"))
+
+
+def trusted(name: str, client: Client | None) -> dict[str, Any]:
+    """`$trusted`: what the certificate says. Source: protocol reference 5.5."""
+    host, _, domain = name.partition(".")
+    authenticated: str | bool = "local" if client is None else "remote" if client.authenticated else False
+    return {
+        "authenticated": authenticated,
+        "certname": client.name if client is not None and client.authenticated else name,
+        "extensions": dict(client.extensions) if client is not None else {},
+        "hostname": host,
+        "domain": domain or None,
+        "external": {},
+    }
