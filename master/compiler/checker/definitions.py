@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from .. import nodes as n
-from ..labels import label, sentence, with_article
 from .effects import untitled_resource, value_at_end
+from .labels import label, sentence, with_article
 from .walk import CHILDREN, Findings, Place, Rule
 
 _NAME = re.compile(r"[a-z]\w*(?:::[a-z]\w*)*", re.ASCII)

@@ -8,9 +8,9 @@ from shared.errors import EvaluationError
 
 from .. import nodes as n
 from .. import regexps
-from ..labels import label, sentence, with_article
 from . import definitions, syntaxes
 from .effects import untitled_resource, without_effect
+from .labels import label, sentence, with_article
 from .walk import Findings, Place, Rule
 
 MAX_INTEGER = 2**63 - 1

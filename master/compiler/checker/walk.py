@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 from .. import nodes as n
-from ..labels import label
 from ..source import Source
 from .issues import Issue
+from .labels import label
 
 Strict = Literal["off", "warning", "error"]
 
