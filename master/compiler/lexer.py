@@ -414,6 +414,8 @@ class _Lexer:
         """Literal text up to and with the next opening tag; returns where its code begins."""
         start, size, text = pos, len(self.text), self.text
         self.opened = self.rendering = False
+        if pos >= size:
+            return pos
         parts = ""
         while pos < size:
             found = text.find("<%", pos)
@@ -447,7 +449,7 @@ class _Lexer:
                 self.opened, self.rendering = True, mark == "="
                 pos += mark in "-="
                 break
-        if parts:
+        if parts or not self.opened:  # at the end even nothing is text: what stands before it is not last
             self.out.append(("render", parts, start, pos))
         if self.rendering:
             self.out.append(("render=", "", start, pos))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..nodes import (
     Access,
     ClassDefinition,
@@ -147,11 +149,13 @@ class Definitions(Cursor):
             raise self.source.error("Expressions of type a Type Mapping are not supported in this version of Puppet", at)
         if self.kind == "ref":
             type_ = self.type_(trailing=True)
+            if isinstance(type_, Access):
+                type_ = replace(type_, at=named_at)
             if self.kind == "{" and isinstance(type_, TypeName):
-                type_ = _object(type_, self.hash())
+                type_ = _object(type_, self.hash(), named_at)
         elif self.kind == "{":
             hash_ = self.hash()
-            type_ = Access(hash_.at, hash_.end, TypeName(hash_.at, hash_.at, "Object"), (hash_,))
+            type_ = Access(named_at, hash_.end, TypeName(named_at, named_at, "Object"), (hash_,))
         elif self.kind in ("[", " ["):
             type_ = self.array()
         else:
@@ -236,10 +240,10 @@ class Definitions(Cursor):
         return Lambda(at, self.last_end, parameters, body, returns)
 
 
-def _object(parent: TypeName, hash_: Node) -> Node:
+def _object(parent: TypeName, hash_: Node, at: int) -> Node:
     """`Parent {…}` as the Object type it stands for."""
     assert isinstance(hash_, Hash)
     if parent.value in ("Object", "TypeSet"):
-        return Access(parent.at, hash_.end, parent, (hash_,))
-    entry = Entry(parent.at, parent.end, Name(parent.at, parent.at, "parent"), parent)
-    return Access(parent.at, hash_.end, TypeName(parent.at, parent.at, "Object"), (Hash(hash_.at, hash_.end, (*hash_.entries, entry)),))
+        return Access(at, hash_.end, parent, (hash_,))
+    entry = Entry(hash_.at, parent.end, Name(hash_.at, hash_.at, "parent"), parent)
+    return Access(at, hash_.end, TypeName(at, at, "Object"), (Hash(hash_.at, hash_.end, (*hash_.entries, entry)),))

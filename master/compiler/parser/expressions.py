@@ -394,7 +394,7 @@ class Expressions(Cursor):
                 segments.append(String(self.at, self.token_end, text))
             self.advance()
             inner = self.assignment()
-            segments.append(Text(inner.at, inner.end, inner))
+            segments.append(Text(at, inner.end, inner))
             kind, text = self.kind, self.text
             if kind == "dqpost":
                 if text:

@@ -18,6 +18,7 @@ from ..nodes import (
     ResourceBody,
     ResourceDefaults,
     ResourceOverride,
+    String,
     TypeName,
 )
 from .cursor import Cursor
@@ -149,7 +150,7 @@ class Resources(Cursor):
         for each in attributes:
             if isinstance(each, Attribute) and each.op == "+>":
                 raise self.source.error("Syntax error resource body without title or hash with +>", brace)
-            key = Name(at, at, each.name) if isinstance(each, Attribute) else Nop(each.at, each.at)
-            entries.append(Entry(at, end, key, each.value))
+            key: Node = String(brace, brace, each.name) if isinstance(each, Attribute) else Nop(each.at, each.at)
+            entries.append(Entry(brace, end, key, each.value))
         hash_ = Hash(brace, end, tuple(entries))
         return in_block(with_calls(self.source, [[left], [hash_]], []), at, end)
