@@ -177,7 +177,7 @@ class Graph:
                     if work:
                         low[work[-1][0]] = min(low[work[-1][0]], low[node])
                     if low[node] == index[node]:
-                        component = []
+                        component: list[Node] = []
                         while not component or component[-1] is not node:
                             component.append(stack.pop())
                             on_stack.discard(component[-1])

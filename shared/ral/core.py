@@ -261,6 +261,10 @@ class Type(Metaparams):
         """What comes after this and is refreshed by it, if it is in the catalog."""
         return iter(())
 
+    def ancestors(self) -> Iterator[str]:
+        """Keys of what contains this on the system, the nearest first (a file's directories); orders generated resources."""
+        return iter(())
+
     # --- within a run
 
     def find(self, ref: Ref) -> Type | None:

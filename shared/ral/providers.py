@@ -125,6 +125,9 @@ class Provider(Generic[R]):
         """Everything of this type on the system, by name."""
         raise Unsupported(f"The {self.serves.declaration.name} provider '{self.name}' cannot list what exists")
 
+    async def preview(self, resource: R, attribute: str, wanted: Any, state: State | None) -> None:
+        """Say more about a property that is out of sync (log a diff), before it is changed; also called in noop."""
+
     # --- changing; never called in noop
 
     async def create(self, resource: R, state: State | None) -> None:

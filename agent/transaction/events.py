@@ -1,0 +1,97 @@
+"""
+Events on their way: what a change refreshes, and what a refresh passes on.
+
+Source: resource layer reference 3.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from shared.ral import Type
+
+from .graph import REFRESH, Anchor, Graph, Node
+from .harness import reason
+from .status import Event, Status
+
+Log = Callable[[str, str, Node], None]
+
+
+class EventQueue:
+    """Events that wait for their targets."""
+
+    def __init__(
+        self, *, log: Log, status: Callable[[Type], Status], simulated: Callable[[Node], bool], now: Callable[[], datetime]
+    ) -> None:
+        self.log = log
+        self.status = status
+        self.simulated = simulated
+        self.now = now
+        self._waiting: dict[Node, list[Event]] = {}
+
+    def queue(self, graph: Graph, source: Node, events: Sequence[Event]) -> None:
+        """Hand the events of one resource to all that its edges lead to."""
+        by_name: dict[str, list[Event]] = {}
+        for event in events:
+            by_name.setdefault(event.name, []).append(event)
+        for name, same in by_name.items():
+            for target, label in graph.edges_from(source):
+                if label.callback == REFRESH and label.carries(name) and can_refresh(target):
+                    self._queue_for(source, target, same)
+            if isinstance(source, Type) and source.declaration.self_refresh and source.value_of("ensure") != "absent":
+                self._queue_for(source, source, same[:1])
+        if any(event.invalidate_refreshes for event in events):
+            self.log("info", f"Unscheduling {REFRESH} on {source}", source)
+            self._waiting.pop(source, None)
+
+    def _queue_for(self, source: Node, target: Node, events: Sequence[Event]) -> None:
+        if isinstance(target, Anchor) and target.completed:
+            self.log("debug", f"The container {target} will propagate my {REFRESH} event", source)
+        else:
+            self.log("info", f"Scheduling {REFRESH} of {target}", source)
+        self._waiting.setdefault(target, []).extend(events)
+
+    def drop(self, target: Node) -> None:
+        """Forget what waits for a target that is skipped."""
+        if self._waiting.pop(target, None):
+            self.log("info", f"Unscheduling all events on {target}", target)
+
+    async def process(self, graph: Graph, target: Node) -> None:
+        """Refresh a target that was just dealt with, if anything waits for it; the refresh is an event itself."""
+        events = self._waiting.pop(target, None)
+        if not events:
+            return
+        count = f"{len(events)} event{'s' if len(events) > 1 else ''}"
+        if self.simulated(target) or all(event.status == "noop" for event in events):
+            self.log("notice", f"Would have triggered '{REFRESH}' from {count}", target)
+            self.queue(graph, target, [Event("noop_restart", "noop", self.now())])
+            return
+        if isinstance(target, Type):
+            if not await self._refresh(target):
+                return
+            message = f"Triggered '{REFRESH}' from {count}"
+            self.log("notice", message, target)
+            status = self.status(target)
+            status.add(Event(REFRESH, "success", self.now(), message, redacted=False))
+            status.restarted = True
+        self.queue(graph, target, [Event("restarted", "success", self.now())])
+
+    async def _refresh(self, target: Type) -> bool:
+        try:
+            if target.handler is not None:
+                await target.handler.refresh(target)
+        except Exception as err:  # noqa: BLE001  # a failed refresh fails its resource, not the run
+            message = f"Failed to call {REFRESH}: {reason(err)}"
+            self.log("err", message, target)
+            status = self.status(target)
+            status.failed_to_restart = True
+            status.fail(message, self.now())
+            self.log("err", reason(err), target)
+            return False
+        return True
+
+
+def can_refresh(target: Node) -> bool:
+    """Whether events are of any use to a target."""
+    return isinstance(target, Anchor) or target.declaration.refreshable

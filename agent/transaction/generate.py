@@ -1,0 +1,112 @@
+"""
+Resources that come from resources: before the run (`generate`), and while one is evaluated (`eval_generate`).
+
+Source: resource layer reference 3.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from shared.errors import ResourceError
+from shared.ral import Provider, Ref, Type
+from shared.ral.catalog import Resources
+
+from .graph import EVENTS, ORDER, Anchor, Graph, Label, Node
+from .harness import reason
+
+
+class Generator:
+    """Adds generated resources to a run; a failure is logged, remembered in `failed`, and the run goes on."""
+
+    def __init__(self, resources: Resources, adopt: Callable[[Type], None]) -> None:
+        self.resources = resources
+        self.adopt = adopt
+        self.failed = False
+
+    async def before_run(self, resource: Type) -> None:
+        """Add what `generate` of a resource gives, and what that generates in turn."""
+        if not _overrides(resource.handler, "generate"):
+            return
+        made = await self._ask(resource, "generate")
+        deep = resource.declaration.depth_first
+        for each in made if deep else reversed(made):
+            self._add(resource, each)
+            _order_before_run(resource, each)
+            await self.before_run(each)
+
+    async def while_evaluating(self, graph: Graph, resource: Type) -> bool:
+        """Add what `eval_generate` of a resource gives, contained in it; whether the graph has grown."""
+        if not _overrides(resource.handler, "eval_generate"):
+            return False
+        made = await self._ask(resource, "eval_generate")
+        if not made:
+            return False
+        for each in made:
+            if each not in graph:
+                priority = graph.priority_within(resource)
+                self._add(resource, each)
+                graph.add(each, priority)
+        by_key = {each.key: each for each in made}
+        self._contain(graph, resource, by_key)
+        for each in made:
+            nearest = next((by_key[key] for key in each.ancestors() if key in by_key and by_key[key] is not each), resource)
+            _link(graph, nearest, each, ORDER)
+        return True
+
+    async def _ask(self, resource: Type, method: str) -> Sequence[Type]:
+        assert resource.handler is not None
+        try:
+            made = await getattr(resource.handler, method)(resource)
+        except Exception as err:  # noqa: BLE001  # the other resources are still applied; the run counts as failed
+            self.failed = True
+            resource.log("err", f"Failed to generate additional resources using '{method}': {reason(err)}")
+            return ()
+        return [self.resources.find(each.ref) or each for each in made]
+
+    def _add(self, parent: Type, child: Type) -> None:
+        if self.resources.find(child.ref) is not None:
+            return
+        tags = tuple(dict.fromkeys((*child.origin.tags, *parent.origin.tags)))
+        child.origin = replace(child.origin, tags=tags)
+        place = {"before": parent} if parent.declaration.depth_first else {"after": parent}
+        try:
+            self.resources.add(child, within=self.resources.container_of(parent), **place)
+        except ResourceError as err:
+            parent.log("err", reason(err))
+            self.failed = True
+            return
+        self.adopt(child)
+
+    def _contain(self, graph: Graph, resource: Type, made: dict[str, Type]) -> None:
+        """What waits for the resource waits for its children too: an anchor behind them takes over its edges."""
+        end = Anchor(resource.title, True, resource.origin.tags)
+        graph.add(end, graph.priority_within(resource))
+        children = set(made.values())
+        for target in graph.dependents(resource):
+            if target in children:
+                continue
+            for label in graph.unlink(resource, target):
+                graph.link(end, target, label)
+        for child in made.values():
+            _link(graph, child, end, EVENTS)
+        _link(graph, resource, end, EVENTS)
+
+
+def _link(graph: Graph, source: Node, target: Node, label: Label) -> None:
+    if not graph.linked(target, source):
+        graph.link(source, target, label)
+
+
+def _overrides(provider: Provider[Type] | None, method: str) -> bool:
+    return provider is not None and getattr(type(provider), method) is not getattr(Provider, method)
+
+
+def _order_before_run(parent: Type, child: Type) -> None:
+    """An edge between generator and generated, unless the manifest already orders the two."""
+    first, second = (child, parent) if parent.declaration.depth_first else (parent, child)
+    refs: set[Ref] = {ref for name in ("require", "subscribe", "before", "notify") for ref in parent.value_of(name)}
+    back: set[Ref] = {ref for name in ("require", "subscribe", "before", "notify") for ref in child.value_of(name)}
+    if child.ref not in refs and parent.ref not in back:
+        first.assign("before", [*first.before, second.ref])

@@ -1,0 +1,286 @@
+"""
+One resource: read, compare, decide, act, tell. Noop is the same code without the last call.
+
+Source: resource layer reference 3.4.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from shared.errors import PuppetError
+from shared.failpoints import failpoint
+from shared.ral import ABSENT, Property, Provider, State, Type
+from shared.ral.attributes import text_of
+from shared.ral.components import Unmanaged
+from shared.ral.messages import REDACTED
+
+from ..runlog import RunLog
+from ..state import StateFile, TransactionStore
+from .status import Event, Status
+
+
+def reason(err: BaseException) -> str:
+    """What a resource's failure says about `err`."""
+    if isinstance(err, PuppetError):
+        return str(err)
+    if isinstance(err, OSError) and err.strerror:
+        return f"{err.strerror} - {err.filename}" if err.filename else err.strerror
+    return str(err) or type(err).__name__
+
+
+@dataclass(slots=True)
+class _Evaluation:
+    """What is known of a resource while it is evaluated."""
+
+    resource: Type
+    provider: Provider[Any] | None
+    state: State | None  # as the provider gave it; None: absent
+    current: dict[str, Any]  # the same, complete: every property has a value
+    remembered: dict[str, Any]  # of earlier runs, before this one wrote to it
+    status: Status
+    synced: set[str] = field(default_factory=set)  # properties that had an event
+
+    @property
+    def present(self) -> bool:
+        return self.current.get("ensure", "present") not in (ABSENT, None)
+
+
+class Harness:
+    """Brings resources into their wanted state, one at a time."""
+
+    def __init__(self, *, log: RunLog, state: StateFile, store: TransactionStore | None, now: Callable[[], datetime]) -> None:
+        self.log = log
+        self.state = state
+        self.store = store
+        self.now = now
+
+    async def evaluate(self, resource: Type, status: Status, prefetched: Mapping[str, State | None]) -> None:
+        """
+        Do all that one resource needs; what came of it stands in `status` afterwards.
+
+        Args:
+            prefetched: what its provider has read already, by key; what is not in it is read now.
+        """
+        started = time.perf_counter()
+        provider = resource.handler
+        try:
+            if isinstance(resource, Unmanaged):
+                raise resource.reason
+            state = await self._read(resource, prefetched)
+            failpoint("transaction.retrieved")
+            evaluation = self._begin(resource, provider, state, status)
+            await self._perform(evaluation)
+            if status.changed and not resource.simulated:
+                self.state.of(str(resource.ref))["synced"] = self.now()
+                if provider:
+                    await provider.flush(resource, state)
+            failpoint("transaction.applied")
+        except Exception as err:  # noqa: BLE001  # a provider's mistake fails its resource, not the run
+            self._log_unforeseen(resource, err)
+            resource.log("err", f"Could not evaluate: {reason(err)}")
+            if isinstance(err, PuppetError) and err.hint:
+                resource.log("err", err.hint)
+            status.fail(reason(err), self.now())
+        finally:
+            status.evaluation_time = time.perf_counter() - started
+
+    async def _read(self, resource: Type, prefetched: Mapping[str, State | None]) -> State | None:
+        if resource.handler is None:
+            return {}
+        return prefetched[resource.key] if resource.key in prefetched else await resource.handler.retrieve(resource)
+
+    def _log_unforeseen(self, resource: Type, err: Exception) -> None:
+        if not isinstance(err, PuppetError | OSError | ValueError) and self.log.wants("debug"):
+            resource.log("debug", "".join(traceback.format_exception(err)))
+
+    def _begin(self, resource: Type, provider: Provider[Any] | None, state: State | None, status: Status) -> _Evaluation:
+        current = {p.name: ABSENT for p in resource.declaration.properties} | dict(state or {})
+        if "ensure" in resource.declaration.attributes and state is not None and "ensure" not in state:
+            current["ensure"] = "present"
+        remembered = dict(self.state.of(str(resource.ref)))
+        return _Evaluation(resource, provider, state, current, remembered, status)
+
+    async def _perform(self, it: _Evaluation) -> None:
+        entry = self.state.of(str(it.resource.ref))
+        entry["checked"] = self.now()
+        for name in it.resource.audit:
+            entry[name] = it.current.get(name, ABSENT)
+        changed_ensure = False
+        if it.resource.wanted("ensure") is not None:
+            changed_ensure = await self._sync_if_needed(it, it.resource.declaration.attributes["ensure"])
+        if not changed_ensure:
+            if it.present:
+                for declared in it.resource.declaration.properties:
+                    if declared.name != "ensure":
+                        await self._sync_if_needed(it, declared)
+            elif it.resource.wanted("ensure") is None:
+                it.resource.log("debug", "Nothing to manage: no ensure and the resource doesn't exist")
+        self._audit(it)
+        self._remember(it)
+
+    # --- one property
+
+    async def _sync_if_needed(self, it: _Evaluation, declared: Any) -> bool:
+        """Bring one property into sync; whether there was anything to do."""
+        name = declared.name
+        wanted = it.resource.wanted(name)
+        if wanted is None:
+            return False
+        event: Event | None = None
+        try:
+            if declared.insync(it.resource, it.current, wanted):
+                return False
+            event = self._event(it, declared, wanted)
+            await self._sync(it, declared, wanted, event)
+        except Exception as err:  # noqa: BLE001  # the other properties are still brought into sync
+            event = event or self._event(it, declared, wanted)
+            self._log_unforeseen(it.resource, err)
+            self._fail(it, declared, event, err)
+        self._judge_drift(it, declared, event)
+        self._record(it, event)
+        return True
+
+    def _event(self, it: _Evaluation, declared: Property[Any], wanted: list[Any]) -> Event:
+        current = it.current.get(declared.name, ABSENT)
+        should = _should(declared, wanted)
+        secret = it.resource.is_sensitive(declared.name)
+        before = it.remembered.get(declared.name)
+        listed = declared.listed(should) if not isinstance(should, list) else None
+        return Event(
+            name=declared.event_name(it.resource, should),
+            status="success",
+            time=self.now(),
+            property=declared.name,
+            previous_value=REDACTED if secret and current is not None else current,
+            desired_value=REDACTED if secret and should is not None else should,
+            historical_value=REDACTED if secret and before is not None else before,
+            redacted=True if secret else None,
+            invalidate_refreshes=bool(listed and listed.invalidate_refreshes),
+        )
+
+    async def _sync(self, it: _Evaluation, declared: Property[Any], wanted: list[Any], event: Event) -> None:
+        resource, name = it.resource, declared.name
+        current, should = it.current.get(name, ABSENT), _should(declared, wanted)
+        secret = resource.is_sensitive(name)
+        suffix = self._audited_suffix(it, declared, event)
+        is_text = REDACTED if secret else declared.is_text(resource, current)
+        should_text = REDACTED if secret else declared.should_text(resource, should)
+        if it.provider:
+            await it.provider.preview(resource, name, should, it.state)
+        if resource.simulated:
+            event.status = "noop"
+            event.message = f"current_value {is_text}, should be {should_text} (noop)" + suffix
+            return
+        await self._act(it, name, should)
+        change = f"changed {is_text} to {should_text}" if secret else declared.change_text(resource, current, should)
+        event.status = "success"
+        event.message = change + suffix
+
+    async def _act(self, it: _Evaluation, name: str, should: Any) -> None:
+        if it.provider is None:
+            return
+        if name == "ensure" and should == "present":
+            await it.provider.create(it.resource, it.state)
+        elif name == "ensure" and should == ABSENT:
+            await it.provider.destroy(it.resource, it.state)
+        else:
+            await it.provider.set(it.resource, name, should, it.state)
+
+    def _fail(self, it: _Evaluation, declared: Property[Any], event: Event, err: Exception) -> None:
+        resource = it.resource
+        detail = reason(err)
+        wanted = resource.wanted(declared.name) or []
+        if resource.is_sensitive(declared.name):
+            is_text = should_text = REDACTED
+            for value in wanted:
+                if text_of(value):
+                    detail = detail.replace(text_of(value), REDACTED)
+        else:
+            is_text = declared.is_text(resource, it.current.get(declared.name, ABSENT))
+            should_text = declared.should_text(resource, _should(declared, wanted))
+        self.log.log("err", detail)
+        if isinstance(err, PuppetError) and isinstance(err.__cause__, OSError):
+            self.log.log("err", f"{detail}\nWrapped exception:\n{reason(err.__cause__)}")
+        event.status = "failure"
+        event.message = f"change from {is_text} to {should_text} failed: {detail}"
+
+    def _judge_drift(self, it: _Evaluation, declared: Property[Any], event: Event) -> None:
+        """A change is corrective when the last run left the property as it was wanted then, and it no longer is so."""
+        if self.store is None or not declared.idempotent or it.resource.is_sensitive(declared.name):
+            return
+        left = self.store.system_value(str(it.resource.ref), declared.name)
+        if left is not None and not declared.insync(it.resource, it.current, left):
+            event.corrective = True
+            event.message += " (corrective)"
+
+    def _record(self, it: _Evaluation, event: Event) -> None:
+        it.status.add(event)
+        it.synced.add(event.property or "")
+        level = "err" if event.status == "failure" else it.resource.loglevel
+        it.resource.log(level, event.message, event.property or "")
+
+    # --- audit, and what the next run needs to know
+
+    def _audited_suffix(self, it: _Evaluation, declared: Property[Any], event: Event) -> str:
+        if declared.name not in it.resource.audit:
+            return ""
+        event.audited = True
+        before = it.remembered.get(declared.name)
+        if before is None or _same(before, it.current.get(declared.name, ABSENT)):
+            return ""
+        text = REDACTED if it.resource.is_sensitive(declared.name) else declared.is_text(it.resource, before)
+        return f" (previously recorded value was {text})"
+
+    def _audit(self, it: _Evaluation) -> None:
+        for name in it.resource.audit:
+            declared = it.resource.declaration.attributes[name]
+            assert isinstance(declared, Property)
+            current = it.current.get(name, ABSENT)
+            secret = it.resource.is_sensitive(name)
+            if name not in it.remembered:
+                it.resource.log("notice", f"audit change: newly-recorded value {REDACTED if secret else text_of(current)}", name)
+                continue
+            before = it.remembered[name]
+            if _same(before, current) or name in it.synced:
+                continue
+            event = self._event(it, declared, it.resource.wanted(name) or [])
+            event.status, event.audited = "audit", True
+            texts = (REDACTED, REDACTED) if secret else (declared.is_text(it.resource, before), declared.is_text(it.resource, current))
+            event.message = "audit change: previously recorded value {} has been changed to {}".format(*texts)
+            it.status.add(event)
+            it.resource.log(it.resource.loglevel, event.message, name)
+
+    def _remember(self, it: _Evaluation) -> None:
+        if self.store is None:
+            return
+        ref = str(it.resource.ref)
+        events = {event.property: event for event in it.status.events}
+        for declared in it.resource.declaration.properties:
+            wanted = it.resource.wanted(declared.name)
+            if it.resource.is_sensitive(declared.name) or (wanted is None and declared.name not in it.resource.audit):
+                continue
+            event = events.get(declared.name)
+            value = wanted
+            if event and event.status != "success":
+                previous = event.previous_value
+                value = self.store.system_value(ref, declared.name) or (previous if isinstance(previous, list) else [previous])
+            self.store.remember(ref, declared.name, value)
+
+
+def _should(declared: Property[Any], wanted: list[Any]) -> Any:
+    """What is set and told of a property's wanted values: the whole array, or the first."""
+    if declared.many:
+        return wanted
+    return wanted[0] if wanted else None
+
+
+def _same(before: Any, current: Any) -> bool:
+    if isinstance(before, datetime) and isinstance(current, datetime):
+        return abs((before - current).total_seconds()) < 1e-6  # files keep fewer digits than the system
+    return bool(before == current)

@@ -1,0 +1,394 @@
+"""
+A transaction: all resources of a catalog in their order, with events, skips and failures; and what it came to.
+
+Source: resource layer reference 3.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from shared.errors import PuppetError, ResourceError
+from shared.models.report import ResourceStatus
+from shared.ral import Provider, Providers, Ref, State, Type
+from shared.ral.catalog import Resources
+from shared.ral.components import Component, Unmanaged
+
+from ..runlog import RunLog, utc_now
+from ..state import StateFile, TransactionStore
+from .events import EventQueue
+from .generate import Generator
+from .graph import Anchor, Graph, Node, Walk, build, describe_cycles
+from .harness import Harness, reason
+from .status import Status
+
+
+def _never() -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class ApplyContext:
+    """
+    What a run is given besides its catalog.
+
+    `providers` do the work and were handed file sources and buckets when they were made. `stop` is asked between two resources:
+    once true, the rest is marked as skipped. `now` gives UTC.
+    """
+
+    log: RunLog
+    providers: Providers
+    state: StateFile
+    store: TransactionStore | None = None  # None: no corrective change (puppet apply)
+    noop: bool = False
+    tags: Sequence[str] = ()
+    skip_tags: Sequence[str] = ()
+    ignore_schedules: bool = False
+    evaltrace: bool = False
+    stop: Callable[[], bool] = _never
+    now: Callable[[], datetime] = utc_now
+
+
+@dataclass
+class Applied:
+    """What a run came to; `times` in seconds by phase, `error` what stopped it."""
+
+    statuses: dict[str, ResourceStatus] = field(default_factory=dict)
+    times: dict[str, float] = field(default_factory=dict)
+    completed: bool = False
+    generation_failed: bool = False
+    error: PuppetError | None = None
+
+
+class Transaction:
+    """One run over one catalog. It is the Surroundings of the catalog's resources."""
+
+    def __init__(self, resources: Resources, context: ApplyContext) -> None:
+        self.resources = resources
+        self.context = context
+        self.log_sink = context.log
+        self.graph = Graph()
+        self.harness = Harness(log=context.log, state=context.state, store=context.store, now=context.now)
+        self.events = EventQueue(log=self._log_node, status=self.status_of, simulated=self._simulated, now=context.now)
+        self.generator = Generator(resources, self.adopt)
+        self.tags = frozenset(tag.lower() for tag in context.tags)
+        self.skip_tags = frozenset(tag.lower() for tag in context.skip_tags)
+        self._statuses: dict[Type, Status] = {}
+        self._failed_dependencies: dict[Node, dict[Type, None]] = {}
+        self._told: set[Type] = set()  # failed dependencies that were mentioned already
+        self._prefetched: dict[Provider[Any], Mapping[str, State | None]] = {}
+        self._prefetch_failed: set[Provider[Any]] = set()
+        self._without_provider: dict[str, None] = {}
+
+    # --- what resources may ask (Surroundings)
+
+    @property
+    def noop(self) -> bool:
+        return self.context.noop
+
+    def find(self, ref: Ref) -> Type | None:
+        return self.resources.find(ref)
+
+    def path_of(self, resource: Type) -> str:
+        return "/" + "/".join(self.resources.path_of(resource))
+
+    def log(self, level: str, message: str, *, resource: Type, attribute: str = "") -> None:
+        if level == "verbose" or self.log_sink.wants(level):
+            source = self.path_of(resource) + (f"/{attribute}" if attribute else "")
+            self.log_sink.log(level, message, source=source, tags=resource.origin.tags, where=resource.origin.where)
+
+    def adopt(self, resource: Type) -> None:
+        """Make a resource part of this run."""
+        resource.surroundings = self
+
+    def status_of(self, resource: Type) -> Status:
+        status = self._statuses.get(resource)
+        if status is None:
+            status = Status(resource, self.resources.path_of(resource), self.context.now())
+            self._statuses[resource] = status
+        return status
+
+    def statuses(self) -> dict[str, ResourceStatus]:
+        """All statuses as the report has them, by reference."""
+        return {str(resource.ref): status.frozen() for resource, status in self._statuses.items()}
+
+    def _log_node(self, level: str, message: str, node: Node) -> None:
+        if isinstance(node, Type):
+            node.log(level, message)
+        else:
+            self.log_sink.log(level, message, source=str(node))
+
+    def _simulated(self, node: Node) -> bool:
+        return node.simulated if isinstance(node, Type) else self.noop
+
+    # --- the run
+
+    async def evaluate(self) -> None:
+        """
+        Evaluate everything.
+
+        Raises:
+            ResourceError: nothing can be applied (a cycle, a failed check), or the rest cannot (an unknown schedule).
+        """
+        for resource in list(self.resources.order):
+            self.adopt(resource)
+        for resource in list(self.resources.order):
+            self._choose_provider(resource)
+            await self.generator.before_run(resource)
+        self._check_before_run()
+        if self.context.store:
+            await self.context.store.load(self.log_sink)
+        if self.resources.version is not None:
+            self.log_sink.info(f"Applying configuration version '{self.resources.version}'")
+        self.graph = build(self.resources, lambda resource, message: resource.log("debug", message))
+        self._refuse_cycles()
+        try:
+            await self._walk()
+        finally:
+            await self._tear_down()
+
+    def _check_before_run(self) -> None:
+        failed = False
+        for resource in self.resources.order:
+            try:
+                resource.pre_run_check()
+            except PuppetError as err:
+                resource.log("err", reason(err))
+                failed = True
+        if failed:
+            raise ResourceError("Some pre-run checks failed")
+
+    def _refuse_cycles(self) -> None:
+        cycles = self.graph.cycles()
+        if not cycles:
+            return
+        self.log_sink.err(describe_cycles(self.graph, cycles))
+        for cycle in cycles:
+            for node in cycle:
+                if isinstance(node, Type):
+                    self.status_of(node).fail("resource is part of a dependency cycle", self.context.now())
+        raise ResourceError("One or more resource dependency cycles detected in graph")
+
+    async def _walk(self) -> None:
+        walk = Walk(self.graph)
+        postponed: list[Type] = []
+        progress = False
+        while not self.context.stop():
+            node = walk.next()
+            if node is None:
+                if not postponed:
+                    break
+                # A provider may have come to fit because of what was applied meanwhile.
+                for resource in postponed:
+                    if progress:
+                        walk.queue(resource)
+                    else:
+                        self._give_up(resource)
+                        walk.finish(resource)
+                postponed, progress = [], False
+                continue
+            if isinstance(node, Type) and not self._choose_provider(node):
+                postponed.append(node)
+                continue
+            progress = True
+            if isinstance(node, Type):
+                await self._prefetch(node)
+                if await self.generator.while_evaluating(self.graph, node):
+                    walk.grown()
+            await self._evaluate_node(node)
+            walk.finish(node)
+        else:
+            self._cancel(walk)
+
+    def _cancel(self, walk: Walk) -> None:
+        while (node := walk.next()) is not None:
+            if isinstance(node, Type):
+                self.status_of(node).skipped = True
+                node.log("debug", "Transaction canceled, skipping")
+            walk.finish(node)
+
+    async def _tear_down(self) -> None:
+        for type_name in self._without_provider:
+            self.log_sink.err(f"Could not find a suitable provider for {type_name}")
+        used = dict.fromkeys(r.handler for r in self.resources.order if r.handler is not None)
+        for provider in used:
+            try:
+                await provider.finish()
+            except Exception as err:  # noqa: BLE001  # the run is over; what it did is still reported
+                self.log_sink.err(f"post_resource_eval failed for provider {provider.name}: {reason(err)}")
+        if self.context.store:
+            await self.context.store.store(self.log_sink)
+
+    # --- providers
+
+    def _choose_provider(self, resource: Type) -> bool:
+        """Give a resource its provider; whether it can be evaluated now."""
+        if resource.handler is not None or isinstance(resource, Component | Unmanaged):
+            return True
+        providers = self.context.providers
+        type_name = resource.declaration.name
+        if not providers.of(type_name) and not any(True for _ in resource.declaration.properties):
+            return True  # there is nothing to read or change
+        try:
+            resource.handler = providers.for_resource(resource)
+        except ResourceError:
+            return False
+        return True
+
+    def _give_up(self, resource: Type) -> None:
+        """No provider fits a resource, and nothing that is still to come can change that."""
+        if self._not_selected(resource):
+            self.status_of(resource).skipped = True
+            return
+        try:
+            self.context.providers.for_resource(resource)
+        except ResourceError as err:
+            if resource.provider:
+                resource.log("err", reason(err))
+                if err.hint:
+                    resource.log("err", err.hint)
+            else:
+                self._without_provider[resource.declaration.name] = None
+        self.status_of(resource).failed = True
+
+    async def _prefetch(self, resource: Type) -> None:
+        provider = resource.handler
+        if provider is None or provider in self._prefetched or type(provider).prefetch is Provider.prefetch:
+            return
+        self._prefetched[provider] = {}
+        wanted = {
+            r.key: r for r in self.resources.order if r.ref.type == resource.ref.type and self._choose_provider(r) and r.handler is provider
+        }
+        self.log_sink.debug(f"Prefetching {provider.name} resources for {resource.ref.type}")
+        try:
+            self._prefetched[provider] = dict(await provider.prefetch(wanted))
+        except Exception as err:  # noqa: BLE001  # it fails the provider's resources, not the run
+            self.log_sink.err(f"Could not prefetch {resource.ref.type} provider '{provider.name}': {reason(err)}")
+            self._prefetch_failed.add(provider)
+
+    # --- one node
+
+    async def _evaluate_node(self, node: Node) -> None:
+        self._propagate_failure(node)
+        if isinstance(node, Anchor):
+            if self._skip(node):
+                self.events.drop(node)
+            else:
+                await self.events.process(self.graph, node)
+            return
+        status = self.status_of(node)
+        if self._skip(node):
+            status.skipped = True
+            node.log("debug", "Resource is being skipped, unscheduling all events")
+            self.events.drop(node)
+            if self.context.store:
+                self.context.store.keep(str(node.ref))
+            return
+        await self._evaluate(node, status)
+        await self.events.process(self.graph, node)
+
+    async def _evaluate(self, resource: Type, status: Status) -> None:
+        if self.context.evaltrace:
+            resource.log("info", f"Starting to evaluate the resource ({len(self._statuses)} of {len(self.graph)})")
+        if resource.handler is not None:
+            status.provider_used = resource.handler.name
+        status.time = self.context.now()
+        prefetched = self._prefetched.get(resource.handler, {}) if resource.handler else {}
+        await self.harness.evaluate(resource, status, prefetched)
+        if not status.failed and not status.failed_to_restart:
+            self.events.queue(self.graph, resource, status.events)
+        if self.context.evaltrace:
+            resource.log("info", f"Evaluated in {status.evaluation_time or 0:.2f} seconds")
+
+    def _propagate_failure(self, node: Node) -> None:
+        if isinstance(node, Type) and node.handler in self._prefetch_failed:
+            assert node.handler is not None
+            self.status_of(node).fail(f"Prefetch failed for {node.ref.type} provider '{node.handler.name}'", self.context.now())
+        failed: dict[Type, None] = {}
+        for dependency in self.graph.dependencies(node):
+            failed |= self._failed_dependencies.get(dependency, {})
+            if isinstance(dependency, Type):
+                status = self.status_of(dependency)
+                if status.failed or status.failed_to_restart:
+                    failed[dependency] = None
+        if failed:
+            self._failed_dependencies[node] = failed
+
+    # --- skipping
+
+    def _not_selected(self, node: Node) -> bool:
+        tags = node.origin.tags if isinstance(node, Type) else node.tags
+        return bool(self.skip_tags.intersection(tags) or (self.tags and not self.tags.intersection(tags)))
+
+    def _skip(self, node: Node) -> bool:
+        """Whether a node is passed over, saying why; the first reason wins."""
+        if self._not_selected(node):
+            self._log_node("debug", "Not selected by tags", node)
+            return True
+        if isinstance(node, Type) and not self._scheduled(node):
+            node.log("debug", "Not scheduled")
+            return True
+        if node in self._failed_dependencies:
+            if isinstance(node, Type):
+                self._tell_dependencies(node)
+            return True
+        if isinstance(node, Type) and node.handler in self._prefetch_failed:
+            node.log("warning", "Skipping because provider prefetch failed")
+            return True
+        if isinstance(node, Type) and node.declaration.apply_to == "device":
+            node.log("debug", "Skipping device resources because running on a posix host")
+            return True
+        return False
+
+    def _tell_dependencies(self, resource: Type) -> None:
+        for dependency in self._failed_dependencies[resource]:
+            if dependency not in self._told:
+                self._told.add(dependency)
+                failed = "true" if self.status_of(dependency).failed else "false"
+                resource.log("notice", f"Dependency {dependency} has failures: {failed}")
+        resource.log("warning", "Skipping because of failed dependencies")
+
+    def _scheduled(self, resource: Type) -> bool:
+        name = resource.schedule
+        if self.context.ignore_schedules or not name:
+            return True
+        schedule = self.resources.find(Ref("schedule", name))
+        if schedule is None:
+            raise ResourceError(f"Could not find schedule {name}")
+        from shared.types.schedule import Schedule
+
+        assert isinstance(schedule, Schedule)
+        return schedule.matches(self.context.state.checked(str(resource.ref)), self.context.now().astimezone())
+
+
+async def apply_catalog(resources: Resources, context: ApplyContext) -> Applied:
+    """
+    Bring the system into the state that a catalog's resources describe (in noop: say what that would take).
+
+    Never raises for what is wrong with the catalog or the system: it is logged, stands in the statuses, and what stopped
+    the whole run in `error`. State files are stored in every case.
+    """
+    applied = Applied()
+    transaction = Transaction(resources, context)
+    started = time.perf_counter()
+    await context.state.load(context.log)
+    try:
+        began = time.perf_counter()
+        await transaction.evaluate()
+        applied.times["transaction_evaluation"] = time.perf_counter() - began
+        applied.completed = True
+        seconds = time.perf_counter() - started
+        applied.times["catalog_application"] = seconds
+        context.log.notice(f"Applied catalog in {seconds:.2f} seconds")
+    except PuppetError as err:
+        applied.error = err
+        context.log.err(f"Failed to apply catalog: {err}")
+    finally:
+        applied.statuses = transaction.statuses()
+        applied.generation_failed = transaction.generator.failed
+        await context.state.store(context.log, context.now())
+    return applied
