@@ -162,7 +162,7 @@ class Compiler(Terminus[Catalog]):
 
 
 def twice_decoded(text: str) -> bytes:
-    """Facts are escaped before the form escapes them again; `text` has been decoded once. Right for every version's way to write a space."""
+    """Facts are escaped before the form escapes them again; `text` has been decoded once. Fits every version's spaces."""
     return unquote_to_bytes(text.replace("+", " ").encode("utf-8", "surrogateescape"))
 
 
