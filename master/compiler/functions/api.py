@@ -1,0 +1,191 @@
+"""
+How a function is declared, found and called.
+
+    @function("greet", "String[1] name", "Integer times?", returns="String")
+    def greet(context: Context, name: str, times: int = 1) -> str:
+        \"""`times` greetings for `name`.\"""
+        return "hello " * times + name
+
+    @greet.also("Array[String] names", "Callable[1,1] &block")
+    def greet_all(context: Context, names: list[str], *, block: Closure) -> list[str]: ...
+
+Parameters are written as the reference lists them: `Type name`, with `name?` optional, `name*` any number and `name+`
+at least one more; `Type &name` (or `&name?`) is the block, which is passed as the keyword `block`. Signatures are
+tried in the order of declaration.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from shared.errors import EvaluationError
+
+from ..signatures import Closure, Parameter, Signature
+from ..types import lattice
+from ..types.describe import describe_signatures
+from ..types.lattice import Type
+from ..types.parse import parse_type
+from ..values import Reporter, Value
+
+__all__ = ["Closure", "Context", "Dispatch", "Function", "Types", "function"]
+
+
+class Types(Protocol):
+    """Where type names that are not built in are found: aliases, Object types, resource types."""
+
+    def find_type(self, name: str) -> Type | None:
+        """The type called `name` (any case, `::` between its segments), or None."""
+
+
+class Context(Protocol):
+    """What a function may ask of the compilation that calls it."""
+
+    @property
+    def reporter(self) -> Reporter:
+        """Where lenient conversions are reported, by the setting `strict`."""
+
+    @property
+    def types(self) -> Types: ...
+
+    def log(self, level: str, message: str) -> None:
+        """Log at one of the levels debug, info, notice, warning, err, alert, emerg, crit, in the name of the scope."""
+
+    def warn_once(self, kind: str, key: str, message: str) -> None:
+        """Log a warning, the first time that `key` of this kind (`deprecations`, `undefined_variables`) comes up."""
+
+    def call_function(self, name: str, args: Sequence[Value], block: Closure | None = None) -> Value:
+        """Call another function by name; EvaluationError when there is none."""
+
+    def has_function(self, name: str) -> bool: ...
+
+    def variable(self, name: str) -> Value:
+        """The value of `$name` as seen from the calling scope; KeyError when it is not set. Never warns."""
+
+    def setting(self, name: str) -> Value:
+        """A setting of the compiler; None when it has none of that name."""
+
+    def now(self) -> int:
+        """The time, in nanoseconds since 1970."""
+
+
+class Dispatch:
+    """One signature of a function and the code for it. The signature's types are read at the first call."""
+
+    __slots__ = ("_signature", "block_name", "code", "declared", "fast", "mismatch", "returns", "wants_block")
+
+    def __init__(self, declared: Sequence[str] | Signature, code: Callable[..., Value], returns: str | None = None, mismatch: bool = False):
+        self.declared = declared
+        self.code = code
+        self.returns = returns
+        self.mismatch = mismatch
+        self._signature: Signature | None = declared if isinstance(declared, Signature) else None
+        self.wants_block = (
+            declared.block is not None if isinstance(declared, Signature) else any(re.search(r"\s&\w+\??$", text) for text in declared)
+        )
+
+    def signature(self, types: Types | None = None) -> Signature:
+        found = self._signature
+        if found is None:
+            assert not isinstance(self.declared, Signature)
+            found = self._signature = signature_of(self.declared, self.returns, types)
+        return found
+
+
+def signature_of(declared: Sequence[str], returns: str | None = None, types: Types | None = None) -> Signature:
+    """The Signature for parameters written as in this module's docstring."""
+    parameters, block, block_name = [], None, "block"
+    for text in declared:
+        type_text, _, name = text.rpartition(" ")
+        type_ = parse_type(type_text, types)
+        if name.startswith("&"):
+            block_name = name[1:].rstrip("?")
+            block = lattice.OptionalType(type_) if name.endswith("?") else type_
+        elif name.endswith("?"):
+            parameters.append(Parameter.declared(name[:-1], type_, default=True))
+        elif name[-1] in "*+":
+            bare = None if type_ is lattice.ANY else type_
+            parameters.append(Parameter(name[:-1], bare, False, True, 1 if name[-1] == "+" else 0, None))
+        else:
+            parameters.append(Parameter.declared(name, type_))
+    return Signature(parameters, block=block, block_name=block_name, returns=parse_type(returns, types) if returns else None)
+
+
+class Function:
+    """
+    A function of the language: a name, a doc and its dispatches.
+
+    `call(context, args, block)` runs the first dispatch that fits. Attributes: `name`, `doc`, `dispatches`,
+    `deferred_doc`: none. `statement`: its value is not to be used.
+    """
+
+    __slots__ = ("dispatches", "doc", "name")
+
+    def __init__(self, name: str, dispatches: Sequence[Dispatch] = (), doc: str = "") -> None:
+        self.name = name
+        self.dispatches = list(dispatches)
+        self.doc = doc
+
+    def also(self, *parameters: str, returns: str | None = None) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
+        """Declare one more signature."""
+
+        def declare(code: Callable[..., Value]) -> Callable[..., Value]:
+            self.dispatches.append(Dispatch(parameters, code, returns))
+            return code
+
+        return declare
+
+    def mismatch(self, *parameters: str) -> Callable[[Callable[..., str]], Callable[..., str]]:
+        """Declare a message of one's own for arguments that fit no other signature; the code returns the text."""
+
+        def declare(code: Callable[..., str]) -> Callable[..., str]:
+            self.dispatches.append(Dispatch(parameters, code, None, mismatch=True))
+            return code
+
+        return declare
+
+    def call(self, context: Context, args: Sequence[Value], block: Closure | None = None) -> Value:
+        """
+        The value of calling it.
+
+        Raises:
+            EvaluationError: the arguments fit no signature, or what the function itself raises.
+        """
+        for dispatch in self.dispatches:
+            signature = dispatch._signature or dispatch.signature(context.types)
+            if not signature.accepts(args) or ((block is not None or signature.block is not None) and not signature.accepts_block(block)):
+                continue
+            if dispatch.mismatch:
+                raise EvaluationError(f"'{self.name}' {dispatch.code(context, *args)}")
+            value = dispatch.code(context, *args, block=block) if dispatch.wants_block else dispatch.code(context, *args)
+            if signature.returns is not None:
+                signature.check_return(self.name, value)
+            return value
+        signatures = [d.signature(context.types) for d in self.dispatches if not d.mismatch]
+        raise EvaluationError(describe_signatures(self.name, signatures, lattice.args_tuple(args, block)))
+
+    def signatures(self, types: Types | None = None) -> list[Signature]:
+        return [d.signature(types) for d in self.dispatches if not d.mismatch]
+
+    def __repr__(self) -> str:
+        return f"Function({self.name!r})"
+
+
+def function(name: str, *parameters: str, returns: str | None = None) -> Callable[[Callable[..., Value]], Function]:
+    """Declare the function `name` by its first signature; the docstring of the code is its doc."""
+
+    def declare(code: Callable[..., Value]) -> Function:
+        return Function(name, [Dispatch(parameters, code, returns)], (code.__doc__ or "").strip())
+
+    return declare
+
+
+def collect(modules: Sequence[Any]) -> Mapping[str, Function]:
+    """All Functions that are globals of `modules`, by name; EvaluationError on two of one name."""
+    found: dict[str, Function] = {}
+    for module in modules:
+        for value in vars(module).values():
+            if isinstance(value, Function) and found.setdefault(value.name, value) is not value:
+                raise EvaluationError(f"The function '{value.name}' is declared twice, the second time in {module.__name__}")
+    return found

@@ -1,0 +1,181 @@
+"""
+What may be called and how: Parameter, Signature, and Closure, a lambda as a value.
+
+The code of a lambda or function is a plain Python function of its positional arguments (a captures-rest parameter is
+`*rest`); it fills in its own defaults. The signature checks what was given. A signature without types and defaults
+costs a comparison of two numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from shared.errors import EvaluationError
+
+from .types import lattice
+from .types.describe import describe_mismatch, describe_signatures
+from .types.infer import infer
+
+if TYPE_CHECKING:
+    from .types.lattice import Type
+    from .values import Value
+
+__all__ = ["Closure", "Parameter", "Signature"]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter. `type` None is Any; `optional`: has a default; `splat`: takes the rest, `type` being each element's."""
+
+    name: str
+    type: Type | None = None
+    optional: bool = False
+    splat: bool = False
+    low: int = 0  # of a splat: how many at least …
+    high: int | None = None  # … and at most; None: any number
+
+    @classmethod
+    def declared(cls, name: str, type_: Type | None, *, default: bool = False, splat: bool = False) -> Parameter:
+        """As the language declares it: `Array[T, 1, 3] *$x` stands for one to three values of T."""
+        if splat and isinstance(type_, lattice.ArrayType):
+            low, high = type_.size if type_.size is not None else (0, None)
+            return cls(name, _checked(type_.element), False, True, low, high)
+        return cls(name, _checked(type_), default, splat)
+
+
+def _checked(type_: Type | None) -> Type | None:
+    return None if type_ is lattice.ANY else type_
+
+
+class Signature:
+    """
+    Parameters, block and return type of one way to call something.
+
+    Attributes:
+        low, high: how many arguments; `high` None: any number.
+        block: a CallableType, an OptionalType of one, or None: no block may be given.
+        plain: no type is to be checked.
+        returns: None is Any.
+    """
+
+    __slots__ = ("_callable", "block", "block_name", "high", "low", "parameters", "plain", "returns", "types")
+
+    def __init__(
+        self,
+        parameters: Sequence[Parameter] = (),
+        *,
+        block: Type | None = None,
+        block_name: str = "block",
+        returns: Type | None = None,
+    ) -> None:
+        self.parameters = tuple(parameters)
+        self.block = block
+        self.block_name = block_name
+        self.returns = _checked(returns)
+        self.low = sum(p.low if p.splat else not p.optional for p in self.parameters)
+        last = self.parameters[-1] if self.parameters else None
+        self.high: int | None = len(self.parameters)
+        if last is not None and last.splat:
+            self.high = None if last.high is None else len(self.parameters) - 1 + last.high
+        self.types = tuple([p.type for p in self.parameters])
+        self.plain = not any(self.types)
+        self._callable: lattice.CallableType | None = None
+
+    @property
+    def names(self) -> list[str]:
+        return [p.name for p in self.parameters]
+
+    def accepts_count(self, count: int) -> bool:
+        return self.low <= count and (self.high is None or count <= self.high)
+
+    def accepts(self, args: Sequence[Value]) -> bool:
+        """Whether number and types fit; the block is not looked at."""
+        count = len(args)
+        if count < self.low or (self.high is not None and count > self.high):
+            return False
+        if self.plain:
+            return True
+        types = self.types
+        last = len(types) - 1
+        for index, arg in enumerate(args):
+            type_ = types[index if index < last else last]
+            if type_ is not None and not type_.instance(arg):
+                return False
+        return True
+
+    def accepts_block(self, block: Closure | None) -> bool:
+        if self.block is None:
+            return block is None
+        if block is None:
+            return isinstance(self.block, lattice.OptionalType)
+        wanted = self.block.type if isinstance(self.block, lattice.OptionalType) else self.block
+        return isinstance(wanted, lattice.AnyType) or wanted is None or wanted.instance(block)
+
+    @property
+    def callable(self) -> lattice.CallableType:
+        """The signature as a type."""
+        if self._callable is None:
+            types = [p.type or lattice.ANY for p in self.parameters]
+            self._callable = lattice.CallableType(lattice.TupleType(tuple(types), (self.low, self.high)), self.block, self.returns)
+        return self._callable
+
+    def refuse(self, name: str, args: Sequence[Value], block: Closure | None = None) -> EvaluationError:
+        """The error for arguments that do not fit; `name` is the function's, or `lambda`."""
+        return EvaluationError(describe_signatures(name, [self], lattice.args_tuple(args, block)))
+
+    def check_return(self, name: str, value: Value) -> Value:
+        """`value`, when it is of the declared return type; else EvaluationError."""
+        if self.returns is None or self.returns.instance(value):
+            return value
+        raise EvaluationError(
+            describe_mismatch(f"value returned from {name}", self.returns, infer(value)).replace(
+                f"value returned from {name} expects", f"value returned from {name} has wrong type, expects", 1
+            )
+        )
+
+
+class Closure:
+    """
+    A lambda that was given to a call: calling it checks its parameters and runs its code.
+
+    Surplus arguments are dropped, as the reference does; `caller(n)` gives the fastest way to call it n-ary many times.
+    """
+
+    __slots__ = ("code", "fixed", "signature")
+
+    def __init__(self, code: Callable[..., Value], signature: Signature) -> None:
+        self.code = code
+        self.signature = signature
+        self.fixed = signature.plain and signature.returns is None
+
+    def __call__(self, *args: Value) -> Value:
+        signature = self.signature
+        count = len(args)
+        if count < signature.low:
+            missing = signature.parameters[count].name if count < len(signature.parameters) else signature.parameters[-1].name
+            raise EvaluationError(f"Parameter ${missing} is required but no value was given")
+        if signature.high is not None and count > signature.high:
+            args = args[: signature.high]
+        if self.fixed:
+            return self.code(*args)
+        if not signature.accepts(args):
+            raise signature.refuse("lambda", args)
+        return signature.check_return("lambda", self.code(*args))
+
+    def caller(self, count: int) -> Callable[..., Value]:
+        """A function of exactly `count` positional arguments."""
+        if self.fixed and self.signature.accepts_count(count):
+            return self.code
+        return self.__call__
+
+    @property
+    def arity(self) -> int:
+        """How many parameters it declares; a captures-rest one counts as many."""
+        last = self.signature.parameters[-1:]
+        return 1 << 30 if last and last[0].splat else len(self.signature.parameters)
+
+    @property
+    def type(self) -> lattice.CallableType:
+        return self.signature.callable

@@ -1,0 +1,124 @@
+"""
+Values as text: `to_s`, what interpolation and `notice` show, and `program`, what `%p` and type parameters show.
+
+Source: language reference 8.1, 8.2.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .regexps import Regexp
+from .times import Timespan, Timestamp
+from .uris import URI
+from .values import DEFAULT, Binary, Deferred, Instance, Iterator, Sensitive, Value, entries
+from .versions import SemVer, SemVerRange
+
+__all__ = ["float_text", "inspect", "join", "program", "quoted", "to_s"]
+
+
+def to_s(value: Value) -> str:
+    """`value` as interpolation shows it: strings bare at any depth, undef as nothing."""
+    kind = value.__class__
+    if kind is str:
+        return value  # type: ignore[no-any-return]
+    if kind is int:
+        return str(value)
+    if value is None:
+        return ""
+    if kind is bool:
+        return "true" if value else "false"
+    if kind is list:
+        return "[" + ", ".join([to_s(item) for item in value]) + "]"
+    if kind is dict:
+        return "{" + ", ".join([f"{to_s(key)} => {to_s(item)}" for key, item in entries(value)]) + "}"
+    if kind is float:
+        return float_text(value)
+    if value is DEFAULT:
+        return "default"
+    if kind is Sensitive:
+        return "Sensitive [value redacted]"
+    if kind is Iterator:
+        return to_s(list(value))
+    if kind is Instance or kind is Deferred:
+        return program(value)
+    return str(value)
+
+
+def join(values: list[Value] | tuple[Value, ...], separator: str = " ") -> str:
+    """The texts of `values`, joined."""
+    return separator.join([to_s(value) for value in values])
+
+
+def float_text(value: float) -> str:
+    """The shortest text that reads back as `value`, with a fraction; exponents from 1e16 on and below 1e-4."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    text = repr(value)
+    if "e" in text:
+        mantissa, _, exponent = text.partition("e")
+        power = int(exponent)
+        mantissa += "" if "." in mantissa else ".0"
+        return f"{mantissa}e{'-' if power < 0 else '+'}{abs(power):02d}"
+    return text
+
+
+_ESCAPES = {"\t": "\\t", "\n": "\\n", "\r": "\\r", '"': '\\"', "$": "\\$", "\\": "\\\\"}
+
+
+def quoted(text: str) -> str:
+    """`text` as a literal: single quotes when everything is printable, else double quotes with escapes."""
+    if all(c >= " " for c in text):
+        out = []
+        for index, char in enumerate(text):
+            if char == "'" or (char == "\\" and (index + 1 == len(text) or text[index + 1] in "'\\")):
+                out.append("\\")
+            out.append(char)
+        return "'" + "".join(out) + "'"
+    return '"' + "".join(_ESCAPES.get(c) or (f"\\u{{{ord(c):X}}}" if c < " " else c) for c in text) + '"'
+
+
+def program(value: Value) -> str:
+    """`value` as Puppet source would write it, as far as it has a literal."""
+    kind = value.__class__
+    if kind is str:
+        return quoted(value)
+    if value is None:
+        return "undef"
+    if kind is list:
+        return "[" + ", ".join([program(item) for item in value]) + "]"
+    if kind is dict:
+        return "{" + ", ".join([f"{program(key)} => {program(item)}" for key, item in entries(value)]) + "}"
+    if kind in (SemVer, SemVerRange, Timespan, Timestamp):
+        return f"'{value}'" if kind in (Timespan, Timestamp) else f"{kind.__name__}('{value}')"
+    if kind is URI:
+        return f"URI('{value}')"
+    if kind is Binary:
+        return f"Binary('{value}')"
+    if kind is Deferred:
+        attributes = {"name": value.name} | ({"arguments": value.arguments} if value.arguments else {})
+        return f"Deferred({program(attributes)})"
+    if kind is Instance:
+        return f"{value.type.name}({program(value.type.init_hash(value))})"
+    if kind is Regexp:
+        return str(value)
+    return to_s(value)
+
+
+def inspect(value: Value) -> str:
+    """`value` as the reference's own language shows it for debugging: what joining a hash or a failed conversion prints."""
+    kind = value.__class__
+    if kind is str:
+        return '"' + "".join(_INSPECTED.get(c) or c for c in value).replace("#{", "\\#{").replace("#$", "\\#$").replace("#@", "\\#@") + '"'
+    if value is None:
+        return "nil"
+    if kind is list:
+        return "[" + ", ".join([inspect(item) for item in value]) + "]"
+    if kind is dict:
+        return "{" + ", ".join([f"{inspect(key)}=>{inspect(item)}" for key, item in entries(value)]) + "}"
+    if value is DEFAULT:
+        return ":default"
+    return to_s(value)
+
+
+_INSPECTED = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\x1b": "\\e", "\0": "\\0", "\a": "\\a", "\b": "\\b"}

@@ -1,0 +1,91 @@
+"""The type of a value: `infer` (arrays and hashes reduced to one element type), `infer_set` (in full detail)."""
+
+from __future__ import annotations
+
+from ..regexps import Regexp
+from ..times import Timespan, Timestamp
+from ..uris import URI
+from ..values import DEFAULT, Binary, Deferred, Instance, Iterator, Sensitive, Value, value_of
+from ..versions import SemVer, SemVerRange
+from . import containers, scalars
+from .base import ANY, UNDEF, Type, VariantType
+from .merge import common_of
+from .objects import DEFERRED
+from .references import TypeType
+
+
+def infer(value: Value) -> Type:
+    """The type of `value`; elements of collections get their common type."""
+    kind = value.__class__
+    if kind is list:
+        if not value:
+            return containers.EMPTY_ARRAY
+        return containers.ArrayType(common_of(map(infer, value)), (len(value), len(value)))
+    if kind is dict:
+        if not value:
+            return containers.EMPTY_HASH
+        keys = common_of(infer(value_of(k)) for k in value)
+        return containers.HashType(keys, common_of(map(infer, value.values())), (len(value), len(value)))
+    return _infer_single(value)
+
+
+def infer_set(value: Value) -> Type:
+    """The type of `value` with every element's own: arrays as tuples, hashes with string keys as structs."""
+    kind = value.__class__
+    if kind is list:
+        return containers.TupleType([infer_set(item) for item in value]) if value else containers.EMPTY_ARRAY
+    if kind is dict:
+        if not value:
+            return containers.EMPTY_HASH
+        if all(k.__class__ is str and k for k in value):
+            literal = scalars.StringType
+            return containers.StructType([containers.StructElement(literal(None, k), infer_set(v)) for k, v in value.items()])
+        keys = VariantType.of([infer_set(value_of(k)) for k in value])
+        return containers.HashType(keys, VariantType.of([infer_set(v) for v in value.values()]), (len(value), len(value)))
+    if kind is SemVer:
+        return scalars.SemVerType([SemVerRange.between(value, value)])
+    return _infer_single(value)
+
+
+def _infer_single(value: Value) -> Type:
+    kind = value.__class__
+    if kind is str:
+        return scalars.StringType(None, value)
+    if kind is int:
+        return scalars.IntegerType(value, value)
+    if kind is float:
+        return scalars.FloatType(value, value)
+    if value is None:
+        return UNDEF
+    if kind is bool:
+        return scalars.BooleanType(value)
+    if isinstance(value, Type):
+        return TypeType(value)
+    if value is DEFAULT:
+        return scalars.DefaultType()
+    if kind is Sensitive:
+        return scalars.SensitiveType(infer(value.unwrap()))
+    if kind is Instance:
+        object_type: Type = value.type
+        return object_type
+    if kind is Timespan:
+        return scalars.TimespanType(value, value)
+    if kind is Timestamp:
+        return scalars.TimestampType(value, value)
+    if kind is Iterator:
+        return containers.IteratorType(value.element_type or ANY)
+    if kind is URI:
+        return scalars.URIType.of_uri(value)
+    simple = {Regexp: scalars.RegexpType, Binary: scalars.BinaryType, SemVer: scalars.SemVerType, SemVerRange: scalars.SemVerRangeType}
+    if kind is Regexp:
+        return scalars.RegexpType(value)
+    if kind is Deferred:
+        return DEFERRED
+    if kind in simple:
+        plain: Type = simple[kind]()
+        return plain
+    from ..signatures import Closure
+
+    if isinstance(value, Closure):
+        return value.type
+    return scalars.RuntimeType("python", f"{kind.__module__}.{kind.__qualname__}")

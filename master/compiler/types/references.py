@@ -1,0 +1,195 @@
+"""Types of types, of what may be called, of catalog entries, and of what `new` takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from ..text import program, quoted
+from ..values import Value
+from .base import ANY, UNDEF, UNIT, AliasType, AnyType, Expansion, Guard, Range, Type, UnitType, Wrapper, range_texts
+from .containers import TupleType
+from .scalars import EnumType, IntegerType
+
+
+class TypeType(Wrapper):
+    __slots__ = ()
+    name = "Type"
+
+    def instance(self, value: Value) -> bool:
+        return isinstance(value, Type) and (self.type is None or self.type.assignable(value))
+
+    def accepts(self, other: Type, guard: Guard) -> bool:
+        if not isinstance(other, TypeType):
+            return False
+        return self.type is None or (other.type is not None and self.type.assignable(other.type, guard))
+
+    @property
+    def iterable_of(self) -> Type | None:
+        inner = self.type.resolved() if isinstance(self.type, AliasType) else self.type
+        if isinstance(inner, EnumType):
+            return inner
+        return inner if isinstance(inner, IntegerType) and inner.finite else None
+
+
+class CallableType(Type):
+    """
+    What may be called with arguments `params` (None: any) and a block, and what it gives.
+
+    Wider in what it is called with is narrower as a type: parameters are contravariant.
+    """
+
+    __slots__ = ("block", "params", "returns")
+    name = "Callable"
+
+    def __init__(self, params: TupleType | None = None, block: Type | None = None, returns: Type | None = None) -> None:
+        self.params = params
+        self.block = block
+        self.returns = None if isinstance(returns, AnyType) else returns
+
+    def instance(self, value: Value) -> bool:
+        from ..signatures import Closure
+
+        return isinstance(value, Closure) and ((self.params is None and self.returns is None) or self.assignable(value.type))
+
+    def accepts(self, other: Type, guard: Guard) -> bool:
+        if not isinstance(other, CallableType):
+            return False
+        if self.returns is not None and not self.returns.assignable(other.returns or ANY, guard):
+            return False
+        if self.params is None:
+            return True
+        if other.params is None or not other.params.assignable(self.params, guard):
+            return False
+        return (other.block or UNDEF).assignable(self.block or UNDEF, guard)
+
+    def generalized(self) -> Type:
+        params = self.params.generalized() if self.params is not None else None
+        return CallableType(params, self.block and self.block.generalized(), self.returns and self.returns.generalized())  # type: ignore[arg-type]
+
+    def normalized(self) -> Type:
+        params = self.params.normalized() if self.params is not None else None
+        return CallableType(params, self.block and self.block.normalized(), self.returns and self.returns.normalized())  # type: ignore[arg-type]
+
+    def parameters(self, expansion: Expansion) -> list[str]:
+        if self.returns is None:
+            return [] if self.params is None else self._call(self.params, expansion)
+        call = "[]" if self.params is None else "[" + ", ".join(self._call(self.params, expansion)) + "]"
+        return [call, self.returns.shown(expansion)]
+
+    def _call(self, params: TupleType, expansion: Expansion) -> list[str]:
+        texts = [t.shown(expansion) for t in params.types if not isinstance(t, UnitType)]
+        texts += range_texts(params.size) if params.types else ["0", "0"]
+        return texts + ([self.block.shown(expansion)] if self.block is not None else [])
+
+    def key(self) -> tuple[Any, ...]:
+        return (self.params, self.block, self.returns)
+
+    def parts(self) -> Iterable[Type]:
+        return [t for t in (self.params, self.block, self.returns) if t is not None]
+
+    @property
+    def is_callable(self) -> bool:
+        return True
+
+
+class CatalogEntryType(Type):
+    __slots__ = ()
+    name = "CatalogEntry"
+
+    def instance(self, value: Value) -> bool:
+        return False  # a reference is a type, an instance of Type[CatalogEntry]
+
+    def accepts(self, other: Type, guard: Guard) -> bool:
+        return isinstance(other, CatalogEntryType)
+
+
+class ClassType(CatalogEntryType):
+    """`Class`, or the class `class_name` (lower case, no leading `::`)."""
+
+    __slots__ = ("class_name",)
+    name = "Class"
+
+    def __init__(self, class_name: str | None = None) -> None:
+        self.class_name = class_name
+
+    def accepts(self, other: Type, guard: Guard) -> bool:
+        return isinstance(other, ClassType) and (self.class_name is None or self.class_name == other.class_name)
+
+    def parameters(self, expansion: Expansion) -> list[str]:
+        return [] if self.class_name is None else [self.class_name]
+
+    def key(self) -> tuple[Any, ...]:
+        return (self.class_name,)
+
+
+class ResourceType(CatalogEntryType):
+    """`Resource`, a resource type (`File`), or one resource of it (`File['/a']`); `type_name` as `Foo::Bar`."""
+
+    __slots__ = ("lower", "title", "type_name")
+    name = "Resource"
+
+    def __init__(self, type_name: str | None = None, title: str | None = None) -> None:
+        self.type_name = None if type_name is None else capitalized(type_name)
+        self.lower = None if type_name is None else type_name.lower()
+        self.title = title
+
+    def accepts(self, other: Type, guard: Guard) -> bool:
+        if not isinstance(other, ResourceType):
+            return False
+        return self.lower is None or (self.lower == other.lower and (self.title is None or self.title == other.title))
+
+    def shown(self, expansion: Expansion = None) -> str:
+        if self.type_name is None:
+            return "Resource"
+        return self.type_name if self.title is None else f"{self.type_name}[{quoted(self.title)}]"
+
+    def key(self) -> tuple[Any, ...]:
+        return (self.lower, self.title)
+
+
+def capitalized(type_name: str) -> str:
+    """`foo::bar` as `Foo::Bar`; a name that starts with a capital stays as it is."""
+    if "A" <= type_name[:1] <= "Z":
+        return type_name
+    return "::".join(segment[:1].upper() + segment[1:].lower() for segment in type_name.split("::"))
+
+
+class InitType(Wrapper):
+    """Values that `new` of `type` takes, with further `arguments` given."""
+
+    __slots__ = ("arguments",)
+    name = "Init"
+
+    def __init__(self, type_: Type | None = None, arguments: Sequence[Value] = ()) -> None:
+        super().__init__(type_)
+        self.arguments = tuple(arguments)
+
+    def instance(self, value: Value) -> bool:
+        from ..conversions import convertible
+
+        return self.type is None or convertible(self.type, [value, *self.arguments])
+
+    def accepts(self, other: Type, guard: Guard) -> bool:
+        if isinstance(other, InitType):
+            return self.type is None or (other.type is not None and self.type.assignable(other.type, guard))
+        return self.type is None or self.type.assignable(other, guard)
+
+    def generalized(self) -> Type:
+        return self
+
+    def normalized(self) -> Type:
+        return self
+
+    def parameters(self, expansion: Expansion) -> list[str]:
+        return [] if self.type is None else [self.type.shown(expansion), *map(program, self.arguments)]
+
+    def key(self) -> tuple[Any, ...]:
+        return (self.type, self.arguments)
+
+
+NO_PARAMETERS: Final = TupleType((), (0, 0))
+
+
+def callable_of(types: Sequence[Type], size: Range | None = None, block: Type | None = None, returns: Type | None = None) -> CallableType:
+    return CallableType(TupleType(types, size) if types or size else TupleType((UNIT,), (0, 0)), block, returns)
