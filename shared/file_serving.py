@@ -298,8 +298,9 @@ def _counted(base: str, count: int, wanted: Wanted) -> list[str]:
     if 0 < wanted.max_files < count:
         raise BadRequest(
             f"The directory '{base}' contains {count} entries, which exceeds the limit of {wanted.max_files} specified by the "
-            "max_files parameter for this resource.",
-            hint="Raise max_files, or deliver large trees by a package or an archive.",
+            "max_files parameter for this resource. The limit may be increased, but be aware that large number of file resources can "
+            "result in excessive resource consumption and degraded performance. Consider using an alternate method to manage large "
+            "directory trees"
         )
     if wanted.max_files == 0 and count > SOFT_MAX_FILES:
         return [
@@ -316,7 +317,7 @@ def _joined(folder: str, name: str) -> str:
 def _walked(tree: Tree, relative: str, root: os.stat_result, wanted: Wanted) -> Iterator[tuple[str, os.stat_result]]:
     """(path below `relative`, lstat) of the root and what is below it, in the order of a listing."""
     yield ".", root
-    if not wanted.recurse:
+    if not wanted.recurse or (stat.S_ISLNK(root.st_mode) and wanted.links == "manage"):
         return
     ignored = [Glob(pattern) for pattern in wanted.ignore]
     deepest = MAX_DEPTH if wanted.recurselimit is None else min(MAX_DEPTH, wanted.recurselimit)

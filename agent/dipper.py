@@ -1,0 +1,84 @@
+"""Where replaced contents are kept: a local bucket, or a server's over the indirection `file_bucket_file`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Protocol
+
+from shared import checksums
+from shared.bucket import Bucket
+from shared.checksums import Algorithm
+from shared.errors import NotFound
+from shared.indirector import Binding, Request
+from shared.models.file_bucket_file import FileBucketFile
+
+
+class Dipper(Protocol):
+    """A bucket, wherever it is."""
+
+    async def keep(self, fd: int, path: str) -> str:
+        """Store the open file `fd`, which came from `path`; the hex value of its checksum."""
+
+    def fetch(self, value: str) -> AsyncIterator[bytes]:
+        """The content of that checksum; NotFound when it is not there."""
+
+
+class LocalDipper:
+    """A bucket in a folder of this machine."""
+
+    def __init__(self, bucket: Bucket) -> None:
+        self.bucket = bucket
+
+    async def keep(self, fd: int, path: str) -> str:
+        return await asyncio.to_thread(self._keep, fd, path)
+
+    def _keep(self, fd: int, path: str) -> str:
+        value = checksums.of_file(self.bucket.algorithm, fd)
+        if self.bucket.has(value, path):
+            return value
+        with self.bucket.incoming() as new:
+            offset = 0
+            while block := os.pread(fd, checksums.BLOCK, offset):
+                new.write(block)
+                offset += len(block)
+            return new.keep(path=path)
+
+    async def fetch(self, value: str) -> AsyncIterator[bytes]:
+        with await asyncio.to_thread(self.bucket.open, value) as file:
+            while block := await asyncio.to_thread(file.read, checksums.BLOCK):
+                yield block
+
+
+class RemoteDipper:
+    """A server's bucket: asked whether it has the content, which is sent only if not. `algorithm`: the digest that the server stores by."""
+
+    def __init__(self, binding: Binding[FileBucketFile], *, algorithm: Algorithm = "sha256", environment: str = "production") -> None:
+        self._binding = binding
+        self._algorithm = algorithm
+        self._environment = environment
+
+    async def keep(self, fd: int, path: str) -> str:
+        value = await asyncio.to_thread(checksums.of_file, self._algorithm, fd)
+        key = f"{self._algorithm}/{value}/{path}"
+        request: Request[FileBucketFile] = Request(key, self._environment)
+        if not await self._binding.head(request):
+            body = FileBucketFile(name=key, chunks=lambda: _chunks(fd), size=os.fstat(fd).st_size)
+            await self._binding.save(replace(request, body=body))
+        return value
+
+    async def fetch(self, value: str) -> AsyncIterator[bytes]:
+        found = await self._binding.find(Request(f"{self._algorithm}/{value}", self._environment))
+        if found is None:
+            raise NotFound(f"Could not find a file with checksum {{{self._algorithm}}}{value} in the filebucket")
+        async for chunk in found.chunks():
+            yield chunk
+
+
+async def _chunks(fd: int) -> AsyncIterator[bytes]:
+    offset = 0
+    while block := await asyncio.to_thread(os.pread, fd, checksums.BLOCK, offset):
+        yield block
+        offset += len(block)

@@ -1,0 +1,1 @@
+"""Providers: how resources are read and changed on this machine, one folder a type."""

@@ -1,0 +1,211 @@
+"""
+Paths taken as an open parent directory and a name, so that nothing a user swaps meanwhile leads elsewhere.
+
+A path is walked component by component, each opened from the one before without following links. A link on the way is
+followed when those who could have put it there could as well have made what it leads to: it belongs to root or to us and
+stands in a folder that only those can write; or what it leads to belongs to the link's own owner.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from shared.errors import ResourceError
+from shared.files import MAX_LINKS
+
+_STEP: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a path leads: `name` in the directory `folder` (a descriptor, for use as `dir_fd`); `path` is for messages."""
+
+    folder: int
+    name: str
+    path: str
+
+    def lstat(self) -> os.stat_result | None:
+        """What is there, a link as itself; None: nothing."""
+        try:
+            return os.lstat(self.name, dir_fd=self.folder)
+        except FileNotFoundError:
+            return None
+
+    def open(self, flags: int = os.O_RDONLY, mode: int = 0o600) -> int:
+        """What is there, open; never a link (OSError ELOOP), never blocking."""
+        return os.open(self.name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode, dir_fd=self.folder)
+
+    def readlink(self) -> str:
+        return os.readlink(self.name, dir_fd=self.folder)
+
+    @property
+    def shared(self) -> bool:
+        """Whether others than root and we can put things here."""
+        return not _private(os.fstat(self.folder))
+
+    def foreign_hard_link(self, info: os.stat_result) -> bool:
+        """
+        Whether `info` is a file with further names, in a folder whose owner could have made this name for somebody else's file.
+
+        Such a file is not shown, not backed up, and its owner and mode are not touched: the other name may be /etc/shadow.
+        """
+        return stat.S_ISREG(info.st_mode) and info.st_nlink > 1 and self.shared and info.st_uid != os.fstat(self.folder).st_uid
+
+
+@contextmanager
+def place_of(path: str, *, follow: bool = False) -> Iterator[Place]:
+    """
+    The place of an absolute path; with `follow`, of what a link at its end leads to.
+
+    Raises:
+        OSError: a directory on the way is missing or not a directory.
+        ResourceError: a link on the way that must not be trusted.
+    """
+    folder, name = _located(path, follow=follow)
+    try:
+        yield Place(folder, name, path)
+    finally:
+        os.close(folder)
+
+
+def _located(path: str, *, follow: bool) -> tuple[int, str]:
+    fd = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        return _walked(fd, path, follow, [MAX_LINKS])
+    except ResourceError as err:
+        raise ResourceError(f"{path}: {err.message}", hint=err.hint) from err
+
+
+def _walked(start: int, path: str, follow: bool, links: list[int]) -> tuple[int, str]:
+    """Parent descriptor and name of `path` below `start`, which is taken over; `links` counts down those that may be followed."""
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    fd = start
+    try:
+        if not parts:
+            return os.dup(fd), "."
+        for number, part in enumerate(parts):
+            last = number == len(parts) - 1
+            if part != "..":
+                try:
+                    info = os.lstat(part, dir_fd=fd)
+                except FileNotFoundError:
+                    if last:
+                        return os.dup(fd), part
+                    raise
+                if stat.S_ISLNK(info.st_mode) and (not last or follow):
+                    target, name = _followed(fd, part, info, links, into=not last)
+                    if last:
+                        return target, name
+                    os.close(fd)
+                    fd = target
+                    continue
+                if last:
+                    return os.dup(fd), part
+            fd, old = os.open(part, _STEP, dir_fd=fd), fd
+            os.close(old)
+        return os.dup(fd), "."
+    finally:
+        os.close(fd)
+
+
+def _followed(fd: int, part: str, info: os.stat_result, links: list[int], *, into: bool) -> tuple[int, str]:
+    """Where the link `part` leads; with `into`, the descriptor of that directory itself (and name '.')."""
+    links[0] -= 1
+    if links[0] < 0:
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), part)
+    text = os.readlink(part, dir_fd=fd)
+    start = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) if text.startswith("/") else os.dup(fd)
+    folder, name = _walked(start, text, True, links)
+    try:
+        trusted = info.st_uid in (0, os.geteuid()) and _private(os.fstat(fd), sticky=True)
+        if into:
+            reached = os.open(name, _STEP, dir_fd=folder)
+            os.close(folder)
+            folder, name = reached, "."
+            owner: int | None = os.fstat(folder).st_uid
+        else:
+            try:
+                owner = os.lstat(name, dir_fd=folder).st_uid
+            except FileNotFoundError:
+                owner = os.fstat(folder).st_uid
+        if not trusted and owner != info.st_uid:
+            raise ResourceError(
+                f"refusing to follow the link '{part}', which user {info.st_uid} made, to what is not theirs",
+                hint="Manage the path that the link leads to, or give the link to root in a folder that only root can write.",
+            )
+        return folder, name
+    except BaseException:
+        os.close(folder)
+        raise
+
+
+def _private(folder: os.stat_result, *, sticky: bool = False) -> bool:
+    """Whether only root and we can change what is in a folder; `sticky`: or others cannot take away what is not theirs."""
+    mine = folder.st_uid in (0, os.geteuid())
+    return mine and (not folder.st_mode & 0o022 or (sticky and bool(folder.st_mode & stat.S_ISVTX)))
+
+
+def set_owner(place: Place, uid: int, gid: int) -> None:
+    """Give away what is at a place (a link itself, never what it leads to); -1 leaves an id. OSError, ResourceError."""
+    fd = place.open(os.O_PATH)
+    try:
+        info = os.fstat(fd)
+        _refuse_foreign(place, info)
+        if stat.S_ISLNK(info.st_mode):
+            os.chown(place.name, uid, gid, dir_fd=place.folder, follow_symlinks=False)
+        else:
+            os.chown(f"/proc/self/fd/{fd}", uid, gid)
+    finally:
+        os.close(fd)
+
+
+def set_mode(place: Place, bits: int) -> None:
+    """Set the permission bits of what is at a place; a link's are left alone. OSError, ResourceError."""
+    fd = place.open(os.O_PATH)
+    try:
+        info = os.fstat(fd)
+        if stat.S_ISLNK(info.st_mode):
+            return
+        _refuse_foreign(place, info)
+        os.chmod(f"/proc/self/fd/{fd}", bits)  # noqa: PTH101  # by descriptor: the path may be another thing by now
+    finally:
+        os.close(fd)
+
+
+def _refuse_foreign(place: Place, info: os.stat_result) -> None:
+    if place.foreign_hard_link(info):
+        raise ResourceError(
+            f"{place.path} is a hard link to another user's file; its owner and mode are not changed",
+            hint="Remove it, so that a file of its own can be created.",
+        )
+
+
+def remove(place: Place) -> None:
+    """Remove what is at a place: a directory with all that is in it, never following a link out of it."""
+    info = place.lstat()
+    if info is None:
+        return
+    if stat.S_ISDIR(info.st_mode):
+        shutil.rmtree(place.name, dir_fd=place.folder)
+    else:
+        os.unlink(place.name, dir_fd=place.folder)
+
+
+def file_type(info: os.stat_result) -> str:
+    """What Puppet calls a kind of file: file, directory, link, fifo, socket, characterSpecial, blockSpecial."""
+    return {
+        stat.S_IFREG: "file",
+        stat.S_IFDIR: "directory",
+        stat.S_IFLNK: "link",
+        stat.S_IFIFO: "fifo",
+        stat.S_IFSOCK: "socket",
+        stat.S_IFCHR: "characterSpecial",
+        stat.S_IFBLK: "blockSpecial",
+    }.get(stat.S_IFMT(info.st_mode), "unknown")

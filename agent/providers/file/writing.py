@@ -1,0 +1,184 @@
+"""A new file in place of an old one: complete, checked, with its owner and mode before its first byte, or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+
+from shared import checksums
+from shared.checksums import Algorithm
+from shared.failpoints import failpoint
+
+from .places import Place, place_of
+
+_LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """Whose a file is and who may do what with it; -1: what the system gives a new file."""
+
+    uid: int = -1
+    gid: int = -1
+    mode: int = 0o644
+
+
+class Replacement:
+    """
+    A file being written beside the place where it will be.
+
+    Everything blocks; `write`, `commit` and `close` may be called from different threads, one at a time.
+
+    Args:
+        rights: Set before there is any content.
+        staging: A folder to write in instead; then the last step may be a copy.
+        plain_name: Whether the temporary name is not hidden: programs that check a file may pass over hidden ones.
+        now: Seconds since the epoch, for the temporary name.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        rights: Rights,
+        algorithm: Algorithm,
+        *,
+        staging: str = "",
+        plain_name: bool = False,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self.path = path
+        self.rights = rights
+        self.size = 0
+        self._lock = threading.Lock()
+        self._sum = checksums.new(algorithm)
+        self._final = place_of(path)
+        self.place = self._final.__enter__()
+        self._staging = None
+        try:
+            folder = self.place
+            if staging:
+                self._staging = place_of(f"{staging.rstrip('/')}/{self.place.name}")
+                folder = self._staging.__enter__()
+            self._fd, self._name = _created(folder, plain_name, now())
+            self._folder = folder
+        except BaseException:
+            self._leave()
+            raise
+        self._renamed = False
+        try:
+            if rights.uid != -1 or rights.gid != -1:
+                os.fchown(self._fd, rights.uid, rights.gid)
+            os.fchmod(self._fd, rights.mode & 0o1777)  # set-id bits come with the complete content
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def temporary(self) -> str:
+        """The path of the unfinished file, for a program that checks it."""
+        return f"{os.path.dirname(self._folder.path).rstrip('/')}/{self._name}"  # noqa: PTH120
+
+    @property
+    def descriptor(self) -> int:
+        """Open for reading and writing."""
+        return self._fd
+
+    def write(self, block: bytes) -> None:
+        with self._lock:
+            if self._fd < 0:
+                raise OSError(errno.EBADF, "given up", self.path)
+            view = memoryview(block)
+            while view:
+                view = view[os.write(self._fd, view) :]
+            self._sum.update(block)
+            self.size += len(block)
+
+    def sum(self) -> str:
+        """The checksum's value of what was written."""
+        return self._sum.hexdigest()
+
+    def commit(self) -> None:
+        """Put it in place, surviving a power loss; IsADirectoryError when a directory is there."""
+        with self._lock:
+            os.fchmod(self._fd, self.rights.mode & 0o7777)
+            os.fsync(self._fd)
+            failpoint("file.written")
+            info = self.place.lstat()
+            if info is not None and stat.S_ISDIR(info.st_mode):
+                raise IsADirectoryError(errno.EISDIR, "Is a directory", self.path)
+            try:
+                os.rename(self._name, self.place.name, src_dir_fd=self._folder.folder, dst_dir_fd=self.place.folder)
+                self._renamed = True
+            except OSError as err:
+                if err.errno != errno.EXDEV:
+                    raise
+                self._move_across()
+            failpoint("file.renamed")
+            _sync(self.place.folder)
+
+    def _move_across(self) -> None:
+        """The staging folder is on another file system: copied beside the final place, then renamed."""
+        with Replacement(self.path, self.rights, "none") as near:
+            offset = 0
+            while block := os.pread(self._fd, checksums.BLOCK, offset):
+                near.write(block)
+                offset += len(block)
+            near.commit()
+
+    def close(self) -> None:
+        """Leave nothing behind that was not committed."""
+        with self._lock:
+            if self._fd < 0:
+                return
+            os.close(self._fd)
+            self._fd = -1
+            try:
+                if not self._renamed:
+                    os.unlink(self._name, dir_fd=self._folder.folder)
+            except FileNotFoundError:
+                pass
+            finally:
+                self._leave()
+
+    def _leave(self) -> None:
+        self._final.__exit__(None, None, None)
+        if self._staging is not None:
+            self._staging.__exit__(None, None, None)
+
+    def __enter__(self) -> Replacement:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+def _created(folder: Place, plain_name: bool, now: float) -> tuple[int, str]:
+    """A new private file of a name nobody can foresee: (descriptor, name). Bounded tries; a name that is taken is never used."""
+    stem = f"{'' if plain_name else '.'}{folder.name[:150]}{time.strftime('%Y%m%d', time.localtime(now))}-{os.getpid()}-"
+    for _ in range(100):
+        name = stem + "".join(secrets.choice(_LETTERS) for _ in range(7))
+        try:
+            fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder.folder)
+        except FileExistsError:
+            continue
+        return fd, name
+    raise FileExistsError(errno.EEXIST, "no free name for a temporary file", folder.path)
+
+
+def _sync(folder: int) -> None:
+    """The folder's own record of the rename, on disk; a folder we may not read is left to the system."""
+    try:
+        fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+    except PermissionError:
+        return
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

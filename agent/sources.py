@@ -1,0 +1,172 @@
+"""Where the contents of managed files come from: local files, a master's file server, a static catalog's code."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Protocol
+
+from shared import file_serving
+from shared.errors import BadRequest, NotFound, Unsupported
+from shared.file_serving import Wanted
+from shared.indirector import Binding, Option, Request
+from shared.models.file_content import FileContent
+from shared.models.file_metadata import FileMetadata
+
+log = logging.getLogger("puppet.file")
+
+StaticContent = Callable[[str, str], AsyncIterator[bytes]]  # (path below the environment, code id) → the bytes
+
+
+class FileSources(Protocol):
+    """What a file resource may ask of its sources. A source is a URL as the type `file` holds it; its path is not percent-encoded."""
+
+    async def metadata(self, source: str, wanted: Wanted) -> FileMetadata | None:
+        """What is known of one file; None: there is none."""
+
+    async def search(self, source: str, wanted: Wanted) -> list[FileMetadata] | None:
+        """What is known of a tree, its root (`.`) first; None: there is none."""
+
+    def content(self, source: str, metadata: FileMetadata | None) -> AsyncIterator[bytes]:
+        """The bytes; with `metadata.content_uri`, those of the code that the static catalog was compiled from."""
+
+
+class LocalSources:
+    """`file:` URLs: this machine's own files, links followed as the system follows them."""
+
+    async def metadata(self, source: str, wanted: Wanted) -> FileMetadata | None:
+        return await asyncio.to_thread(file_serving.metadata, *file_serving.local(local_path(source)), wanted)
+
+    async def search(self, source: str, wanted: Wanted) -> list[FileMetadata] | None:
+        listing = await asyncio.to_thread(file_serving.search, *file_serving.local(local_path(source)), wanted)
+        if listing is None:
+            return None
+        for warning in listing.warnings:
+            log.warning("%s", warning)
+        return listing.entries
+
+    async def content(self, source: str, metadata: FileMetadata | None) -> AsyncIterator[bytes]:
+        opened = await asyncio.to_thread(file_serving.content, *file_serving.local(local_path(source)))
+        try:
+            blocks = opened.blocks()
+            while (block := await asyncio.to_thread(next, blocks, None)) is not None:
+                yield block
+        finally:
+            opened.close()
+
+
+def local_path(source: str) -> Path:
+    """The path of a `file:` URL; BadRequest when it names another host."""
+    path = source.removeprefix("file:")
+    if path.startswith("//"):
+        path = path[2:]
+        if not path.startswith("/"):
+            raise BadRequest(f"A file: URL cannot name a host: {source}")
+    return Path(path)
+
+
+Bindings = tuple[Binding[FileMetadata], Binding[FileContent]]
+
+
+class Sources:
+    """
+    All kinds of sources, over the indirections `file_metadata` and `file_content`; their termini are REST on an agent, local under `apply`.
+
+    Args:
+        elsewhere: The same two indirections at the server that a URL names (host, port or None); None: only the default server is asked.
+        static: How bytes of a static catalog's code are fetched; None: the server has none.
+        code_id: Of the catalog.
+    """
+
+    def __init__(
+        self,
+        metadata: Binding[FileMetadata],
+        content: Binding[FileContent],
+        *,
+        environment: str,
+        elsewhere: Callable[[str, int | None], Bindings] | None = None,
+        static: StaticContent | None = None,
+        code_id: str = "",
+    ) -> None:
+        self.environment = environment
+        self.local = LocalSources()
+        self._default = (metadata, content)
+        self._elsewhere = elsewhere
+        self._static = static
+        self._code_id = code_id
+
+    async def metadata(self, source: str, wanted: Wanted) -> FileMetadata | None:
+        if _scheme(source) == "file":
+            return await self.local.metadata(source, wanted)
+        (binding, _), key = self._asked(source)
+        return await binding.find(Request(key, self.environment, options=_options(wanted)))
+
+    async def search(self, source: str, wanted: Wanted) -> list[FileMetadata] | None:
+        if _scheme(source) == "file":
+            return await self.local.search(source, wanted)
+        options: dict[str, Option] = {
+            **_options(wanted), "recurse": "true" if wanted.recurse else "false", "max_files": str(wanted.max_files)
+        }  # fmt: skip
+        if wanted.recurselimit is not None:
+            options["recurselimit"] = str(wanted.recurselimit)
+        if wanted.ignore:
+            options["ignore"] = list(wanted.ignore)
+        (binding, _), key = self._asked(source)
+        return await binding.search(Request(key, self.environment, options=options))
+
+    async def content(self, source: str, metadata: FileMetadata | None) -> AsyncIterator[bytes]:
+        if metadata is not None and metadata.content_uri:
+            if self._static is None or not self._code_id:
+                raise Unsupported(f"The catalog wants static content for {source}, which this server does not offer")
+            _, _, path = _taken_apart(metadata.content_uri)
+            async for chunk in self._static(path, self._code_id):
+                yield chunk
+            return
+        if _scheme(source) == "file":
+            async for chunk in self.local.content(source, metadata):
+                yield chunk
+            return
+        (_, binding), key = self._asked(source)
+        found = await binding.find(Request(key, self.environment))
+        if found is None:
+            raise NotFound(f"Could not find the content of {source}")
+        async for chunk in found.chunks():
+            yield chunk
+
+    def _asked(self, source: str) -> tuple[Bindings, str]:
+        """Who is asked for a `puppet:` URL, and for which key."""
+        host, port, key = _taken_apart(source)
+        if not host:
+            return self._default, key
+        if self._elsewhere is None:
+            raise Unsupported(
+                f"Files of another server cannot be fetched here: {source}", hint="Write puppet:///… for the agent's own server."
+            )
+        return self._elsewhere(host, port), key
+
+
+def _options(wanted: Wanted) -> dict[str, Option]:
+    return {"links": wanted.links, "checksum_type": wanted.checksum_type, "source_permissions": wanted.source_permissions}
+
+
+def _scheme(source: str) -> str:
+    scheme = source.partition(":")[0]
+    if scheme in ("http", "https"):
+        raise Unsupported(
+            f"Cannot use URLs of type '{scheme}' as source for fileserving yet: {source}",
+            hint="Serve the file from a module (puppet:///modules/…) or fetch it with another resource.",
+        )
+    return scheme
+
+
+def _taken_apart(source: str) -> tuple[str, int | None, str]:
+    """Host ('' for the default), port and key of a `puppet:` URL, whose path is plain text; BadRequest when it has another form."""
+    rest = source.removeprefix("puppet:")
+    host, slash, key = rest.removeprefix("//").partition("/") if rest.startswith("//") else ("", "/", rest.lstrip("/"))
+    name, colon, port = host.rpartition(":") if re.search(r":\d{1,5}$", host, re.ASCII) else (host, "", "")
+    if not slash or not key:
+        raise BadRequest(f"Not a file on a server: {source}", hint="Such URLs look like puppet:///modules/MODULE/FILE.")
+    return name, int(port) if colon else None, key
