@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from shared.errors import BadName, NotFound, Unavailable
+from shared.files import FileLock, append_synced, inside, make_directory, open_beneath, write_atomic
+
+
+@pytest.mark.parametrize("path", ["../x", "a/../../x", "/etc/passwd", "a\x00b", "..", "a/..", "x" * 300])
+def test_a_path_that_leaves_its_root_is_refused(tmp_path: Path, path: str) -> None:
+    with pytest.raises(BadName):
+        inside(tmp_path, path)
+
+
+@pytest.mark.parametrize("path", ["a", "a/b", "./a", "a//b", "a..b", "..."])
+def test_a_path_below_its_root_is_joined(tmp_path: Path, path: str) -> None:
+    assert tmp_path in inside(tmp_path, path).parents
+
+
+def test_a_link_inside_the_root_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "file").write_text("inside")
+    (tmp_path / "link").symlink_to("sub/file")
+    (tmp_path / "sub" / "up").symlink_to("../link")
+    with open_beneath(tmp_path, "sub/up") as file:
+        assert file.read() == b"inside"
+
+
+@pytest.mark.parametrize("target", ["/etc/passwd", "../outside", "sub/../../outside", "loop"])
+def test_a_link_out_of_the_root_is_not_there(tmp_path: Path, target: str) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "sub").mkdir()
+    (tmp_path / "outside").write_text("secret")
+    (root / "loop").symlink_to(target)
+    with pytest.raises(NotFound):
+        open_beneath(root, "loop")
+
+
+def test_a_root_that_is_a_link_itself_is_the_administrators_word(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "file").write_text("x")
+    (tmp_path / "alias").symlink_to(tmp_path / "real")
+    with open_beneath(tmp_path / "alias", "file") as file:
+        assert file.read() == b"x"
+
+
+def test_special_files_are_not_there_and_do_not_block(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    for name in ("pipe", "folder", "missing"):
+        with pytest.raises(NotFound):
+            open_beneath(tmp_path, name)
+
+
+def test_an_atomic_write_sets_the_mode_whatever_the_umask(tmp_path: Path) -> None:
+    old = os.umask(0)
+    try:
+        write_atomic(tmp_path / "key", b"secret", mode=0o600)
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE((tmp_path / "key").stat().st_mode) == 0o600
+    assert list(tmp_path.iterdir()) == [tmp_path / "key"]
+
+
+def test_an_atomic_write_replaces_a_link_and_leaves_its_target(tmp_path: Path) -> None:
+    (tmp_path / "target").write_text("old")
+    (tmp_path / "link").symlink_to("target")
+    write_atomic(tmp_path / "link", b"new")
+    assert (tmp_path / "target").read_text() == "old"
+    assert not (tmp_path / "link").is_symlink()
+
+
+def test_a_failed_atomic_write_leaves_the_old_file_and_no_litter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+
+    def full(fd: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        write_atomic(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_appending_ends_a_torn_line_first(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"whole\ntor")
+    append_synced(path, b"next\n")
+    assert path.read_bytes() == b"whole\ntor\nnext\n"
+
+
+def test_made_directories_get_the_mode_and_old_ones_keep_theirs(tmp_path: Path) -> None:
+    tmp_path.chmod(0o711)
+    make_directory(tmp_path / "a" / "b", mode=0o750)
+    assert stat.S_IMODE((tmp_path / "a" / "b").stat().st_mode) == 0o750
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o711
+
+
+def test_a_lock_is_held_by_one_and_names_its_holder(tmp_path: Path) -> None:
+    first, second = FileLock(tmp_path / "lock"), FileLock(tmp_path / "lock")
+    with first.hold(), pytest.raises(Unavailable, match=str(os.getpid())):
+        second.acquire()
+    second.acquire()
+    assert second.held
+    second.release()
