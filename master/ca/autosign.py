@@ -1,0 +1,127 @@
+"""Whether a new request is signed at once: never, always, by a list of names, or by what a program says. Source: protocol reference 5.7."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from shared.errors import PuppetError
+from shared.indirector.termini import run_bounded
+from shared.names import shown
+
+log = logging.getLogger("puppet.ca.autosign")
+
+MAX_LIST = 16 * 1024 * 1024  # bytes of a list of names
+ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": "/"}
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Whether to sign, and why, for the log."""
+
+    sign: bool
+    reason: str
+
+
+def patterns(text: str) -> list[str]:
+    """The patterns of an autosign file: one a line, blank lines and `#` comments left out."""
+    return [line for raw in text.splitlines() if (line := raw.partition("#")[0].strip())]
+
+
+def matches(name: str, pattern: str) -> bool:
+    """`*` is every name, `*.domain` whole labels below it, everything else exactly itself; case does not matter in the pattern."""
+    wanted = pattern.lower()
+    if wanted == "*":
+        return True
+    if wanted.startswith("*."):
+        return name.endswith(wanted[1:]) and len(name) > len(wanted) - 1
+    return name == wanted
+
+
+def listed(name: str, wanted: Iterable[str]) -> Decision:
+    """Whether a name is on the list; the reason names the pattern."""
+    for pattern in wanted:
+        if matches(name, pattern):
+            return Decision(True, f"it matches {shown(pattern)}")
+    return Decision(False, "no pattern matches it")
+
+
+class Autosign:
+    """
+    The setting `autosign`, asked for each new request.
+
+    A program gets the name as its only argument and the request's PEM on its standard input, with a clean environment,
+    in a process group of its own that is killed after `timeout` seconds; 0 means sign. Not more than `at_once` run at a time.
+    """
+
+    def __init__(self, setting: bool | Path, *, timeout: float = 30.0, most: int = 1024 * 1024, at_once: int = 4, queue: int = 200) -> None:
+        self.setting = setting
+        self.timeout = timeout  # seconds
+        self.most = most  # bytes of output
+        self.queue = queue  # requests that may wait for the program
+        self._waiting = 0
+        self._slots = asyncio.Semaphore(at_once)
+
+    @property
+    def busy(self) -> bool:
+        """Whether so many wait that no more should come."""
+        return self._waiting >= self.queue
+
+    async def decide(self, name: str, pem: bytes) -> Decision:
+        """What the setting says about a request; a list that cannot be read and a program that fails mean no, and are logged."""
+        setting = self.setting
+        if isinstance(setting, bool):
+            return Decision(setting, f"autosign is {str(setting).lower()}")
+        kind = await asyncio.to_thread(_kind, setting)
+        if kind == "program":
+            return await self._asked(setting, name, pem)
+        if kind == "list":
+            try:
+                return listed(name, patterns(await asyncio.to_thread(_read, setting)))
+            except (OSError, ValueError) as err:
+                log.error("Could not read %s: %s", setting, err)
+                return Decision(False, f"{setting} could not be read")
+        return Decision(False, f"{setting} does not exist")
+
+    async def _asked(self, program: Path, name: str, pem: bytes) -> Decision:
+        self._waiting += 1
+        try:
+            return await self._run(program, name, pem)
+        finally:
+            self._waiting -= 1
+
+    async def _run(self, program: Path, name: str, pem: bytes) -> Decision:
+        async with self._slots:
+            try:
+                output = await run_bounded(
+                    [str(program), name],
+                    timeout=self.timeout,
+                    most=self.most,
+                    environ=ENVIRONMENT,
+                    what=f"ask {program} about {name}",
+                    stdin=pem,
+                )
+            except PuppetError as err:
+                log.info("%s", err)
+                return Decision(False, f"{program} did not agree")
+        if output.strip():
+            log.debug("%s said: %s", program, shown(output.decode("utf-8", "replace"), 500))
+        return Decision(True, f"{program} agreed")
+
+
+def _kind(path: Path) -> str:
+    if not path.is_file():
+        return ""
+    return "program" if os.access(path, os.X_OK) else "list"
+
+
+def _read(path: Path) -> str:
+    with path.open("rb") as file:
+        body = file.read(MAX_LIST + 1)
+    if len(body) > MAX_LIST:
+        raise ValueError(f"it is larger than {MAX_LIST} bytes")
+    return body.decode("utf-8", "replace")

@@ -1,0 +1,321 @@
+"""The CA as the rest of the master sees it: async, safe against callers who leave, one writer at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import functools
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import Any, ParamSpec, TypeVar
+
+from cryptography import x509
+
+from certs import bundles, certificates, verify
+from shared.errors import BadRequest, Denied, NotFound, OutOfSpace, PuppetError, Unavailable
+from shared.files import FileLock
+from shared.indirector.core import Client
+from shared.models.certificate_status import CertificateStatus
+from shared.names import certname, shown
+
+from . import policy
+from .authority import Authority
+from .autosign import Autosign
+from .registry import STATES, AlreadyThere, Registry
+from .store import CaStore
+
+log = logging.getLogger("puppet.ca")
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+MAX_BULK = 10_000  # names in one sign or clean
+
+
+class CaService:
+    """
+    What HTTP and the command line ask of the CA.
+
+    Every change runs as a unit in one writer thread: a caller that is cancelled leaves nothing half done, and what was
+    begun is finished. `on_revocation` are awaited after each change of the CRL and before the caller hears of it.
+    """
+
+    def __init__(self, authority: Authority, autosign: Autosign, *, max_queued: int = 1000) -> None:
+        self.authority = authority
+        self.registry = Registry(authority)
+        self.autosign = autosign
+        self.max_queued = max_queued  # changes that may wait for the writer
+        self.on_revocation: list[Callable[[], Awaitable[None]]] = []
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="ca-writer")
+        self._queued = 0
+        self._running: set[asyncio.Task[Any]] = set()
+        self._seen_crl = authority.crl().signature
+
+    @property
+    def store(self) -> CaStore:
+        return self.authority.store
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[CaService]:
+        """The CA of a master, for as long as the block runs: no second master may use the same directory; ends when all is finished."""
+        lock = FileLock(self.store.files.cadir / "master.lock")
+        try:
+            await asyncio.to_thread(lock.acquire)
+        except Unavailable as err:
+            raise Unavailable(
+                f"Another master uses the CA in {self.store.files.cadir}: process {lock.holder() or 'unknown'}",
+                hint="Stop it first, or give this one a cadir of its own.",
+            ) from err
+        try:
+            yield self
+        finally:
+            await self.close()
+            lock.release()
+
+    async def close(self) -> None:
+        """Wait for what was begun."""
+        while self._running:
+            await asyncio.wait(self._running)
+        await asyncio.to_thread(self._writer.shutdown)
+
+    async def keep_fresh(self, *, every: float = 3600.0) -> None:
+        """Runs until cancelled: signs the CRL again before it ends, warns of certificates that end soon."""
+        while True:
+            try:
+                await self.refresh_crl_if_due()
+                for sentence in await asyncio.to_thread(self.authority.warnings):
+                    log.warning("%s", sentence)
+            except (PuppetError, OSError) as err:
+                log.error("The CA could not refresh its CRL: %s", err)
+            await asyncio.sleep(every)
+
+    # --- requests
+
+    async def submit_request(self, name: str, pem: bytes, *, client: Client | None = None) -> bool:
+        """
+        Take a request, and sign it when autosign says so; whether it was signed.
+
+        A second submission of the very same request asks autosign again: the first may have been cut short.
+
+        Raises:
+            BadRequest and others: see Registry.submit; also when autosign wanted to sign but the policy refuses
+                (the request stays pending then).
+        """
+        return await self._finish(self._submit(name, pem, _who(client)))
+
+    async def _submit(self, name: str, pem: bytes, by: str) -> bool:
+        if self.autosign.busy:
+            raise Unavailable("Too many requests wait for autosign", retry_after=60)
+        again: AlreadyThere | None = None
+        try:
+            facts = await self._write(self.registry.submit, name, pem, by=by)
+            text = facts.pem
+        except AlreadyThere as err:
+            if not err.same:
+                raise
+            again, text = err, pem
+        decision = await self.autosign.decide(name, text)
+        log.info("Autosign %s %s: %s", "signs" if decision.sign else "leaves", name, decision.reason)
+        if not decision.sign:
+            if again is not None:
+                raise again
+            return False
+        try:
+            await self._write(self.registry.sign, name, by=f"autosign for {by}")
+        except (policy.Refused, BadRequest) as err:
+            refused = BadRequest(err.message, hint=err.hint)
+            refused.legacy = err.legacy
+            raise refused from err
+        return True
+
+    async def request(self, name: str) -> bytes | None:
+        """The PEM of a pending request, None when there is none."""
+        return await asyncio.to_thread(self.registry.request, certname(name))
+
+    async def requests(self) -> list[bytes]:
+        """The PEMs of all pending requests, by name."""
+        return [pem for name in await asyncio.to_thread(self.registry.pending) if (pem := await self.request(name)) is not None]
+
+    async def delete_request(self, name: str, *, client: Client | None = None) -> bool:
+        """Throw a pending request away; whether there was one."""
+        log.info("%s removes the request of %s", _who(client), certname(name))
+        return await self._finish(self._write(self._remove_request, name))
+
+    def _remove_request(self, name: str) -> bool:
+        with self.store.writing():
+            return self.store.remove_request(name)
+
+    # --- certificates
+
+    async def certificate(self, name: str) -> bytes | None:
+        """The PEM of a certificate, None when there is none; `ca` is the CA's own, with its chain."""
+        if name == "ca":
+            return self.authority_pem()
+        found = await asyncio.to_thread(self.authority.signed_certificate, certname(name))
+        return certificates.pem(found) if found is not None else None
+
+    async def certificates(self) -> list[bytes]:
+        """The PEMs of all certificates in signed/, by name."""
+        names = [each.name for each in await self.statuses() if each.state != "requested"]
+        return [pem for name in names if (pem := await self.certificate(name)) is not None]
+
+    def authority_pem(self) -> bytes:
+        """The CA's bundle, the issuing certificate first."""
+        own = self.authority.certificate
+        return bundles.dump([own, *(c for c in self.authority.bundle if c != own)])
+
+    async def crl(self) -> bytes:
+        """The CRLs of the chain, ours first; as the file says now, whoever wrote it."""
+        return await asyncio.to_thread(self.authority.crl_pem)
+
+    async def status(self, name: str) -> CertificateStatus | None:
+        """Where a name stands; None when the CA never heard of it."""
+        return await asyncio.to_thread(self.registry.status, name)
+
+    async def statuses(self, state: str = "") -> list[CertificateStatus]:
+        """All names, or those that are requested, signed or revoked; BadRequest for another state."""
+        if state and state not in STATES:
+            raise BadRequest(f"State {shown(state)} invalid; must be one of {', '.join(STATES)}")
+        return await asyncio.to_thread(self.registry.statuses, state)
+
+    async def set_state(
+        self, name: str, desired_state: object, cert_ttl: object = None, *, client: Client | None = None
+    ) -> bytes | list[int]:
+        """Sign or revoke: the PEM of the new certificate, or the serials that are revoked. Errors: see Registry.set_state."""
+        done = await self._finish(self._write(self.registry.set_state, name, desired_state, ttl=cert_ttl, by=_who(client)))
+        return certificates.pem(done) if isinstance(done, x509.Certificate) else done
+
+    async def delete(self, name: str, *, client: Client | None = None) -> list[str]:
+        """Remove certificate and request without revoking; Puppet's names of what was removed, [] for nothing."""
+        return await self._finish(self._write(self.registry.delete, name, by=_who(client)))
+
+    async def clean(self, names: Iterable[str], *, client: Client | None = None) -> list[str]:
+        """Revoke and delete each; the names that had no certificate."""
+        return await self._finish(self._write(self.registry.clean, _bulk(names), by=_who(client)))
+
+    async def sign(self, names: Iterable[str], *, client: Client | None = None) -> dict[str, list[str]]:
+        """Sign each: `{"signed": names, "no-csr": names, "signing-errors": names}`."""
+        result: dict[str, list[str]] = {"signed": [], "no-csr": [], "signing-errors": []}
+        for name in _bulk(names):
+            try:
+                if await self.request(name) is None:
+                    result["no-csr"].append(name)
+                    continue
+                await self._finish(self._write(self.registry.sign, name, by=_who(client)))
+                result["signed"].append(name)
+            except (OutOfSpace, Unavailable):
+                raise
+            except PuppetError as err:
+                log.warning("Could not sign %s: %s", shown(name), err)
+                result["signing-errors"].append(name)
+        return result
+
+    async def sign_all(self, *, client: Client | None = None) -> dict[str, list[str]]:
+        """Sign all that are pending; the same answer as `sign`."""
+        return await self.sign(await asyncio.to_thread(self.registry.pending), client=client)
+
+    async def expirations(self) -> dict[str, dict[str, str]]:
+        """When the certificates and CRLs of the chain end: `{"ca-certs": {name: time}, "crls": {name: time}}`."""
+        return await asyncio.to_thread(self.authority.expirations)
+
+    async def renew(self, certificate: bytes | None, *, client: Client | None = None) -> bytes:
+        """
+        The PEM of a new certificate for the holder of this one (DER, from the TLS layer, which has seen the proof of possession).
+
+        Raises:
+            NotFound: renewal is off. BadRequest: no certificate. Denied: foreign, expired or revoked.
+        """
+        if not self.authority.rules.allow_auto_renewal:
+            raise NotFound("Not Found")
+        if not certificate:
+            raise BadRequest("No valid certificate found in renewal request")
+        try:
+            presented = x509.load_der_x509_certificate(certificate)
+        except ValueError as err:
+            raise BadRequest("No valid certificate found in renewal request") from err
+        made = await self._finish(self._write(self.authority.renew, presented, by=_who(client)))
+        return certificates.pem(made)
+
+    async def upload_crls(self, pem: bytes, *, client: Client | None = None) -> None:
+        """Take over CRLs of the other authorities of the chain; BadRequest when one of them is not right."""
+        await self._finish(self._write(self.authority.upload_crls, pem, by=_who(client)))
+
+    async def refresh_crl_if_due(self) -> bool:
+        """Sign the CRL again when 30 days or less of it are left; whether it was done."""
+        return await self._finish(self._write(self.authority.refresh_crl_if_due))
+
+    async def ocsp(self, request: bytes) -> bytes:
+        """The DER of the answer to an OCSP request."""
+        return await asyncio.to_thread(self.authority.answer_ocsp, request)
+
+    async def verify_client(self, certificate: x509.Certificate) -> None:
+        """A client's certificate was issued by this CA, is valid now and not revoked; else Denied. For identities that come in a header."""
+        try:
+            await asyncio.to_thread(self._verify, certificate)
+        except verify.NotVerified as err:
+            raise Denied(err.message) from err
+
+    def _verify(self, certificate: x509.Certificate) -> None:
+        lists = tuple(bundles.revocation_lists(self.authority.crl_pem()))
+        trust = verify.Trust(self.authority.bundle, lists, "leaf")
+        verify.verify(certificate, trust, now=self.authority.now(), purpose="client")
+
+    # --- the writer
+
+    async def _write(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run `work` in the writer thread; the system's errors become ours; tells the listeners of a new CRL."""
+        if self._queued >= self.max_queued:
+            raise Unavailable("The CA is busy", retry_after=30)
+        self._queued += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._writer, functools.partial(work, *args, **kwargs))
+        except OSError as err:
+            raise _storage_error(err) from err
+        finally:
+            self._queued -= 1
+            await self._tell()
+
+    async def _tell(self) -> None:
+        """Call the listeners when the CRL is another than last time; also after work that failed half-way."""
+        try:
+            crl = await asyncio.to_thread(self.authority.crl)
+        except (PuppetError, OSError) as err:
+            log.error("The CRL cannot be read: %s", err)
+            return
+        if crl.signature != self._seen_crl:
+            self._seen_crl = crl.signature
+            for listener in self.on_revocation:
+                await listener()
+
+    async def _finish(self, work: Coroutine[Any, Any, T]) -> T:
+        """Await `work` so that it goes on to its end when the caller is cancelled."""
+        task = asyncio.ensure_future(work)
+        self._running.add(task)
+        task.add_done_callback(self._finished)
+        return await asyncio.shield(task)
+
+    def _finished(self, task: asyncio.Task[Any]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.debug("The CA refused: %s", task.exception())
+
+
+def _who(client: Client | None) -> str:
+    return f"{shown(client.name)[1:-1]} at {client.address}" if client is not None else "a local call"
+
+
+def _bulk(names: Iterable[str]) -> list[str]:
+    found = [certname(name) for name in dict.fromkeys(names)]
+    if len(found) > MAX_BULK:
+        raise BadRequest(f"More than {MAX_BULK} names in one call")
+    return found
+
+
+def _storage_error(err: OSError) -> PuppetError:
+    """The system's word on a file as an error for the caller; the path is for the log only."""
+    log.error("The CA could not write: %s", err)
+    if err.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return OutOfSpace("The CA's disk is full; nothing was changed", hint="Make room; the CA goes on without a restart.")
+    return Unavailable("The CA cannot write its files now", hint="Its log says why.")
