@@ -145,7 +145,8 @@ class _Lexer:
         self.jump: int | None = None  # where the line behind the pending heredoc texts starts
         self.epp = False
         self.rendering = False  # inside <%= %>
-        self.quote = '"'  # what the reference names as standing before an unclosed string
+        self.quote = '"'  # what the reference names as standing before an unclosed string, or
+        self.inside: tuple[int, int, int] | None = None  # the interpolation to look for it in: first token, first and last offset
 
     def fail(self, message: str, at: int) -> ParseError:
         return self.source.error(message, self.place(at) if self.place else at)
@@ -316,7 +317,7 @@ class _Lexer:
         return pos
 
     def _string(self, at: int) -> int:
-        self.quote = '"'
+        self.quote, self.inside = '"', None
         return self._segments(at, at + 1, _SEGMENT, strings.DOUBLE_QUOTED, ("string", "dqpre", "dqmid", "dqpost"), warn=True)
 
     def _segments(self, at: int, pos: int, pattern: re.Pattern[str], escapes: frozenset[str], kinds: tuple[str, ...], *, warn: bool) -> int:
@@ -331,7 +332,7 @@ class _Lexer:
         while True:
             m = pattern.match(self.text, pos)
             if not m:
-                raise self._unclosed(self.quote, pos)
+                raise self._unclosed(self._last_scanned(*self.inside) if self.inside else self.quote, pos)
             pos, stop = m.end(), m[2]
             value += strings.unescape(m[1], escapes, (lambda message, end=pos: self.warn(message, end)) if warn else None)
             if stop == "${":
@@ -341,11 +342,11 @@ class _Lexer:
                 name = _NAME.match(self.text, pos)
                 if not name:
                     value += "$"
-                    self.quote = ""
+                    self.quote, self.inside = "", None
                     continue
                 self.out.append((middle if seen else first, value, at, pos - 1))
                 self.out.append(("variable", name[0], pos - 1, name.end()))
-                self.quote = name[0]
+                self.quote, self.inside = name[0], None
                 pos = name.end()
             else:
                 self.out.append((last if seen else whole, value, at, pos))
@@ -357,14 +358,27 @@ class _Lexer:
         out = self.out
         start = len(out)
         end = self.code(pos, nested=True)
-        if end == len(self.text) and self.text[end - 1 : end] != "}":
-            self.quote = next((text for kind, text, _, _ in reversed(out[start:]) if kind in _SCANNED), "{")
+        self.inside = (start, pos, end)
         size = len(out) - start
         if size == 1 or (size > 1 and out[start + 1][0] in (".", "[")):
             kind, text, first, last = out[start]
             if kind in ("name", "number", "word", "boolean") or kind in self.keywords:
                 out[start] = ("variable", text, first, last)
         return end
+
+    def _last_scanned(self, start: int, pos: int, end: int) -> str:
+        """What the reference names as standing before a string that is not closed behind an interpolation: its last match."""
+        found = ""
+        for kind, _, first, last in self.out[start:]:
+            if first > pos:
+                found = ""
+            if kind in _SCANNED:
+                found = self.text[first:last]
+            elif kind in ("string", "dqpost"):
+                found = self.text[max(last - 2, first + (kind == "string")) : last]
+            pos = last
+        gap = self.text[pos:end].removesuffix("}")
+        return "" if gap else found
 
     def _heredoc(self, at: int) -> int:
         text = self.text

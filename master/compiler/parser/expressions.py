@@ -30,6 +30,9 @@ from ..nodes import (
     RenderExpression,
     RenderText,
     Reserved,
+    Resource,
+    ResourceDefaults,
+    ResourceOverride,
     Selector,
     SelectorEntry,
     String,
@@ -62,6 +65,7 @@ _STRINGS = frozenset(("string", "word", "dqpre", "heredoc"))
 _POSTFIX = frozenset((".", "[", "(", "<|", "<<|"))
 _KEYWORD_VALUES = frozenset(("type", "function"))
 _VALUE_ENDS = frozenset((",", "]", "}", "=>"))
+_RESOURCES = (Resource, ResourceDefaults, ResourceOverride)
 _NOT_EXPRESSIONS = frozenset(("=", "+=", "-=", "->", "~>", "<-", "<~"))
 
 
@@ -205,12 +209,12 @@ class Expressions(Cursor):
         found: list[Node] = []
         paired = False
         while True:
-            value = self.entry_value()
+            value = self.entry_value() if self.following() == "=>" else self.assignment()
             if self.kind == "=>":
                 self.pair(found, paired, value)
                 paired = True
             else:
-                if isinstance(value, Binary) and value.op in _NOT_EXPRESSIONS:
+                if isinstance(value, _RESOURCES) or (isinstance(value, Binary) and value.op in _NOT_EXPRESSIONS):
                     self.unexpected()
                 found.append(value)
                 paired = False

@@ -26,6 +26,7 @@ from .statements import in_block, with_calls
 
 _ATTRIBUTE_NAMES = (KEYWORDS - {"true", "false"}) | {"name", "plan"}
 _ARROWS = frozenset(("=>", "+>"))
+_NEVER_FIRST = frozenset(("and", "or", "in", "else", "elsif", "inherits"))  # of an expression
 
 
 class Resources(Cursor):
@@ -98,7 +99,7 @@ class Resources(Cursor):
             return True
         if self.kind == "*":
             return self.following() == "=>"
-        return self.kind in _ATTRIBUTE_NAMES and self.following() in _ARROWS
+        return self.kind in _NEVER_FIRST or (self.kind in _ATTRIBUTE_NAMES and self.following() in _ARROWS)
 
     def bodies(self, at: int) -> tuple[ResourceBody, ...]:
         """bodies = expression ":" attributes [","] (";" bodies)*, and a last `;`"""

@@ -14,7 +14,13 @@ STATEMENT_CALLS: frozenset[str] = frozenset((
     "return",
 ))
 # fmt: on
-_ENDS = frozenset(("}", "end"))
+# fmt: off
+_STARTS = frozenset((
+    "variable", "string", "word", "name", "ref", "dqpre", "heredoc", "[", " [", "(", " (", "number", "boolean", "undef", "default", "regex",
+    "attr", "private", "render", "render=", "if", "unless", "case", "type", "class", "define", "node", "function", "plan", "-", "*", "!",
+    "@", "@@", ";", "error",
+))
+# fmt: on
 _ASSIGNS = frozenset(("=", "+=", "-="))
 _EDGES = frozenset(("->", "~>", "<-", "<~"))
 
@@ -38,7 +44,7 @@ class Statements(Cursor):
             while self.accept(","):
                 group.append(self.assignment())
             groups.append(group)
-            if self.kind in _ENDS:
+            if self.kind not in _STARTS:
                 return with_calls(self.source, groups, commas)
             self.accept(";")
 
