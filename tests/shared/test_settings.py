@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.errors import ConfigError
+from shared.settings import AgentSettings, MasterSettings, conf, flags_of, load, printed, unknown
+from shared.settings.values import duration, size
+
+
+def agent(tmp_path: Path, text: str = "", **flags: Any) -> AgentSettings:
+    (tmp_path / "puppet.conf").write_text(text)
+    return load(AgentSettings, section="agent", flags={"confdir": str(tmp_path), **flags})
+
+
+def test_defaults_follow_the_directories(tmp_path: Path) -> None:
+    settings = agent(tmp_path, certname="a.example.com", vardir="/v")
+    assert settings.hostcert == tmp_path / "ssl/certs/a.example.com.pem"
+    assert settings.lastrunfile == Path("/v/state/last_run_summary.yaml")
+    assert settings.ca_port == settings.masterport == 8140
+
+
+def test_root_and_other_users_have_their_own_directories(tmp_path: Path) -> None:
+    root = load(AgentSettings, section="agent", conf=conf.Conf(), root=True)
+    user = load(AgentSettings, section="agent", conf=conf.Conf(), root=False, home=tmp_path)
+    assert (root.confdir, root.vardir) == (Path("/etc/puppet"), Path("/var/lib/puppet"))
+    assert (user.confdir, user.vardir) == (tmp_path / ".puppet", tmp_path / ".puppet/var")
+
+
+def test_the_command_line_beats_the_section_beats_main(tmp_path: Path) -> None:
+    text = "server = top\n[main]\nruninterval = 1h\nserver = main\n[agent]\nserver = section\n"
+    assert agent(tmp_path, text).server == "section"
+    assert agent(tmp_path, text, server="flag").server == "flag"
+    assert agent(tmp_path, text).runinterval == 3600
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("server = a # no comment", "a # no comment"),
+        ("server = 'quoted'", "quoted"),
+        ('server="x"  ', "x"),
+        ("server = a {owner = root, mode = 0640}", "a"),
+        ("# server = b\nserver=c", "c"),
+        ("server = $certname", "n"),
+        ("server = x${certname}y", "xny"),
+    ],
+)
+def test_a_value_is_read_as_puppet_reads_it(tmp_path: Path, text: str, expected: str) -> None:
+    assert agent(tmp_path, text, certname="n").server == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[foo]\nserver = a", r"Illegal section 'foo' in config file \(file: .*puppet\.conf, line: 1\)"),
+        ("server a", r"Could not match line 'server a' \(file: .*, line: 1\)"),
+        ("[agent]\nruninterval = often", r"Could not set runinterval: Invalid duration format 'often'.*line: 2"),
+        ("statedir = $nowhere/x", "Could not find value for \\$nowhere in the setting statedir"),
+        ("statedir = $statedir", "refers to itself"),
+        ("masterport = 99999", "Could not set masterport"),
+        ("log_level = loud", "Could not set log_level"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        agent(tmp_path, text)
+
+
+def test_a_setting_that_nothing_reads_gets_a_hint(tmp_path: Path) -> None:
+    parsed = conf.parse("servr = x\n[agent]\nruninterval = 5", tmp_path / "puppet.conf")
+    (found,) = unknown(parsed, AgentSettings)
+    assert "Unknown setting servr in [main]" in found and "Did you mean server?" in found
+
+
+def test_newer_names_are_the_older_settings(tmp_path: Path) -> None:
+    assert agent(tmp_path, "[agent]\nserverport = 9999").masterport == 9999
+    assert load(MasterSettings, section="master", conf=conf.parse("[server]\nmasterport = 1")).masterport == 1
+
+
+def test_options_are_settings_and_the_rest_is_left() -> None:
+    flags, left = flags_of(["--server", "x", "--noop", "-t", "--no-daemonize", "word", "--masterport=1", "--", "--server"], AgentSettings)
+    assert flags == {"server": "x", "noop": True, "daemonize": False, "masterport": "1"}
+    assert left == ["-t", "word", "--server"]
+
+
+@pytest.mark.parametrize(("argv", "message"), [(["--noop=false"], "needless argument"), (["--server"], "missing argument")])
+def test_a_wrong_option_is_an_error(argv: list[str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        flags_of(argv, AgentSettings)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("30m", 1800), ("2h", 7200), ("1d", 86400), ("5y", 157680000), (7, 7)])
+def test_durations_are_seconds(text: Any, seconds: int) -> None:
+    assert duration(text) == seconds
+
+
+@pytest.mark.parametrize(("text", "count"), [("1", 1), ("64k", 65536), ("16MiB", 2**24), ("1 gib", 2**30)])
+def test_sizes_are_bytes(text: str, count: int) -> None:
+    assert size(text) == count
+
+
+@pytest.mark.parametrize("text", ["", "-1", "1x", "1.5h", "m", "٣"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="Invalid duration format"):
+        duration(text)
+
+
+def test_changing_a_setting_keeps_comments_and_order() -> None:
+    text = "# top\n[main]\n# about x\nx = 1\n\n[agent]\nserver = a\n"
+    assert conf.with_setting(text, "main", "x", "2") == text.replace("x = 1", "x = 2")
+    assert conf.with_setting(text, "main", "y", "3") == text.replace("x = 1\n", "x = 1\ny = 3\n")
+    assert conf.with_setting(text, "user", "z", "4") == text + "[user]\nz = 4\n"
+    assert conf.without_setting(text, "agent", "server") == (text.replace("server = a\n", ""), "server = a")
+    assert conf.without_setting(text, "agent", "nothing") == (text, None)
+
+
+def test_values_are_printed_as_config_print_shows_them() -> None:
+    assert [printed(v) for v in (True, None, 5, ("a", "b"), (Path("/a"), Path("/b")), Path("/x"))] == [
+        "true",
+        "unlimited",
+        "5",
+        "a,b",
+        "/a:/b",
+        "/x",
+    ]
+
+
+@pytest.mark.parametrize("cls", [AgentSettings, MasterSettings])
+def test_every_setting_says_what_it_is_for(cls: type[AgentSettings]) -> None:
+    assert [name for name, field in cls.model_fields.items() if not (field.description or "").endswith(".")] == []
