@@ -1,0 +1,1 @@
+"""The master's HTTP layer: TLS, connections, authorization, both URL schemes."""

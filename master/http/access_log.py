@@ -1,0 +1,24 @@
+"""The access log: one escaped line a request."""
+
+from __future__ import annotations
+
+import logging
+
+log = logging.getLogger("puppet.access")
+
+MAX_PATH = 200  # characters; keys of a filebucket hold whole paths
+
+
+def line(*, address: str, name: str, method: str, target: str, status: int, size: int, seconds: float) -> str:
+    """`<address> <certname or -> "<method> <target>" <status> <bytes> <seconds>`, printable ASCII only, parameters left out."""
+    path = target.partition("?")[0]
+    cut = path if len(path) <= MAX_PATH else path[:MAX_PATH] + "..."
+    return f'{address or "-"} {name or "-"} "{_escaped(method)} {_escaped(cut)}" {status} {size} {seconds:.3f}'
+
+
+def _escaped(text: str) -> str:
+    return "".join(c if "!" <= c <= "~" and c not in '"\\' else f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\u{ord(c):04x}" for c in text)
+
+
+def write(text: str) -> None:
+    log.info("%s", text)

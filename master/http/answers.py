@@ -1,0 +1,111 @@
+"""An answer as plain data, and how it is written to a connection."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import zlib
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+
+from aiohttp import web
+
+from .connection import HttpRequest
+
+_IN_A_THREAD_FROM = 64 * 1024  # bytes; packing less takes under a millisecond
+_LEVEL = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """
+    `content_type` None: no such header. `chunks`: a long body instead of `body`, `size` its length in bytes when known.
+
+    `close`: the connection ends with this answer.
+    """
+
+    status: int = 200
+    body: bytes = b""
+    content_type: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    chunks: Callable[[], AsyncIterator[bytes]] | None = None
+    size: int | None = None
+    close: bool = False
+
+
+def text(status: int, message: str, content_type: str | None = "text/plain") -> Answer:
+    """A short text, on one line whatever it quotes."""
+    return Answer(status, message.encode("utf-8", "backslashreplace"), content_type)
+
+
+def coding(accept_encoding: str) -> str:
+    """The packing a client asks for: `gzip`, `deflate`, or '' for none; `q` only counts when it is 0."""
+    asked = {}
+    for item in accept_encoding.lower().split(","):
+        name, _, parameter = item.partition(";")
+        asked[name.strip()] = parameter.strip().replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    for name in ("gzip", "x-gzip", "deflate"):
+        if asked.get(name):
+            return name.removeprefix("x-")
+    return ""
+
+
+def packed(body: bytes, how: str) -> bytes:
+    """`body` in the coding `gzip` or `deflate` (zlib's form, which is what Ruby's clients read)."""
+    return gzip.compress(body, _LEVEL, mtime=0) if how == "gzip" else zlib.compress(body, _LEVEL)
+
+
+async def send(request: HttpRequest, answer: Answer, *, compress_from: int) -> tuple[web.StreamResponse, int]:
+    """
+    Write `answer`; gives aiohttp's response and the number of body bytes.
+
+    A long body that breaks off cuts the connection: the client must never take a part for the whole.
+    """
+    headers = dict(answer.headers)
+    if answer.content_type is not None:
+        headers["Content-Type"] = answer.content_type
+    request.untyped = answer.content_type is None
+    if answer.chunks is not None and request.method != "HEAD":
+        return await _send_stream(request, answer, headers)
+    body = answer.body
+    how = coding(request.headers.get("Accept-Encoding", "")) if len(body) >= compress_from else ""
+    if how and request.method != "HEAD":
+        body = await asyncio.to_thread(packed, body, how) if len(body) >= _IN_A_THREAD_FROM else packed(body, how)
+        headers |= {"Content-Encoding": how, "Vary": "Accept-Encoding"}
+    response = web.StreamResponse(status=answer.status, headers=headers)
+    if answer.status not in (204, 304):
+        response.content_length = len(body)
+    _ending(request, response, answer)
+    await response.prepare(request)
+    if request.method != "HEAD" and body:
+        await response.write(body)
+    await response.write_eof()
+    return response, 0 if request.method == "HEAD" else len(body)
+
+
+async def _send_stream(request: HttpRequest, answer: Answer, headers: dict[str, str]) -> tuple[web.StreamResponse, int]:
+    assert answer.chunks is not None
+    response = web.StreamResponse(status=answer.status, headers=headers)
+    if answer.size is not None:
+        response.content_length = answer.size
+    _ending(request, response, answer)
+    await response.prepare(request)
+    sent = 0
+    try:
+        async for chunk in answer.chunks():
+            sent += len(chunk)
+            if answer.size is not None and sent > answer.size:
+                raise ConnectionError("The body is longer than announced")
+            await response.write(chunk)
+        if answer.size is not None and sent != answer.size:
+            raise ConnectionError("The body is shorter than announced")
+    except BaseException:
+        request.connection.abort()
+        raise
+    await response.write_eof()
+    return response, sent
+
+
+def _ending(request: HttpRequest, response: web.StreamResponse, answer: Answer) -> None:
+    if answer.close or request.version < (1, 1) or not request.keep_alive:
+        response.force_close()

@@ -1,0 +1,203 @@
+"""
+The master's application: one door for everything, behind it identity, authorization, the endpoints, and the way back.
+
+    Connection (connection.py) → MasterApp.handle → identity → Native | CaEndpoints | Handlers → Answer → answers.send
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Protocol
+
+from aiohttp import web
+
+from certs.oids import OidNames
+from shared.errors import Denied, PuppetError
+from shared.indirector.core import Client
+from shared.indirector.paths import is_scheme_b, parse
+from shared.names import shown
+
+from . import access_log, identity
+from .admission import Admission
+from .answers import Answer, send, text
+from .auth_conf import AuthFile, Rules
+from .connection import HttpRequest
+from .handlers import Handlers
+from .identity import Peer, ProxyRules
+from .limits import Limits
+from .native import Native, Target
+from .schemes import LEGACY_SCHEME, MODERN_SCHEME, Scheme, not_routed
+from .tls import ServerTls
+
+log = logging.getLogger("puppet.http")
+
+
+class Ca(Protocol):
+    """The endpoints below /puppet-ca/v1."""
+
+    async def answer(self, request: HttpRequest, target: Target, client: Client, rules: Rules) -> Answer: ...
+
+
+class MasterApp:
+    """
+    Answers every request. Nothing a peer sends ends in a traceback: foreseen errors are put into the scheme's words, the
+    unforeseen become a bare 500 with a number that stands beside the traceback in the log.
+
+    Args:
+        draining: whether a stop is under way, so that connections end with their answers.
+        now: the time by which certificates are valid, UTC.
+    """
+
+    def __init__(
+        self,
+        *,
+        handlers: Handlers,
+        native: Native,
+        ca: Ca | None,
+        auth: AuthFile,
+        tls: ServerTls,
+        limits: Limits,
+        admission: Admission,
+        proxy: ProxyRules | None = None,
+        oid_names: OidNames | None = None,
+        draining: Callable[[], bool] = lambda: False,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self.handlers = handlers
+        self.native = native
+        self.ca = ca
+        self.auth = auth
+        self.tls = tls
+        self.limits = limits
+        self.admission = admission
+        self.proxy = proxy or ProxyRules()
+        self.oid_names = oid_names or OidNames()
+        self.draining = draining
+        self.now = now
+
+    async def handle(self, request: HttpRequest) -> web.StreamResponse:
+        """aiohttp's handler: one request to one response, already written."""
+        started = time.monotonic()
+        address = identity.address_of(request.connection.peername)
+        raw_path, _, raw_query = request.raw_path.partition("?")
+        scheme: Scheme = MODERN_SCHEME if is_scheme_b(raw_path) else LEGACY_SCHEME
+        request.version_header = scheme.dialect.version
+        name, status, size = "", 0, 0
+        try:
+            try:
+                check_message(request, self.limits)
+                client = self._client(request, address)
+                name = client.name if client.authenticated else ""
+                answer = await self._answer(request, client, raw_path, raw_query, scheme)
+            except _Refused as refusal:
+                answer = refusal.answer
+            except PuppetError as err:
+                answer = scheme.error(err)
+                log.log(logging.ERROR if answer.status >= 500 else logging.INFO, "%s %s: %s", address, name or "-", shown(str(err), 500))
+            except (ConnectionError, web.GracefulExit):
+                raise
+            except Exception:  # noqa: BLE001  # the request's outermost frame
+                answer = self._incident(scheme, request)
+            status = answer.status
+            response, size = await send(request, self._ending(request, answer), compress_from=self.limits.compress_from)
+            return response
+        finally:
+            seconds = time.monotonic() - started
+            access_log.write(
+                access_log.line(
+                    address=address, name=name, method=request.method, target=request.raw_path, status=status, size=size, seconds=seconds
+                )
+            )
+
+    def _incident(self, scheme: Scheme, request: HttpRequest) -> Answer:
+        number = secrets.token_hex(6)
+        log.exception("Incident %s while answering %s", number, shown(request.method + " " + request.raw_path.partition("?")[0], 200))
+        return scheme.incident(number)
+
+    def _ending(self, request: HttpRequest, answer: Answer) -> Answer:
+        """The answer, ending the connection when a stop is under way or a body was left unread."""
+        unread = not request.content.is_eof() if request.body_exists else False
+        if answer.close or not (self.draining() or (unread and answer.chunks is None)):
+            return answer
+        return Answer(answer.status, answer.body, answer.content_type, answer.headers, answer.chunks, answer.size, close=True)
+
+    def _client(self, request: HttpRequest, address: str) -> Client:
+        """Who asks, checked against the revocations and the clock of this moment."""
+        connection = request.connection
+        if connection.peer is None:
+            connection.peer = identity.peer_of(_certificate_of(connection.transport), address, self.oid_names)
+        peer: Peer = connection.peer
+        try:
+            client = identity.still_valid(peer, self.tls.revocations, self.now())
+            claimed = identity.claims(request.headers)
+            if not claimed:
+                return client
+            if not self.proxy.trusts(address):
+                log.warning("Ignored %s of %s(%s): it is not a configured proxy", shown(claimed[0]), client.name, address)
+                return client
+            passed = identity.passed_on(list(request.headers.items()), self.proxy, self.tls.trust, address, self.oid_names, self.now())
+            return identity.still_valid(passed, self.tls.revocations, self.now())
+        except Denied as err:
+            log.warning("Refused %s(%s): %s", peer.client.name, address, err)
+            raise _Refused(Answer(403, f"Forbidden request: {err}".encode("ascii", "replace"), "text/plain", close=True)) from err
+
+    async def _answer(self, request: HttpRequest, client: Client, raw_path: str, raw_query: str, scheme: Scheme) -> Answer:
+        rules = await self.auth.rules()
+        if scheme is LEGACY_SCHEME:
+            call = parse(request.method, raw_path, raw_query)
+            async with self.admission.slot():
+                return await self.handlers.answer(request, call, client, rules)
+        if raw_path.startswith("/puppet/v3/") and raw_path != "/puppet/v3/environments":
+            call = parse(request.method, raw_path, raw_query)
+            async with self.admission.slot():
+                return await self.handlers.answer(request, call, client, rules)
+        target = Target.of(request.method, raw_path, raw_query)
+        if target.segments[0] == "puppet-ca":
+            if self.ca is None or target.segments[1:2] != ("v1",):
+                return text(404, "Not Found")
+            async with self.admission.slot():
+                return await self.ca.answer(request, target, client, rules)
+        answer = await self.native.answer(target, client, rules)
+        return answer or not_routed(target.path, request.headers.get("Accept", ""))
+
+
+class _Refused(Exception):
+    """An answer that is decided before the scheme has a say."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(answer.status)
+        self.answer = answer
+
+
+def _certificate_of(transport: object) -> bytes | None:
+    """The DER of the peer's verified certificate; None without TLS or certificate."""
+    get = getattr(transport, "get_extra_info", None)
+    tls = get("ssl_object") if get is not None else None
+    found: bytes | None = tls.getpeercert(binary_form=True) if tls is not None else None
+    return found
+
+
+def check_message(request: HttpRequest, limits: Limits) -> None:
+    """
+    What the parser lets through and we do not: other HTTP versions, targets that are no path, two Host headers, long headers.
+
+    Raises:
+        _Refused: with the answer.
+    """
+    headers = request.headers
+    if request.unsupported_version:
+        raise _Refused(Answer(505, b"HTTP Version Not Supported", "text/plain", close=True))
+    if request.method in ("CONNECT", "TRACE"):
+        raise _Refused(Answer(405, b"Method Not Allowed", "text/plain", close=True))
+    hosts = headers.getall("Host", [])
+    if len(hosts) > 1 or (not hosts and request.version >= (1, 1)) or not request.raw_path.startswith("/"):
+        raise _Refused(Answer(400, b"Bad Request", "text/plain", close=True))
+    if sum(len(name) + len(value) for name, value in request._message.raw_headers) > limits.max_header_bytes:
+        raise _Refused(Answer(431, b"Request Header Fields Too Large", "text/plain", close=True))
+    expected = headers.get("Expect", "")
+    if expected and expected.lower() != "100-continue":
+        raise _Refused(Answer(417, b"Expectation Failed", "text/plain", close=True))

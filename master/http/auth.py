@@ -1,0 +1,213 @@
+"""
+Who may do what: rules, and the pure function that evaluates them.
+
+A rule applies to a question when path, verb, environment and authentication fit; the first one that applies decides.
+Inside a rule its entries are tried from the most to the least specific. Source: protocol reference 4.1.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from shared.indirector.core import Client
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """
+    What is asked. `paths`: the names of the thing, the first is `/<singular indirection>/<key>`; scheme B adds the URL's path.
+
+    `verb` is find, search, save, destroy or head.
+    """
+
+    paths: tuple[str, ...]
+    verb: str
+    environment: str | None
+    client: Client
+
+
+class Matcher(Protocol):
+    """Whether a rule is about a path: the captures when it is (may be none), else None."""
+
+    def match(self, path: str) -> Sequence[str] | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """A literal prefix without regard to segments, as `path /x` in 3.8's file."""
+
+    text: str
+
+    def match(self, path: str) -> Sequence[str] | None:
+        return () if path.startswith(self.text) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """An unanchored regular expression, as `path ~ x` in 3.8's file."""
+
+    regex: re.Pattern[str]
+
+    def match(self, path: str) -> Sequence[str] | None:
+        found = self.regex.search(path)
+        return None if found is None else tuple(group or "" for group in found.groups())
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    """Whole segments: the path itself or what lies below it; captures the rest."""
+
+    text: str
+
+    def match(self, path: str) -> Sequence[str] | None:
+        if path == self.text:
+            return ("",)
+        base = self.text.rstrip("/") + "/"
+        return (path[len(base) :],) if path.startswith(base) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Exactly:
+    """One path and no other."""
+
+    text: str
+
+    def match(self, path: str) -> Sequence[str] | None:
+        return () if path == self.text else None
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """Any of several matchers."""
+
+    matchers: tuple[Matcher, ...]
+
+    def match(self, path: str) -> Sequence[str] | None:
+        for matcher in self.matchers:
+            found = matcher.match(path)
+            if found is not None:
+                return found
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """
+    One allow or deny. `kind`: all, exact, captured (text with `$1`), domain (`*.x`), regex, network, extension (`name=value`).
+
+    Names are compared as strings; a regular expression is only what the file itself writes as one.
+    """
+
+    allows: bool
+    kind: Literal["all", "exact", "captured", "domain", "regex", "network", "extension"]
+    text: str
+    regex: re.Pattern[str] | None = None
+    network: Network | None = None
+
+    @property
+    def order(self) -> tuple[bool, bool, int, bool]:
+        """Most specific first: exact, then IP, then longer, then deny."""
+        if self.network is not None:
+            exact = self.network.prefixlen == self.network.max_prefixlen
+            return (not exact, False, -self.network.prefixlen, self.allows)
+        exact = self.kind in ("exact", "captured", "extension")
+        return (not exact, True, -len(self.text.split(".")), self.allows)
+
+    def fits(self, client: Client, captures: Sequence[str]) -> bool:
+        """Whether the entry speaks of this client."""
+        name = client.name.lower()
+        match self.kind:
+            case "all":
+                return True
+            case "exact":
+                return name == self.text.lower()
+            case "captured":
+                return name == _filled(self.text, captures).lower()
+            case "domain":
+                return name.endswith(self.text.lower()) and len(name) > len(self.text)
+            case "regex":
+                return self.regex is not None and self.regex.search(client.name) is not None
+            case "network":
+                return self.network is not None and _address_in(client.address, self.network)
+            case "extension":
+                wanted, _, value = self.text.partition("=")
+                return client.authenticated and client.extensions.get(wanted) == value
+
+
+def _filled(text: str, captures: Sequence[str]) -> str:
+    return re.sub(r"\$([1-9])", lambda found: captures[int(found[1]) - 1] if int(found[1]) <= len(captures) else "", text)
+
+
+def _address_in(address: str, network: Network) -> bool:
+    try:
+        return ipaddress.ip_address(address) in network
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`verbs` and `environments` empty: all. `authenticated`: for clients with a certificate only. `line`: in its file, else 0."""
+
+    name: str
+    matcher: Matcher
+    entries: tuple[Entry, ...] = ()
+    verbs: frozenset[str] = frozenset()
+    environments: frozenset[str] = frozenset()
+    authenticated: bool = True
+    line: int = 0
+
+    def applies(self, question: Question) -> Sequence[str] | None:
+        """The captures when this rule is the one to ask, else None."""
+        if self.authenticated and not question.client.authenticated:
+            return None
+        if self.environments and question.environment not in self.environments:
+            return None
+        for path in question.paths:
+            captures = self.matcher.match(path)
+            if captures is not None and self._has_verb(question.verb):
+                return captures
+        return None
+
+    def _has_verb(self, verb: str) -> bool:
+        return not self.verbs or verb in self.verbs
+
+    def decides(self, client: Client, captures: Sequence[str]) -> bool:
+        """`allow *` wins; else the most specific entry that fits; else no."""
+        if any(entry.allows and entry.kind == "all" for entry in self.entries):
+            return True
+        for entry in sorted(self.entries, key=lambda each: each.order):
+            if entry.fits(client, captures):
+                return entry.allows
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """`rule`: the one that decided, None when none applied."""
+
+    allowed: bool
+    rule: Rule | None = None
+
+
+def allowed(rules: Sequence[Rule], question: Question) -> Decision:
+    """The decision of the first rule that applies; no rule: denied. HEAD is allowed where find or save is."""
+    if question.verb == "head":
+        first = _first(rules, question, "find")
+        return first if first.allowed else _first(rules, question, "save")
+    return _first(rules, question, question.verb)
+
+
+def _first(rules: Sequence[Rule], question: Question, verb: str) -> Decision:
+    asked = Question(question.paths, verb, question.environment, question.client)
+    for rule in rules:
+        captures = rule.applies(asked)
+        if captures is not None:
+            return Decision(rule.decides(question.client, captures), rule)
+    return Decision(False)

@@ -1,0 +1,208 @@
+"""One connection: aiohttp's parser and writer with deadlines, and nothing told about who wrote them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiohttp import hdrs, web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.client_exceptions import ClientConnectionResetError
+from aiohttp.http_parser import RawRequestMessage
+from aiohttp.http_writer import HttpVersion10, HttpVersion11
+from aiohttp.streams import StreamReader
+from aiohttp.web_protocol import RequestHandler
+
+from shared.names import shown
+
+from .limits import Limits
+
+log = logging.getLogger("puppet.http")
+
+Handler = Callable[["HttpRequest"], Awaitable[web.StreamResponse]]
+
+_KEPT_OUT = (hdrs.SERVER,)
+
+
+class HttpRequest(web.BaseRequest):
+    """A request with its target as sent. `unsupported_version` names an HTTP version that is not spoken here."""
+
+    unsupported_version: str = ""
+    version_header: str = ""  # X-Puppet-Version of the answer
+    sent_continue: bool = False
+    untyped: bool = False  # whether the answer goes without the Content-Type that aiohttp would add
+
+    @property
+    def connection(self) -> Connection:
+        protocol = self._protocol
+        assert isinstance(protocol, Connection)
+        return protocol
+
+    async def _prepare_hook(self, response: web.StreamResponse) -> None:
+        for name in _KEPT_OUT:
+            response.headers.popall(name, None)
+        if self.untyped:
+            response.headers.popall(hdrs.CONTENT_TYPE, None)
+        if self.version_header:
+            response.headers["X-Puppet-Version"] = self.version_header
+
+
+class Connection(RequestHandler):
+    """
+    A peer's connection. Beside what aiohttp does: deadlines for the first byte and for a request's headers, a limit for a
+    peer that does not read, a short answer to what is not HTTP.
+
+    `peer` is what the identity module found out about the peer's certificate, once a connection.
+    """
+
+    def __init__(self, manager: ConnectionServer, limits: Limits, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(
+            manager,
+            loop=loop,
+            keepalive_timeout=limits.idle_timeout,
+            access_log=None,  # type: ignore[arg-type]  # we write our own
+            max_line_size=limits.max_header_line,
+            max_headers=limits.max_header_count,
+            max_field_size=limits.max_header_line,
+            lingering_time=2.0,  # so that a refused sender reads the answer before the reset
+            auto_decompress=False,
+        )
+        self.limits = limits
+        self.peer: Any = None
+        self.idle_since = loop.time()
+        self._incoming: StreamReader | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+        self._deadline_what = ""
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request is being answered or waits for it."""
+        return self._request_in_progress or bool(self._messages)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._start_deadline(self.limits.header_timeout, "no request")
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._stop_deadline()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        before = self._request_count
+        super().data_received(data)
+        if self._request_count != before:
+            self._stop_deadline()
+            if self._messages:
+                self._incoming = self._messages[-1][1]
+            return
+        if not data or (self._incoming is not None and not self._incoming.is_eof()):
+            return
+        if self._deadline_what != "headers":
+            self._start_deadline(self.limits.header_timeout, "headers")
+
+    def _start_deadline(self, seconds: float, what: str) -> None:
+        self._stop_deadline()
+        self._deadline_what = what
+        self._deadline = self._loop.call_later(seconds, self._too_slow)
+
+    def _stop_deadline(self) -> None:
+        self._deadline_what = ""
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _too_slow(self) -> None:
+        self._deadline = None
+        if self.busy:  # an earlier request of the pipeline is still being answered
+            self._start_deadline(self.limits.header_timeout, self._deadline_what)
+            return
+        log.info("Closed the connection of %s: %s in time", self.address, self._deadline_what)
+        self.force_close()
+
+    @property
+    def address(self) -> str:
+        """The peer's address, '' when it is gone."""
+        name = self.peername
+        return str(name[0]) if isinstance(name, tuple) else ""
+
+    def abort(self) -> None:
+        """Cut the connection now; what is not sent is lost."""
+        transport = self.transport
+        self.force_close()
+        if transport is not None:
+            transport.abort()
+
+    async def _drain_helper(self) -> None:
+        try:
+            async with asyncio.timeout(self.limits.write_timeout):
+                await super()._drain_helper()
+        except TimeoutError as err:
+            log.info("Cut the connection of %s: it does not read its answer", self.address)
+            self.abort()
+            raise ClientConnectionResetError("The peer does not read") from err
+
+    def send_continue(self) -> None:
+        """The interim answer that `Expect: 100-continue` waits for."""
+        if self.transport is not None:
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def handle_error(
+        self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
+    ) -> web.StreamResponse:
+        """The answer to what is not HTTP; the parser's complaint goes to the log, shortened."""
+        if status >= 500 and exc is not None:
+            log.error("Error while answering %s", self.address, exc_info=exc)
+        else:
+            log.info(
+                "Refused what %s sent: %s", self.address, shown(str(message or exc or "").splitlines()[0] if message or exc else "", 100)
+            )
+        if request.writer.output_size > 0:
+            raise ConnectionError("The answer is already on its way")
+        response = web.Response(status=status, text="Bad Request" if status == 400 else "Internal Server Error")
+        response.force_close()
+        return response
+
+    def log_exception(self, *args: Any, **kw: Any) -> None:
+        log.error(*args, **({"exc_info": True} | kw))
+
+
+class ConnectionServer(web.Server):
+    """Makes a Connection for each accepted socket and knows all of them."""
+
+    def __init__(self, handler: Handler, limits: Limits) -> None:
+        super().__init__(handler, request_factory=self._request)  # type: ignore[arg-type]  # we make the requests it is handed
+        self.limits = limits
+
+    def __call__(self) -> Connection:
+        return Connection(self, self.limits, self._loop)
+
+    def _request(
+        self,
+        message: RawRequestMessage,
+        payload: StreamReader,
+        protocol: RequestHandler,
+        writer: AbstractStreamWriter,
+        task: asyncio.Task[None],
+    ) -> HttpRequest:
+        unsupported = ""
+        if message.version not in (HttpVersion10, HttpVersion11):
+            unsupported = f"HTTP/{message.version[0]}.{message.version[1]}"
+            message = message._replace(version=HttpVersion11, should_close=True)
+        request = HttpRequest(message, payload, protocol, writer, task, self._loop)
+        request.unsupported_version = unsupported
+        return request
+
+    @property
+    def all(self) -> list[Connection]:
+        """The open connections."""
+        return [each for each in self.connections if isinstance(each, Connection)]
+
+    def close_idle(self) -> None:
+        """Close the connections that wait for a request; the others are told to close after their answer."""
+        for each in self.all:
+            if each.busy:
+                each.close()
+            else:
+                each.force_close()

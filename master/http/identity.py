@@ -1,0 +1,172 @@
+"""Who is asking: the verified client certificate of the connection, or, behind a configured proxy, the one it passes on."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import unquote
+
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from certs import bundles, certificates, verify
+from certs.oids import OidNames
+from shared.errors import BadData, BadName, ConfigError, Denied, PeerNotTrusted
+from shared.indirector.core import Client
+from shared.names import certname, shown
+
+from .tls import Revocations, Trust
+
+log = logging.getLogger("puppet.http")
+
+_IDENTITY_HEADER = re.compile(r"(x-)?(ssl-)?client-(s-)?(dn|verify|cert)", re.ASCII)
+_CN_ONLY = re.compile(r"/?CN=([^/,+\\=]+)", re.ASCII)
+MAX_HEADER_CERTIFICATE = 16 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A connection's other end. `problem`: why its certificate, though verified, names nobody."""
+
+    client: Client
+    certificate: x509.Certificate | None = None
+    problem: str = ""
+
+    @property
+    def authenticated(self) -> bool:
+        return self.client.authenticated
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyRules:
+    """Whose identity headers count. Without `networks` nobody's do; header names are lower case with dashes."""
+
+    networks: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = ()
+    dn_header: str = "x-client-dn"
+    verify_header: str = "x-client-verify"
+    certificate_header: str = "x-client-cert"
+
+    @classmethod
+    def of(cls, *, switched_on: bool, addresses: Iterable[str], dn: str, verify: str) -> ProxyRules:
+        """From the settings, where headers are named as CGI variables (`HTTP_X_CLIENT_DN`); ConfigError for a bad address."""
+        networks = []
+        for address in addresses if switched_on else ():
+            try:
+                networks.append(ipaddress.ip_network(address, strict=False))
+            except ValueError as err:
+                raise ConfigError(f"proxy_addresses: {shown(address)} is not an address or network") from err
+        return cls(tuple(networks), dn_header=_header(dn), verify_header=_header(verify))
+
+    def trusts(self, address: str) -> bool:
+        """Whether headers of this peer count."""
+        if not self.networks or not address:
+            return False
+        peer = ipaddress.ip_address(address)
+        return any(peer in network for network in self.networks)
+
+
+def _header(variable: str) -> str:
+    return variable.removeprefix("HTTP_").replace("_", "-").lower()
+
+
+def address_of(peername: object) -> str:
+    """The address in what a socket says about its peer; an IPv4 address even when it came in over IPv6."""
+    if not isinstance(peername, Sequence) or not peername:
+        return ""
+    text = str(peername[0]).split("%")[0]
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return text
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return str(mapped or address)
+
+
+def peer_of(der: bytes | None, address: str, names: OidNames) -> Peer:
+    """The peer with this certificate (DER, verified by TLS), or without one."""
+    anonymous = Client(name=address, address=address, authenticated=False)
+    if der is None:
+        return Peer(anonymous)
+    try:
+        certificate = x509.load_der_x509_certificate(der)
+        name = certname(certificates.name_of(certificate))
+        if certificates.is_authority(certificate):
+            raise BadName("A CA's own certificate names no node")
+        client = Client(
+            name=name,
+            address=address,
+            authenticated=True,
+            extensions=certificates.trusted_extensions(certificate, names),
+            alt_names=certificates.alternative_names(certificate),
+            certificate=der,
+        )
+    except (ValueError, x509.DuplicateExtension, BadName, BadData) as err:
+        return Peer(anonymous, problem=str(err))
+    return Peer(client, certificate)
+
+
+def still_valid(peer: Peer, revocations: Revocations, now: datetime) -> Client:
+    """
+    The client, when its certificate holds now: asked for each request, since a connection may outlive a revocation.
+
+    Raises:
+        Denied: revoked, ended since the handshake, or it names nobody.
+    """
+    if peer.problem:
+        raise Denied(f"The client certificate cannot be used: {peer.problem}")
+    certificate = peer.certificate
+    if certificate is not None:
+        if revocations.revoked(certificate):
+            raise Denied(f"The certificate of {peer.client.name} is revoked")
+        if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
+            raise Denied(f"The certificate of {peer.client.name} is not valid at this time")
+    return peer.client
+
+
+def claims(headers: Iterable[str]) -> list[str]:
+    """Those header names that claim an identity, in whatever spelling."""
+    return [name for name in headers if _IDENTITY_HEADER.fullmatch(name.replace("_", "-").lower())]
+
+
+def passed_on(headers: Sequence[tuple[str, str]], rules: ProxyRules, trust: Trust, address: str, names: OidNames, now: datetime) -> Peer:
+    """
+    The peer that a trusted proxy speaks for; anonymous when the proxy says that nothing was verified.
+
+    The full certificate decides, verified again against our CA and CRLs; the DN text must not contradict it.
+
+    Raises:
+        Denied: a header twice, a certificate that is missing or does not verify, or a DN that is not its subject.
+    """
+    values = {}
+    for name in (rules.dn_header, rules.verify_header, rules.certificate_header):
+        found = [value for key, value in headers if key.replace("_", "-").lower() == name]
+        if len(found) > 1:
+            raise Denied(f"The header {name} stands more than once")
+        values[name] = found[0] if found else ""
+    if values[rules.verify_header] != "SUCCESS":
+        return peer_of(None, address, names)
+    text = unquote(values[rules.certificate_header])
+    if not text or len(text) > MAX_HEADER_CERTIFICATE:
+        raise Denied(f"The proxy passed on no certificate in {rules.certificate_header}")
+    try:
+        certificate = bundles.certificate(_unfolded(text).encode("ascii", "replace"))
+        verify.verify(certificate, verify.Trust(trust.authorities, trust.crls), now=now, purpose="client")
+    except (BadData, PeerNotTrusted) as err:
+        raise Denied(f"The certificate that the proxy passed on is not trusted: {err}") from err
+    peer = peer_of(certificate.public_bytes(Encoding.DER), address, names)
+    claimed = values[rules.dn_header]
+    if claimed:
+        match = _CN_ONLY.fullmatch(claimed.strip())
+        if match is None or match[1] != peer.client.name:
+            raise Denied(f"The name {shown(claimed)} does not agree with the certificate of {peer.client.name}")
+    return peer
+
+
+def _unfolded(text: str) -> str:
+    """PEM as proxies send it: its line ends may have become spaces or tabs."""
+    body = re.sub(r"[\t ]+", "\n", text.replace("-----BEGIN CERTIFICATE-----", "").replace("-----END CERTIFICATE-----", "").strip())
+    return f"-----BEGIN CERTIFICATE-----\n{body}\n-----END CERTIFICATE-----\n"

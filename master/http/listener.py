@@ -1,0 +1,179 @@
+"""The listening socket: accepts, shakes hands, keeps the number of connections in bounds, stops gracefully."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import resource
+import socket
+import ssl
+import time
+from collections import Counter
+from collections.abc import Callable
+
+from .connection import Connection, ConnectionServer
+from .limits import Limits
+from .tls import ServerTls
+
+log = logging.getLogger("puppet.tls")
+
+BACKLOG = 1024
+_SPARE_DESCRIPTORS = 128  # for files, workers and the loop itself
+_OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+
+class Listener:
+    """
+    Serves `server` over TLS on one socket. Each handshake uses the TLS context of its moment, so that new certificates and
+    CRLs count at once. `refused` counts failed handshakes by reason.
+    """
+
+    def __init__(self, server: ConnectionServer, tls: ServerTls, limits: Limits) -> None:
+        self.server = server
+        self.tls = tls
+        self.limits = limits
+        self.refused: Counter[str] = Counter()
+        self.draining = False
+        self._socket: socket.socket | None = None
+        self._accepting: asyncio.Task[None] | None = None
+        self._handshakes: dict[asyncio.Task[None], socket.socket] = {}
+        self._room = asyncio.Event()
+        self._log_not_before = 0.0
+        self._not_logged = 0
+
+    async def start(self, host: str, port: int) -> tuple[str, int]:
+        """Listen; gives the address and port (of interest when `port` is 0). OSError when the address is taken."""
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listening = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6 and host == "::":
+                listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            listening.setblocking(False)
+            listening.bind((host, port))
+            listening.listen(BACKLOG)
+        except BaseException:
+            listening.close()
+            raise
+        self._socket = listening
+        self._accepting = asyncio.create_task(self._accept(listening), name="accept")
+        address = listening.getsockname()
+        return str(address[0]), int(address[1])
+
+    @property
+    def most(self) -> int:
+        """The number of connections that descriptors and settings allow."""
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return max(16, min(self.limits.max_connections, soft - _SPARE_DESCRIPTORS))
+
+    @property
+    def open(self) -> int:
+        return len(self.server.connections) + len(self._handshakes)
+
+    async def _accept(self, listening: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            if self.open >= self.most and not self._make_room():
+                self._room.clear()
+                try:
+                    await asyncio.wait_for(self._room.wait(), 0.5)
+                except TimeoutError:
+                    pass
+                continue
+            try:
+                peer, address = await loop.sock_accept(listening)
+            except OSError as err:
+                if err.errno in _OUT_OF_DESCRIPTORS:
+                    self._complain("No descriptor is left for a new connection: %s", err.strerror)
+                    self._make_room()
+                elif err.errno not in (errno.ECONNABORTED, errno.EINTR, errno.EAGAIN):
+                    self._complain("Could not accept a connection: %s", err)
+                await asyncio.sleep(0.1)
+                continue
+            if len(self._handshakes) >= self.limits.max_handshakes:
+                next(iter(self._handshakes)).cancel()  # the oldest one
+            task = loop.create_task(self._shake_hands(peer, str(address[0])))
+            self._handshakes[task] = peer
+            task.add_done_callback(self._shaken)
+
+    def _shaken(self, task: asyncio.Task[None]) -> None:
+        self._handshakes.pop(task, None)
+        self._room.set()
+
+    async def _shake_hands(self, peer: socket.socket, address: str) -> None:
+        try:
+            peer.setblocking(False)
+            await asyncio.get_running_loop().connect_accepted_socket(
+                self.server,
+                peer,
+                ssl=self.tls.context,
+                ssl_handshake_timeout=self.limits.handshake_timeout,
+                ssl_shutdown_timeout=self.limits.close_timeout,
+            )
+        except asyncio.CancelledError:
+            self.refused["gave way to newer connections"] += 1
+            peer.close()
+        except ssl.SSLError as err:
+            peer.close()
+            reason = getattr(err, "verify_message", "") or (err.reason or "").replace("_", " ").lower() or "not TLS"
+            self._refuse(address, reason)
+        except (OSError, TimeoutError) as err:
+            peer.close()
+            self._refuse(
+                address, "handshake not finished in time" if isinstance(err, TimeoutError) or "time" in str(err) else "connection lost"
+            )
+
+    def _refuse(self, address: str, reason: str) -> None:
+        self.refused[reason] += 1
+        self._complain("Refused a TLS handshake of %s: %s", address, reason)
+
+    def _complain(self, text: str, *arguments: object) -> None:
+        """One log line a second at most, with the number of those left out."""
+        now = time.monotonic()
+        if now < self._log_not_before:
+            self._not_logged += 1
+            return
+        self._log_not_before = now + 1.0
+        if self._not_logged:
+            text += " (and %d like it)"
+            arguments = (*arguments, self._not_logged)
+            self._not_logged = 0
+        log.warning(text, *arguments)
+
+    def _make_room(self) -> bool:
+        """Close the connection that will be missed least; False when all are busy."""
+        if self._handshakes:
+            next(iter(self._handshakes)).cancel()
+            return True
+        idle = [each for each in self.server.all if not each.busy and each.transport is not None]
+        if not idle:
+            return False
+        least: Callable[[Connection], tuple[bool, float]] = lambda each: (bool(each.peer and each.peer.authenticated), each.idle_since)  # noqa: E731
+        min(idle, key=least).abort()
+        return True
+
+    async def stop(self, timeout: float | None = None) -> None:
+        """Stop accepting at once; requests in flight get `timeout` seconds (default: the drain limit), then they are cut."""
+        self.draining = True
+        if self._accepting is not None:
+            self._accepting.cancel()
+            await asyncio.gather(self._accepting, return_exceptions=True)
+        if self._socket is not None:
+            self._socket.close()
+        for task in list(self._handshakes):
+            task.cancel()
+        if self._handshakes:
+            await asyncio.wait(list(self._handshakes))
+        self.server.close_idle()
+        end = time.monotonic() + (self.limits.drain_timeout if timeout is None else timeout)
+        while time.monotonic() < end:
+            if not any(each.busy for each in self.server.all):
+                break
+            await asyncio.sleep(0.02)
+        cut = [each for each in self.server.all if each.busy]
+        if cut:
+            log.warning("Cut %d requests that did not end within the drain limit", len(cut))
+            for each in cut:
+                each.abort()
+        await self.server.shutdown(1.0)

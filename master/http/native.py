@@ -1,0 +1,128 @@
+"""The endpoints that are no indirections: status, environments, the administrator's cache call. Source: protocol reference 3.14, 3.16."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shared import plainjson
+from shared.errors import BadName, MethodNotAllowed, NotFound
+from shared.indirector.core import Client
+from shared.indirector.paths import decoded, parameters
+from shared.names import environment as environment_name
+
+from .answers import Answer, text
+from .auth import Question, allowed
+from .auth_conf import Rules
+from .handlers import Environments
+from .schemes import forbidden_path
+
+SERVICES = ("ca", "jruby-metrics", "master", "puppet-profiler", "server", "status-service")  # the names agents and tools probe
+LEVELS = ("critical", "info", "debug")
+_VERBS = {"GET": "find", "HEAD": "find", "PUT": "save", "POST": "save", "DELETE": "destroy"}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A request's target, taken apart: `segments` are decoded once, `path` is the decoded whole."""
+
+    method: str
+    raw_path: str
+    raw_query: str
+    path: str
+    segments: tuple[str, ...]
+
+    @classmethod
+    def of(cls, method: str, raw_path: str, raw_query: str) -> Target:
+        """BadName for broken escapes, and for a segment that holds a separator or a control character."""
+        segments = tuple(decoded(part) for part in raw_path.split("/")[1:])
+        if any("/" in part or any(ord(c) < 32 or ord(c) == 127 for c in part) for part in segments):
+            raise BadName("The path is not valid")
+        return cls(method, raw_path, raw_query, "/" + "/".join(segments), segments)
+
+    @property
+    def verb(self) -> str:
+        """The verb that rules of 3.8's form name."""
+        return _VERBS.get(self.method, "save")
+
+
+def permitted(target: Target, client: Client, rules: Rules, *paths: str) -> Answer | None:
+    """The denial, or None when the rules allow it; `paths` stand before the URL's own."""
+    question = Question((*paths, target.path), target.verb, None, client)
+    return None if allowed(rules.modern, question).allowed else forbidden_path(target.path, target.method)
+
+
+def only(target: Target, *methods: str) -> None:
+    """MethodNotAllowed unless the request's method is one of `methods`; HEAD goes where GET does."""
+    if target.method not in methods and not (target.method == "HEAD" and "GET" in methods):
+        raise MethodNotAllowed(f"Only {', '.join(methods)} is allowed here")
+
+
+class Native:
+    """
+    The status service and the environments.
+
+    `state` gives running, starting, stopping or error for the whole process; statuses hold no host names or paths.
+    """
+
+    def __init__(self, environments: Environments, state: Callable[[], str], version: str) -> None:
+        self.environments = environments
+        self.state = state
+        self.version = version
+
+    async def answer(self, target: Target, client: Client, rules: Rules) -> Answer | None:
+        """The answer, or None when there is no such endpoint; MethodNotAllowed when there is one for other methods."""
+        match target.segments:
+            case ("status", "v1", "simple", *rest) if len(rest) <= 1:
+                only(target, "GET")
+                return permitted(target, client, rules) or self._simple(rest)
+            case ("status", "v1", "services", *rest) if len(rest) <= 1:
+                only(target, "GET")
+                return permitted(target, client, rules) or self._services(rest, parameters(target.raw_query))
+            case ("v2.0", "environments") | ("puppet", "v3", "environments"):
+                only(target, "GET")
+                denied = permitted(target, client, rules)
+                return denied or Answer(200, plainjson.dumps(dict(await self.environments.listing())), "application/json")
+            case ("puppet-admin-api", "v1", "environment-cache"):
+                only(target, "DELETE")
+                return permitted(target, client, rules) or await self._expire(parameters(target.raw_query))
+        return None
+
+    def _simple(self, names: Sequence[str]) -> Answer:
+        if names and names[0] not in SERVICES:
+            return text(404, f"not found: {names[0]}", "text/plain; charset=utf-8")
+        state = self.state()
+        return text(200 if state == "running" else 503, state, "text/plain; charset=utf-8")
+
+    def _services(self, names: Sequence[str], options: Mapping[str, Any]) -> Answer:
+        level = options.get("level", "info")
+        if level not in LEVELS:
+            return _json(400, {"kind": "request-data-invalid", "msg": f"Invalid level, it must be one of {', '.join(LEVELS)}"})
+        if names and names[0] not in SERVICES:
+            return _json(404, {"kind": "service-not-found", "msg": "No status information found for this service"})
+        state = self.state()
+        shape = {
+            "service_version": self.version,
+            "service_status_version": 1,
+            "detail_level": level,
+            "state": state,
+            "status": {},
+            "active_alerts": [],
+        }
+        return _json(200 if state == "running" else 503, shape if names else dict.fromkeys(SERVICES, shape))
+
+    async def _expire(self, options: Mapping[str, Any]) -> Answer:
+        name = options.get("environment")
+        if name is not None:
+            if not isinstance(name, str):
+                raise BadName("The parameter environment stands more than once")
+            if not await self.environments.exists(environment_name(name)):
+                raise NotFound(f"Could not find environment '{name}'")
+        await self.environments.expire(name)
+        return Answer(204)
+
+
+def _json(status: int, data: object) -> Answer:
+    return Answer(status, json.dumps(data).encode("ascii"), "application/json;charset=utf-8")

@@ -1,0 +1,95 @@
+"""The HTTP server as one thing to start and stop: TLS, listener, application, the watcher of the certificates."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from certs.oids import OidNames
+from shared import __version__
+from shared.indirector.core import Indirector
+
+from .admission import Admission
+from .app import Ca, MasterApp
+from .auth_conf import AuthFile
+from .connection import ConnectionServer
+from .handlers import Environments, Handlers
+from .identity import ProxyRules
+from .limits import Limits
+from .listener import Listener
+from .native import Native
+from .tls import ServerTls, TrustFiles
+
+
+def _random_delay(most: int) -> int:
+    return 1 + secrets.randbelow(max(most, 1))
+
+
+class HttpServer:
+    """
+    Serves the bindings of `indirector` and, where there is one, the CA.
+
+    Args:
+        auth_conf: the file of rules; None: only the defaults.
+        on_crl_expired: signs the CRL anew; awaited when the one in force has ended.
+        now: the time by which certificates are valid. delay: seconds of Retry-After, given the most.
+    """
+
+    def __init__(
+        self,
+        *,
+        indirector: Indirector,
+        environments: Environments,
+        trust: TrustFiles,
+        limits: Limits,
+        ca: Ca | None = None,
+        auth_conf: Path | None = None,
+        filetimeout: float = 15.0,
+        proxy: ProxyRules | None = None,
+        oid_names: OidNames | None = None,
+        on_crl_expired: Callable[[], Awaitable[None]] | None = None,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        delay: Callable[[int], int] = _random_delay,
+    ) -> None:
+        self.limits = limits
+        self.auth = AuthFile(auth_conf, filetimeout=filetimeout)
+        self.tls = ServerTls(trust, interval=limits.trust_poll_interval, on_expired=on_crl_expired, now=now)
+        self.admission = Admission(limits.max_active_requests, limits.max_queued_requests, limits.max_retry_delay, delay)
+        self.state = "starting"
+        self.app = MasterApp(
+            handlers=Handlers(indirector, environments, limits),
+            native=Native(environments, lambda: self.state, __version__),
+            ca=ca,
+            auth=self.auth,
+            tls=self.tls,
+            limits=limits,
+            admission=self.admission,
+            proxy=proxy,
+            oid_names=oid_names,
+            draining=lambda: self.state == "stopping",
+            now=now,
+        )
+        self._watcher: asyncio.Task[None] | None = None
+        self.listener: Listener | None = None
+
+    async def start(self, host: str, port: int) -> tuple[str, int]:
+        """Load rules and certificates, listen; gives address and port. ConfigError, OSError when that cannot be."""
+        await self.auth.start()
+        await self.tls.start()
+        self.listener = Listener(ConnectionServer(self.app.handle, self.limits), self.tls, self.limits)
+        address = await self.listener.start(host, port)
+        self._watcher = asyncio.create_task(self.tls.watch(), name="watch certificates")
+        self.state = "running"
+        return address
+
+    async def stop(self, timeout: float | None = None) -> None:
+        """Stop accepting at once, let requests in flight end within `timeout` (default: the drain limit) seconds, cut the rest."""
+        self.state = "stopping"
+        if self.listener is not None:
+            await self.listener.stop(timeout)
+        if self._watcher is not None:
+            self._watcher.cancel()
+            await asyncio.gather(self._watcher, return_exceptions=True)
