@@ -202,6 +202,8 @@ class Transaction:
             await self._evaluate_node(node)
             walk.finish(node)
         else:
+            for resource in postponed:
+                walk.queue(resource)
             self._cancel(walk)
 
     def _cancel(self, walk: Walk) -> None:
@@ -295,7 +297,7 @@ class Transaction:
         if self.context.evaltrace:
             resource.log("info", f"Starting to evaluate the resource ({len(self._statuses)} of {len(self.graph)})")
         if resource.handler is not None:
-            status.provider_used = resource.handler.name
+            status.provider_used = resource.handler.name or None
         status.time = self.context.now()
         prefetched = self._prefetched.get(resource.handler, {}) if resource.handler else {}
         await self.harness.evaluate(resource, status, prefetched)

@@ -71,7 +71,8 @@ class Provider(Generic[R]):
             async def prefetch(self, wanted): …
             async def flush(self, zone, now): …
 
-    Keywords of the class statement: `type`; `name` (default: the class's name in snake case); `confine`; `default_for`, maps
+    Keywords of the class statement: `type`; `name` (default: the class's name in snake case; '' for
+    a type that has one implementation and no attribute `provider`); `confine`; `default_for`, maps
     of fact → value(s) that all must match (key `feature` asks for a feature); `not_default_for`; `features`. What it needs
     is given to its `__init__` by whoever wires the run. Every method may raise ResourceError; its message is the report's.
     """
@@ -87,7 +88,7 @@ class Provider(Generic[R]):
         cls,
         *,
         type: type[Type] | None = None,
-        name: str = "",
+        name: str | None = None,
         confine: Sequence[Confine] = (),
         default_for: Sequence[Mapping[str, Any]] = (),
         not_default_for: Sequence[Mapping[str, Any]] = (),
@@ -97,7 +98,7 @@ class Provider(Generic[R]):
         super().__init_subclass__(**kwargs)
         if type is not None:
             cls.serves = type
-        cls.name = name or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
+        cls.name = name if name is not None else re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
         commands = tuple(program(c.path) for c in vars(cls).values() if isinstance(c, Command) and not c.optional)
         cls.confine = (*cls.confine, *confine, *commands)
         cls.default_for = tuple(default_for)

@@ -1,0 +1,75 @@
+"""The report of a run, put together from what was logged and what it came to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from shared.models.report import FORMAT, Report, ResourceStatus, iso, metrics_of
+
+from ..runlog import RunLog
+from .run import Applied
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """What a report says about the run as a whole; `started` in UTC, `version` is Puppet's, not ours."""
+
+    host: str
+    started: datetime
+    environment: str
+    version: str
+    transaction_uuid: str | None = None
+    configuration_version: int | str | None = None
+    catalog_uuid: str | None = None
+    code_id: str | None = None
+    job_id: str | None = None
+    server_used: str | None = None
+    cached_catalog_status: str | None = None
+    noop: bool = False
+    report_format: int = FORMAT
+
+
+def report_of(run: RunFacts, log: RunLog, applied: Applied | None, times: dict[str, float] | None = None) -> Report:
+    """
+    The finished report.
+
+    Args:
+        applied: what the transaction came to; None: there was none, which makes the run failed.
+        times: seconds by phase before and after the transaction (`config_retrieval`, `plugin_sync`, …, `total` last).
+    """
+    statuses: dict[str, ResourceStatus] = applied.statuses if applied else {}
+    phases = (times or {}) | (applied.times if applied else {})
+    if "total" in phases:
+        phases["total"] = phases.pop("total")
+    metrics = metrics_of(statuses.values(), phases)
+    return Report(
+        name=run.host,
+        time=iso(run.started),
+        configuration_version=run.configuration_version,
+        transaction_uuid=run.transaction_uuid,
+        report_format=run.report_format,
+        puppet_version=run.version,
+        status=_status(applied, statuses),
+        transaction_completed=bool(applied and applied.completed),
+        noop=run.noop,
+        noop_pending=any(event.status == "noop" for status in statuses.values() for event in status.events),
+        environment=run.environment,
+        logs=log.for_report(),
+        metrics=metrics,
+        resource_statuses=statuses,
+        corrective_change=any(status.corrective_change for status in statuses.values()),
+        server_used=run.server_used,
+        catalog_uuid=run.catalog_uuid,
+        code_id=run.code_id,
+        job_id=run.job_id,
+        cached_catalog_status=run.cached_catalog_status,
+    )
+
+
+def _status(applied: Applied | None, statuses: dict[str, ResourceStatus]) -> str:
+    if applied is None or not applied.completed or applied.generation_failed:
+        return "failed"
+    if any(status.failed or status.failed_to_restart for status in statuses.values()):
+        return "failed"
+    return "changed" if any(status.change_count for status in statuses.values()) else "unchanged"
