@@ -231,7 +231,8 @@ class Client:
     """
     One pool of connections with one trust.
 
-    `verifier` None: nothing is verified, no certificate shown, and no connection is ever used twice.
+    `verifier` None: nothing is verified, no certificate shown, no connection ever used twice, and nothing can be asked but
+    for the CA's certificate.
     """
 
     def __init__(
@@ -314,6 +315,8 @@ class Client:
         Raises:
             PeerUnreachable, PeerNotTrusted; PeerAnswered for a redirect elsewhere or one too many.
         """
+        if self.verifier is None and not (method == "GET" and target.partition("?")[0].endswith("/certificate/ca")):
+            raise PeerNotTrusted(f"Refusing to send {method} {target} to {site}: nobody has verified who that is")
         waits = redirects = 0
         while True:
             answer = await self._once(site, method, target, headers, body, compressed)

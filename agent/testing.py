@@ -139,7 +139,7 @@ class FakeMaster:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[FakeMaster]:
-        """Listen until the block ends."""
+        """Listen until the block ends; a second time on the same port."""
         tasks: set[asyncio.Task[None]] = set()
 
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -151,7 +151,7 @@ class FakeMaster:
             finally:
                 tasks.discard(task)
 
-        server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=self.context)
+        server = await asyncio.start_server(serve, "127.0.0.1", self.port, ssl=self.context)
         self.port = server.sockets[0].getsockname()[1]
         try:
             yield self

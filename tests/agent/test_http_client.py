@@ -16,7 +16,7 @@ from agent.server import Server, Spoken, dialect_of, version_of
 from agent.testing import Ask, FakeMaster, Reply, ThrowAwayCa
 from agent.tls import Verifier
 from shared.dialects import LEGACY, MODERN
-from shared.errors import BadData, PeerAnswered, PeerUnreachable, TooLarge
+from shared.errors import BadData, PeerAnswered, PeerNotTrusted, PeerUnreachable, TooLarge
 
 
 def verifier(ca: ThrowAwayCa, root: Path, **changes: Any) -> Verifier:
@@ -77,8 +77,11 @@ async def test_verified_connections_are_used_again_and_show_our_certificate(ca: 
 async def test_unverified_connections_are_never_used_twice_and_show_nothing(ca: ThrowAwayCa, tmp_path: Path) -> None:
     pair = Pair(ca, tmp_path, lambda ask: Reply(body=b"ok"), unverified=True)
     async with pair.master.running(), pair.client:
-        await pair.ask()
-        await pair.ask()
+        await pair.ask(target="/production/certificate/ca?")
+        await pair.ask(target="/puppet-ca/v1/certificate/ca")
+        for method, target in (("GET", "/x"), ("PUT", "/production/certificate/ca"), ("GET", "/production/node/certificate/ca2")):
+            with pytest.raises(PeerNotTrusted, match="nobody has verified"):
+                await pair.ask(method, target)
     assert [ask.connection for ask in pair.master.asked] == [1, 2]
     assert [ask.certname for ask in pair.master.asked] == [None, None]
     assert pair.master.asked[0].headers["connection"] == "close"

@@ -1,0 +1,109 @@
+"""
+What to do next on the way to a certificate; pure.
+
+Two sequences: that of 3.8 (also of 4 to 6.3) and the state machine of 6.4 and later. Source: protocol reference 5.11, 5.12.
+
+    3.8     key → CA → certificate? → request at the CA? → send request → certificate? → (wait → certificate?)* → CRL
+    6.4+    CA (refresh) → CRL (refresh) → key → send request → certificate? → (wait → send → certificate?)* → (renew)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Step(Enum):
+    MAKE_KEY = "make key"
+    FETCH_CA = "fetch CA"
+    REFRESH_CA = "refresh CA"
+    FETCH_CRL = "fetch CRL"
+    REFRESH_CRL = "refresh CRL"
+    FIND_REQUEST = "find request"
+    SEND_REQUEST = "send request"
+    FETCH_CERTIFICATE = "fetch certificate"
+    RENEW = "renew"
+    WAIT = "wait"
+    GIVE_UP = "give up"
+    DONE = "done"
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """
+    What is on disk, what the CA has said since, and how patient we are.
+
+    Attributes:
+        legacy: The sequence of 3.8.
+        request: A request of ours is on disk.
+        request_sought: The CA was asked whether it has one (3.8).
+        submitted: The CA is known to have our request.
+        asked: The CA was asked for the certificate and does not have it.
+        ca_stale, crl_stale, renewal_due: A refresh is due and was not tried yet.
+        waitforcert: Seconds between two questions; 0: do not wait.
+        waited, maxwaitforcert: Seconds waited so far, and the most of it; None: no limit.
+    """
+
+    legacy: bool
+    key: bool = False
+    ca: bool = False
+    crl: bool = False
+    certificate: bool = False
+    request: bool = False
+    revocation: bool = True
+    request_sought: bool = False
+    submitted: bool = False
+    asked: bool = False
+    ca_stale: bool = False
+    crl_stale: bool = False
+    renewal_due: bool = False
+    waitforcert: int = 120
+    waited: float = 0.0
+    maxwaitforcert: int | None = None
+
+
+def next_step(state: State) -> Step:
+    """The one thing to do now."""
+    return _legacy(state) if state.legacy else _modern(state)
+
+
+def _legacy(state: State) -> Step:
+    if not state.key:
+        return Step.MAKE_KEY
+    if not state.ca:
+        return Step.FETCH_CA
+    if not state.certificate:
+        if not state.asked:
+            return Step.FETCH_CERTIFICATE
+        if not state.request:
+            return Step.SEND_REQUEST if state.request_sought else Step.FIND_REQUEST
+        return _patience(state)
+    if state.revocation and not state.crl:
+        return Step.FETCH_CRL
+    return Step.DONE
+
+
+def _modern(state: State) -> Step:
+    if not state.ca:
+        return Step.FETCH_CA
+    if state.ca_stale:
+        return Step.REFRESH_CA
+    if state.revocation and not state.crl:
+        return Step.FETCH_CRL
+    if state.revocation and state.crl_stale:
+        return Step.REFRESH_CRL
+    if not state.key:
+        return Step.MAKE_KEY
+    if state.certificate:
+        return Step.RENEW if state.renewal_due else Step.DONE
+    if not state.submitted:
+        return Step.SEND_REQUEST
+    if not state.asked:
+        return Step.FETCH_CERTIFICATE
+    return _patience(state)
+
+
+def _patience(state: State) -> Step:
+    if state.waitforcert <= 0 or (state.maxwaitforcert is not None and state.waited >= state.maxwaitforcert):
+        return Step.GIVE_UP
+    return Step.WAIT

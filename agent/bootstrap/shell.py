@@ -1,0 +1,504 @@
+"""The bootstrap's steps, carried out: files of the ssldir on one side, the CA on the other."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from email.utils import formatdate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cryptography import x509
+
+from certs import bundles, csr, fingerprints, keys, verify
+from certs.csr import CsrAttributes
+from certs.keys import KeyKind, PrivateKey
+from certs.oids import OidNames
+from certs.ssldir import SslDir
+from certs.verify import Revocation, Trust
+from shared.dialects import LEGACY, MODERN, Dialect
+from shared.errors import BadData, PeerAnswered, PeerError, PeerNotTrusted, PuppetError, TooLarge
+from shared.failpoints import failpoint
+from shared.files import FileLock
+from shared.indirector import paths
+from shared.indirector.core import Indirection, Request
+from shared.indirector.rest import Answer
+from shared.models.certificate import CERTIFICATE
+from shared.models.certificate_request import CERTIFICATE_REQUEST
+from shared.models.certificate_revocation_list import CERTIFICATE_REVOCATION_LIST
+
+from ..server import Server, Spoken, dialect_of, version_of
+from ..tls import Verifier
+from . import texts
+from .sequence import State, Step, next_step
+
+if TYPE_CHECKING:
+    from ..http import Client, Site
+
+log = logging.getLogger("puppet.ssl")
+NOTICE = 25
+
+MAX_STEPS = 100  # without waiting: more is a circle
+CRL_ROLLBACK = "its number {new} is lower than {old} of the one on disk"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The settings that the bootstrap reads; durations in seconds, 0 for never."""
+
+    environment: str = "production"
+    waitforcert: int = 120
+    maxwaitforcert: int | None = None
+    waitforlock: float = 0.0
+    ca_fingerprint: str = ""
+    revocation: Revocation = "chain"
+    key: KeyKind = field(default_factory=KeyKind)
+    dns_alt_names: tuple[str, ...] = ()
+    csr_attributes: Path | None = None
+    oid_mapping: Path | None = None
+    ca_refresh: int = 0
+    crl_refresh: int = 0
+    renewal: int = 0
+    expire_warning: int = 60 * 86400
+
+
+class Bootstrap:
+    """
+    Brings an ssldir to the point where a verified connection can be made.
+
+    Args:
+        connect: makes a pool of connections with that trust; None: an unverified one, used for the CA's certificate alone.
+        tell: prints a line for the person at the terminal.
+    """
+
+    def __init__(
+        self,
+        layout: SslDir,
+        site: Site,
+        options: Options,
+        connect: Callable[[Verifier | None], Client],
+        spoken: Spoken,
+        *,
+        now: Callable[[], datetime],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        tell: Callable[[str], None] = print,
+    ) -> None:
+        self.layout = layout
+        self.site = site
+        self.options = options
+        self.spoken = spoken
+        self._connect = connect
+        self._now = now
+        self._sleep = sleep
+        self._tell = tell
+        self._client: Client | None = None  # verified with the CA; for this bootstrap only
+        self._refreshed: set[Step] = set()
+
+    async def run(self) -> Verifier:
+        """
+        Whom to believe from now on, and what to show.
+
+        Raises:
+            NoCertificate: there is none, and waiting is over or not wanted.
+            PeerNotTrusted: the CA or our own certificate cannot be used; the message says what to do.
+            PeerError, OSError, Unavailable (the lock is held).
+        """
+        await asyncio.to_thread(self.layout.create)
+        lock = FileLock(self.layout.lock)
+        await asyncio.to_thread(lock.acquire, timeout=self.options.waitforlock)
+        try:
+            state = await asyncio.to_thread(self._look)
+            for _ in range(MAX_STEPS):
+                step = next_step(state)
+                if step is Step.DONE:
+                    return await asyncio.to_thread(self._done)
+                if step is Step.WAIT:
+                    await self._close()
+                    await asyncio.to_thread(lock.release)
+                    state = await self._wait(state)
+                    await asyncio.to_thread(lock.acquire, timeout=max(self.options.waitforlock, 60.0))
+                    continue
+                state = await self._steps()[step](state)
+            raise PuppetError("The bootstrap goes round in circles; this is a fault in the agent")
+        finally:
+            await self._close()
+            lock.release()
+
+    def _steps(self) -> Mapping[Step, Callable[[State], Awaitable[State]]]:
+        return {
+            Step.MAKE_KEY: self._make_key,
+            Step.FETCH_CA: self._fetch_ca,
+            Step.REFRESH_CA: self._refresh_ca,
+            Step.FETCH_CRL: self._fetch_crl,
+            Step.REFRESH_CRL: self._refresh_crl,
+            Step.FIND_REQUEST: self._find_request,
+            Step.SEND_REQUEST: self._send_request,
+            Step.FETCH_CERTIFICATE: self._fetch_certificate,
+            Step.RENEW: self._renew,
+            Step.GIVE_UP: self._give_up,
+        }
+
+    # What is on disk.
+
+    def _look(self) -> State:
+        layout, options = self.layout, self.options
+        key, certificate, authorities = layout.key(), layout.certificate(), layout.authorities()
+        if certificate is not None and key is None:
+            raise texts.key_lost(layout)
+        if certificate is not None and key is not None and not keys.belongs(key, certificate.public_key()):
+            raise texts.mismatch(certificate, layout, self.site.host)
+        legacy = self.spoken.of(self.site) is LEGACY
+        return State(
+            legacy=legacy,
+            key=key is not None,
+            ca=authorities is not None,
+            crl=self._crl_is_current(),
+            certificate=certificate is not None,
+            request=layout.request() is not None,
+            revocation=bool(options.revocation),
+            ca_stale=self._stale(layout.localcacert, options.ca_refresh, certificate),
+            crl_stale=self._stale(layout.hostcrl, options.crl_refresh, certificate),
+            renewal_due=certificate is not None and self._ends_within(certificate, options.renewal),
+            waitforcert=options.waitforcert,
+            maxwaitforcert=options.maxwaitforcert,
+        )
+
+    def _crl_is_current(self) -> bool:
+        """There is a CRL, and none that has expired: with such a one no connection verifies, so it counts as missing."""
+        crls = self.layout.crls()
+        return crls is not None and all(crl.next_update_utc is None or crl.next_update_utc >= self._now() for crl in crls)
+
+    def _stale(self, path: Path, interval: int, certificate: x509.Certificate | None) -> bool:
+        """A refresh is due: only with a certificate, and only by the age of the file."""
+        if not interval or certificate is None or not path.exists():
+            return False
+        return self._now().timestamp() - path.stat().st_mtime >= interval
+
+    def _ends_within(self, certificate: x509.Certificate, seconds: int) -> bool:
+        return bool(seconds) and (certificate.not_valid_after_utc - self._now()).total_seconds() <= seconds
+
+    def _done(self) -> Verifier:
+        """The verified context's ingredients, after a last look at our own certificate."""
+        certificate, authorities, crls = self.layout.certificate(), self.layout.authorities(), self.layout.crls() or ()
+        assert certificate is not None and authorities is not None
+        revocation = self.options.revocation if crls else False
+        try:
+            verify.verify(certificate, Trust(authorities, crls, revocation), now=self._now(), purpose="client")
+        except verify.NotVerified as err:
+            raise texts.unusable(err, self.layout) from err
+        if self._ends_within(certificate, self.options.expire_warning):
+            log.warning("Certificate '%s' will expire on %s", verify.subject_of(certificate), certificate.not_valid_after_utc)
+        return self._verifier()
+
+    def _verifier(self) -> Verifier:
+        """What is on disk now: our own certificate once there is one, the CRL once there is one that is current."""
+        layout = self.layout
+        crls = layout.hostcrl if self.options.revocation and self._crl_is_current() else None
+        own = layout.hostcert.exists() and layout.hostprivkey.exists()
+        certificate, key = (layout.hostcert, layout.hostprivkey) if own else (None, None)
+        return Verifier(layout.localcacert, crls, self.options.revocation, self._now, certificate, key)
+
+    # Asking the CA.
+
+    async def _server(self) -> Server:
+        """The CA over connections that chain to the CA's certificate on disk."""
+        if self._client is None:
+            self._client = self._connect(await asyncio.to_thread(self._verifier))
+        return Server(self.site, self._client, self.spoken, lambda: self.options.environment)
+
+    async def _close(self) -> None:
+        if self._client is not None:
+            client, self._client = self._client, None
+            await client.close()
+
+    def _outgoing(self, verb: paths.Verb, indirection: Indirection[Any], key: str, dialect: Dialect) -> paths.Outgoing:
+        return paths.build(verb, indirection, Request(key, self.options.environment), dialect, prefix="puppet-ca")
+
+    async def _get(self, indirection: Indirection[Any], key: str, headers: Mapping[str, str] | None = None) -> Answer:
+        server = await self._server()
+        dialect = await server.dialect()
+        outgoing = self._outgoing("find", indirection, key, dialect)
+        return await server.send(outgoing, {"Accept": _accept(dialect), **(headers or {})})
+
+    # The steps.
+
+    async def _make_key(self, state: State) -> State:
+        kind = "" if state.legacy else f"{self.options.key.type.upper()} "
+        log.info("Creating a new %sSSL key for %s", kind, self.layout.certname)
+        key = await asyncio.to_thread(self.options.key.generate)
+        await asyncio.to_thread(self.layout.save_key, key)
+        failpoint("agent.key-saved")
+        return replace(state, key=True)
+
+    async def _fetch_ca(self, state: State) -> State:
+        """The one question asked over an unverified connection; what comes back is pinned, or shown and kept."""
+        answer, dialect = await self._ask_for_ca()
+        if answer.status == 404:
+            raise PeerError("CA certificate is missing from the server", hint=f"Is {self.site} the CA? See ca_server.")
+        if answer.status != 200:
+            raise PeerAnswered(f"Could not download CA certificate: {answer.status}: {_line(answer)}", code=answer.status)
+        try:
+            authorities = bundles.certificates(answer.body)
+            verify.verify_bundle(authorities)
+        except (BadData, TooLarge, PeerNotTrusted) as err:
+            raise PeerNotTrusted(f"Could not download CA certificate: {err.message}", hint=err.hint) from err
+        digest = fingerprints.of_bundle(answer.body)
+        pinned = self.options.ca_fingerprint
+        if pinned:
+            own = fingerprints.fingerprint(authorities[0]) if len(authorities) == 1 else ""
+            if not fingerprints.matches(pinned, digest) and not (own and fingerprints.matches(pinned, own)):
+                raise PeerNotTrusted(
+                    f"CA bundle with digest (SHA256) {digest} did not match expected digest {pinned}",
+                    hint="Nothing was kept. Either ca_fingerprint is wrong, or somebody else answers in the CA's place.",
+                )
+            log.info("Verified CA bundle with digest (SHA256) %s", digest)
+        else:
+            log.warning(
+                "Trusting the CA that %s shows at first contact: %s (SHA256) %s. Compare it with the master's, or set ca_fingerprint.",
+                self.site,
+                verify.subject_of(authorities[0]),
+                fingerprints.fingerprint(authorities[0]),
+            )
+        await asyncio.to_thread(self.layout.save_authorities, answer.body)
+        log.info("Caching certificate for ca")
+        failpoint("agent.ca-saved")
+        await self.spoken.settle(self.site, dialect)
+        return replace(state, ca=True, legacy=dialect is LEGACY)
+
+    async def _ask_for_ca(self) -> tuple[Answer, Dialect]:
+        """In the words of 4 and later first; a 3.x master names its version in its refusal, and is asked again in its own."""
+        known = self.spoken.of(self.site)
+        async with self._connect(None) as stranger:
+            for dialect in (known,) if known else (MODERN, LEGACY):
+                outgoing = self._outgoing("find", CERTIFICATE, "ca", dialect)
+                opened = await stranger.request(self.site, "GET", outgoing.target, {"Accept": _accept(dialect)})
+                answer = Answer(opened.status, opened.headers, await opened.read())
+                self.spoken.heard(self.site, answer.headers)
+                said = dialect_of(version_of(answer.headers.get("x-puppet-version")))
+                if known or answer.status == 200 or said is dialect:
+                    break
+        return answer, dialect
+
+    async def _refresh_ca(self, state: State) -> State:
+        """Only over a verified connection, and only to a bundle under which our own certificate still verifies."""
+        log.info("Refreshing CA certificate")
+        after = replace(state, ca_stale=False)
+        since = {"If-Modified-Since": formatdate(self.layout.localcacert.stat().st_mtime, usegmt=True)}
+        try:
+            answer = await self._get(CERTIFICATE, "ca", since)
+            if answer.status == 200:
+                await asyncio.to_thread(self._accept_ca, answer.body)
+            elif answer.status != 304:
+                raise PeerAnswered(f"{answer.status}: {_line(answer)}", code=answer.status)
+            await asyncio.to_thread(os.utime, self.layout.localcacert)
+        except (PeerError, BadData, TooLarge) as err:
+            log.warning("Could not refresh the CA certificate, keeping the old one: %s", err.message)
+        return after
+
+    def _accept_ca(self, pem: bytes) -> None:
+        authorities = bundles.certificates(pem)
+        verify.verify_bundle(authorities)
+        certificate = self.layout.certificate()
+        if certificate is not None:
+            verify.verify(certificate, Trust(authorities, revocation=False), now=self._now())
+        self.layout.save_authorities(pem)
+
+    async def _fetch_crl(self, state: State) -> State:
+        answer = await self._get(CERTIFICATE_REVOCATION_LIST, "ca")
+        if answer.status == 404:
+            raise PeerError("CRL is missing from the server", hint="With certificate_revocation=false none is needed, at your own risk.")
+        if answer.status != 200:
+            raise PeerAnswered(f"Could not download CRLs: {answer.status}: {_line(answer)}", code=answer.status)
+        try:
+            await asyncio.to_thread(self._accept_crl, answer.body)
+        except (BadData, TooLarge, PeerNotTrusted) as err:
+            raise PeerNotTrusted(f"Could not download CRLs: {err.message}", hint=err.hint) from err
+        log.info("Caching certificate_revocation_list for ca")
+        failpoint("agent.crl-saved")
+        await self._close()  # later connections are checked against it
+        return replace(state, crl=True)
+
+    async def _refresh_crl(self, state: State) -> State:
+        log.info("Refreshing CRL")
+        since = {"If-Modified-Since": formatdate(self.layout.hostcrl.stat().st_mtime, usegmt=True)}
+        try:
+            answer = await self._get(CERTIFICATE_REVOCATION_LIST, "ca", since)
+            if answer.status == 200:
+                await asyncio.to_thread(self._accept_crl, answer.body)
+            elif answer.status != 304:
+                raise PeerAnswered(f"{answer.status}: {_line(answer)}", code=answer.status)
+            await asyncio.to_thread(os.utime, self.layout.hostcrl)
+        except (PeerError, BadData, TooLarge) as err:
+            log.warning("Could not refresh the CRL, keeping the old one: %s", err.message)
+        return replace(state, crl_stale=False)
+
+    def _accept_crl(self, pem: bytes) -> None:
+        """Keep CRLs that our own CA signed and that are not older than those on disk; PeerNotTrusted, BadData otherwise."""
+        authorities = self.layout.authorities() or ()
+        new = bundles.revocation_lists(pem)
+        for each in new:
+            issuers = [a for a in authorities if a.subject == each.issuer]
+            name = each.issuer.rfc4514_string()
+            if not issuers:
+                raise PeerNotTrusted(f"The CRL issued by '{name}' is not from a CA that this host knows")
+            if not any(verify.crl_is_genuine(each, issuer) for issuer in issuers):
+                raise PeerNotTrusted(f"Invalid signature for CRL issued by '{name}'")
+            for old in self.layout.crls() or ():
+                if old.issuer == each.issuer and _number(old) > _number(each):
+                    raise PeerNotTrusted(
+                        f"The CRL issued by '{name}' is refused: {CRL_ROLLBACK.format(new=_number(each), old=_number(old))}",
+                        hint="Somebody may be hiding a revocation. After the CA was restored from a backup, remove crl.pem by hand.",
+                    )
+        self.layout.save_crls(pem)
+
+    async def _find_request(self, state: State) -> State:
+        """3.8: a request that we do not have any more may still be at the CA."""
+        answer = await self._get(CERTIFICATE_REQUEST, self.layout.certname)
+        if answer.status == 200:
+            try:
+                request = x509.load_pem_x509_csr(answer.body)
+            except ValueError as err:
+                raise BadData(f"The CA's copy of our certificate request cannot be read: {err}") from err
+            key = await asyncio.to_thread(self.layout.key)
+            if key is None or not keys.belongs(key, request.public_key()):
+                raise texts.CertificateMismatch(
+                    f"The CA has a certificate request for {self.layout.certname} that was made with another key",
+                    hint=f"If that is an old one of this host: 'puppet cert clean {self.layout.certname}' on the CA.",
+                )
+            log.info("Caching certificate_request for %s", self.layout.certname)
+            await asyncio.to_thread(self.layout.save_request, request)
+            return replace(state, request=True, request_sought=True, submitted=True, asked=False)
+        if answer.status != 404:
+            raise _unexpected("certificate request", answer)
+        return replace(state, request_sought=True)
+
+    async def _send_request(self, state: State) -> State:
+        key = await asyncio.to_thread(self.layout.key)
+        assert key is not None
+        request = await asyncio.to_thread(self._build_request, key, state.legacy)
+        server = await self._server()
+        dialect = await server.dialect()
+        outgoing = self._outgoing("save", CERTIFICATE_REQUEST, self.layout.certname, dialect)
+        headers = {"Accept": _accept(dialect), "Content-Type": "text/plain"}
+        answer = await server.send(outgoing, headers, bundles.dump([request]))
+        text = _line(answer)
+        there = "already has a " in text
+        if answer.status == 400 and (there or not state.legacy):
+            log.info("The CA has a request for %s already, or does not take this one: %s", self.layout.certname, text)
+        elif not 200 <= answer.status < 300:
+            raise PeerAnswered(f"Failed to submit the CSR, HTTP response was {answer.status}: {text}", code=answer.status, body=text)
+        failpoint("agent.csr-sent")
+        await asyncio.to_thread(self.layout.save_request, request)
+        failpoint("agent.csr-saved")
+        return replace(state, request=True, submitted=True, asked=False)
+
+    def _build_request(self, key: PrivateKey, legacy: bool) -> x509.CertificateSigningRequest:
+        options = self.options
+        attributes = CsrAttributes()
+        if options.csr_attributes is not None and options.csr_attributes.exists():
+            log.info("csr_attributes file loading from %s", options.csr_attributes)
+            attributes = CsrAttributes.load(options.csr_attributes, OidNames.load(options.oid_mapping) if options.oid_mapping else None)
+        log.info("Creating a new SSL certificate request for %s", self.layout.certname)
+        request = csr.build(
+            key,
+            self.layout.certname,
+            dns_alt_names=options.dns_alt_names,
+            attributes=attributes,
+            auto_renew=bool(options.renewal) and not legacy,
+        )
+        log.info("Certificate Request fingerprint (SHA256): %s", fingerprints.fingerprint(request))
+        return request
+
+    async def _fetch_certificate(self, state: State) -> State:
+        name = self.layout.certname
+        answer = await self._get(CERTIFICATE, name)
+        if answer.status == 404:
+            if not state.legacy:
+                log.info("Certificate for %s has not been signed yet", name)
+            return replace(state, asked=True)
+        if answer.status != 200:
+            raise _unexpected("certificate", answer)
+        certificate = bundles.certificate(answer.body)
+        await asyncio.to_thread(self._keep_certificate, certificate)
+        log.info("Caching certificate for %s", name)
+        failpoint("agent.certificate-saved")
+        await self._close()  # from here on we show it
+        return replace(state, certificate=True)
+
+    def _keep_certificate(self, certificate: x509.Certificate) -> None:
+        """On disk only when it is ours: our key, our CA, not revoked."""
+        key = self.layout.key()
+        if key is None or not keys.belongs(key, certificate.public_key()):
+            raise texts.mismatch(certificate, self.layout, self.site.host)
+        crls = self.layout.crls() or ()
+        trust = Trust(self.layout.authorities() or (), crls, self.options.revocation if crls else False)
+        try:
+            verify.verify(certificate, trust, now=self._now(), purpose="client")
+        except verify.NotVerified as err:
+            raise texts.unusable(err, self.layout) from err
+        self.layout.save_certificate(certificate)
+        self.layout.hostcsr.unlink(missing_ok=True)
+
+    async def _renew(self, state: State) -> State:
+        """8: a new certificate for the same key, before the old one ends. Whatever happens, the old one goes on."""
+        after = replace(state, renewal_due=False)
+        server = await self._server()
+        if await server.dialect() is LEGACY:
+            return after
+        outgoing = paths.Outgoing("POST", "/puppet-ca/v1/certificate_renewal")
+        try:
+            answer = await server.send(outgoing, {"Accept": "text/plain", "Content-Type": "text/plain"}, b"")
+            if answer.status == 404:
+                log.info("Certificate autorenewal has not been enabled on the server.")
+            elif answer.status != 200:
+                raise _unexpected("renewed certificate", answer)
+            else:
+                await asyncio.to_thread(self._keep_certificate, bundles.certificate(answer.body))
+                log.info("Renewed the certificate of %s", self.layout.certname)
+        except (PeerError, BadData) as err:
+            log.warning("Could not renew the certificate, going on with the old one: %s", err.message)
+        return after
+
+    async def _wait(self, state: State) -> State:
+        name, seconds = self.layout.certname, state.waitforcert
+        if state.legacy:
+            log.log(NOTICE, "Did not receive certificate")
+        else:
+            self._tell(_unsigned(name))
+            log.info("Will try again in %d seconds.", seconds)
+        await self._sleep(seconds)
+        # Later agents send the request again each time, in case it was thrown away meanwhile; 3.8 does not.
+        return replace(state, asked=False, submitted=state.legacy, waited=state.waited + seconds)
+
+    async def _give_up(self, state: State) -> State:
+        if state.legacy:
+            raise texts.NoCertificate("Exiting; no certificate found and waitforcert is disabled")
+        why = "the waitforcert setting is set to 0" if state.waitforcert <= 0 else "the maxwaitforcert timeout has been exceeded"
+        raise texts.NoCertificate(f"{_unsigned(self.layout.certname)} Exiting now because {why}.")
+
+
+def _unsigned(name: str) -> str:
+    return f"Couldn't fetch certificate from CA server; you might still need to sign this agent's certificate ({name})."
+
+
+def _accept(dialect: Dialect) -> str:
+    return "s" if dialect is LEGACY else "text/plain"
+
+
+def _line(answer: Answer) -> str:
+    return " ".join(answer.body[:2000].decode("utf-8", "replace").split())
+
+
+def _unexpected(what: str, answer: Answer) -> PeerAnswered:
+    return PeerAnswered(f"Could not request {what}: Error {answer.status} on SERVER: {_line(answer)}", code=answer.status)
+
+
+def _number(crl: x509.CertificateRevocationList) -> int:
+    try:
+        return crl.extensions.get_extension_for_class(x509.CRLNumber).value.crl_number
+    except x509.ExtensionNotFound:
+        return 0

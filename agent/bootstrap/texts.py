@@ -1,0 +1,60 @@
+"""What the agent says about its certificate, above all when something has to be done by hand."""
+
+from __future__ import annotations
+
+from cryptography import x509
+
+from certs import fingerprints
+from certs.ssldir import SslDir
+from shared.errors import NotFound, PeerNotTrusted, PuppetError
+
+
+class NoCertificate(PuppetError):
+    """There is no certificate, and waiting for one is over; the agent exits with 1."""
+
+
+class CertificateMismatch(PeerNotTrusted):
+    """A certificate that belongs to another key."""
+
+
+def mismatch(certificate: x509.Certificate, layout: SslDir, server: str) -> CertificateMismatch:
+    """The certificate and our key do not belong together: what that is, and the commands that put it right."""
+    name = layout.certname
+    return CertificateMismatch(
+        "The certificate retrieved from the master does not match the agent's private key.\n"
+        f"Certificate fingerprint: {fingerprints.fingerprint(certificate)}\n"
+        f"Most often this host lost its key, or another host has been given the name {name}.\n"
+        "To start anew with a certificate of its own:\n"
+        f"  on the master:  puppet cert clean {name}        (Puppet 6 and later: puppetserver ca clean --certname {name})\n"
+        f"  on this agent:  find {layout.root} -name {name}.pem -delete\n"
+        f"and then run the agent again: puppet agent -t --server {server}"
+    )
+
+
+def key_lost(layout: SslDir) -> CertificateMismatch:
+    """A certificate on disk without its key."""
+    name = layout.certname
+    return CertificateMismatch(
+        f"{layout.hostcert} is there, but its private key {layout.hostprivkey} is not",
+        hint=f"Put the key back from a backup; or clean {name} on the CA, remove {layout.hostcert}, and run the agent again.",
+    )
+
+
+def unusable(problem: PeerNotTrusted, layout: SslDir) -> PeerNotTrusted:
+    """Our own certificate has expired, was revoked, or was issued by somebody else."""
+    name = layout.certname
+    return PeerNotTrusted(
+        f"The certificate of this host cannot be used: {problem.message}",
+        hint=f"For a new one: 'puppet cert clean {name}' on the CA; remove {layout.hostcert} and {layout.hostprivkey}; run again.",
+    )
+
+
+def fingerprint_text(layout: SslDir, digest: str) -> str:
+    """`(SHA256) AA:BB:…` of the certificate, else of the request; NotFound when there is neither. Source: command line reference 2.1."""
+    certificate = layout.certificate()
+    if certificate is not None:
+        return fingerprints.labelled(certificate, digest)
+    pem = layout.request()
+    if pem is not None:
+        return fingerprints.labelled(x509.load_pem_x509_csr(pem), digest)
+    raise NotFound("Fingerprint asked but neither the certificate, nor the certificate request have been issued")
