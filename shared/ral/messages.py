@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 ABSENT = "absent"  # what a property's value is when the thing, or this aspect of it, is not there
@@ -20,26 +20,37 @@ def displayed(value: Any) -> str:
 
 def _pretty(value: Any, depth: int) -> str:
     if value is None:
-        return "nil"
+        return "undef"
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, int | float):
+    if isinstance(value, float):
+        return f"{value:f}"
+    if isinstance(value, int):
         return str(value)
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(_pretty(v, depth) for v in value) + "]" if value else "[]"
+        return _array(value, depth)
     if isinstance(value, Mapping):
-        if not value:
-            return "{}"
         pad = "  " * (depth + 1)
         inner = ",\n".join(f"{pad}{_pretty(k, depth + 1)} => {_pretty(v, depth + 1)}" for k, v in value.items())
         return "{\n" + inner + "\n" + "  " * depth + "}"
     return _quoted(str(value))
 
 
+def _array(items: Sequence[Any], depth: int) -> str:
+    """Plain elements in one line; an array or hash, and what follows it, on a line of its own."""
+    text = "["
+    breaks = False
+    for number, item in enumerate(items):
+        nested = isinstance(item, list | tuple | Mapping)
+        text += "," if number else ""
+        text += "\n" + "  " * (depth + 1) if nested or breaks else (" " if number else "")
+        text += _pretty(item, depth + 1)
+        breaks = nested
+    return text + "]"
+
+
 def _quoted(text: str) -> str:
-    """
-    Single quotes, unless the text holds control characters, which only double quotes can show.
-    """
+    """Single quotes, unless the text holds control characters, which only double quotes can show."""
     if any(c in text for c in "\n\r\t\x1b") or any(ord(c) < 32 for c in text):
         named = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\", "$": "\\$"}
         return '"' + "".join(named.get(c) or (c if ord(c) >= 32 else f"\\u{{{ord(c):X}}}") for c in text) + '"'
