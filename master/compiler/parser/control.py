@@ -34,10 +34,12 @@ class Control(Cursor):
     def unless(self) -> Node:
         """unless = "unless" expression block ["else" block]"""
         at = self.at
+        self.deeper()
         self.advance()
         test = self.expression()
         then = self.braced()
         otherwise = self.braced() if self.accept("else") else Nop(self.last_end, self.last_end)
+        self.depth -= 1
         return Unless(at, self.last_end, test, then, otherwise)
 
     def case(self) -> Node:
@@ -46,6 +48,7 @@ class Control(Cursor):
         option = expression ("," expression)* ":" "{" [statements] "}"
         """
         at = self.at
+        self.deeper()
         self.advance()
         test = self.expression()
         self.take("{")
@@ -53,6 +56,7 @@ class Control(Cursor):
         while self.kind != "}":
             options.append(self.option())
         self.advance()
+        self.depth -= 1
         return Case(at, self.last_end, test, tuple(options))
 
     def option(self) -> CaseOption:
