@@ -1,0 +1,1 @@
+alias bow="echo thank you"

@@ -1,0 +1,100 @@
+"""Becoming a daemon: pid file, background, another user. Nothing here is async; call it before the event loop starts."""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from .errors import ConfigError
+from .files import make_directory, write_atomic
+
+
+class PidFile:
+    """A file with this process' number, refused while the process in it lives; only what we wrote is removed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def running(self) -> int | None:
+        """The process in the file, when there is such a process and it is not this one."""
+        try:
+            pid = int(self.path.read_text("ascii").strip() or "0")
+        except (OSError, ValueError):
+            return None
+        if pid <= 0 or pid == os.getpid():
+            return None
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return None
+        except PermissionError:
+            return pid
+        return pid
+
+    def write(self) -> None:
+        """Take the file; ConfigError names the process that has it."""
+        other = self.running()
+        if other is not None:
+            raise ConfigError(f"Could not create PID file: {self.path}", hint=f"Process {other} is running; stop it first.")
+        make_directory(self.path.parent)
+        write_atomic(self.path, b"%d\n" % os.getpid())
+
+    def remove(self) -> None:
+        try:
+            if self.path.read_text("ascii").strip() == str(os.getpid()):
+                self.path.unlink()
+        except OSError:
+            return
+
+
+def to_background() -> None:
+    """Go on in a child without a terminal; the parent ends with 0. Standard streams lead nowhere: logs have a destination by then."""
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    os.chdir("/")
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    os.close(null)
+
+
+def account(user: str, group: str) -> tuple[int, int]:
+    """The ids of user and group; ConfigError with what to do when there is no such account."""
+    try:
+        entry = pwd.getpwnam(user)
+        gid = grp.getgrnam(group).gr_gid if group else entry.pw_gid
+    except KeyError as err:
+        raise ConfigError(
+            f"Could not change to user {user}: {err.args[0]}",
+            hint=f"Make the account (useradd --system {user}), or name another one with --user and --group.",
+        ) from err
+    return entry.pw_uid, gid
+
+
+def own(folders: Iterable[Path], uid: int, gid: int, *, mode: int = 0o750) -> None:
+    """Make folders that are missing, for that account; those that are there keep what they have."""
+    for folder in folders:
+        if not folder.exists():
+            make_directory(folder, mode=mode)
+            os.chown(folder, uid, gid)
+
+
+def become(uid: int, gid: int, user: str) -> None:
+    """Give up root for good: groups, group, user, in that order, and make sure that there is no way back."""
+    os.initgroups(user, gid)
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)
+    try:
+        os.setuid(0)
+    except PermissionError:
+        return
+    raise ConfigError(f"Could not give up root for {user}")
