@@ -81,10 +81,12 @@ def account(user: str, group: str) -> tuple[int, int]:
 
 
 def own(folders: Iterable[Path], uid: int, gid: int, *, mode: int = 0o750) -> None:
-    """Make folders that are missing, for that account; those that are there keep what they have."""
+    """Make folders that are missing, for that account, and hand empty ones of root's over; all others keep what they have."""
     for folder in folders:
         if not folder.exists():
             make_directory(folder, mode=mode)
+            os.chown(folder, uid, gid)
+        elif folder.stat().st_uid == 0 and not folder.is_symlink() and not any(folder.iterdir()):
             os.chown(folder, uid, gid)
 
 
