@@ -177,24 +177,24 @@ class _Lexer:
             pos = m.end()
             kind = m.lastgroup
             if kind == "op":
-                op = m["op"]
+                op = text[at:pos]
                 if op == "}":
                     if braces == 0 and nested:
                         return pos
                     braces -= 1
                 append((op, op, at, pos))
             elif kind == "word":
-                word = m["word"]
+                word = text[at:pos]
                 if word in keywords:
                     append(("boolean" if word in ("true", "false") else word, word, at, pos))
                 else:
                     append(("word" if "-" in word or word[0] == "_" or "::_" in word else "name", word, at, pos))
             elif kind == "variable":
-                append(("variable", m["variable"], at, pos))
+                append(("variable", text[at + 1 : pos], at, pos))
             elif kind == "single":
-                append(("string", strings.single_quoted(m["single"]), at, pos))
+                append(("string", strings.single_quoted(text[at + 1 : pos - 1]), at, pos))
             elif kind == "double":
-                append(("string", m["double"], at, pos))
+                append(("string", text[at + 1 : pos - 1], at, pos))
             elif kind == "brace":
                 braces += 1
                 append(("?{" if out and out[-1][0] == "?" else "{", "{", at, pos))

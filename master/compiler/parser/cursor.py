@@ -89,7 +89,10 @@ class Cursor(ABC):
         """Count one level of nesting; the caller counts it off again."""
         self.depth += 1
         if self.depth > self.max_depth:
-            raise self.source.error(f"Nested too deeply: more than {self.max_depth} levels", self.at, hint="Split the expression up.")
+            self.too_deep()
+
+    def too_deep(self) -> NoReturn:
+        raise self.source.error(f"Nested too deeply: more than {self.max_depth} levels", self.at, hint="Split the expression up.")
 
     def block(self, statements: list[Node], at: int) -> Node:
         """The body of a definition or lambda: a Block, or Nop when there is nothing in it."""

@@ -78,7 +78,9 @@ class Expressions(Cursor):
 
         Precedence climbing over POWER: only operators that bind tighter than `above` are taken. All are left-associative.
         """
-        self.deeper()
+        self.depth += 1
+        if self.depth > self.max_depth:
+            self.too_deep()
         kind = self.kind
         if kind in _PREFIX:
             at = self.at
