@@ -158,6 +158,12 @@ class ConfigError(PuppetError):
 class CompileError(PuppetError):
     """A manifest, template or data file is wrong; `node` is set once the node is known."""
 
+    node: str = ""
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return f"{text} on node {self.node}" if self.node else text
+
 
 class ParseError(CompileError):
     """The text is not valid Puppet."""

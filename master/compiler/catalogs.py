@@ -1,0 +1,101 @@
+"""The finished catalog as plain data, in the shape of the wire."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .compiler import Compiler, LogEntry
+from .loader import Loader
+from .resources import RELATIONSHIPS, Resource
+from .richdata import encode
+from .values import Value
+from .world import NodeInput, World
+
+__all__ = ["compile_catalog", "wire_catalog"]
+
+
+def compile_catalog(
+    world: World, loader: Loader, node: NodeInput, *, version: int | str, log: Callable[[LogEntry], None], rich: bool = True
+) -> dict[str, Any]:
+    """
+    The catalog of a node, as plain data: `protocol reference 3.4`, without exported and virtual resources.
+
+    Args:
+        version: what `config_version` says, or seconds since the epoch.
+        rich: values that JSON has not are encoded as `__ptype` maps; else turned into text.
+    Raises:
+        CompileError: located, in the reference's words.
+    """
+    compiler = Compiler(world, loader, node, log)
+    compiler.compile()
+    return wire_catalog(compiler, version=version, rich=rich)
+
+
+def wire_catalog(compiler: Compiler, *, version: int | str, rich: bool = True, exported: bool = False) -> dict[str, Any]:
+    """The plain data of a compiled catalog; `exported` keeps exported resources, for the store."""
+    kept = [each for each in compiler.catalog if not each.virtual or (exported and each.exported)]
+    resources = [_resource(each, compiler, rich) for each in kept]
+    inside = {id(each) for each in kept}
+    edges = [{"source": container.ref, "target": each.ref} for each in kept for container in each.containers if id(container) in inside]
+    classes = list(compiler.catalog.classes)
+    tags = dict(compiler.catalog.tags)
+    for name in classes:
+        tags[name.lower()] = None
+        if "::" in name:
+            tags.update(dict.fromkeys(name.lower().split("::")))
+    return {
+        "tags": list(tags),
+        "name": compiler.node.certname,
+        "version": version,
+        "code_id": None,
+        "catalog_uuid": str(uuid.uuid4()),
+        "catalog_format": 2 if rich else 1,
+        "environment": compiler.world.environment,
+        "resources": resources,
+        "edges": edges,
+        "classes": classes,
+    }
+
+
+def _resource(resource: Resource, compiler: Compiler, rich: bool) -> dict[str, Any]:
+    data: dict[str, Any] = {"type": resource.type, "title": resource.title, "tags": list(resource.tags)}
+    if resource.file is not None:
+        data["file"] = resource.file
+    if resource.line is not None:
+        data["line"] = resource.line
+    data["exported"] = resource.exported
+    if resource.kind is not None:
+        data["kind"] = resource.kind
+    parameters = _parameters(resource, compiler, rich)
+    if parameters:
+        data["parameters"] = parameters
+    if resource.sensitive:
+        data["sensitive_parameters"] = list(resource.sensitive)
+    return data
+
+
+def _parameters(resource: Resource, compiler: Compiler, rich: bool) -> dict[str, Any]:
+    values: Mapping[str, Value] = resource.values
+    namevar = resource.native.namevars[0] if resource.native is not None else "name"
+    found: dict[str, Any] = {}
+    if resource.native is not None and resource.native.trim_slashes and namevar not in values:
+        trimmed = resource.title.rstrip("/") or "/"
+        if trimmed != resource.title:
+            found[namevar] = trimmed
+    main = resource.title == "main" and resource.type in ("Class", "Stage")
+    for name, value in values.items():
+        if value is None or (name == namevar and value == resource.title and not main):
+            continue
+        if name in RELATIONSHIPS and isinstance(value, list):
+            value = [each for each in _flat(value) if each is not None]
+        found[name] = encode(value, lambda message: compiler.log("warning", message), f"{resource.ref}['{name}']", rich=rich)
+    return found
+
+
+def _flat(value: list[Value]) -> list[Value]:
+    found: list[Value] = []
+    for item in value:
+        found.extend(_flat(item) if isinstance(item, list) else [item])
+    return found

@@ -1,0 +1,126 @@
+"""
+Compiled code, kept by the content of the manifest: in memory, and on disk so that a fresh worker starts warm.
+
+A file on disk is `MAGIC`, the SHA-256 of the rest, and a marshalled unit. Code is executed, so nothing is trusted that
+others could have written: the directory has to be ours alone (mode 0700), files are made 0600, and one that is torn,
+foreign, of another version or not ours is not used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import marshal
+import os
+import stat
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType
+
+from shared.errors import ConfigError, PuppetError
+from shared.files import write_atomic
+
+from .codegen import CODE_VERSION
+
+__all__ = ["CodeCache", "StoredUnit"]
+
+MAGIC = b"bunraku code 1\n"
+MAX_IN_MEMORY = 20_000
+Warnings = tuple[tuple[str, str, int | None, int | None, bool], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredUnit:
+    """What is kept of a file: its code, the marks for errors, and the warnings that reading it gave."""
+
+    code: CodeType
+    marks: bytes
+    warnings: Warnings = ()
+
+
+class CodeCache:
+    """
+    `directory` None: in memory only.
+
+    Raises:
+        ConfigError: the directory belongs to somebody else, or others may write to it.
+    """
+
+    def __init__(self, directory: Path | None = None, *, limit: int = MAX_IN_MEMORY) -> None:
+        self.directory = directory
+        self.limit = limit
+        self._memory: dict[str, StoredUnit] = {}
+        if directory is not None:
+            _make_private(directory)
+
+    def key(self, text: str, variant: str) -> str:
+        """Of a text read in a way (`variant`: the checks that were made), by this version of ours and of Python."""
+        version = f"{CODE_VERSION}|{sys.implementation.cache_tag}|{sys.hexversion:x}|{variant}\0"
+        return hashlib.sha256(version.encode() + text.encode("utf-8", "surrogatepass")).hexdigest()
+
+    def get(self, key: str, filename: str | None) -> StoredUnit | None:
+        """The unit, its code saying `filename`."""
+        found = self._memory.get(key)
+        if found is None and self.directory is not None:
+            found = self._read(self.directory / key[:2] / key[2:])
+            if found is not None:
+                self._remember(key, found)
+        if found is None:
+            return None
+        name = filename or "(code)"
+        if found.code.co_filename != name:
+            found = StoredUnit(relocated(found.code, name), found.marks, found.warnings)
+        return found
+
+    def put(self, key: str, unit: StoredUnit) -> None:
+        """Keep it; a disk that refuses costs only the next start."""
+        self._remember(key, unit)
+        if self.directory is None:
+            return
+        data = marshal.dumps((unit.code, unit.marks, unit.warnings))
+        path = self.directory / key[:2] / key[2:]
+        try:
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            write_atomic(path, MAGIC + hashlib.sha256(data).digest() + data, mode=0o600)
+        except (OSError, PuppetError):
+            return
+
+    def _remember(self, key: str, unit: StoredUnit) -> None:
+        while len(self._memory) >= self.limit:
+            del self._memory[next(iter(self._memory))]
+        self._memory[key] = unit
+
+    def _read(self, path: Path) -> StoredUnit | None:
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            return None
+        with os.fdopen(descriptor, "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
+                return None
+            content = file.read()
+        data = content[len(MAGIC) + 32 :]
+        if not content.startswith(MAGIC) or hashlib.sha256(data).digest() != content[len(MAGIC) : len(MAGIC) + 32]:
+            return None
+        try:
+            code, marks, warnings = marshal.loads(data)  # noqa: S302 -- ours alone, and whole: checked above
+        except (ValueError, EOFError, TypeError):
+            return None
+        return StoredUnit(code, marks, warnings)
+
+
+def relocated(code: CodeType, filename: str) -> CodeType:
+    """The same code, said to be of another file."""
+    constants = tuple([relocated(each, filename) if isinstance(each, CodeType) else each for each in code.co_consts])
+    return code.replace(co_filename=filename, co_consts=constants)
+
+
+def _make_private(directory: Path) -> None:
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    status = directory.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
+        raise ConfigError(
+            f"The directory for compiled code, {directory}, is not private",
+            hint="It has to belong to the user that runs the master, with mode 0700: code in it is executed.",
+        )

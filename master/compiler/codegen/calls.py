@@ -1,0 +1,255 @@
+"""Calls, lambdas and jumps."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from .. import nodes as n
+from .expressions import elements, is_constant_in_type
+from .frames import Frame, assigned_names, reads_scope, uses_matches, walk
+from .writer import STORE, Writer, load, text
+
+_JUMPS = frozenset(("next", "return", "break"))
+
+
+def call(writer: Writer, node: n.Node) -> ast.expr:
+    assert isinstance(node, n.Call)
+    functor = node.functor
+    while isinstance(functor, n.Parenthesized):
+        functor = functor.expression
+    if isinstance(functor, n.Name):
+        name = functor.value.removeprefix("::")
+        if name in _JUMPS and node.lambda_ is None and len(node.arguments) <= 1:
+            return jump(writer, name, node.arguments, node)
+        return _called(writer, node, name, node.arguments, node.lambda_, "a Function Call")
+    # A type: `Integer('3')` makes a new one.
+    return _called(writer, node, "new", (functor, *node.arguments), node.lambda_, "a Function Call")
+
+
+def method_call(writer: Writer, node: n.Node) -> ast.expr:
+    assert isinstance(node, n.MethodCall)
+    if node.name in _JUMPS and node.lambda_ is None and not node.arguments:
+        return jump(writer, node.name, (node.receiver,), node)
+    return _called(writer, node, node.name, (node.receiver, *node.arguments), node.lambda_, "a Method call", "_call_method")
+
+
+def _called(
+    writer: Writer,
+    node: n.Node,
+    name: str,
+    arguments: Sequence[n.Node],
+    lambda_: n.Lambda | None,
+    label: str,
+    runtime: str = "_call",
+) -> ast.expr:
+    operands: dict[str, n.Node] = {}
+    if lambda_ is not None:
+        operands = {f"${parameter.name}": parameter for parameter in lambda_.parameters}
+    writer.mark(node, label, **operands)
+    values = elements(writer, tuple(arguments))
+    block = text(None) if lambda_ is None else closure(writer, lambda_)
+    return writer.at(node, writer.run(runtime, writer.scope(), text(name), block, *values))
+
+
+# --- jumps --------------------------------------------------------------------------------------------------------
+
+
+def jump(writer: Writer, name: str, arguments: Sequence[n.Node], node: n.Node) -> ast.expr:
+    """`next` leaves the body it stands in, `return` the function or body around that; `break` ends an iteration."""
+    value = writer.value(arguments[0]) if arguments else writer.at(node, text(None))
+    kind = writer.frame.kind
+    if (name == "next" and kind in ("lambda", "function", "class", "define", "node")) or (name == "return" and kind in ("function", "class", "define", "node")):
+        writer.emit(ast.Return(value), node)
+    else:
+        exception = {"next": "_Next", "return": "_Return", "break": "_Break"}[name]
+        made = writer.run(exception) if name == "break" else writer.run(exception, value)
+        if kind == "main" and name != "break":
+            made = writer.run("_stray", made, text(writer.source.line(node.at)))
+        writer.emit(ast.Raise(writer.at(node, made), None), node)
+    return writer.at(node, text(None))
+
+
+def returns_from_lambda(*parts: n.Node | None) -> bool:
+    """Whether a lambda anywhere in these says `return`, so that the body around has to catch it."""
+    for part in parts:
+        if part is None:
+            continue
+        for node in walk(part, into_lambdas=True):
+            if isinstance(node, n.Lambda):
+                for inner in walk(node.body, into_lambdas=True):
+                    if isinstance(inner, n.Call) and isinstance(inner.functor, n.Name) and inner.functor.value == "return":
+                        return True
+                    if isinstance(inner, n.MethodCall) and inner.name == "return":
+                        return True
+    return False
+
+
+def catching_returns(writer: Writer, body: list[ast.stmt], node: n.Node) -> list[ast.stmt]:
+    """`body`, with a `return` of a lambda in it ending it."""
+    name = writer.fresh("e")
+    handler = ast.ExceptHandler(load("_Return"), name, [ast.Return(ast.Attribute(load(name), "value", ast.Load()))])
+    guarded = ast.Try(body or [ast.Pass()], [handler], [], [])
+    writer.put(guarded, node)
+    return [guarded]
+
+
+# --- lambdas ------------------------------------------------------------------------------------------------------
+
+
+def closure(writer: Writer, node: n.Lambda) -> ast.expr:
+    """A Closure over the variables in force."""
+    outer = writer.frame
+    in_order = required_after_optional(writer, node.parameters)
+    if in_order is not None:
+        writer.emit(in_order, node)
+    name = writer.fresh("lambda_")
+    frame = lambda_frame(writer, node, outer)
+    made = body_function(writer, name, node.parameters, node.body, frame, node)
+    writer.emit(made, node, pure=True)
+    return writer.at(node, writer.run("_Closure", load(name), signature(writer, node.parameters, node.returns, node)))
+
+
+def lambda_frame(writer: Writer, node: n.Lambda, outer: Frame) -> Frame:
+    """Variables of a lambda are Python's own, unless something in it looks them up by name."""
+    parts = [node.body, *[parameter.default for parameter in node.parameters]]
+    scoped = reads_scope(*parts)
+    frame = Frame("lambda", outer.scope, scoped, outer, output=outer.output)
+    frame.known = {parameter.name for parameter in node.parameters}
+    frame.seen = set(frame.known)
+    if scoped:
+        frame.scope = f"scope{frame.depth}"
+        # A local scope starts empty: names known outside are still found as Python's locals of the outer functions.
+    frame.locals = assigned_names(node.body) - frame.known
+    if uses_matches(*parts) and outer.matches is not None:
+        frame.matches = f"m{frame.depth}"
+    return frame
+
+
+def body_function(
+    writer: Writer,
+    name: str,
+    parameters: Sequence[n.Parameter],
+    body: n.Node,
+    frame: Frame,
+    node: n.Node,
+    *,
+    first: Sequence[str] = (),
+) -> ast.FunctionDef:
+    """
+    The Python function of a lambda or function: its parameters by position, the value of the body as its result.
+
+    `first` are Python parameters in front. Parameters with a default may be left out, the last may take the rest.
+    """
+    outer = frame.outer
+    with writer.within(frame):
+        if frame.matches is not None:
+            kept = ast.Attribute(load(outer.matches), "last", ast.Load()) if outer and outer.matches else text(None)
+            writer.emit(ast.Assign([ast.Name(frame.matches, STORE)], writer.run("_Matches", kept)), node)
+        if frame.scoped and outer is not None:
+            writer.emit(
+                ast.Assign([ast.Name(frame.scope, STORE)], ast.Call(ast.Attribute(load(outer.scope), "local", ast.Load()), [], [])), node
+            )
+        _fill_in(writer, parameters, frame, node)
+        value = writer.value(body)
+        writer.emit(ast.Return(value), node)
+        _start_unset(writer, frame, node)
+    made = writer.function(name, list(first), frame, node)
+    defaults: list[ast.expr] = []
+    for parameter in parameters:
+        argument = ast.arg(frame.python_name(parameter.name))
+        writer.put(argument, parameter)
+        if parameter.splat:
+            made.args.vararg = argument
+            continue
+        made.args.args.append(argument)
+        if parameter.default is not None or defaults:
+            defaults.append(writer.at(parameter, load("_UNSET")))
+    made.args.defaults = defaults
+    return made
+
+
+def _start_unset(writer: Writer, frame: Frame, node: n.Node) -> None:
+    start: list[ast.stmt] = []
+    for name in sorted(frame.unset):
+        assign = ast.Assign([ast.Name(frame.python_name(name), STORE)], load("_UNSET"))
+        writer.put(assign, node)
+        start.append(assign)
+    frame.body[:0] = start
+
+
+def _fill_in(writer: Writer, parameters: Sequence[n.Parameter], frame: Frame, node: n.Node) -> None:
+    """Give parameters that got no value their defaults, in order; a default may use the parameters before it."""
+    later = {parameter.name for parameter in parameters}
+    frame.known -= later
+    for parameter in parameters:
+        python = frame.python_name(parameter.name)
+        if parameter.splat:
+            given: ast.expr = writer.run("list", load(python))
+            if parameter.default is not None:
+                default = _default_function(writer, parameter)
+                given = writer.run("_rest", load(python), default)
+            writer.emit(ast.Assign([ast.Name(python, STORE)], given), parameter)
+        elif parameter.default is not None:
+            with writer.block() as statements:
+                value = writer.value(parameter.default)
+                writer.emit(ast.Assign([ast.Name(python, STORE)], value), parameter)
+            test = ast.Compare(load(python), [ast.Is()], [load("_UNSET")])
+            writer.emit(ast.If(test, statements, []), parameter)
+        frame.known.add(parameter.name)
+        if frame.scoped and frame.kind != "class":
+            writer.emit(ast.Expr(writer.method("bind", text(parameter.name), load(python))), parameter)
+
+
+def _default_function(writer: Writer, parameter: n.Parameter) -> ast.expr:
+    assert parameter.default is not None
+    value = writer.value(parameter.default)
+    made = ast.Lambda(writer.parameters([]), value)
+    return writer.at(parameter, made)
+
+
+def required_after_optional(writer: Writer, parameters: Sequence[n.Parameter]) -> ast.stmt | None:
+    """The statement that refuses a parameter list in which a required parameter follows an optional one."""
+    optional = False
+    for parameter in parameters:
+        if parameter.default is not None or parameter.splat:
+            optional = True
+        elif optional:
+            writer.mark(parameter, "a Parameter Definition")
+            statement = ast.Expr(writer.run("_required_after_optional", text(parameter.name)))
+            writer.put(statement, parameter)
+            return statement
+    return None
+
+
+def signature(writer: Writer, parameters: Sequence[n.Parameter], returns: n.Node | None, node: n.Node) -> ast.expr:
+    """
+    The Signature of a lambda or function.
+
+    It is made once per file when its types are constant, which they nearly always are.
+    """
+    types = [parameter.type for parameter in parameters if parameter.type is not None]
+    if returns is not None:
+        types.append(returns)
+    if not types:
+        return writer.constant(_signature(writer, parameters, returns, node), node, "S")
+    if all(is_constant_in_type(each) for each in types):
+        with writer.within(Frame("type")):
+            made = _signature(writer, parameters, returns, node)
+        wrapped = ast.Lambda(writer.parameters(["scope"]), made)
+        kept = writer.constant(writer.run("_Kept", writer.at(node, wrapped)), node, "S")
+        return writer.at(node, ast.Call(kept, [writer.scope()], []))
+    return _signature(writer, parameters, returns, node)
+
+
+def _signature(writer: Writer, parameters: Sequence[n.Parameter], returns: n.Node | None, node: n.Node) -> ast.expr:
+    made: list[ast.expr] = []
+    for parameter in parameters:
+        type_ = text(None) if parameter.type is None else writer.value(parameter.type)
+        flags = [text(parameter.default is not None), text(parameter.splat)]
+        made.append(writer.at(parameter, ast.Tuple([text(parameter.name), type_, *flags], ast.Load())))
+    result = text(None) if returns is None else writer.value(returns)
+    return writer.at(node, writer.run("_signature", ast.Tuple(made, ast.Load()), result))
+
+
+RULES = {n.Call: call, n.MethodCall: method_call}

@@ -1,0 +1,236 @@
+"""Blocks, conditionals, case and selector."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+
+from .. import nodes as n
+from .expressions import truth
+from .writer import STORE, Writer, load, text
+
+Branch = Callable[[], None]
+
+
+def block(writer: Writer, node: n.Node) -> ast.expr:
+    assert isinstance(node, n.Block)
+    if not node.statements:
+        return writer.at(node, text(None))
+    for statement in node.statements[:-1]:
+        writer.effect(statement)
+    return writer.value(node.statements[-1])
+
+
+def block_effect(writer: Writer, node: n.Node) -> None:
+    assert isinstance(node, n.Block)
+    for statement in node.statements:
+        writer.effect(statement)
+
+
+# --- if, unless ---------------------------------------------------------------------------------------------------
+
+
+def if_value(writer: Writer, node: n.Node) -> ast.expr:
+    name = writer.fresh("t")
+    _conditional(writer, node, name)
+    return writer.at(node, load(name))
+
+
+def if_effect(writer: Writer, node: n.Node) -> None:
+    _conditional(writer, node, None)
+
+
+def _conditional(writer: Writer, node: n.Node, result: str | None) -> None:
+    assert isinstance(node, n.If | n.Unless)
+    saved = _save_matches(writer, node, node.test)
+    test = truth(writer, node.test)
+    if isinstance(node, n.Unless):
+        test = writer.at(node.test, ast.UnaryOp(ast.Not(), test))
+    known = set(writer.frame.known)
+    then, after_then = _branch(writer, node.then, result)
+    otherwise, after_otherwise = _branch(writer, node.otherwise, result)
+    writer.frame.known = known | (after_then & after_otherwise)
+    writer.emit(ast.If(test, then or [ast.Pass()], otherwise), node)
+    _restore_matches(writer, node, saved)
+
+
+def _branch(writer: Writer, node: n.Node, result: str | None) -> tuple[list[ast.stmt], set[str]]:
+    """The statements of a branch, and what is known behind them."""
+    with writer.block() as statements:
+        _finish(writer, node, result)
+        after = set(writer.frame.known)
+    return statements, after
+
+
+def _finish(writer: Writer, node: n.Node, result: str | None) -> None:
+    if result is None:
+        if not isinstance(node, n.Nop):
+            writer.effect(node)
+        return
+    value = writer.value(node)
+    writer.emit(ast.Assign([ast.Name(result, STORE)], value), node)
+
+
+def _save_matches(writer: Writer, node: n.Node, *tests: n.Node) -> str | None:
+    """Match variables set in a test live until the end of the statement, what was there before comes back then."""
+    holder = writer.frame.matches
+    if holder is None:
+        return None
+    saved = writer.fresh("s")
+    writer.emit(ast.Assign([ast.Name(saved, STORE)], ast.Attribute(load(holder), "last", ast.Load())), node)
+    return saved
+
+
+def _restore_matches(writer: Writer, node: n.Node, saved: str | None) -> None:
+    if saved is not None and writer.frame.matches is not None:
+        writer.emit(ast.Assign([ast.Attribute(load(writer.frame.matches), "last", STORE)], load(saved)), node)
+
+
+# --- case ---------------------------------------------------------------------------------------------------------
+
+
+def case_value(writer: Writer, node: n.Node) -> ast.expr:
+    name = writer.fresh("t")
+    _case(writer, node, name)
+    return writer.at(node, load(name))
+
+
+def case_effect(writer: Writer, node: n.Node) -> None:
+    _case(writer, node, None)
+
+
+def _case(writer: Writer, node: n.Node, result: str | None) -> None:
+    assert isinstance(node, n.Case)
+    saved = _save_matches(writer, node, node.test)
+    subject = writer.keep(writer.value(node.test), node.test)
+    options = [(option.values, option.then) for option in node.options]
+    default = next((then for values, then in options if any(_is_default(value) for value in values)), None)
+
+    def no_match() -> None:
+        if default is not None:
+            _finish(writer, default, result)
+        elif result is not None:
+            writer.emit(ast.Assign([ast.Name(result, STORE)], text(None)), node)
+
+    _options(writer, subject, options, result, no_match)
+    _restore_matches(writer, node, saved)
+
+
+def selector(writer: Writer, node: n.Node) -> ast.expr:
+    assert isinstance(node, n.Selector)
+    saved = _save_matches(writer, node, node.left)
+    subject = writer.keep(writer.value(node.left), node.left)
+    name = writer.fresh("t")
+    options = [((entry.match,), entry.value) for entry in node.entries]
+    default = next((value for (match,), value in reversed(options) if _is_default(match)), None)
+
+    def no_match() -> None:
+        if default is not None:
+            _finish(writer, default, name)
+        else:
+            writer.mark(node.left, "a Selector Expression")
+            writer.emit(ast.Expr(writer.run("_no_selector_entry", subject)), node.left)
+
+    _options(writer, subject, options, name, no_match)
+    _restore_matches(writer, node, saved)
+    return writer.at(node, load(name))
+
+
+def _is_default(node: n.Node) -> bool:
+    while isinstance(node, n.Parenthesized):
+        node = node.expression
+    return isinstance(node, n.Default)
+
+
+def _options(
+    writer: Writer,
+    subject: ast.expr,
+    options: Sequence[tuple[Sequence[n.Node], n.Node]],
+    result: str | None,
+    no_match: Branch,
+) -> None:
+    """
+    `if` the first option matches …, else the next one: what an option says is evaluated only when all before it failed.
+
+    Every branch starts from what is known before; behind, only what every branch sets is known.
+    """
+    known = set(writer.frame.known)
+    outcomes: list[set[str]] = []
+    opened: list[list[ast.stmt]] = []
+    outside = writer.frame.block
+    for values, then in options:
+        tests = _tests(writer, subject, values)
+        if not tests:
+            continue
+        test = tests[0] if len(tests) == 1 else writer.at(then, ast.BoolOp(ast.Or(), tests))
+        statements, after = _branch(writer, then, result)
+        outcomes.append(after)
+        otherwise: list[ast.stmt] = []
+        branch = ast.If(test, statements or [ast.Pass()], otherwise)
+        writer.emit(branch, then)
+        opened.append(otherwise)
+        writer.frame.block = otherwise
+    no_match()
+    outcomes.append(set(writer.frame.known))
+    writer.frame.block = outside
+    common = set.intersection(*outcomes)
+    writer.frame.known = known | common
+
+
+def _tests(writer: Writer, subject: ast.expr, values: Sequence[n.Node]) -> list[ast.expr]:
+    """
+    The tests for the values of one option, to be joined with `or`.
+
+    A value that needs statements of its own is put behind a test of those before it.
+    """
+    tests: list[ast.expr] = []
+    for value in values:
+        if _is_default(value):
+            continue
+        if tests:
+            with writer.block() as statements:
+                before = writer.hoisted
+                test = _test(writer, subject, value)
+                plain = writer.hoisted == before
+            if plain:
+                writer.frame.block.extend(statements)
+                tests.append(test)
+                continue
+            name = writer.fresh("t")
+            earlier = tests[0] if len(tests) == 1 else writer.at(value, ast.BoolOp(ast.Or(), tests))
+            writer.emit(ast.Assign([ast.Name(name, STORE)], earlier), value)
+            assign = ast.Assign([ast.Name(name, STORE)], test)
+            writer.put(assign, value)
+            writer.emit(ast.If(ast.UnaryOp(ast.Not(), load(name)), [*statements, assign], []), value)
+            tests = [writer.at(value, load(name))]
+            continue
+        tests.append(_test(writer, subject, value))
+    return tests
+
+
+def _test(writer: Writer, subject: ast.expr, value: n.Node) -> ast.expr:
+    holder: ast.expr = load(writer.frame.matches) if writer.frame.matches else text(None)
+    inner = value
+    while isinstance(inner, n.Parenthesized):
+        inner = inner.expression
+    subject = ast.Name(subject.id, ast.Load()) if isinstance(subject, ast.Name) else subject
+    writer.mark(value, "a Case Option")
+    if isinstance(inner, n.Unary) and inner.op == "*":
+        return writer.at(value, writer.run("_any_case", writer.value(inner), subject, holder))
+    return writer.at(value, writer.run("_case", writer.value(value), subject, holder))
+
+
+RULES = {
+    n.Block: block,
+    n.If: if_value,
+    n.Unless: if_value,
+    n.Case: case_value,
+    n.Selector: selector,
+}
+
+EFFECTS = {
+    n.Block: block_effect,
+    n.If: if_effect,
+    n.Unless: if_effect,
+    n.Case: case_effect,
+}

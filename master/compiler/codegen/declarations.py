@@ -1,0 +1,167 @@
+"""Resources, their defaults and overrides, and collectors."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from shared.errors import Unsupported
+
+from .. import nodes as n
+from .writer import Writer, text
+
+Attributes = Sequence[n.Attribute | n.AttributeSplat]
+_FORMS = {"": 0, "@": 1, "@@": 2}
+
+
+def resource(writer: Writer, node: n.Node) -> ast.expr:
+    assert isinstance(node, n.Resource)
+    operands: dict[str, n.Node] = {"type": node.type}
+    for index, body in enumerate(node.bodies):
+        operands[f"title {index}"] = body.title
+        operands |= {f"attribute {each.name}": each for each in body.attributes if isinstance(each, n.Attribute)}
+    writer.mark(node, "a Resource Statement", **operands)
+    parts: list[n.Node] = [] if isinstance(node.type, n.Name) else [node.type]
+    for body in node.bodies:
+        parts.append(body.title)
+        parts.extend(each.value for each in body.attributes)
+    values = iter(writer.operands(parts))
+    if isinstance(node.type, n.Name):
+        type_: ast.expr = text(node.type.value)
+    else:
+        writer.mark(node.type, "a Resource Statement")
+        acceptable = isinstance(node.type, n.TypeName) or (isinstance(node.type, n.Access) and isinstance(node.type.left, n.TypeName))
+        type_ = writer.at(node.type, writer.run("_declarable", next(values), text(acceptable)))
+    bodies: list[ast.expr] = []
+    for body in node.bodies:
+        title = next(values)
+        given = [next(values) for _ in body.attributes]
+        attributes = _attributes(writer, body.attributes, given, node)
+        bodies.append(writer.at(body, ast.Tuple([title, attributes, _lines(writer, body.attributes)], ast.Load())))
+    line = text(writer.source.line(node.at))
+    return writer.at(node, writer.run("_declare", writer.scope(), type_, text(_FORMS[node.form]), line, *bodies))
+
+
+def _attributes(writer: Writer, attributes: Attributes, values: Sequence[ast.expr], node: n.Node) -> ast.expr:
+    """A dict of the attributes of one body, or the call that makes one and refuses an attribute that comes twice."""
+    names = [each.name for each in attributes if isinstance(each, n.Attribute)]
+    if len(names) == len(attributes) and len(set(names)) == len(names):
+        return writer.at(node, ast.Dict([text(name) for name in names], list(values)))
+    pairs: list[ast.expr] = []
+    for each, value in zip(attributes, values, strict=True):
+        if isinstance(each, n.AttributeSplat):
+            writer.mark(each.value, "an Object")
+            value = writer.at(each.value, writer.run("_splat", value))
+            pairs.append(writer.at(each, ast.Tuple([text(None), value], ast.Load())))
+        else:
+            pairs.append(writer.at(each, ast.Tuple([text(each.name), value], ast.Load())))
+    return writer.at(node, writer.run("_attributes", *pairs))
+
+
+def _lines(writer: Writer, attributes: Attributes) -> ast.expr:
+    """`((name, line), …)` of the attributes, for errors that name the place of one; a constant of the code."""
+    return text(tuple((each.name, writer.source.line(each.at)) for each in attributes if isinstance(each, n.Attribute)))
+
+
+def _appended(attributes: Attributes) -> ast.expr:
+    return text(tuple(each.name for each in attributes if isinstance(each, n.Attribute) and each.op == "+>"))
+
+
+def defaults(writer: Writer, node: n.Node) -> ast.expr:
+    assert isinstance(node, n.ResourceDefaults)
+    operands: dict[str, n.Node] = {"type": node.type}
+    operands |= {f"attribute {each.name}": each for each in node.attributes if isinstance(each, n.Attribute)}
+    writer.mark(node, "a Resource Defaults Expression", **operands)
+    values = writer.operands([node.type, *[each.value for each in node.attributes]])
+    attributes = _attributes(writer, node.attributes, values[1:], node)
+    line = text(writer.source.line(node.at))
+    lines = _lines(writer, node.attributes)
+    return writer.at(node, writer.run("_set_defaults", writer.scope(), values[0], line, attributes, lines))
+
+
+def override(writer: Writer, node: n.Node) -> ast.expr:
+    assert isinstance(node, n.ResourceOverride)
+    operands = {f"attribute {each.name}": each for each in node.attributes if isinstance(each, n.Attribute)}
+    writer.mark(node, "a Resource Override", **operands)
+    values = writer.operands([node.resources, *[each.value for each in node.attributes]])
+    attributes = _attributes(writer, node.attributes, values[1:], node)
+    line = text(writer.source.line(node.at))
+    lines, appended = _lines(writer, node.attributes), _appended(node.attributes)
+    return writer.at(node, writer.run("_override", writer.scope(), values[0], line, attributes, lines, appended))
+
+
+# --- collectors ---------------------------------------------------------------------------------------------------
+
+
+def collector(writer: Writer, node: n.Node) -> ast.expr:
+    assert isinstance(node, n.Collector)
+    writer.mark(node, "an Exported Query" if node.exported else "a Virtual Query", type=node.type)
+    type_ = _collected_type(node.type)
+    query: ast.expr = text(None)
+    if not isinstance(node.query, n.Nop):
+        query = _query(writer, node.query, node)
+    values = writer.operands([each.value for each in node.attributes])
+    attributes: ast.expr = text(None)
+    if node.attributes:
+        attributes = _attributes(writer, node.attributes, values, node)
+    line = text(writer.source.line(node.at))
+    lines, appended = _lines(writer, node.attributes), _appended(node.attributes)
+    made = writer.run("_collect", writer.scope(), text(type_), text(node.exported), query, attributes, line, lines, appended)
+    return writer.at(node, made)
+
+
+def _collected_type(node: n.Node) -> str:
+    if isinstance(node, n.TypeName | n.Name):
+        return node.value
+    raise Unsupported(f"Collecting resources of {type(node).__name__} is not supported")
+
+
+def _query(writer: Writer, node: n.Node, whole: n.Node) -> ast.expr:
+    """
+    A test of one resource.
+
+    query = attribute ('==' | '!=') value | query ('and' | 'or') query | '(' query ')'
+    """
+    if isinstance(node, n.Parenthesized):
+        return _query(writer, node.expression, whole)
+    if isinstance(node, n.Binary) and node.op in ("and", "or"):
+        left, right = _query(writer, node.left, whole), _query(writer, node.right, whole)
+        return writer.at(node, writer.run("_query_all" if node.op == "and" else "_query_any", left, right))
+    if isinstance(node, n.Binary) and node.op in ("==", "!="):
+        left_node, right_node = node.left, node.right
+        while isinstance(left_node, n.Parenthesized):
+            left_node = left_node.expression
+        while isinstance(right_node, n.Parenthesized):
+            right_node = right_node.expression
+        if isinstance(left_node, n.Name | n.String) and isinstance(right_node, _QUERY_VALUES):
+            value = writer.value(right_node)
+            return writer.at(node, writer.run("_query_is", text(left_node.value), value, text(node.op == "==")))
+        if isinstance(left_node, n.Variable):
+            # The name of an attribute may be written as a variable's.
+            return writer.at(node, writer.run("_query_is", text(left_node.name), writer.value(right_node), text(node.op == "==")))
+        node = right_node
+    refused = writer.run("_illegal_query", text(type(node).__name__))
+    return writer.at(whole, refused)
+
+
+_QUERY_VALUES = (
+    n.String,
+    n.Integer,
+    n.Float,
+    n.Boolean,
+    n.Name,
+    n.Undef,
+    n.Variable,
+    n.Interpolated,
+    n.Access,
+    n.TypeName,
+    n.Array,
+    n.Default,
+)
+
+RULES = {
+    n.Resource: resource,
+    n.ResourceDefaults: defaults,
+    n.ResourceOverride: override,
+    n.Collector: collector,
+}

@@ -1,0 +1,492 @@
+"""Literals, strings, variables, operators, access: nodes that are values."""
+
+from __future__ import annotations
+
+import ast
+
+from shared.errors import Unsupported
+
+from .. import nodes as n
+from .frames import Frame
+from .writer import LOAD, STORE, Writer, load, text
+
+# --- literals -----------------------------------------------------------------------------------------------------
+
+_PLAIN = (n.Integer, n.Float, n.String, n.Boolean, n.Undef, n.Name)
+
+
+def is_constant(node: n.Node) -> bool:
+    """Whether `node` has the same value wherever and whenever it is evaluated."""
+    if isinstance(node, (*_PLAIN, n.Default, n.Regex)):
+        return True
+    if isinstance(node, n.Array):
+        return all(not _is_splat(item) and is_constant(item) for item in node.values)
+    if isinstance(node, n.Hash):
+        return all(is_constant(entry.key) and is_constant(entry.value) for entry in node.entries)
+    if isinstance(node, n.Parenthesized):
+        return is_constant(node.expression)
+    return False
+
+
+def is_boolean(node: n.Node) -> bool:
+    """Whether `node` is a Boolean whatever its operands are."""
+    if isinstance(node, n.Parenthesized):
+        return is_boolean(node.expression)
+    if isinstance(node, n.Boolean):
+        return True
+    if isinstance(node, n.Unary):
+        return node.op == "!"
+    return isinstance(node, n.Binary) and node.op in _BOOLEAN
+
+
+_BOOLEAN = frozenset(("==", "!=", "<", "<=", ">", ">=", "=~", "!~", "in", "and", "or"))
+
+
+def _is_splat(node: n.Node) -> bool:
+    while isinstance(node, n.Parenthesized):
+        node = node.expression
+    return isinstance(node, n.Unary) and node.op == "*"
+
+
+def nop(writer: Writer, node: n.Node) -> ast.expr:
+    return writer.at(node, text(None))
+
+
+def literal(writer: Writer, node: n.Node) -> ast.expr:
+    assert isinstance(node, n.Integer | n.Float | n.String | n.Boolean | n.Name)
+    return writer.at(node, text(node.value))
+
+
+def default(writer: Writer, node: n.Node) -> ast.expr:
+    return writer.at(node, load("_DEFAULT"))
+
+
+def regex(writer: Writer, node: n.Node) -> ast.expr:
+    assert isinstance(node, n.Regex)
+    return writer.constant(writer.run("_regexp", text(node.source)), node, "R")
+
+
+def array(writer: Writer, node: n.Node) -> ast.expr:
+    assert isinstance(node, n.Array)
+    if is_constant(node):
+        return writer.constant(_constant(writer, node), node)
+    return writer.at(node, ast.List(elements(writer, node.values), LOAD))
+
+
+def elements(writer: Writer, parts: tuple[n.Node, ...]) -> list[ast.expr]:
+    """The values of a list in which `*x` unfolds and neighbouring `k => v` make one hash."""
+    return writer.operands(_entries_joined(parts))
+
+
+def _entries_joined(parts: tuple[n.Node, ...]) -> list[n.Node]:
+    joined: list[n.Node] = []
+    run: list[n.Entry] = []
+    for part in (*parts, None):
+        if isinstance(part, n.Entry):
+            run.append(part)
+            continue
+        if run:
+            joined.append(n.Hash(run[0].at, run[-1].end, tuple(run)))
+            run = []
+        if part is not None:
+            joined.append(_Unfolded(part.at, part.end, part) if _is_splat(part) else part)
+    return joined
+
+
+class _Unfolded(n.Parenthesized):
+    """`*x` where it takes several places."""
+
+    __slots__ = ()
+
+
+def unfolded(writer: Writer, node: n.Node) -> ast.expr:
+    assert isinstance(node, n.Parenthesized)
+    inner = node.expression
+    while isinstance(inner, n.Parenthesized):
+        inner = inner.expression
+    assert isinstance(inner, n.Unary)
+    return writer.at(node, ast.Starred(writer.run("_unfold", writer.value(inner.operand)), LOAD))
+
+
+def hash_(writer: Writer, node: n.Node) -> ast.expr:
+    assert isinstance(node, n.Hash)
+    if is_constant(node):
+        return writer.constant(_constant(writer, node), node)
+    values = writer.operands([part for entry in node.entries for part in (entry.key, entry.value)])
+    keys: list[ast.expr | None] = [_key(writer, key, entry.key) for key, entry in zip(values[::2], node.entries, strict=True)]
+    return writer.at(node, ast.Dict(keys, values[1::2]))
+
+
+def _key(writer: Writer, key: ast.expr, node: n.Node) -> ast.expr:
+    if isinstance(key, ast.Constant) and (key.value is None or type(key.value) in (str, int)):
+        return key
+    return writer.at(node, writer.run("_key", key))
+
+
+def _constant(writer: Writer, node: n.Node) -> ast.expr:
+    """The Python expression for a constant, all of it in one place."""
+    if isinstance(node, n.Parenthesized):
+        return _constant(writer, node.expression)
+    if isinstance(node, n.Array):
+        return writer.at(node, ast.List([_constant(writer, item) for item in node.values], LOAD))
+    if isinstance(node, n.Hash):
+        keys: list[ast.expr | None] = [_key(writer, _constant(writer, entry.key), entry.key) for entry in node.entries]
+        return writer.at(node, ast.Dict(keys, [_constant(writer, entry.value) for entry in node.entries]))
+    return writer.value(node)
+
+
+def parenthesized(writer: Writer, node: n.Node) -> ast.expr:
+    assert isinstance(node, n.Parenthesized)
+    return writer.value(node.expression)
+
+
+def type_name(writer: Writer, node: n.Node) -> ast.expr:
+    assert isinstance(node, n.TypeName)
+    writer.mark(node, "a Type-Name")
+    return constant_type(writer, node, writer.at(node, writer.run("_type", load("scope"), text(node.value))))
+
+
+def constant_type(writer: Writer, node: n.Node, made: ast.expr) -> ast.expr:
+    """A type that is the same for a whole environment: resolved when first needed, then kept with the code."""
+    writer.put(made, node)
+    made = writer.at(node, ast.Lambda(writer.parameters(["scope"]), made))
+    kept = writer.constant(writer.run("_Kept", made), node, "T")
+    return writer.at(node, ast.Call(kept, [writer.scope()], []))
+
+
+# --- strings ------------------------------------------------------------------------------------------------------
+
+
+def interpolated(writer: Writer, node: n.Node) -> ast.expr:
+    assert isinstance(node, n.Interpolated)
+    parts = [segment.expression if isinstance(segment, n.Text) else segment for segment in node.segments]
+    values = writer.operands(parts)
+    pieces: list[ast.expr] = []
+    for segment, value in zip(node.segments, values, strict=True):
+        if isinstance(value, ast.Constant) and isinstance(value.value, str):
+            if pieces and isinstance(pieces[-1], ast.Constant):
+                pieces[-1] = writer.at(segment, text(f"{pieces[-1].value}{value.value}"))
+            elif value.value:
+                pieces.append(value)
+            continue
+        shown = writer.at(segment, writer.run("_text", value))
+        pieces.append(writer.at(segment, ast.FormattedValue(shown, -1, None)))
+    if not pieces:
+        return writer.at(node, text(""))
+    if len(pieces) == 1 and isinstance(pieces[0], ast.Constant):
+        return pieces[0]
+    return writer.at(node, ast.JoinedStr(pieces))
+
+
+def text_segment(writer: Writer, node: n.Node) -> ast.expr:
+    assert isinstance(node, n.Text)
+    return writer.at(node, writer.run("_text", writer.value(node.expression)))
+
+
+def heredoc(writer: Writer, node: n.Node) -> ast.expr:
+    assert isinstance(node, n.Heredoc)
+    value = writer.value(node.text)
+    if not node.syntax or isinstance(node.text, n.String):
+        return value
+    return writer.at(node.text, writer.run("_checked_syntax", writer.scope(), text(node.syntax), value))
+
+
+# --- variables ----------------------------------------------------------------------------------------------------
+
+
+def variable(writer: Writer, node: n.Node) -> ast.expr:
+    assert isinstance(node, n.Variable)
+    return writer.at(node, read(writer, node.name, writer.frame))
+
+
+def read(writer: Writer, name: str, frame: Frame) -> ast.expr:
+    """The value of `$name` as seen from `frame`."""
+    if name.isdecimal():
+        return match_variable(frame, int(name))
+    if "::" in name:
+        qualifier, _, leaf = name.removeprefix("::").rpartition("::")
+        if not qualifier:
+            return writer.method("top_variable", text(leaf))
+        return writer.method("qualified", text(qualifier), text(leaf))
+    current: Frame | None = frame
+    while current is not None:
+        if name in current.known:
+            return load(current.python_name(name))
+        if not current.scoped and name in current.locals:
+            # Assigned in a branch: it may or may not be set by now.
+            current.unset.add(name)
+            local = load(current.python_name(name))
+            outside = read(writer, name, current.outer) if current.outer else writer.method("get", text(name))
+            return ast.IfExp(ast.Compare(local, [ast.IsNot()], [load("_UNSET")]), load(current.python_name(name)), outside)
+        if current.scoped:
+            break  # its scope knows, and what lies outside
+        current = current.outer
+    return writer.method("get", text(name))
+
+
+def match_variable(frame: Frame, number: int) -> ast.expr:
+    if frame.matches is None:
+        return text(None)
+    return ast.Subscript(load(frame.matches), text(number), LOAD)
+
+
+def store(writer: Writer, name: str, value: ast.expr, node: n.Node) -> ast.expr:
+    """Assign `$name`; gives a name for the value."""
+    frame = writer.frame
+    python = frame.python_name(name)
+    if frame.scoped:
+        value = writer.at(node, writer.method("set", text(name), value))
+    elif name in frame.known:
+        value = writer.at(node, writer.run("_reassigned", text(name), value))
+    elif name in frame.seen:
+        frame.unset.add(name)
+        kept = writer.keep(value, node)
+        value = writer.at(node, writer.run("_once", load(python), text(name), kept))
+    elif frame.block is not frame.body:
+        frame.unset.add(name)
+    writer.emit(ast.Assign([ast.Name(python, STORE)], value), node)
+    frame.known.add(name)
+    frame.seen.add(name)
+    return writer.at(node, load(python))
+
+
+def assignment(writer: Writer, node: n.Binary) -> ast.expr:
+    if node.op != "=":
+        raise Unsupported(f"The operator {node.op!r} cannot be compiled", where=writer.source.locate(node.at))
+    writer.mark(node, "a '=' expression")
+    left = node.left
+    while isinstance(left, n.Parenthesized):
+        left = left.expression
+    if isinstance(left, n.Variable):
+        return store(writer, left.name, writer.value(node.right), node)
+    if isinstance(left, n.Array):
+        value = writer.keep(writer.value(node.right), node)
+        _destructure(writer, left, value, node)
+        return value
+    raise Unsupported(f"Assigning to {type(left).__name__} cannot be compiled", where=writer.source.locate(node.at))
+
+
+def _destructure(writer: Writer, left: n.Array, value: ast.expr, node: n.Binary) -> None:
+    """`[$a, [$b, $c]] = value`: the value is split as the left side is shaped, then each name is set."""
+    shape = writer.at(left, _shape(writer, left))
+    flat: list[str] = []
+    _flatten(left, flat)
+    split = writer.fresh("t")
+    writer.mark(left, "an Array Expression")
+    writer.emit(ast.Assign([ast.Name(split, STORE)], writer.at(left, writer.run("_split", writer.scope(), shape, value))), left)
+    for index, name in enumerate(flat):
+        part = writer.at(left, ast.Subscript(load(split), text(index), LOAD))
+        store(writer, name, part, node)
+
+
+def _shape(writer: Writer, left: n.Array) -> ast.expr:
+    parts: list[ast.expr] = []
+    for item in left.values:
+        while isinstance(item, n.Parenthesized):
+            item = item.expression
+        if isinstance(item, n.Variable):
+            parts.append(text(item.name))
+        elif isinstance(item, n.Array):
+            parts.append(_shape(writer, item))
+        else:
+            raise Unsupported(f"Assigning to {type(item).__name__} cannot be compiled", where=writer.source.locate(item.at))
+    return ast.Tuple(parts, LOAD)
+
+
+def _flatten(left: n.Array, into: list[str]) -> None:
+    for item in left.values:
+        while isinstance(item, n.Parenthesized):
+            item = item.expression
+        if isinstance(item, n.Array):
+            _flatten(item, into)
+        elif isinstance(item, n.Variable):
+            into.append(item.name)
+
+
+# --- operators ----------------------------------------------------------------------------------------------------
+
+_ARITHMETIC = {"+": "_plus", "-": "_minus", "*": "_times", "/": "_divide", "%": "_modulo", "<<": "_shift_left", ">>": "_shift_right"}
+_COMPARISON = {"<": "_less", "<=": "_less_equal", ">": "_greater", ">=": "_greater_equal"}
+_RELATIONSHIPS = frozenset(("->", "~>", "<-", "<~"))
+
+
+def binary(writer: Writer, node: n.Node) -> ast.expr:
+    assert isinstance(node, n.Binary)
+    op = node.op
+    if op in ("and", "or"):
+        return _logic(writer, node)
+    if op in _RELATIONSHIPS:
+        writer.mark(node, f"a '{op}' expression")
+        left, right = writer.operands((node.left, node.right))
+        return writer.at(node, writer.run("_relate", writer.scope(), text(op), left, right))
+    if op in _ARITHMETIC or op in _COMPARISON or op in ("==", "!="):
+        writer.mark(node, f"{_article(op)} '{op}' expression", **{"0": node.left, "1": node.right})
+        left, right = writer.operands((node.left, node.right))
+        if op == "==":
+            return writer.at(node, writer.run("_equal", left, right))
+        if op == "!=":
+            return writer.at(node, ast.UnaryOp(ast.Not(), writer.at(node, writer.run("_equal", left, right))))
+        if op in _COMPARISON:
+            return writer.at(node, writer.run(_COMPARISON[op], left, right))
+        return writer.at(node, writer.run(_ARITHMETIC[op], writer.scope(), left, right))
+    if op in ("=~", "!~", "in"):
+        return _matching(writer, node)
+    return assignment(writer, node)
+
+
+def _article(op: str) -> str:
+    return "an" if op in ("in", "or", "and") else "a"
+
+
+def _matching(writer: Writer, node: n.Binary) -> ast.expr:
+    writer.mark(node, f"{_article(node.op)} '{node.op}' expression", **{"0": node.left, "1": node.right})
+    left, right = writer.operands((node.left, node.right))
+    holder: ast.expr = load(writer.frame.matches) if writer.frame.matches else text(None)
+    if node.op == "in":
+        return writer.at(node, writer.run("_within", left, right, holder))
+    found = writer.at(node, writer.run("_matches", left, right, holder))
+    return found if node.op == "=~" else writer.at(node, ast.UnaryOp(ast.Not(), found))
+
+
+def truth(writer: Writer, node: n.Node) -> ast.expr:
+    """A Python truth for `node`: only undef and false are false."""
+    value = writer.value(node)
+    if is_boolean(node):
+        return value
+    return true_of(writer, value, node)
+
+
+def true_of(writer: Writer, value: ast.expr, node: n.Node) -> ast.expr:
+    """A Python truth for a value."""
+    if isinstance(value, ast.Constant):
+        return writer.at(node, text(value.value is not None and value.value is not False))
+    if isinstance(value, ast.Name):
+        first: ast.expr = value
+        again: ast.expr = load(value.id)
+    else:
+        name = writer.fresh("t")
+        first = ast.NamedExpr(ast.Name(name, STORE), value)
+        again = load(name)
+    return writer.at(
+        node,
+        ast.BoolOp(
+            ast.And(),
+            [ast.Compare(first, [ast.IsNot()], [text(None)]), ast.Compare(again, [ast.IsNot()], [text(False)])],
+        ),
+    )
+
+
+def _logic(writer: Writer, node: n.Binary) -> ast.expr:
+    left = truth(writer, node.left)
+    with writer.block() as statements:
+        before = writer.hoisted
+        right = truth(writer, node.right)
+        plain = writer.hoisted == before
+    if plain:
+        for statement in statements:  # definitions of lambdas
+            writer.frame.block.append(statement)
+        return writer.at(node, ast.BoolOp(ast.And() if node.op == "and" else ast.Or(), [left, right]))
+    name = writer.fresh("t")
+    writer.emit(ast.Assign([ast.Name(name, STORE)], left), node)
+    statements.append(writer_assign(writer, name, right, node))
+    test: ast.expr = load(name)
+    if node.op == "or":
+        test = ast.UnaryOp(ast.Not(), test)
+    writer.emit(ast.If(test, statements, []), node)
+    return writer.at(node, load(name))
+
+
+def writer_assign(writer: Writer, name: str, value: ast.expr, node: n.Node) -> ast.stmt:
+    """`name = value`, not written anywhere yet."""
+    statement = ast.Assign([ast.Name(name, STORE)], value)
+    writer.put(statement, node)
+    return statement
+
+
+def unary(writer: Writer, node: n.Node) -> ast.expr:
+    assert isinstance(node, n.Unary)
+    if node.op == "!":
+        return writer.at(node, ast.UnaryOp(ast.Not(), truth(writer, node.operand)))
+    if node.op == "-":
+        if isinstance(node.operand, n.Integer | n.Float):
+            return writer.at(node, text(-node.operand.value))
+        writer.mark(node, "an Unary Minus", **{"0": node.operand})
+        return writer.at(node, writer.run("_negative", writer.scope(), writer.value(node.operand)))
+    if node.op == "*":
+        writer.mark(node, "an Unfold")
+        return writer.at(node, writer.run("_unfold", writer.value(node.operand)))
+    raise Unsupported(f"The operator {node.op!r} cannot be compiled", where=writer.source.locate(node.at))
+
+
+# --- access -------------------------------------------------------------------------------------------------------
+
+
+def _is_type_expression(node: n.Node) -> bool:
+    """A type or reference made of constants only."""
+    if isinstance(node, n.TypeName):
+        return True
+    if isinstance(node, n.Access):
+        return _is_type_expression(node.left) and all(is_constant_in_type(key) for key in node.keys)
+    return False
+
+
+def is_constant_in_type(node: n.Node) -> bool:
+    """As `is_constant`, types included."""
+    if isinstance(node, n.Unary) and node.op == "-":
+        return is_constant_in_type(node.operand)
+    if isinstance(node, n.Array):
+        return all(not _is_splat(item) and is_constant_in_type(item) for item in node.values)
+    if isinstance(node, n.Hash):
+        return all(is_constant_in_type(entry.key) and is_constant_in_type(entry.value) for entry in node.entries)
+    return is_constant(node) or _is_type_expression(node)
+
+
+def access(writer: Writer, node: n.Node) -> ast.expr:
+    assert isinstance(node, n.Access)
+    operands = {"-1": node.left, **{str(index): key for index, key in enumerate(node.keys)}}
+    writer.mark(node, "a '[]' expression", **operands)
+    if _is_type_expression(node) and not _reads_attribute(node):
+        frame = Frame("type")
+        with writer.within(frame):
+            made = _accessed(writer, node)
+        return constant_type(writer, node, made)
+    return _accessed(writer, node)
+
+
+def _reads_attribute(node: n.Access) -> bool:
+    """`File['/x']['mode']`: an attribute of a resource is read, which is not the same for ever."""
+    return isinstance(node.left, n.Access)
+
+
+def _accessed(writer: Writer, node: n.Access) -> ast.expr:
+    values = [writer.value(node.left)] if not node.keys else []
+    if node.keys:
+        values = writer.operands([node.left, *_entries_joined(node.keys)])
+    if len(values) == 2 and isinstance(values[1], ast.Constant) and type(values[1].value) is str:
+        return writer.at(node, writer.run("_entry", writer.scope(), *values))
+    return writer.at(node, writer.run("_access", writer.scope(), *values))
+
+
+RULES = {
+    n.Nop: nop,
+    n.Undef: nop,
+    n.Integer: literal,
+    n.Float: literal,
+    n.String: literal,
+    n.Boolean: literal,
+    n.Name: literal,
+    n.Default: default,
+    n.Regex: regex,
+    n.Array: array,
+    _Unfolded: unfolded,
+    n.Hash: hash_,
+    n.TypeName: type_name,
+    n.Interpolated: interpolated,
+    n.Text: text_segment,
+    n.Heredoc: heredoc,
+    n.Variable: variable,
+    n.Parenthesized: parenthesized,
+    n.Binary: binary,
+    n.Unary: unary,
+    n.Access: access,
+}

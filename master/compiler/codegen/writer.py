@@ -1,0 +1,214 @@
+"""The hand that writes Python's tree: positions, temporaries, constants, and the order of evaluation."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from shared.errors import Unsupported
+
+from .. import nodes as n
+from ..source import Source
+from .frames import Frame
+
+Rule = Callable[["Writer", n.Node], ast.expr]
+Effect = Callable[["Writer", n.Node], None]
+Place = tuple[int, int, int, int]
+"""Line, column, end line, end column as Python has them: lines from 1, columns from 0, in UTF-8 bytes."""
+
+LOAD = ast.Load()
+STORE = ast.Store()
+
+
+class Writer:
+    """Writes the Python module of one manifest. `marks` is what errors need to know of a place; see `Unit`."""
+
+    def __init__(self, source: Source, rules: Mapping[type[n.Node], Rule], effects: Mapping[type[n.Node], Effect]) -> None:
+        self.source = source
+        self.rules = rules
+        self.effects = effects
+        self.module: list[ast.stmt] = []
+        self.marks: dict[Place, tuple[str, int, int, dict[str, tuple[int, int]]]] = {}
+        self.frame = Frame("module")
+        self.hoisted = 0  # statements written so far that may have an effect
+        self._count = 0
+        self._ascii = source.text.isascii()
+
+    # --- the walk ---
+
+    def value(self, node: n.Node) -> ast.expr:
+        """The Python expression for `node`'s value; statements it needs come before it, in the current block."""
+        rule = self.rules.get(type(node))
+        if rule is None:
+            raise Unsupported(f"{type(node).__name__} cannot be compiled", where=self.source.locate(node.at))
+        return rule(self, node)
+
+    def effect(self, node: n.Node) -> None:
+        """Statements for `node` where nobody wants its value."""
+        effect = self.effects.get(type(node))
+        if effect is not None:
+            effect(self, node)
+            return
+        value = self.value(node)
+        if not isinstance(value, ast.Constant | ast.Name):
+            self.emit(ast.Expr(value), node)
+
+    def operands(self, parts: Sequence[n.Node]) -> list[ast.expr]:
+        """
+        The values of `parts`, evaluated left to right.
+
+        When a later one needs statements (an `if` used as a value), what the earlier ones give is kept first: Python
+        would otherwise run the statements before them.
+        """
+        values: list[ast.expr] = []
+        for part in parts:
+            start, before = len(self.frame.block), self.hoisted
+            value = self.value(part)
+            if self.hoisted != before:
+                kept: list[ast.stmt] = []
+                for index, earlier in enumerate(values):
+                    if isinstance(earlier, ast.Constant | ast.Name):
+                        continue
+                    splat = isinstance(earlier, ast.Starred)
+                    inner = earlier.value if isinstance(earlier, ast.Starred) else earlier
+                    name = self.fresh("t")
+                    kept.append(ast.copy_location(ast.Assign([self._stored(name, earlier)], inner), earlier))
+                    loaded = ast.copy_location(ast.Name(name, LOAD), earlier)
+                    values[index] = ast.copy_location(ast.Starred(loaded, LOAD), earlier) if splat else loaded
+                self.frame.block[start:start] = kept
+            values.append(value)
+        return values
+
+    # --- places ---
+
+    def place(self, node: n.Node) -> Place:
+        """Where `node` is, in Python's terms."""
+        line, column = self._position(node.at)
+        end_line, end_column = self._position(max(node.end, node.at))
+        return line, column, end_line, end_column
+
+    def _position(self, at: int) -> tuple[int, int]:
+        line = self.source.line(at)
+        start = self.source.starts[line - 1]
+        if self._ascii:
+            return line, at - start
+        return line, len(self.source.text[start:at].encode("utf-8", "surrogatepass"))
+
+    def mark(self, node: n.Node, label: str, **operands: n.Node) -> None:
+        """An error at `node` says `label`, the construct's name with its article; or points at one of `operands`."""
+        where = self.source.locate(node.at)
+        marked = {name: self._shown(operand.at) for name, operand in operands.items()}
+        self.marks.setdefault(self.place(node), (label, where.line or 0, where.column or 0, marked))
+
+    def _shown(self, at: int) -> tuple[int, int]:
+        where = self.source.locate(at)
+        return where.line or 0, where.column or 0
+
+    def put(self, python: ast.expr | ast.stmt, node: n.Node) -> None:
+        """Give `python`, and whatever in it has no place yet, the place of `node`."""
+        line, column, end_line, end_column = self.place(node)
+        pending: list[ast.AST] = [python]
+        while pending:
+            current = pending.pop()
+            if isinstance(current, ast.expr | ast.stmt | ast.arg | ast.keyword | ast.excepthandler):
+                if hasattr(current, "lineno"):
+                    continue
+                current.lineno, current.col_offset = line, column
+                current.end_lineno, current.end_col_offset = end_line, end_column
+            pending.extend(ast.iter_child_nodes(current))
+
+    def at(self, node: n.Node, python: ast.expr) -> ast.expr:
+        """`python` at the place of `node`."""
+        self.put(python, node)
+        return python
+
+    # --- statements ---
+
+    def emit(self, statement: ast.stmt, node: n.Node, *, pure: bool = False) -> None:
+        """Write `statement` to the current block; `pure` when running it earlier changes nothing (a `def`)."""
+        self.put(statement, node)
+        self.frame.block.append(statement)
+        if not pure:
+            self.hoisted += 1
+
+    def fresh(self, prefix: str) -> str:
+        self._count += 1
+        return f"{prefix}{self._count}"
+
+    def keep(self, value: ast.expr, node: n.Node) -> ast.expr:
+        """A name for `value`, so that it can be used twice."""
+        if isinstance(value, ast.Constant | ast.Name):
+            return value
+        name = self.fresh("t")
+        self.emit(ast.Assign([ast.Name(name, STORE)], value), node)
+        return self.at(node, ast.Name(name, LOAD))
+
+    def _stored(self, name: str, like: ast.expr) -> ast.Name:
+        return ast.copy_location(ast.Name(name, STORE), like)
+
+    @contextmanager
+    def block(self) -> Iterator[list[ast.stmt]]:
+        """
+        Statements written meanwhile go to a list of their own: a branch.
+
+        What is assigned only in it is not known afterwards.
+        """
+        frame, outside, known = self.frame, self.frame.block, set(self.frame.known)
+        inside: list[ast.stmt] = []
+        frame.block = inside
+        try:
+            yield inside
+        finally:
+            frame.block, frame.known = outside, known
+
+    @contextmanager
+    def within(self, frame: Frame) -> Iterator[Frame]:
+        """Write another Python function."""
+        outside, self.frame = self.frame, frame
+        try:
+            yield frame
+        finally:
+            self.frame = outside
+
+    def constant(self, value: ast.expr, node: n.Node, prefix: str = "K") -> ast.expr:
+        """A module-level name for `value`, computed once per file; values never change, so that all may share it."""
+        name = self.fresh(prefix)
+        assign = ast.Assign([ast.Name(name, STORE)], value)
+        self.put(assign, node)
+        self.module.append(assign)
+        return self.at(node, ast.Name(name, LOAD))
+
+    # --- Python in short ---
+
+    def scope(self) -> ast.expr:
+        return ast.Name(self.frame.scope, LOAD)
+
+    def run(self, function: str, *arguments: ast.expr) -> ast.Call:
+        """A call of the runtime."""
+        return ast.Call(ast.Name(function, LOAD), list(arguments), [])
+
+    def method(self, name: str, *arguments: ast.expr) -> ast.Call:
+        """A call of a method of the scope in force."""
+        return ast.Call(ast.Attribute(self.scope(), name, LOAD), list(arguments), [])
+
+    def parameters(self, names: Sequence[str]) -> ast.arguments:
+        return ast.arguments(posonlyargs=[], args=[ast.arg(name) for name in names], kwonlyargs=[], kw_defaults=[], defaults=[])
+
+    def function(self, name: str, names: Sequence[str], frame: Frame, node: n.Node) -> ast.FunctionDef:
+        """The Python function whose body was written in `frame`."""
+        body = frame.body
+        if not body:
+            body = [ast.Pass()]
+        made = ast.FunctionDef(name, self.parameters(names), body, [])
+        self.put(made, node)
+        return made
+
+
+def text(value: object) -> ast.Constant:
+    """A Python constant."""
+    return ast.Constant(value)  # type: ignore[arg-type]
+
+
+def load(name: str) -> ast.Name:
+    return ast.Name(name, LOAD)

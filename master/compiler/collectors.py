@@ -1,0 +1,152 @@
+"""Collectors: `Type <| query |>`, `Type <<| query |>>`, and the fixed ones of `realize`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from shared.errors import EvaluationError
+
+from . import operators
+from .resources import Attribute, Resource
+from .text import to_s
+from .values import Value
+
+if TYPE_CHECKING:
+    from .compiler import Compiler
+    from .definitions import Definition
+    from .scope import Scope
+
+__all__ = ["Collector", "Override", "Realizer", "Test", "test_all", "test_any", "test_is"]
+
+Test = Callable[[Resource], bool]
+
+
+def test_is(name: str, value: Value, wanted: bool) -> Test:
+    """
+    The test `name == value`, or `!=` when not `wanted`.
+
+    Source: language reference 4.5: an array attribute is asked for a member by `==`, compared as a whole by `!=`.
+    """
+    if name == "tag":
+        tag = value.lower() if isinstance(value, str) else to_s(value).lower()
+        return (lambda resource: resource.is_tagged(tag)) if wanted else (lambda resource: not resource.is_tagged(tag))
+
+    def test(resource: Resource) -> bool:
+        found = resource.title if name == "title" else resource.values.get(name)
+        if wanted:
+            if isinstance(found, list):
+                return any(operators.equals(item, value) for item in found)
+            return operators.equals(found, value)
+        return not operators.equals(found, value)
+
+    return test
+
+
+def test_all(left: Test, right: Test) -> Test:
+    return lambda resource: left(resource) and right(resource)
+
+
+def test_any(left: Test, right: Test) -> Test:
+    return lambda resource: left(resource) or right(resource)
+
+
+class Override:
+    """New values for a resource; `forced`: a collector's, which may replace anything."""
+
+    __slots__ = ("attributes", "file", "forced", "line", "reference", "source")
+
+    def __init__(
+        self,
+        reference: tuple[str, str],
+        attributes: Mapping[str, Attribute],
+        source: Definition | None,
+        file: str | None,
+        line: int | None,
+        *,
+        forced: bool = False,
+    ) -> None:
+        self.reference = reference
+        self.attributes = attributes
+        self.source = source
+        self.file = file
+        self.line = line
+        self.forced = forced
+
+
+class Collector:
+    """Realizes the resources of a type that pass a test, again and again until nothing new comes."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        type_: str,
+        test: Test | None,
+        *,
+        exported: bool = False,
+        attributes: Mapping[str, Attribute] | None = None,
+        file: str | None = None,
+        line: int | None = None,
+    ) -> None:
+        self.scope = scope
+        self.type = type_
+        self.test = test
+        self.exported = exported
+        self.attributes = attributes
+        self.file = file
+        self.line = line
+        self.collected: dict[tuple[str, str], Resource] = {}
+        self.alternative: list[object] = []  # what stands in a chain for an empty collector
+
+    def evaluate(self, compiler: Compiler) -> bool:
+        """Whether something new was found."""
+        if self.exported and not compiler.storeconfigs:
+            return False
+        test = self.test
+        found = [
+            resource
+            for resource in compiler.resources
+            if resource.type == self.type and (not self.exported or resource.exported) and (test is None or test(resource))
+        ]
+        if self.exported:
+            found += compiler.import_exported(self)
+        new = [resource for resource in found if (resource.type, resource.title) not in self.collected]
+        for resource in found:
+            resource.virtual = False
+        if self.attributes:
+            for resource in new:
+                reference = (resource.type, resource.title)
+                compiler.add_override(Override(reference, self.attributes, self.scope.source, self.file, self.line, forced=True))
+        for resource in new:
+            self.collected[resource.type, resource.title] = resource
+        return bool(new)
+
+    def unresolved(self) -> list[str]:
+        return []
+
+
+class Realizer:
+    """`realize(File['/a'], …)`: waits for these resources."""
+
+    def __init__(self, references: list[tuple[str, str]]) -> None:
+        self.references = references
+
+    def evaluate(self, compiler: Compiler) -> bool:
+        waiting: list[tuple[str, str]] = []
+        found = False
+        for reference in self.references:
+            resource = compiler.catalog.find(*reference)
+            if resource is None:
+                waiting.append(reference)
+                continue
+            resource.virtual = False
+            found = True
+        self.references = waiting
+        return found
+
+    def unresolved(self) -> list[str]:
+        return [f"{type_}[{title}]" for type_, title in self.references]
+
+
+def unresolved_error(references: list[str]) -> EvaluationError:
+    return EvaluationError(f"Failed to realize virtual resources {', '.join(references)}")

@@ -1,0 +1,584 @@
+"""From a node to its catalog: the order of work, and everything that is true for one compilation only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shared.errors import CompileError, EvaluationError, Location, PuppetError
+
+from .collectors import Collector, Override, Realizer, unresolved_error
+from .control import Jump
+from .definitions import Definition, HostClass, NodeBlock, capital
+from .functions import Function
+from .issues import Issue
+from .loader import Loader
+from .locations import FINAL, current, located
+from .relationships import Relationship, materialize, validate
+from .resources import INHERITED, METAPARAMETERS, Attribute, Catalog, Resource, capitalized_type
+from .scope import MISSING, Scope, ScopeReporter
+from .types.base import Type
+from .types.builtin import BUILTIN_TYPES
+from .types.references import ResourceType
+from .values import Deferred, Strictness, Value
+from .world import NodeInput, World
+
+__all__ = ["Compiler", "LogEntry"]
+
+MAX_GENERATIONS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """A line of the master's log that a manifest caused; `text` is as the reference prints it."""
+
+    level: str
+    message: str
+    where: Location | None = None
+    source: str = ""
+
+    @property
+    def text(self) -> str:
+        place = str(self.where) if self.where else ""
+        return f"{self.message} {place}" if place else self.message
+
+
+class Compiler:
+    """One compilation. `log` gets every entry when it happens, also when the compilation fails in the end."""
+
+    def __init__(self, world: World, loader: Loader, node: NodeInput, log: Callable[[LogEntry], None]) -> None:
+        self.world = world
+        self.loader = loader
+        self.node = node
+        self._log = log
+        self.reporter = ScopeReporter(self, Strictness(world.setting("strict") or "warning"))
+        self.strict_variables = bool(world.setting("strict_variables"))
+        self.storeconfigs = bool(world.setting("storeconfigs"))
+        self.catalog = Catalog()
+        self.resources: list[Resource] = []
+        self.top = Scope(self, "top")
+        self.node_scope: Scope | None = None
+        self.node_match: Any = None
+        self.class_scopes: dict[str, Scope] = {}
+        self.has_defaults = False
+        self.overrides: dict[tuple[str, str], list[Override]] = {}
+        self.collectors: list[Collector | Realizer] = []
+        self.relationships: list[Relationship] = []
+        self._warned: set[tuple[str, str]] = set()
+
+    # --- the order of work ---
+
+    def compile(self) -> Catalog:
+        """
+        The finished catalog, virtual resources still in it.
+
+        Raises:
+            CompileError: located, in the reference's words, with the node's name.
+        Source: language reference 13.
+        """
+        try:
+            self._compile()
+        except PuppetError as error:
+            raise self._failure(error) from error
+        except RecursionError as error:
+            raise self._failure(EvaluationError("stack level too deep", where=FINAL)) from error
+        except Jump as jump:
+            raise self._failure(jump.stray()) from jump
+        return self.catalog
+
+    def _failure(self, error: PuppetError) -> CompileError:
+        error = located(error)
+        if not isinstance(error, CompileError):
+            error = EvaluationError(error.message, where=error.where, hint=error.hint)
+        error.node = self.node.certname
+        return error
+
+    def _compile(self) -> None:
+        self.catalog.add(self._stage())
+        for name in self.node.classes:
+            self.catalog.classes[name] = None
+        self._set_top_variables()
+        self._evaluate_settings()
+        self._evaluate_main()
+        self._evaluate_node()
+        self._evaluate_node_classes()
+        self._generate()
+        self._finish()
+        if any(self.overrides.values()):
+            references = [f"{type_}[{title}]" for (type_, title), waiting in self.overrides.items() for _ in waiting]
+            raise EvaluationError(f"Could not find resource(s) {', '.join(references)} for overriding", where=FINAL)
+        unresolved = [reference for collector in self.collectors for reference in collector.unresolved()]
+        if unresolved:
+            error = unresolved_error(unresolved)
+            error.where = FINAL
+            raise error
+        validate(self.catalog)
+
+    def _stage(self) -> Resource:
+        stage = Resource("Stage", "main", scope=self.top, native=self.world.types.find("stage"), kind="compilable_type")
+        stage.tags = {"stage": None}
+        stage.values["name"] = "main"
+        return stage
+
+    def _set_top_variables(self) -> None:
+        top = self.top.vars
+        for name, value in self.node.parameters.items():
+            if name != "environment":
+                top[name] = value
+        top["environment"] = self.world.environment
+        top["trusted"] = dict(self.node.trusted)
+        top["server_facts"] = dict(self.node.server_facts)
+        top["facts"] = dict(self.node.facts)
+
+    def _evaluate_settings(self) -> None:
+        settings = HostClass("settings", (), None)
+        resource = Resource("Class", "Settings", scope=self.top, source=settings, definition=settings, kind="unknown")
+        self.catalog.add(resource)
+        resource.evaluated = True
+        settings.evaluate(self, resource)
+        scope = self.class_scopes["settings"]
+        values = self.world.settings()
+        shown = {name: value for name, value in values.items()}
+        scope.vars.update(shown)
+        scope.vars["all_local"] = shown
+
+    def _evaluate_main(self) -> None:
+        bodies = self.loader.load_main()
+        main = HostClass("", (), None)
+        resource = Resource("Class", "main", scope=self.top, source=main, definition=main, kind="unknown")
+        resource.tags = {"class": None}
+        resource.values["name"] = "main"
+        self.top.source = main
+        self.top.resource = resource
+        self.add_resource(self.top, resource)
+        resource.evaluated = True
+        own = self.top.vars
+        own["module_name"] = ""
+        own["caller_module_name"] = ""
+        own.setdefault("title", "main")
+        own.setdefault("name", "main")
+        self.class_scopes[""] = self.top
+        self.contain_in_stage(resource)
+        for body in bodies:
+            body(self.top)
+
+    def _evaluate_node(self) -> None:
+        if not self.loader.nodes:
+            return
+        found = self.loader.find_node([self.node.certname])
+        if found is None:
+            raise EvaluationError(
+                f"Could not find node statement with name 'default' or '{self.node.certname}'",
+                where=FINAL,
+                hint="Add a node block for it, or one that says `node default`.",
+            )
+        node, self.node_match = found
+        resource = Resource("Node", node.name, scope=self.top, source=node, definition=node, kind="unknown")
+        self.catalog.tags.update(resource.tags)
+        self.add_resource(self.top, resource)
+        self.evaluate(resource)
+
+    def _evaluate_node_classes(self) -> None:
+        scope = self.node_scope or self.top
+        given = self.node.classes
+        with_parameters = {name: values for name, values in given.items() if values}
+        for name, values in with_parameters.items():
+            definition = self._class_for(name)
+            self._declare_class(definition, scope, dict(values or {}))
+        for definition in [self._class_for(name) for name in given if name not in with_parameters]:
+            if definition.name not in self.class_scopes:
+                self._declare_class(definition, scope, None)
+
+    def _class_for(self, name: str) -> HostClass:
+        definition = self.find_class(name)
+        if definition is None:
+            raise EvaluationError(f"Could not find class {name} for {self.node.certname}")
+        return definition
+
+    def _generate(self) -> None:
+        for _ in range(MAX_GENERATIONS + 1):
+            found = self._evaluate_collectors()
+            if not self._evaluate_definitions() and not found:
+                return
+        raise EvaluationError(f"Somehow looped more than {MAX_GENERATIONS} times while evaluating host catalog", where=FINAL)
+
+    def _evaluate_collectors(self) -> bool:
+        found = False
+        for collector in list(self.collectors):
+            if collector.evaluate(self):
+                found = True
+        return found
+
+    def _evaluate_definitions(self) -> bool:
+        """Evaluate what is declared and waits for it; a failure is told at the place of the declaration."""
+        waiting = [each for each in self.resources if not each.evaluated and not each.virtual and each.native is None]
+        for resource in waiting:
+            try:
+                self.evaluate(resource)
+            except PuppetError as error:
+                told = located(error)
+                raise EvaluationError(
+                    f"Evaluation Error: Error while evaluating a Resource Statement, {told}", where=resource.place, hint=told.hint
+                ) from error
+        return bool(waiting)
+
+    def _finish(self) -> None:
+        self._unlocated(lambda: materialize(self.catalog, self.relationships))
+        for resource in self.resources:
+            waiting = self.overrides.get((resource.type, resource.title))
+            if waiting:
+                for override in waiting:
+                    self.merge(resource, override)
+                waiting.clear()
+            self._finish_resource(resource)
+        main = self.catalog.find("Class", "main")
+        assert main is not None
+        handed: dict[int, dict[str, Value]] = {}
+        for source, target in self.catalog.walk(main):
+            data = handed.get(id(source))
+            if data is None:
+                data = handed[id(source)] = _handed_down(source)
+            for name, value in data.items():
+                if target.values.get(name) is None:
+                    target.set(name, value)
+            if data:
+                handed[id(target)] = {**data, **_handed_down(target)}
+            target.tags.update(source.tags)
+
+    def _unlocated(self, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except PuppetError as error:
+            error.where = error.where or FINAL
+            raise
+
+    def _finish_resource(self, resource: Resource) -> None:
+        if resource.finished:
+            return
+        resource.finished = True
+        resource.add_scope_tags()
+        resource.unwrap_sensitive()
+        if resource.native is not None:
+            for name in resource.values:
+                if not resource.has_parameter(name):
+                    raise EvaluationError(
+                        f"no parameter named '{name}' {resource.place} on {resource.ref}",
+                        where=resource.place,
+                        hint=_similar(name, resource),
+                    )
+        elif resource.origins and resource.definition is not None and resource.evaluated:
+            for name in resource.origins:
+                if not resource.has_parameter(name):
+                    raise EvaluationError(f"{resource.ref}: has no parameter named '{name}'", where=resource.place)
+
+    # --- classes and resources ---
+
+    def find_class(self, name: str) -> HostClass | None:
+        return self.loader.find_class(name.removeprefix("::").lower())
+
+    def include(self, names: Sequence[str], scope: Scope) -> list[Resource]:
+        """
+        Declare and evaluate classes by their absolute names, those that are not declared yet.
+
+        All are declared before the first is evaluated. Source: language reference 5.2.
+        """
+        definitions: list[HostClass] = []
+        for name in names:
+            definition = self.find_class(name)
+            if definition is None:
+                raise EvaluationError(f"Could not find class {name} for {self.node.certname}")
+            definitions.append(definition)
+        included: list[Resource] = []
+        new: list[Resource] = []
+        for definition in definitions:
+            known = self.class_scopes.get(definition.name)
+            if known is not None and known.resource is not None:
+                included.append(known.resource)
+            else:
+                new.append(self._declare_class(definition, scope, None))
+        for resource in new:
+            self.evaluate(resource)
+        return included + new
+
+    def _declare_class(self, definition: HostClass, scope: Scope, values: Mapping[str, Value] | None) -> Resource:
+        title = capital(definition.name)
+        if values is None:
+            existing = self.catalog.find("Class", title)
+            if existing is not None:
+                return existing
+        resource = Resource("Class", title, scope=scope, source=definition, definition=definition, kind="unknown")
+        if values:
+            for name, value in values.items():
+                resource.set(name, value)
+        self.instantiate(resource)
+        self.add_resource(scope, resource)
+        return resource
+
+    def instantiate(self, resource: Resource) -> None:
+        """Declare the class that a class inherits from, and tag the catalog."""
+        definition = resource.definition
+        if isinstance(definition, HostClass):
+            if definition.parent is not None and resource.scope is not None:
+                self._declare_class(definition.parent, resource.scope, None)
+            self.catalog.tags.update(resource.tags)
+
+    def add_resource(self, scope: Scope, resource: Resource) -> None:
+        """Put a resource into the catalog, inside the resource of its scope."""
+        self.catalog.add(resource)
+        self.resources.append(resource)
+        if not resource.is_class:
+            if resource.values.get("stage") is not None:
+                raise EvaluationError(f"Only classes can set 'stage'; normal resources like {resource.ref} cannot change run stage")
+            if resource.type != "Stage" and scope.resource is not None:
+                self.catalog.contain(scope.resource, resource)
+
+    def contain_in_stage(self, resource: Resource) -> None:
+        """The edge from a class's stage. Source: language reference 13."""
+        if not resource.is_class:
+            return
+        name = resource.values.get("stage")
+        if name is None and resource.scope is not None and resource.scope.resource is not None:
+            name = resource.scope.resource.values.get("stage")
+        stage = self.catalog.find("Stage", str(name) if name is not None else "main")
+        if stage is None:
+            raise EvaluationError(f"Could not find stage {name} specified by {resource.ref}")
+        if stage.title != "main" and resource.values.get("stage") is None:
+            resource.values["stage"] = stage.title
+        self.catalog.contain(stage, resource)
+
+    def evaluate(self, resource: Resource) -> None:
+        """Run the body of a class, define or node, once."""
+        if resource.evaluated:
+            return
+        resource.evaluated = True
+        resource.add_scope_tags()
+        assert resource.definition is not None
+        resource.definition.evaluate(self, resource)
+
+    def node_scope_of(self, scope: Scope | None) -> Scope:
+        """The scope behind a class's or define's own: that of the node, once there is one, else top scope."""
+        while scope is not None:
+            if scope.kind in ("node", "top"):
+                return scope
+            scope = scope.next if scope.kind == "local" else scope.parent
+        return self.top
+
+    # --- overrides ---
+
+    def add_override(self, override: Override) -> None:
+        resource = self.catalog.find(*override.reference)
+        if resource is not None:
+            self.merge(resource, override)
+        else:
+            self.overrides.setdefault(override.reference, []).append(override)
+
+    def merge(self, resource: Resource, override: Override) -> None:
+        """Apply new values to a resource, where that is allowed. Source: language reference 4.6."""
+        place = Location(override.file, override.line)
+        source = override.source
+        child = override.forced or (source is not None and source.is_child_of(resource.source))
+        if not child and source is not resource.source:
+            raise EvaluationError("Only subclasses can override parameters", where=place)
+        if resource.evaluated:
+            shown = f", defined at {resource.place}," if resource.file or resource.line else ""
+            message = f"Attempt to override an already evaluated resource{shown} with new values"
+            if self.reporter.strict is Strictness.ERROR:
+                raise EvaluationError(message, where=place)
+            if self.reporter.strict is Strictness.WARNING:
+                self.log("warning", message, where=place)
+        for name, attribute in override.attributes.items():
+            self._override_attribute(resource, name, attribute, forced=override.forced)
+
+    def _override_attribute(self, resource: Resource, name: str, attribute: Attribute, *, forced: bool) -> None:
+        if name not in resource.values:
+            resource.take(name, attribute)
+            return
+        origin = resource.origin(name)
+        scope = resource.scope or self.top
+        if scope.is_default(resource.type, name, attribute.value):
+            return
+        child = forced or (attribute.source is not None and attribute.source.is_child_of(origin.source))
+        if not child and not (attribute.source is origin.source and scope.is_default(resource.type, name, origin.value)):
+            by = _shown_source(origin.source)
+            place = f" at {Location(origin.file, origin.line)}" if origin.file or origin.line else ""
+            raise EvaluationError(
+                f"Parameter '{name}' is already set on {resource.ref}{by}{place}; cannot redefine",
+                where=Location(attribute.file, attribute.line),
+            )
+        if attribute.add:
+            old = origin.value if isinstance(origin.value, list) else [origin.value]
+            new = attribute.value if isinstance(attribute.value, list) else [attribute.value]
+            attribute = Attribute([*_flat(old), *_flat(new)], attribute.source, attribute.file, attribute.line)
+        resource.take(name, attribute)
+
+    def import_exported(self, collector: Collector) -> list[Resource]:
+        """Resources of other nodes that a collector takes."""
+        found: list[Resource] = []
+        for item in self.world.exported(collector.type, self.node):
+            definition = self.loader.find_define(item.type.lower())
+            native = self.world.types.find(item.type.lower())
+            made = Resource(
+                item.type,
+                item.title,
+                scope=collector.scope,
+                source=collector.scope.source,
+                native=native,
+                definition=None if native else definition,
+                kind="compilable_type" if native else "defined_type",
+            )
+            for name, value in item.parameters.items():
+                made.set(name, value)
+            made.tags.update(dict.fromkeys(item.tags))
+            if collector.test is not None and not collector.test(made):
+                continue
+            existing = self.catalog.find(item.type, item.title)
+            if existing is not None:
+                if existing.collected_by != (item.certname, item.type, item.title):
+                    raise EvaluationError(
+                        "A duplicate resource was found while collecting exported resources, "
+                        f"with the type and title {item.type}[{item.title}]"
+                    )
+                continue
+            made.collected_by = (item.certname, item.type, item.title)
+            self.add_resource(collector.scope, made)
+            found.append(made)
+        return found
+
+    # --- names ---
+
+    def qualified(self, class_name: str, name: str) -> Value:
+        """A variable of an evaluated class, or of those it inherits from; MISSING when there is none."""
+        scope = self.class_scopes.get(class_name)
+        while scope is not None:
+            value = scope.vars.get(name, MISSING)
+            if value is not MISSING:
+                return value
+            scope = scope.next if scope.next is not None and scope.next.kind == "class" else None
+        return MISSING
+
+    def unknown_variable(self, name: str, scope: Scope) -> None:
+        """Complain about a variable that is not there, as the settings say."""
+        message = f"Unknown variable: '{name}'."
+        if self.strict_variables or self.reporter.strict is Strictness.ERROR:
+            raise Issue(message, hint=self._variable_hint(name, scope))
+        if self.reporter.strict is Strictness.WARNING:
+            self.warn_here(message)
+
+    def _variable_hint(self, name: str, scope: Scope) -> str:
+        from difflib import get_close_matches
+
+        if "::" in name.removeprefix("::"):
+            class_name = name.removeprefix("::").rpartition("::")[0]
+            if class_name not in self.class_scopes:
+                return f"The class '{class_name}' has not been evaluated."
+        close = get_close_matches(name, [known for known in scope.variables() if not known.isdecimal()], n=1)
+        return f"Did you mean '${close[0]}'?" if close else ""
+
+    def find_function(self, name: str) -> Function | None:
+        return self.loader.find_function(name)
+
+    def function(self, name: str) -> Function:
+        """The function of that name; an Issue when there is none."""
+        found = self.loader.functions.get(name) or self.loader.find_function(name)
+        if found is None:
+            raise Issue(f"Unknown function: '{name}'.", hint=_close(name, self.loader.functions))
+        return found
+
+    def find_type(self, name: str) -> Type | None:
+        """A type by its name: built in, a resource type, or an alias. Source: language reference 16."""
+        name = name.removeprefix("::")
+        lower = name.lower()
+        found = BUILTIN_TYPES.get(lower)
+        if found is not None:
+            return found
+        if "::" not in lower and self.world.types.find(lower) is not None:
+            return ResourceType(name)
+        alias = self.loader.find_alias(name, self.top)
+        if alias is not None:
+            return alias
+        if self.loader.find_define(lower) is not None:
+            return ResourceType(capitalized_type(lower))
+        return None
+
+    def type_from_text(self, text: str) -> Type:
+        from .types.parse import parse_type
+
+        return parse_type(text, self)
+
+    def deferred_type(self, value: Deferred) -> Type | None:
+        """What the function of a Deferred declares to return."""
+        found = self.find_function(value.name)
+        if found is None:
+            return None
+        for signature in found.signatures(self):
+            if signature.accepts(value.arguments):
+                return signature.returns
+        return None
+
+    # --- data ---
+
+    def has_data(self, definition: Definition) -> bool:
+        return isinstance(definition, HostClass)
+
+    def data_for(self, key: str, scope: Scope) -> Value:
+        """The site's data for a class parameter; NotFoundInData when there is none."""
+        return self.world.lookup(key, self.node, self.interpolator(scope))
+
+    def interpolator(self, scope: Scope) -> Callable[[str], Value]:
+        """What `%{name}` in data stands for."""
+
+        def value_of(name: str) -> Value:
+            found = scope.find(name)
+            return None if found is MISSING else found
+
+        return value_of
+
+    # --- logs ---
+
+    def log(self, level: str, message: str, *, where: Location | None = None, source: str = "") -> None:
+        self._log(LogEntry(level, message, where, source))
+
+    def warn_here(self, message: str) -> None:
+        """A warning at the place in the manifest that is being evaluated."""
+        self.log("warning", message, where=current())
+
+    def warn_once(self, kind: str, key: str, message: str) -> None:
+        if (kind, key) not in self._warned:
+            self._warned.add((kind, key))
+            self.log("warning", message)
+
+
+def _handed_down(resource: Resource) -> dict[str, Value]:
+    return {name: resource.values[name] for name in INHERITED if resource.values.get(name) is not None}
+
+
+def _flat(value: list[Value]) -> list[Value]:
+    found: list[Value] = []
+    for item in value:
+        found.extend(_flat(item) if isinstance(item, list) else [item])
+    return found
+
+
+def _shown_source(source: Definition | None) -> str:
+    if source is None:
+        return ""
+    if isinstance(source, NodeBlock):
+        return f" by Node[{source.name}]"
+    if not source.name:
+        return ""
+    return f" by {'Class' if isinstance(source, HostClass) else 'Define'}[{source.name}]"
+
+
+def _similar(name: str, resource: Resource) -> str:
+    known = set(METAPARAMETERS)
+    if resource.native is not None:
+        known |= resource.native.attributes
+    return _close(name, known)
+
+
+def _close(name: str, known: Any) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, list(known), n=1)
+    return f"Did you mean '{close[0]}'?" if close else ""

@@ -1,0 +1,278 @@
+"""Classes, defines and nodes as they are known to an environment, and what happens when one is evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from shared.errors import EvaluationError, Location
+
+from .control import Return
+from .regexps import Regexp
+from .resources import METAPARAMETERS, Resource
+from .scope import Scope
+from .types import lattice
+from .types.describe import check_parameters
+from .values import Value
+from .world import NotFoundInData
+
+if TYPE_CHECKING:
+    from .compiler import Compiler
+
+__all__ = ["Define", "Definition", "HostClass", "NodeBlock", "ParameterSpec"]
+
+Body = Callable[..., Value]
+
+
+class ParameterSpec:
+    """A parameter that is given by name: its type and default are functions of a scope, or the default a fixed value."""
+
+    __slots__ = ("_type", "default", "fixed", "has_default", "name", "type_function")
+
+    def __init__(self, name: str, type_function: Callable[[Scope], Value] | None, default: Any, has_default: bool, fixed: bool) -> None:
+        self.name = name
+        self.type_function = type_function
+        self.default = default
+        self.has_default = has_default
+        self.fixed = fixed
+        self._type: lattice.Type | None = None
+
+    def type(self, scope: Scope) -> lattice.Type:
+        """Its type; the same for all scopes of an environment."""
+        if self._type is None:
+            self._type = lattice.ANY if self.type_function is None else self.type_function(scope)
+        return self._type
+
+    def value(self, scope: Scope) -> Value:
+        """The value of its default."""
+        return self.default if self.fixed else self.default(scope)
+
+
+class Definition:
+    """What classes, defines and nodes have in common."""
+
+    kind = ""
+    word = ""
+
+    def __init__(
+        self,
+        name: str,
+        parameters: Sequence[ParameterSpec],
+        body: Body | None,
+        *,
+        place: Location | None = None,
+        module: str = "",
+    ) -> None:
+        self.name = name
+        self.parameters = tuple(parameters)
+        self.by_name = {parameter.name: parameter for parameter in parameters}
+        self.body = body
+        self.place = place or Location(None)
+        self.module = module
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+    def has_parameter(self, name: str) -> bool:
+        return name in self.by_name
+
+    def is_child_of(self, other: Definition | None) -> bool:
+        """Whether this class inherits, directly or not, from `other`."""
+        return False
+
+    def evaluate(self, compiler: Compiler, resource: Resource) -> None:
+        raise NotImplementedError
+
+    # --- parameters ---
+
+    def bind(self, compiler: Compiler, scope: Scope, resource: Resource) -> None:
+        """
+        Give the scope the values of the parameters: what the resource says, the site's data, the defaults.
+
+        Raises:
+            EvaluationError: what is missing, surplus or of a wrong type, all of it in one message.
+        Source: language reference 5.1.
+        """
+        values = resource.values
+        own = scope.vars
+        for parameter in self.parameters:
+            name = parameter.name
+            if values.get(name) is None and compiler.has_data(self):
+                try:
+                    found = compiler.data_for(f"{self.name}::{name}", scope)
+                except NotFoundInData:
+                    continue
+                if found is not None or not parameter.has_default:
+                    resource.set(name, found)
+        given: dict[str, Value] = {}
+        for name, value in values.items():
+            if name in self.by_name or name not in METAPARAMETERS:
+                given[name] = value
+            if name in self.by_name and value is not None:
+                own[name] = value
+        self._fill_in(scope, resource, given)
+        self._check(compiler, scope, resource, given)
+        for parameter in self.parameters:
+            own[parameter.name] = given.get(parameter.name)
+
+    def _fill_in(self, scope: Scope, resource: Resource, given: dict[str, Value]) -> None:
+        for parameter in self.parameters:
+            name = parameter.name
+            if given.get(name) is not None or not parameter.has_default:
+                continue
+            if parameter.fixed:
+                value = parameter.default
+            else:
+                scope.pending = {
+                    other.name: f"{resource.ref}: default expression for ${name} tries to illegally access not yet evaluated ${other.name}"
+                    for other in self.parameters
+                    if other.name not in scope.vars
+                }
+                try:
+                    value = parameter.default(scope)
+                finally:
+                    scope.pending = None
+            given[name] = value
+            scope.vars[name] = value
+            resource.values[name] = value
+        # A parameter that was given undef and has no default is set, to undef.
+        for parameter in self.parameters:
+            if parameter.name in given:
+                scope.vars.setdefault(parameter.name, given[parameter.name])
+
+    def _check(self, compiler: Compiler, scope: Scope, resource: Resource, given: dict[str, Value]) -> None:
+        for name, value in given.items():
+            parameter = self.by_name.get(name)
+            if parameter is None:
+                if name == "name" or name in METAPARAMETERS:
+                    continue
+                break
+            if parameter.type_function is not None and not parameter.type(scope).instance(value):
+                break
+        else:
+            for parameter in self.parameters:
+                if parameter.name not in given and not parameter.has_default:
+                    break
+            else:
+                return
+        wanted = [(parameter.name, parameter.type(scope), parameter.has_default) for parameter in self.parameters]
+        shown = {name: value for name, value in given.items() if name in self.by_name or (name != "name" and name not in METAPARAMETERS)}
+        problems = check_parameters(resource.ref, wanted, shown, deferred=compiler.deferred_type)
+        if problems is not None:
+            raise EvaluationError(problems)
+
+    def run(self, scope: Scope) -> None:
+        """Run the body in its scope."""
+        if self.body is None:
+            return
+        own = scope.vars
+        try:
+            self.body(scope, *[own[parameter.name] for parameter in self.parameters])
+        except Return:
+            return
+
+    def _names(self, scope: Scope, resource: Resource, parent: Scope | None) -> None:
+        own = scope.vars
+        own["module_name"] = self.module
+        caller = parent.module_name if parent is not None else ""
+        own["caller_module_name"] = caller
+
+
+class HostClass(Definition):
+    """A class; `parent_name` is the class it inherits from."""
+
+    kind = "hostclass"
+    word = "Class"
+
+    def __init__(
+        self, name: str, parameters: Sequence[ParameterSpec], body: Body | None, parent_name: str | None = None, **options: Any
+    ) -> None:
+        super().__init__(name, parameters, body, **options)
+        self.parent_name = parent_name.removeprefix("::").lower() if parent_name else None
+        self.parent: HostClass | None = None
+
+    def is_child_of(self, other: Definition | None) -> bool:
+        ancestor = self.parent
+        while ancestor is not None:
+            if ancestor is other:
+                return True
+            ancestor = ancestor.parent
+        return False
+
+    def evaluate(self, compiler: Compiler, resource: Resource) -> None:
+        """Source: language reference 5.2."""
+        declared_in = resource.scope
+        inherited: Scope | None = None
+        if self.parent is not None:
+            parent = compiler.catalog.find("Class", capital(self.parent.name))
+            if parent is not None:
+                compiler.evaluate(parent)
+            inherited = compiler.class_scopes.get(self.parent.name)
+        scope = Scope(compiler, "class", parent=inherited or declared_in, resource=resource, source=self)
+        scope.next = inherited or compiler.node_scope_of(declared_in)
+        compiler.catalog.classes[self.name] = None
+        self._names(scope, resource, scope.parent)
+        scope.vars["title"] = resource.title.lower()
+        name = resource.values.get("name")
+        scope.vars["name"] = name.lower() if isinstance(name, str) else resource.title.lower()
+        compiler.class_scopes[self.name] = scope
+        self.bind(compiler, scope, resource)
+        compiler.contain_in_stage(resource)
+        self.run(scope)
+
+
+class Define(Definition):
+    """A defined type."""
+
+    kind = "definition"
+    word = "Define"
+
+    def evaluate(self, compiler: Compiler, resource: Resource) -> None:
+        declared_in = resource.scope
+        scope = Scope(compiler, "define", parent=declared_in, resource=resource, source=self)
+        scope.next = compiler.node_scope_of(declared_in)
+        self._names(scope, resource, declared_in)
+        scope.vars["title"] = resource.title
+        name = resource.values.get("name")
+        scope.vars["name"] = name if name is not None else resource.title
+        self.bind(compiler, scope, resource)
+        self.run(scope)
+
+
+class NodeBlock(Definition):
+    """A node block; `matches` are exact lower-case names, regular expressions, or `default`."""
+
+    kind = "node"
+    word = "Node"
+
+    def __init__(self, matches: Sequence[str | Regexp], body: Body | None, parent_name: str | None = None, **options: Any) -> None:
+        first = matches[0]
+        super().__init__(self.title_of(first), (), body, **options)
+        self.match = first
+        self.parent_name = parent_name
+
+    @staticmethod
+    def title_of(match: str | Regexp) -> str:
+        """The title of the node's resource. Source: language reference 5.3."""
+        if isinstance(match, str):
+            return match.lower()
+        kept = "".join(c for c in match.source.lower() if c in "-_:." or (c.isascii() and c.isalnum()))
+        return f"__node_regexp__{kept.lstrip('.')}"
+
+    def evaluate(self, compiler: Compiler, resource: Resource) -> None:
+        declared_in = resource.scope
+        scope = Scope(compiler, "node", parent=declared_in, resource=resource, source=self)
+        scope.next = compiler.top
+        compiler.catalog.classes[self.name] = None
+        self._names(scope, resource, declared_in)
+        scope.vars["title"] = resource.title
+        scope.vars["name"] = resource.title
+        scope.matched = compiler.node_match
+        compiler.node_scope = scope
+        compiler.contain_in_stage(resource)
+        self.run(scope)
+
+
+def capital(name: str) -> str:
+    """A class's name as its resource's title."""
+    return "::".join([segment.capitalize() for segment in name.removeprefix("::").split("::")]) if name != "main" else "main"

@@ -1,0 +1,237 @@
+"""Functions that work on the catalog: include and its kin, virtual resources, tags, defined."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, cast
+
+from shared.errors import EvaluationError
+
+from ..resources import Resource, capitalized_type, flat_tags
+from ..text import to_s
+from ..types.base import Type
+from ..types.references import ClassType, ResourceType, TypeType
+from ..values import Value, entries
+from .api import Context, function
+
+if TYPE_CHECKING:
+    from ..scope import Scope
+
+
+def _scope(context: Context) -> Scope:
+    """Functions of the catalog are only ever called from the scopes of a compilation."""
+    return cast("Scope", context)
+
+
+def _flat(values: Iterable[Value]) -> Iterator[Value]:
+    for value in values:
+        if isinstance(value, list | tuple):
+            yield from _flat(value)
+        else:
+            yield value
+
+
+def class_names(values: Iterable[Value]) -> list[str]:
+    """
+    Absolute lower-case names of classes given as names or references, nested arrays flattened.
+
+    Source: language reference 5.2.
+    """
+    found: list[str] = []
+    for value in _flat(values):
+        if value is None:
+            raise EvaluationError("Cannot use undef as a class name")
+        if isinstance(value, str):
+            if not value:
+                raise EvaluationError("Cannot use empty string as a class name")
+            name = value
+        elif isinstance(value, ClassType):
+            if value.class_name is None:
+                raise EvaluationError("Cannot use an unspecific Class[] Type")
+            name = value.class_name
+        elif isinstance(value, ResourceType):
+            if value.type_name is None or value.type_name.lower() != "class":
+                raise EvaluationError(f"Cannot use a Resource[{value.type_name}] where a Resource['class', name] is expected")
+            if not value.title:
+                raise EvaluationError("Cannot use an unspecific Resource['class'] where a Resource['class', name] is expected")
+            name = value.title
+        else:
+            raise EvaluationError(f"Cannot use {to_s(value)!r} as a class name", hint="Give the name of a class, or Class['name'].")
+        found.append(f"::{name.removeprefix('::')}".lower())
+    return found
+
+
+def _references(names: list[str]) -> list[Value]:
+    return [ClassType(name.removeprefix("::")) for name in names]
+
+
+@function("include", "Any names+")
+def include(context: Context, *names: Value) -> list[Value]:
+    """Declare classes that are not declared yet; gives references to all of them."""
+    scope = _scope(context)
+    wanted = class_names(names)
+    scope.compiler.include(wanted, scope)
+    return _references(wanted)
+
+
+@function("contain", "Any names+")
+def contain(context: Context, *names: Value) -> list[Value]:
+    """As include, and the classes are contained in the class or define that says it."""
+    scope = _scope(context)
+    wanted = class_names(names)
+    container = scope.resource
+    for resource in scope.compiler.include(wanted, scope):
+        if container is not None and not any(each is container for each in resource.containers):
+            scope.compiler.catalog.contain(container, resource)
+    return _references(wanted)
+
+
+@function("require", "Any names+")
+def require(context: Context, *names: Value) -> list[Value]:
+    """As include, and the class or define that says it requires the classes."""
+    scope = _scope(context)
+    wanted = class_names(names)
+    scope.compiler.include(wanted, scope)
+    resource = scope.resource
+    if resource is not None:
+        current = resource.values.get("require")
+        already = list(_flat([current])) if current is not None else []
+        resource.set("require", [*already, *_references(wanted)])
+    return _references(wanted)
+
+
+@function("realize", "Any references*")
+def realize(context: Context, *references: Value) -> None:
+    """Make virtual resources real, now or when they are declared."""
+    from ..collectors import Realizer
+    from ..relationships import split_reference
+
+    scope = _scope(context)
+    wanted = [split_reference(value) for value in _flat(references) if value is not None]
+    if wanted:
+        scope.compiler.collectors.append(Realizer(wanted))
+
+
+@function("create_resources", "Any arguments*")
+def create_resources(context: Context, *arguments: Value) -> None:
+    """Declare resources from a hash of titles to attributes; `@` and `@@` before the type make them virtual or exported."""
+    from .. import runtime
+    from ..locations import current
+
+    scope = _scope(context)
+    count = len(arguments)
+    if count < 2:
+        raise EvaluationError(f"create_resources(): Wrong number of arguments given ({count} for minimum 2)")
+    if count > 3:
+        raise EvaluationError(f"create_resources(): wrong number of arguments ({count}; must be 2 or 3)")
+    type_, instances = arguments[:2]
+    defaults = arguments[2] if count == 3 else {}
+    if not isinstance(instances, dict):
+        raise EvaluationError("create_resources(): second argument must be a hash")
+    if not isinstance(defaults, dict):
+        raise EvaluationError("create_resources(): third argument, if provided, must be a hash")
+    name = to_s(type_) if not isinstance(type_, ResourceType) else str(type_.type_name)
+    form = 2 if name.startswith("@@") else 1 if name.startswith("@") else 0
+    bare = name.removeprefix("@").removeprefix("@").lower()
+    if form and bare == "class":
+        raise EvaluationError("Classes are not virtualizable")
+    where = current()
+    file, line = (where.file, where.line) if where is not None else (None, None)
+    for title, given in entries(instances):
+        if given is not None and not isinstance(given, dict):
+            raise EvaluationError(f"create_resources(): the attributes of {to_s(title)} must be a hash")
+        if given is None:
+            raise EvaluationError("no implicit conversion of nil into Hash", hint=f"Give {to_s(title)} an empty hash: {{}}.")
+        titles = [to_s(each) for each in title] if isinstance(title, list) else [to_s(title)]
+        runtime.create_resources(scope, bare, titles, {**defaults, **given}, form=form, file=file, line=line)
+
+
+@function("tag", "Any tags*")
+def tag(context: Context, *tags: Value) -> None:
+    """Tag the class, define or node that says it, and with it all that is in it."""
+    resource = _scope(context).resource
+    if resource is not None:
+        resource.add_tags(flat_tags(list(tags)))
+
+
+@function("tagged", "Any tags*")
+def tagged(context: Context, *tags: Value) -> bool:
+    """Whether every tag is one of the catalog or of the class, define or node that asks."""
+    scope = _scope(context)
+    wanted = [each.lower() for each in flat_tags(list(tags))]
+    known: set[str] = set(scope.compiler.catalog.tags)
+    for name in scope.compiler.catalog.classes:
+        known.add(name)
+        known.update(name.split("::"))
+    resource = scope.resource
+    return all(each in known or (resource is not None and resource.is_tagged(each)) for each in wanted)
+
+
+@function("fail", "Any values*")
+def fail(context: Context, *values: Value) -> None:
+    """Stop the compilation with a message."""
+    raise EvaluationError(" ".join(_ruby_to_s(value) for value in values))
+
+
+def _ruby_to_s(value: Value) -> str:
+    from ..text import inspect
+
+    return inspect(value) if isinstance(value, list | dict) else to_s(value)
+
+
+@function("defined", "Variant[String, Type[CatalogEntry], Type[Type[CatalogEntry]]] vals+")
+def defined(context: Context, *values: Value) -> bool:
+    """Whether any of these exists: a type or class by name, `'$variable'`, or a resource declared so far."""
+    scope = _scope(context)
+    return any(_is_defined(scope, value) for value in values)
+
+
+def _is_defined(scope: Scope, value: Any) -> bool:
+    compiler = scope.compiler
+    if isinstance(value, str):
+        if value.startswith("$") and len(value) > 1:
+            return scope.exists(value[1:])
+        if not value:
+            return False
+        if value == "main":
+            return True
+        lower = value.lower()
+        if ":" not in lower and compiler.world.types.find(lower) is not None:
+            return True
+        bare = lower.removeprefix("::")
+        return compiler.loader.find_define(bare) is not None or compiler.loader.find_class(bare) is not None
+    if isinstance(value, TypeType):
+        return _is_known(scope, value.type)
+    if isinstance(value, ClassType):
+        if value.class_name is None:
+            raise EvaluationError("The given class type is a reference to all classes")
+        return _find(scope, value) is not None
+    if isinstance(value, ResourceType):
+        if value.type_name is None:
+            raise EvaluationError("The given resource type is a reference to all kind of types")
+        return _is_known(scope, value) if value.title is None else _find(scope, value) is not None
+    raise EvaluationError(f"Invalid argument of type '{value}' to 'defined'")
+
+
+def _is_known(scope: Scope, value: Type | None) -> bool:
+    compiler = scope.compiler
+    if isinstance(value, ResourceType):
+        if value.type_name is None:
+            raise EvaluationError("The given resource type is a reference to all kind of types")
+        if value.title is not None:
+            return _find(scope, value) is not None
+        lower = value.type_name.lower()
+        return compiler.world.types.find(lower) is not None or compiler.loader.find_define(lower) is not None
+    if isinstance(value, ClassType):
+        if value.class_name is None:
+            raise EvaluationError("The given class type is a reference to all classes")
+        return compiler.loader.find_class(value.class_name) is not None
+    return False
+
+
+def _find(scope: Scope, value: ResourceType | ClassType) -> Resource | None:
+    from ..definitions import capital
+
+    if isinstance(value, ClassType):
+        return scope.compiler.catalog.find("Class", capital(value.class_name or ""))
+    return scope.compiler.catalog.find(capitalized_type(value.type_name or ""), value.title or "")

@@ -1,0 +1,28 @@
+"""Evaluation errors that say all there is to say: no "Error while evaluating …" in front of them."""
+
+from __future__ import annotations
+
+from shared.errors import EvaluationError
+
+__all__ = ["Issue", "Refused"]
+
+
+class Issue(EvaluationError):
+    """
+    An error of the language itself; `operand` names the part of the construct that it points at.
+
+    Operands are named by the code generator's marks: `0` and `1` of operators, `title 1`, `attribute mode`, `$x`. Any other EvaluationError without a place gets one at the construct being evaluated, and says which construct it was.
+    """
+
+    def __init__(self, message: str, *, operand: str | None = None, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.operand = operand
+
+
+class Refused(EvaluationError):
+    """An error of one operand, which is named as the construct that failed: `Error while evaluating a '=>' expression`."""
+
+    def __init__(self, message: str, *, operand: str, label: str, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.operand = operand
+        self.label = label

@@ -1,0 +1,378 @@
+"""Everything an environment defines: its main manifests, and what is found by name in modules when it is first asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from shared.errors import EvaluationError, Location, ParseError
+
+from .checker import Issue as Finding
+from .checker import check, namespace_of, refuse
+from .codecache import CodeCache, StoredUnit
+from .codegen import Marks, compile_program
+from .definitions import Body, Define, Definition, HostClass, NodeBlock, ParameterSpec
+from .functions import Dispatch, Function
+from .locations import FINAL, UNIT
+from .nodes import Program
+from .parser import parse
+from .regexps import Regexp
+from .signatures import Signature
+from .source import Source
+from .types.base import AliasType, Type
+from .world import World
+
+if TYPE_CHECKING:
+    from .scope import Scope
+
+__all__ = ["LoadedFile", "Loader", "Template"]
+
+Log = Callable[[str, Finding], None]
+_NAME = re.compile(r"[a-z]\w*(?:::[a-z]\w*)*", re.ASCII)
+
+
+@dataclass(slots=True)
+class LoadedFile:
+    """A file whose code runs in this environment; found from any frame of that code by its globals."""
+
+    source: Source
+    packed_marks: bytes
+    _marks: Marks | None = None
+
+    def marks(self) -> Marks:
+        if self._marks is None:
+            import marshal
+
+            self._marks = marshal.loads(self.packed_marks)  # noqa: S302 -- this process's own, or from the verified cache
+        return self._marks
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """An EPP template: its function, and its parameters; None: any may be passed."""
+
+    parameters: tuple[ParameterSpec, ...] | None
+    body: Callable[..., Any]
+    file: str | None
+
+
+@dataclass
+class _Namespace:
+    """What one file registers while its code runs."""
+
+    main: list[Body] = field(default_factory=list)
+    template: Template | None = None
+
+
+class Loader:
+    """
+    The definitions of one environment. It lives as long as the environment's files stay as they are.
+
+    `runtime` is what generated code calls, by name. `log` is told of warnings of the files that are read.
+    """
+
+    def __init__(self, world: World, runtime: Mapping[str, Any], cache: CodeCache, *, log: Log, builtins: Mapping[str, Function]) -> None:
+        self.world = world
+        self.runtime = runtime
+        self.cache = cache
+        self.log = log
+        self.builtins = builtins
+        self.classes: dict[str, HostClass] = {}
+        self.defines: dict[str, Define] = {}
+        self.nodes: list[NodeBlock] = []
+        self.node_names: dict[str, NodeBlock] = {}
+        self.functions: dict[str, Function] = dict(builtins)
+        self.aliases: dict[str, tuple[str, Callable[[Scope], Type]]] = {}
+        self.types: dict[str, Type] = {}
+        self.mains: list[Body] = []
+        self.templates: dict[str, Template] = {}
+        self.places: dict[tuple[str, str], Location] = {}
+        self._tried: set[tuple[str, str]] = set()
+        self._missing: set[tuple[str, str]] = set()
+        self._loaded = False
+
+    # --- files ---
+
+    def load_main(self) -> Sequence[Body]:
+        """
+        The code of the main manifests, in order.
+
+        Raises:
+            ParseError: prefixed with `Could not parse for environment …`.
+        """
+        if not self._loaded:
+            for source in self.world.manifests():
+                try:
+                    self.mains.extend(self._run(source, None, "").main)
+                except ParseError as error:
+                    raise self._unparsable(error) from error
+            self._loaded = True
+        return self.mains
+
+    def _unparsable(self, error: ParseError) -> ParseError:
+        message = f"Could not parse for environment {self.world.environment}: {error.message}"
+        return ParseError(message, where=error.where or FINAL, hint=error.hint)
+
+    def _unit(self, source: Source, namespace: str | None, *, epp: bool = False) -> StoredUnit:
+        strict = self.world.setting("strict") or "warning"
+        key = self.cache.key(source.text, f"{namespace}|{strict}|{epp}")
+        stored = self.cache.get(key, source.file)
+        if stored is None:
+            program: Program = parse(source, epp=epp)
+            findings = check(program, source, namespace=namespace, strict=strict)
+            refuse(findings, self.log)
+            unit = compile_program(program, source)
+            warnings = tuple((f.severity, f.message, f.where.line, f.where.column, f.lexical) for f in findings)
+            stored = StoredUnit(unit.code, unit.marks, warnings)
+            self.cache.put(key, stored)
+        else:
+            refuse([_finding(each, source.file) for each in stored.warnings], self.log)
+        return stored
+
+    def _run(self, source: Source, namespace: str | None, module: str, *, epp: bool = False) -> _Namespace:
+        stored = self._unit(source, namespace, epp=epp)
+        made = _Namespace()
+        names = dict(self.runtime)
+        names[UNIT] = LoadedFile(source, stored.marks)
+        names |= self._registrars(made, source.file, module)
+        exec(stored.code, names)  # noqa: S102 -- code that this compiler made of a manifest
+        return made
+
+    def _registrars(self, made: _Namespace, file: str | None, module: str) -> dict[str, Any]:
+        def class_(name: str, specs: Sequence[ParameterSpec], parent: str | None, body: Body, line: int, column: int) -> None:
+            self._add_class(HostClass(name, specs, body, parent, place=Location(file, line), module=module))
+
+        def define(name: str, specs: Sequence[ParameterSpec], body: Body, line: int, column: int) -> None:
+            self._no_second("define", name, file, line, column)
+            self.defines[name] = Define(name, specs, body, place=Location(file, line), module=module)
+
+        def node(matches: Sequence[str | Regexp], parent: str | None, body: Body, line: int, column: int) -> None:
+            for match in matches:
+                self._add_node(NodeBlock([match], body, parent, place=Location(file, line), module=module))
+
+        def function(name: str, signature: Callable[[Any], Signature], body: Body, line: int, column: int) -> None:
+            self._no_second("function", name, file, line, column)
+            self.functions[name.lower()] = _LanguageFunction(name, signature, body)
+
+        def alias(name: str, value: Callable[[Scope], Type], line: int, column: int) -> None:
+            self.aliases[name.lower()] = (name, value)
+
+        def template(specs: Sequence[ParameterSpec] | None, body: Body) -> None:
+            made.template = Template(None if specs is None else tuple(specs), body, file)
+
+        return {
+            "_class": class_,
+            "_define": define,
+            "_node": node,
+            "_function": function,
+            "_alias": alias,
+            "_template": template,
+            "_main": made.main.append,
+        }
+
+    # --- registration ---
+
+    def _add_class(self, added: HostClass) -> None:
+        existing = self.classes.get(added.name)
+        if existing is not None:
+            raise EvaluationError(f"Class '{added.name}' is already defined {existing.place}; cannot redefine", where=added.place)
+        self.classes[added.name] = added
+
+    def _add_node(self, added: NodeBlock) -> None:
+        existing = self.node_names.get(added.name)
+        if existing is not None:
+            raise EvaluationError(f"Node '{added.name}' is already defined {existing.place}; cannot redefine", where=added.place)
+        self.node_names[added.name] = added
+        self.nodes.append(added)
+
+    def _no_second(self, kind: str, name: str, file: str | None, line: int, column: int) -> None:
+        earlier = self.places.get((kind, name))
+        if earlier is not None:
+            entity = "type" if kind == "define" else kind
+            raise EvaluationError(
+                f"Attempt to redefine entity 'http://puppet.com/2016.1/runtime/{entity}/{name}'. "
+                f"Originally set at file://{earlier.file}?line={earlier.line}&pos={earlier.column}.",
+                where=FINAL,
+            )
+        self.places[kind, name] = Location(file, line, column)
+
+    # --- by name ---
+
+    def find_class(self, name: str) -> HostClass | None:
+        """The class of that (lower-case, absolute) name, autoloaded if need be; with its parents."""
+        found = self.classes.get(name)
+        if found is None:
+            self._autoload(name)
+            found = self.classes.get(name)
+        if found is not None and found.parent is None and found.parent_name:
+            found.parent = self._parent(found)
+        return found
+
+    def _parent(self, child: HostClass) -> HostClass:
+        assert child.parent_name is not None
+        parent = self.find_class(child.parent_name) if child.parent_name != child.name else None
+        if parent is None:
+            raise EvaluationError(
+                f"Could not find parent resource type '::{child.parent_name}' of type hostclass in {self.world.environment}",
+                where=child.place,
+            )
+        return parent
+
+    def find_define(self, name: str) -> Define | None:
+        found = self.defines.get(name)
+        if found is None:
+            self._autoload(name)
+            found = self.defines.get(name)
+        return found
+
+    def find_definition(self, name: str) -> Definition | None:
+        return self.find_define(name) or self.find_class(name)
+
+    def _autoload(self, name: str) -> None:
+        """Read the manifests that may define `name`: `m::a::b` may be in m/a/b, m/a or m. Source: language reference 16."""
+        if ("manifests", name) in self._missing or not _NAME.fullmatch(name):
+            return
+        segments = name.split("::")
+        module = segments[0]
+        for count in range(len(segments), 0, -1):
+            path = "/".join(segments[1:count]) if count > 1 else "init"
+            self._load_module_file(module, f"manifests/{path}.pp")
+            if name in self.classes or name in self.defines:
+                return
+        self._missing.add(("manifests", name))
+
+    def _load_module_file(self, module: str, path: str) -> None:
+        if (module, path) in self._tried:
+            return
+        self._tried.add((module, path))
+        source = self.world.module_file(module, path)
+        if source is not None:
+            self._run(source, namespace_of(PurePosixPath(module, path)), module)
+
+    def find_function(self, name: str) -> Function | None:
+        """The function of that name: builtin, of a module (`m::f`), or of the environment."""
+        name = name.removeprefix("::")
+        found = self.functions.get(name)
+        if found is None and ("functions", name) not in self._missing:
+            self._load_function(name)
+            found = self.functions.get(name)
+            if found is None:
+                self._missing.add(("functions", name))
+        return found
+
+    def _load_function(self, name: str) -> None:
+        if not _NAME.fullmatch(name):
+            return
+        segments = name.split("::")
+        if segments[0] == "environment" and len(segments) > 1:
+            source = self.world.environment_file(f"functions/{'/'.join(segments[1:])}.pp")
+            if source is not None:
+                self._run(source, name, "")
+            return
+        path = "/".join(segments[1:]) if len(segments) > 1 else "init"
+        if len(segments) == 1:
+            source = self.world.environment_file(f"functions/{name}.pp")
+            if source is not None:
+                self._run(source, name, "")
+                return
+        self._load_module_file(segments[0], f"functions/{path}.pp")
+
+    def find_alias(self, name: str, scope: Scope) -> Type | None:
+        """The type alias of that name in any case, its definition resolved."""
+        lower = name.lower()
+        found = self.types.get(lower)
+        if found is not None:
+            return found
+        if lower not in self.aliases and ("types", lower) not in self._missing:
+            self._load_alias(lower)
+        known = self.aliases.get(lower)
+        if known is None:
+            self._missing.add(("types", lower))
+            return None
+        declared, value = known
+        alias = AliasType(declared)
+        self.types[lower] = alias
+        try:
+            alias.define(value(scope))
+        except BaseException:
+            del self.types[lower]
+            raise
+        return alias
+
+    def _load_alias(self, lower: str) -> None:
+        segments = lower.split("::")
+        if not _NAME.fullmatch(lower):
+            return
+        path = "/".join(segments[1:]) if len(segments) > 1 else "init"
+        if (segments[0], f"types/{path}.pp") in self._tried:
+            return
+        before = set(self.aliases)
+        self._load_module_file(segments[0], f"types/{path}.pp")
+        if lower not in self.aliases and len(self.aliases) > len(before):
+            actual = next(self.aliases[name][0] for name in self.aliases if name not in before)
+            file = self.world.module_file(segments[0], f"types/{path}.pp")
+            shown = file.file if file else ""
+            raise EvaluationError(f"The code loaded from {shown} produced type with the wrong name, expected '{lower}', actual '{actual}'")
+
+    # --- nodes ---
+
+    def find_node(self, names: Sequence[str]) -> tuple[NodeBlock, Any] | None:
+        """The node block for the first of `names` that has one, and the match of its expression. Source: language reference 5.3."""
+        for name in names:
+            exact = self.node_names.get(name.lower())
+            if exact is not None and isinstance(exact.match, str) and exact.name != "default":
+                return exact, None
+            for node in self.nodes:
+                if isinstance(node.match, Regexp):
+                    match = node.match.search(name.lower())
+                    if match is not None:
+                        return node, match
+        default = self.node_names.get("default")
+        return (default, None) if default is not None else None
+
+    # --- templates ---
+
+    def template(self, source: Source, namespace: str = "") -> Template:
+        """
+        The EPP template `source`.
+
+        Raises:
+            ParseError: what is wrong with it, located in it.
+        """
+        key = f"{source.file}\0{source.text}"
+        found = self.templates.get(key)
+        if found is None:
+            found = self._run(source, None, namespace, epp=True).template
+            assert found is not None
+            self.templates[key] = found
+        return found
+
+
+def _finding(stored: tuple[str, str, int | None, int | None, bool], file: str | None) -> Finding:
+    severity, message, line, column, lexical = stored
+    return Finding(severity, message, Location(file, line, column), lexical=lexical)  # type: ignore[arg-type]
+
+
+class _LanguageFunction(Function):
+    """A function written in the language: its signature is made when it is first called, for it may name types."""
+
+    __slots__ = ("body", "make_signature", "signature")
+
+    def __init__(self, name: str, make_signature: Callable[[Any], Signature], body: Body) -> None:
+        super().__init__(name)
+        self.make_signature = make_signature
+        self.body = body
+        self.signature: Signature | None = None
+
+    def call(self, context: Any, args: Sequence[Any], block: Any = None) -> Any:
+        signature = self.signature
+        if signature is None:
+            signature = self.signature = self.make_signature(context.global_scope())
+            self.dispatches.append(Dispatch(signature, self.body))
+        if block is not None or not signature.accepts(args):
+            raise signature.refuse(self.name, args, block)
+        value = self.body(context, *args)
+        return value if signature.returns is None else signature.check_return(self.name, value)

@@ -1,0 +1,53 @@
+"""Resource types as the compiler knows them, from the declarations of the resource layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from shared.types import KNOWN, builtin_types
+
+from .world import KnownType
+
+__all__ = ["NativeTypes"]
+
+
+class _AnyName(frozenset[str]):
+    """Attributes of a type whose attributes are not listed."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+class NativeTypes:
+    """Types written in Python first, then those that are known by their attributes' names only."""
+
+    def __init__(self, extra: Mapping[str, KnownType] | None = None) -> None:
+        self._found: dict[str, KnownType | None] = dict(extra or {})
+        self._declared: Mapping[str, Any] | None = None
+
+    def find(self, name: str) -> KnownType | None:
+        if name not in self._found:
+            self._found[name] = self._find(name)
+        return self._found[name]
+
+    def _find(self, name: str) -> KnownType | None:
+        if self._declared is None:
+            self._declared = builtin_types()
+        declared = self._declared.get(name)
+        if declared is not None:
+            declaration = declared.declaration
+            own = [each for each in declaration.attributes.values() if not each.meta]
+            attributes = frozenset(each.name for each in own) | {"provider"}
+            namevars = tuple(each.name for each in own if each.namevar) or ("name",)
+            isomorphic = bool(getattr(declaration, "isomorphic", name not in ("exec", "tidy")))
+            return KnownType(name, attributes, namevars, isomorphic, trim_slashes=name == "file")
+        known = next((each for each in _known() if each.name == name), None)
+        if known is None:
+            return None
+        attributes = _AnyName() if known.any_attribute else frozenset((*known.namevars, *known.properties, *known.parameters, "provider"))
+        return KnownType(name, attributes, known.namevars, known.isomorphic, trim_slashes=name == "file")
+
+
+def _known() -> list[Any]:
+    return list(KNOWN.values()) if isinstance(KNOWN, Mapping) else list(KNOWN)

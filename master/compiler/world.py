@@ -1,0 +1,113 @@
+"""What the compiler is given: an environment's files and data, and a node. It reads nothing by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from .source import Source
+from .values import Value
+
+__all__ = ["Exported", "KnownType", "NodeInput", "NotFoundInData", "TypesKnown", "World"]
+
+
+class NotFoundInData(Exception):
+    """`World.lookup` has no value for the key."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownType:
+    """What compiling needs to know of a resource type that is implemented outside of the language."""
+
+    name: str  # lower case
+    attributes: frozenset[str]  # parameters and properties, without metaparameters
+    namevars: tuple[str, ...] = ("name",)
+    isomorphic: bool = True  # two titles with equal namevars collide
+    trim_slashes: bool = False  # the title's trailing slashes do not belong to the namevar
+
+
+class TypesKnown(Protocol):
+    """The resource types of an environment."""
+
+    def find(self, name: str) -> KnownType | None:
+        """The type of a lower-case name, or None."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A resource that another node exported."""
+
+    type: str
+    title: str
+    parameters: Mapping[str, Value]
+    tags: frozenset[str] = frozenset()
+    certname: str = ""
+
+
+@dataclass(frozen=True)
+class NodeInput:
+    """
+    A node to compile for.
+
+    Attributes:
+        parameters: top scope variables: facts with the ENC's parameters merged over them.
+        classes: what the ENC assigns: `{class: parameters or None}`.
+        trusted: `$trusted`; server_facts: `$server_facts`.
+    """
+
+    certname: str
+    environment: str = "production"
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    classes: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
+    trusted: Mapping[str, Any] = field(default_factory=dict)
+    server_facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+class World(Protocol):
+    """
+    One environment as the compiler sees it. What it answers may not change while a catalog is compiled.
+
+    Paths that are relative are relative to the module's root.
+    """
+
+    @property
+    def environment(self) -> str:
+        """Its name."""
+
+    @property
+    def types(self) -> TypesKnown: ...
+
+    def manifests(self) -> Sequence[Source]:
+        """The main manifests, in order."""
+
+    def module_file(self, module: str, path: str) -> Source | None:
+        """A text file of a module, e.g. `('apache', 'manifests/init.pp')`; None when there is none."""
+
+    def environment_file(self, path: str) -> Source | None:
+        """A text file of the environment itself, e.g. `functions/f.pp`."""
+
+    def module_of(self, file: str) -> str | None:
+        """The module that owns the file at this path."""
+
+    def find_file(self, reference: str, kind: str) -> str | None:
+        """The path of `module/path` below the module's `kind` folder (`files`, `templates`), or of an absolute path."""
+
+    def read_file(self, path: str) -> bytes:
+        """The content of a file that `find_file` found."""
+
+    def lookup(self, key: str, node: NodeInput, interpolate: Callable[[str], Value]) -> Value:
+        """A value of the site's data; NotFoundInData when there is none. `interpolate` gives a variable's value by name."""
+
+    def setting(self, name: str) -> Any:
+        """A setting of the master; None when it has none of that name."""
+
+    def settings(self) -> Mapping[str, Any]:
+        """All settings, for `$settings::…`."""
+
+    def exported(self, type_name: str, node: NodeInput) -> Iterable[Exported]:
+        """What other nodes exported of a type; empty without storeconfigs."""
+
+    def now(self) -> int:
+        """Nanoseconds since 1970."""

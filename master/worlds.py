@@ -1,0 +1,238 @@
+"""An environment's folder as the compiler's World."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any, Protocol
+
+from shared.errors import BadData, EvaluationError, ParseError
+
+from .compiler.nativetypes import NativeTypes
+from .compiler.source import Source
+from .compiler.world import Exported, NodeInput, NotFoundInData, TypesKnown, Value
+from .hiera import Hiera
+
+__all__ = ["DiskFiles", "Files", "FolderWorld", "MemoryFiles"]
+
+MAX_FILE = 64 * 1024 * 1024
+"""Octets of one manifest, template or data file."""
+
+
+class Files(Protocol):
+    """Where files are read from; paths are absolute, as text."""
+
+    def read(self, path: str) -> bytes | None:
+        """The content; None when there is no such file."""
+
+    def names(self, folder: str) -> Sequence[str]:
+        """The names in a folder, sorted; none when there is no such folder."""
+
+    def is_folder(self, path: str) -> bool: ...
+
+    def matching(self, folder: str, pattern: str) -> Sequence[str]:
+        """The files below `folder` that a glob pattern matches, sorted."""
+
+
+class DiskFiles:
+    """The file system."""
+
+    def read(self, path: str) -> bytes | None:
+        try:
+            with Path(path).open("rb") as file:
+                data = file.read(MAX_FILE + 1)
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            return None
+        except (PermissionError, OSError, ValueError) as error:
+            raise EvaluationError(f"Could not read {path}: {error.__class__.__name__}", hint=str(error)) from error
+        if len(data) > MAX_FILE:
+            raise EvaluationError(f"{path} is larger than {MAX_FILE} octets")
+        return data
+
+    def names(self, folder: str) -> Sequence[str]:
+        try:
+            return sorted(each.name for each in Path(folder).iterdir())
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
+            return []
+
+    def is_folder(self, path: str) -> bool:
+        return Path(path).is_dir()
+
+    def matching(self, folder: str, pattern: str) -> Sequence[str]:
+        try:
+            return sorted(str(each) for each in Path(folder).glob(pattern) if each.is_file())
+        except (ValueError, NotImplementedError) as error:
+            raise BadData(f"The pattern {pattern!r} is not valid", hint=str(error)) from error
+
+
+class MemoryFiles:
+    """Files in a dict from path to text; for tests and for `puppet apply -e`."""
+
+    def __init__(self, files: Mapping[str, str | bytes]) -> None:
+        self.files = {path: text.encode() if isinstance(text, str) else text for path, text in files.items()}
+
+    def read(self, path: str) -> bytes | None:
+        return self.files.get(path)
+
+    def names(self, folder: str) -> Sequence[str]:
+        prefix = folder.rstrip("/") + "/"
+        return sorted({path[len(prefix) :].split("/", 1)[0] for path in self.files if path.startswith(prefix)})
+
+    def is_folder(self, path: str) -> bool:
+        prefix = path.rstrip("/") + "/"
+        return any(each.startswith(prefix) for each in self.files)
+
+    def matching(self, folder: str, pattern: str) -> Sequence[str]:
+        prefix = folder.rstrip("/") + "/"
+        return sorted(path for path in self.files if path.startswith(prefix) and PurePosixPath(path[len(prefix) :]).match(pattern))
+
+
+class FolderWorld:
+    """
+    An environment in a folder: `manifests` is its main manifest or a folder of them, modules are found along `modulepath`.
+
+    Attributes:
+        settings_: what `$settings::…` and the compiler itself read.
+    """
+
+    def __init__(
+        self,
+        environment: str,
+        root: str,
+        files: Files,
+        *,
+        modulepath: Sequence[str],
+        manifest: str | None,
+        settings: Mapping[str, Any] | None = None,
+        code: str | None = None,
+        types: TypesKnown | None = None,
+        clock: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._environment = environment
+        self.root = root
+        self.files = files
+        self.modulepath = list(modulepath)
+        self.manifest = manifest
+        self.code = code
+        self._settings = dict(settings or {})
+        self._types = types or NativeTypes()
+        self._clock = clock
+        self._modules: dict[str, str | None] = {}
+        self._hiera: dict[str, Hiera | None] = {}
+
+    @property
+    def environment(self) -> str:
+        return self._environment
+
+    @property
+    def types(self) -> TypesKnown:
+        return self._types
+
+    # --- manifests and modules ---
+
+    def manifests(self) -> Sequence[Source]:
+        if self.code is not None:
+            return [Source(self.code)]
+        if self.manifest is None:
+            return []
+        if not self.files.is_folder(self.manifest):
+            source = self._source(self.manifest)
+            return [source] if source is not None else []
+        found: list[str] = []
+        self._manifests_below(self.manifest, found)
+        return [source for path in sorted(found) if (source := self._source(path)) is not None]
+
+    def _manifests_below(self, folder: str, into: list[str]) -> None:
+        for name in self.files.names(folder):
+            path = f"{folder}/{name}"
+            if self.files.is_folder(path):
+                self._manifests_below(path, into)
+            elif name.endswith(".pp"):
+                into.append(path)
+
+    def _source(self, path: str) -> Source | None:
+        data = self.files.read(path)
+        if data is None:
+            return None
+        try:
+            return Source(data.decode("utf-8"), path)
+        except UnicodeDecodeError as error:
+            raise ParseError(f"{path} is not valid UTF-8: {error.reason} at octet {error.start}") from error
+
+    def module_root(self, name: str) -> str | None:
+        """The folder of a module: the first of that name along the modulepath."""
+        if name not in self._modules:
+            self._modules[name] = next((f"{folder}/{name}" for folder in self.modulepath if self.files.is_folder(f"{folder}/{name}")), None)
+        return self._modules[name]
+
+    def module_file(self, module: str, path: str) -> Source | None:
+        root = self.module_root(module)
+        return None if root is None else self._source(f"{root}/{path}")
+
+    def environment_file(self, path: str) -> Source | None:
+        return self._source(f"{self.root}/{path}")
+
+    def module_of(self, file: str) -> str | None:
+        for folder in self.modulepath:
+            if file.startswith(f"{folder}/"):
+                return file[len(folder) + 1 :].split("/", 1)[0]
+        return None
+
+    # --- other files ---
+
+    def find_file(self, reference: str, kind: str) -> str | None:
+        if reference.startswith("/"):
+            return reference if self.files.read(reference) is not None else None
+        if ".." in reference.split("/"):
+            return None
+        module, _, rest = reference.partition("/")
+        root = self.module_root(module) if rest else None
+        candidates = [f"{root}/{kind}/{rest}"] if root is not None else []
+        if kind == "templates":
+            candidates.append(f"{self.root}/templates/{reference}")
+        return next((path for path in candidates if self.files.read(path) is not None), None)
+
+    def read_file(self, path: str) -> bytes:
+        data = self.files.read(path)
+        if data is None:
+            raise EvaluationError(f"Could not read {path}")
+        return data
+
+    # --- data ---
+
+    def lookup(self, key: str, node: NodeInput, interpolate: Callable[[str], Value]) -> Value:
+        layers = [self.root]
+        module = key.split("::", 1)[0] if "::" in key else None
+        root = self.module_root(module) if module else None
+        if root is not None:
+            layers.append(root)
+        for folder in layers:
+            hiera = self._hiera_of(folder)
+            if hiera is None:
+                continue
+            try:
+                return hiera.lookup(key, interpolate)
+            except NotFoundInData:
+                continue
+        raise NotFoundInData(key)
+
+    def _hiera_of(self, folder: str) -> Hiera | None:
+        if folder not in self._hiera:
+            data = self.files.read(f"{folder}/hiera.yaml")
+            self._hiera[folder] = None if data is None else Hiera(folder, data, self.files)
+        return self._hiera[folder]
+
+    # --- settings ---
+
+    def setting(self, name: str) -> Any:
+        return self._settings.get(name)
+
+    def settings(self) -> Mapping[str, Any]:
+        return self._settings
+
+    def exported(self, type_name: str, node: NodeInput) -> Iterable[Exported]:
+        return ()
+
+    def now(self) -> int:
+        return self._clock()
