@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.machinery
 import importlib.util
 import logging
 import sys
@@ -18,10 +19,17 @@ from .threads import in_thread
 log = logging.getLogger("puppet.facts")
 
 
+class _Loader(importlib.machinery.SourceFileLoader):
+    """Writes no bytecode beside the source: the directory mirrors the master's."""
+
+    def set_data(self, path: str, data: object, *, _mode: int = 0o666) -> None:
+        return
+
+
 def load(path: Path) -> list[Declaration]:
     """The facts a file declares, in order. The file is run in a fresh module; what it raises passes through."""
     name = f"puppet_facts_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
+    spec = importlib.util.spec_from_file_location(name, path, loader=_Loader(name, str(path)))
     if spec is None or spec.loader is None:
         raise ImportError(f"cannot load {path}")
     module: ModuleType = importlib.util.module_from_spec(spec)
