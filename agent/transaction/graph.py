@@ -191,17 +191,23 @@ class Graph:
         queue = deque([cycle[0]])
         while queue:
             node = queue.popleft()
-            trail = [node]
-            while (parent := parents[trail[-1]]) is not None:
-                trail.append(parent)
-            trail.reverse()
             for target in self._out[node]:
-                if target in trail:
-                    return [*trail, target]
-                if target in members and target not in parents:
+                if target in parents:
+                    trail = _trail(parents, node)
+                    if target in trail:
+                        return [*trail, target]
+                elif target in members:
                     parents[target] = node
                     queue.append(target)
         return list(cycle)
+
+
+def _trail(parents: dict[Node, Node | None], node: Node) -> list[Node]:
+    """The way from the root of a search to `node`."""
+    trail = [node]
+    while (parent := parents[trail[-1]]) is not None:
+        trail.append(parent)
+    return trail[::-1]
 
 
 def sort_key(node: Node) -> str:

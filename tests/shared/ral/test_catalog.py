@@ -1,0 +1,162 @@
+"""From a wire catalog to connected resources."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from shared.errors import BadData, PuppetError, ResourceError
+from shared.models.catalog import Catalog
+from shared.ral import Param, Property, Ref, Type
+from shared.ral.catalog import Resources, resources_of
+from shared.ral.components import Component, Unmanaged
+from shared.richdata import Deferred
+
+
+class Thing(Type, name="thing"):
+    name = Param(str, namevar=True, munge=lambda text: text.rstrip("/"))
+    size = Property(int)
+    text = Property(object)
+
+    @classmethod
+    def title_patterns(cls) -> Any:
+        return [(r"(.*?)/*", ["name"])]
+
+
+class Loose(Type, name="loose", isomorphic=False):
+    name = Param(str, namevar=True)
+
+
+TYPES: dict[str, type[Type]] = {"thing": Thing, "loose": Loose}
+
+
+def wire(*resources: dict[str, Any], edges: list[tuple[str, str]] | None = None) -> Catalog:
+    links = [{"source": source, "target": target} for source, target in edges or []]
+    return Catalog.from_data({"name": "n", "version": 7, "classes": ["a"], "resources": list(resources), "edges": links})
+
+
+def thing(title: str, **parameters: Any) -> dict[str, Any]:
+    return {"type": "Thing", "title": title, "tags": ["thing"], "file": "/site.pp", "line": 4, "parameters": parameters}
+
+
+def made(*resources: dict[str, Any], edges: list[tuple[str, str]] | None = None, **options: Any) -> Resources:
+    return resources_of(wire(*resources, edges=edges), TYPES, known=frozenset({"package"}), **options)
+
+
+def test_resources_keep_the_catalogs_order_and_containment() -> None:
+    found = made(
+        {"type": "Stage", "title": "main", "kind": "class"},
+        {"type": "Class", "title": "main", "kind": "class"},
+        {"type": "Apache::Vhost", "title": "x", "kind": "defined_type", "parameters": {"port": 80}},
+        thing("b"),
+        thing("a"),
+        edges=[("Stage[main]", "Class[main]"), ("Class[main]", "Apache::Vhost[x]"), ("Apache::Vhost[x]", "Thing[b]")],
+    )
+    assert [str(r.ref) for r in found.order] == ["Stage[main]", "Class[Main]", "Apache::Vhost[x]", "Thing[b]", "Thing[a]"]
+    assert found.path_of(found.order[3]) == ["Stage[main]", "Main", "Apache::Vhost[x]", "Thing[b]"]
+    assert isinstance(found.find(Ref("apache::vhost", "x")), Component)
+    assert (found.version, found.classes) == (7, ["a"])
+
+
+def test_a_resource_is_found_by_title_name_alias_and_by_what_a_title_names() -> None:
+    found = made(thing("first", name="/n", alias=["other"]), thing("/d/"))
+    first, second = found.order
+    assert [found.find(Ref("thing", title)) for title in ("first", "/n", "other", "/n/")] == [first] * 4
+    assert [found.find(Ref("thing", title)) for title in ("/d/", "/d")] == [second] * 2
+    assert found.find(Ref("thing", "/e")) is None
+
+
+def test_two_resources_may_not_name_the_same_thing() -> None:
+    with pytest.raises(ResourceError) as caught:
+        made(thing("a"), thing("b", name="a"))
+    assert caught.value.message == (
+        'Cannot alias Thing[b] to ["a"] at (file: /site.pp, line: 4); resource ["Thing", "a"] already declared (file: /site.pp, line: 4)'
+    )
+
+
+def test_resources_of_a_type_that_is_not_isomorphic_may_share_a_name() -> None:
+    loose = {"type": "Loose", "parameters": {"name": "same"}}
+    assert len(made(loose | {"title": "a"}, loose | {"title": "b"}).order) == 2
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"require": "Thing[b]"}, "Could not find dependency Thing[b] for Thing[a]"),
+        ({"notify": ["Thing[b]"]}, "Could not find dependent Thing[b] for Thing[a]"),
+        ({"size": "x"}, 'Parameter size failed on Thing[a]: Invalid value "x".'),
+        ({"colour": 1}, "no parameter named 'colour'"),
+        ({"text": {"__ptype": "Pcore::IntegerType"}}, "Rich data of the kind 'Pcore::IntegerType' cannot be applied"),
+        ({"text": {"__ptype": "Deferred", "name": "f"}}, "Deferred values cannot be resolved by this agent"),
+    ],
+)
+def test_a_catalog_with_a_wrong_resource_is_refused_whole(parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(PuppetError) as caught:
+        made(thing("a", **parameters))
+    assert caught.value.message == message
+
+
+def test_a_wrong_resource_fails_alone_when_the_caller_is_lenient() -> None:
+    found = made(thing("a", size="x", require="Thing[b]", before="nonsense"), thing("b"), lenient=True)
+    broken = found.order[0]
+    assert isinstance(broken, Unmanaged)
+    assert broken.reason.message == 'Parameter size failed on Thing[a]: Invalid value "x".'
+    assert broken.require == [Ref("thing", "b")] and str(broken) == "Thing[a]"
+
+
+@pytest.mark.parametrize(
+    ("resource", "message"),
+    [
+        ({"type": "Package", "title": "p", "kind": "compilable_type"}, "The type 'package' is not supported by this agent yet"),
+        ({"type": "Package", "title": "p"}, "The type 'package' is not supported by this agent yet"),
+        ({"type": "Firewall", "title": "p", "kind": "compilable_type"}, "Could not find resource type 'firewall'"),
+        ({"type": "Firewall", "title": "p"}, "Could not find resource type 'firewall'"),
+    ],
+)
+def test_a_type_that_is_missing_here_becomes_a_resource_that_fails(resource: dict[str, Any], message: str) -> None:
+    """AG-09: never skipped in silence, also when an old master does not say what is a type."""
+    (found,) = made(resource).order
+    assert isinstance(found, Unmanaged) and found.reason.message == message
+
+
+def test_a_define_of_an_old_master_is_known_by_its_name_or_contents() -> None:
+    found = made({"type": "My::Define", "title": "x"}, {"type": "Site", "title": "y"}, thing("a"), edges=[("Site[y]", "Thing[a]")])
+    assert all(isinstance(r, Component) for r in found.order[:2])
+
+
+def test_virtual_resources_are_left_out() -> None:
+    assert made(thing("a") | {"virtual": True}).order == []
+
+
+def test_secrets_are_unwrapped_and_marked() -> None:
+    (found,) = made(thing("a", text={"k": {"__ptype": "Sensitive", "__pvalue": "s"}}) | {"sensitive_parameters": ["size"]}).order
+    assert found.value_of("text") == {"k": "s"}
+    assert found.is_sensitive("text") and found.is_sensitive("size") and not found.is_sensitive("name")
+
+
+def test_deferred_values_are_resolved_inside_out() -> None:
+    def resolve(call: Deferred) -> Any:
+        return f"{call.name}({', '.join(map(str, call.arguments))})"
+
+    inner = {"__ptype": "Deferred", "name": "g", "arguments": [1]}
+    deferred = {"__ptype": "Sensitive", "__pvalue": {"__ptype": "Deferred", "name": "f", "arguments": [inner, "x"]}}
+    (found,) = made(thing("a", text=deferred), resolve=resolve).order
+    assert found.value_of("text") == "f(g(1), x)" and found.is_sensitive("text")
+
+
+def test_defaults_are_added_where_the_catalog_has_none() -> None:
+    found = made(thing("a"), defaults=[Thing("a", {}), Thing("z", {})])
+    assert [str(r) for r in found.order] == ["Thing[a]", "Thing[z]"]
+
+
+@pytest.mark.parametrize(
+    ("catalog", "message"),
+    [
+        (wire(thing("a"), thing("a")), "is in the catalog twice"),
+        (wire(thing("a"), edges=[("Class[x]", "Thing[a]")]), "Could not find relationship source Class"),
+    ],
+)
+def test_a_catalog_that_does_not_hang_together_is_refused(catalog: Catalog, message: str) -> None:
+    with pytest.raises(BadData, match=message):
+        resources_of(catalog, TYPES)
