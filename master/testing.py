@@ -8,7 +8,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,11 @@ from cryptography import x509
 from certs import bundles, certificates, crl, keys
 from certs.keys import KeyKind, PrivateKey
 
+from .ca import bootstrap
+from .ca.authority import CaRules
+from .ca.autosign import Autosign
+from .ca.service import CaService
+from .ca.store import CaFiles
 from .http.server import HttpServer
 from .http.tls import TrustFiles
 
@@ -91,6 +96,42 @@ class ThrowAwayCa:
         if name is not None:
             context.load_cert_chain(self.certificate_of(name), self.key_of(name))
         return context
+
+
+class RealCa(ThrowAwayCa):
+    """The files and certificates of a whole CA (`master.ca`), with EC keys, for a server that carries the CA's endpoints."""
+
+    def __init__(self, folder: Path, **rules: Any) -> None:
+        self.folder = folder
+        self.now = datetime.now(UTC)
+        self.trail: list[dict[str, object]] = []
+        files = CaFiles.at(folder / "ca")
+        ec = KeyKind("ec").generate
+        make, given = CaRules(master="puppet"), replace(CaRules(master="puppet"), **rules)
+        bootstrap.create(files, "Puppet CA: throw-away", ec, make, report=self.trail.append)
+        self.authority = bootstrap.open_authority(files, given, report=self.trail.append)
+        self.certificate, self.key = self.authority.certificate, self.authority.key
+
+    @property
+    def bundle(self) -> Path:
+        return self.authority.store.files.cacert
+
+    @property
+    def crl(self) -> Path:
+        return self.authority.store.files.cacrl
+
+    def revoke(self, certificate: x509.Certificate) -> None:
+        self.authority.revoke_serials([certificate.serial_number], by="a test")
+
+    def issue(self, name: str, **options: Any) -> x509.Certificate:
+        key = KeyKind("ec").generate()
+        made = self.authority.issue(name, key.public_key(), by="a test", **options)
+        self.certificate_of(name).write_bytes(certificates.pem(made))
+        keys.save(self.key_of(name), key)
+        return made
+
+    def service(self, autosign: bool | Path = False) -> CaService:
+        return CaService(self.authority, Autosign(autosign))
 
 
 @dataclass(frozen=True, slots=True)

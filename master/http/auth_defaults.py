@@ -35,6 +35,7 @@ LEGACY_RULES = (
 )
 
 _CA = "/puppet-ca/v1"
+_STATUS = OneOf((Below("/certificate_status"), Below(f"{_CA}/certificate_statuses")))
 
 MODERN_RULES = (
     _rule("/puppet/v3/catalog", Below("/catalog"), "find", _OWN_NAME),
@@ -51,7 +52,7 @@ MODERN_RULES = (
     _rule(f"{_CA}/certificate_request", Below("/certificate_request"), "find save", _EVERYBODY, authenticated=False),
     _rule(f"{_CA}/crl", Exactly("/certificate_revocation_list/ca"), "find", _EVERYBODY, authenticated=False),
     _rule(f"{_CA}/crl upload", Exactly(f"{_CA}/certificate_revocation_list"), "save", _ADMINISTRATOR),
-    _rule(f"{_CA}/certificate_status", Below("/certificate_status"), "find search save destroy", _ADMINISTRATOR),
+    _rule(f"{_CA}/certificate_status", _STATUS, "find search save destroy", _ADMINISTRATOR),
     _rule(f"{_CA}/expirations", Exactly(f"{_CA}/expirations"), "find", _EVERYBODY),
     _rule(f"{_CA}/clean", Exactly(f"{_CA}/clean"), "save", _ADMINISTRATOR),
     _rule(f"{_CA}/sign", Below(f"{_CA}/sign"), "save", _ADMINISTRATOR),

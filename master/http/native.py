@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,12 +13,15 @@ from shared.errors import BadName, MethodNotAllowed, NotFound
 from shared.indirector.core import Client
 from shared.indirector.paths import decoded, parameters
 from shared.names import environment as environment_name
+from shared.names import shown
 
 from .answers import Answer, text
 from .auth import Question, allowed
 from .auth_conf import Rules
 from .handlers import Environments
 from .schemes import forbidden_path
+
+log = logging.getLogger("puppet.http")
 
 SERVICES = ("ca", "jruby-metrics", "master", "puppet-profiler", "server", "status-service")  # the names agents and tools probe
 LEVELS = ("critical", "info", "debug")
@@ -38,6 +42,8 @@ class Target:
     def of(cls, method: str, raw_path: str, raw_query: str) -> Target:
         """BadName for broken escapes, and for a segment that holds a separator or a control character."""
         segments = tuple(decoded(part) for part in raw_path.split("/")[1:])
+        if segments[:3] == ("puppet-ca", "v1", "ocsp") and len(segments) > 3:  # base64, where a slash is a letter
+            return cls(method, raw_path, raw_query, "/" + "/".join(segments[:3]), (*segments[:3], "/".join(segments[3:])))
         if any("/" in part or any(ord(c) < 32 or ord(c) == 127 for c in part) for part in segments):
             raise BadName("The path is not valid")
         return cls(method, raw_path, raw_query, "/" + "/".join(segments), segments)
@@ -48,10 +54,13 @@ class Target:
         return _VERBS.get(self.method, "save")
 
 
-def permitted(target: Target, client: Client, rules: Rules, *paths: str) -> Answer | None:
-    """The denial, or None when the rules allow it; `paths` stand before the URL's own."""
-    question = Question((*paths, target.path), target.verb, None, client)
-    return None if allowed(rules.modern, question).allowed else forbidden_path(target.path, target.method)
+def permitted(target: Target, client: Client, rules: Rules, *paths: str, verb: str = "") -> Answer | None:
+    """The denial, or None when the rules allow it; `paths` stand before the URL's own, `verb` for the method's."""
+    question = Question((*paths, target.path), verb or target.verb, None, client)
+    if allowed(rules.modern, question).allowed:
+        return None
+    log.warning("Denied: %s(%s) access to %s [%s]", client.name, client.address, shown(target.path), target.method)
+    return forbidden_path(target.path, target.method)
 
 
 def only(target: Target, *methods: str) -> None:

@@ -86,7 +86,7 @@ class LegacyScheme(Scheme):
     dialect = LEGACY
 
     def error(self, error: PuppetError) -> Answer:
-        status, message = 400, str(error)
+        status, message = 400, error.legacy or str(error)
         if isinstance(error, NotAuthorizedByTerminus | UnsupportedMediaType):
             pass
         elif isinstance(error, NotFound | NotAcceptable):

@@ -1,0 +1,195 @@
+"""The endpoints below /puppet-ca/v1 over a real CA."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.hashes import SHA1
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509 import ocsp
+
+from certs import csr
+from certs.bundles import dump
+from certs.keys import KeyKind
+from master.http.ca import CaEndpoints
+from master.http.limits import Limits
+from master.http.server import HttpServer
+from master.testing import RawClient, RealCa, RunningMaster, running
+from shared.indirector.core import Indirector
+from shared.testing import KnownEnvironments
+
+CA = "/puppet-ca/v1"
+
+
+def request_for(name: str) -> bytes:
+    return dump([csr.build(KeyKind("ec").generate(), name)])
+
+
+@pytest.fixture
+async def master(tmp_path: Path) -> AsyncIterator[RunningMaster]:
+    ca = RealCa(tmp_path)
+    ca.issue("puppet")
+    ca.administrator("admin")
+    service = ca.service()
+    server = HttpServer(
+        indirector=Indirector([]),
+        environments=KnownEnvironments(),
+        trust=ca.trust("puppet"),
+        limits=Limits(),
+        ca=CaEndpoints(service, Limits()),
+    )
+    service.on_revocation.append(server.tls.reload)
+    async with running(server, ca) as started:
+        yield started
+    await service.close()
+
+
+@pytest.fixture
+async def stranger(master: RunningMaster) -> RawClient:
+    return await master.client()
+
+
+@pytest.fixture
+async def admin(master: RunningMaster) -> RawClient:
+    return await master.client("admin")
+
+
+async def test_a_stranger_gets_from_request_to_certificate(stranger: RawClient, admin: RawClient) -> None:
+    answer = await stranger.ask("GET", f"{CA}/certificate/web1?environment=production", Accept="text/plain")
+    assert (answer.status, answer.text, answer.headers["content-type"]) == (404, "Could not find certificate web1", "text/plain")
+    pem = request_for("web1")
+    answer = await stranger.ask("PUT", f"{CA}/certificate_request/web1?environment=production", pem, Content_Type="text/plain")
+    assert (answer.status, answer.body, answer.headers["content-type"]) == (200, b"", "text/plain")
+    assert (await stranger.ask("GET", f"{CA}/certificate_request/web1")).body == pem
+    again = await stranger.ask("PUT", f"{CA}/certificate_request/web1", request_for("web1"))
+    assert (again.status, again.text) == (400, "web1 already has a requested certificate; ignoring certificate request")
+    status = await admin.ask("GET", f"{CA}/certificate_status/web1")
+    assert (status.headers["content-type"], json.loads(status.body)["state"]) == ("application/json", "requested")
+    assert (await admin.ask("PUT", f"{CA}/certificate_status/web1", b'{"desired_state":"signed"}')).status == 204
+    made = x509.load_pem_x509_certificate((await stranger.ask("GET", f"{CA}/certificate/web1")).body)
+    assert made.subject.rfc4514_string() == "CN=web1"
+    assert (await stranger.ask("GET", f"{CA}/certificate_request/web1")).text == "Could not find certificate_request web1"
+
+
+@pytest.mark.parametrize("target", ["/certificate/ca", "/certificate_revocation_list/ca"])
+async def test_ca_and_crl_are_open_and_not_sent_again_unchanged(stranger: RawClient, target: str) -> None:
+    answer = await stranger.ask("GET", CA + target)
+    assert answer.status == 200
+    assert answer.body.startswith(b"-----BEGIN ")
+    unchanged = await stranger.ask("GET", CA + target, If_Modified_Since=answer.headers["last-modified"])
+    assert (unchanged.status, unchanged.body) == (304, b"")
+    older = await stranger.ask("GET", CA + target, If_Modified_Since="Sat, 21 Nov 2020 01:02:30 GMT")
+    assert older.status == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "text"),
+    [
+        ("PUT", "/certificate_status/web1", b"", 400, "Empty request body."),
+        ("PUT", "/certificate_status/web1", b"x", 400, "Request body is not JSON."),
+        ("PUT", "/certificate_status/web1", b"{}", 400, 'Missing required parameter "desired_state"'),
+        (
+            "PUT",
+            "/certificate_status/web1",
+            b'{"desired_state":"x"}',
+            400,
+            "State x invalid; Must specify desired state of 'signed' or 'revoked' for host web1.",
+        ),
+        ("PUT", "/certificate_status/web1", b'{"desired_state":"signed"}', 404, "Invalid certificate subject."),
+        ("GET", "/certificate_status/web1", b"", 404, "Resource not found."),
+        ("DELETE", "/certificate_status/web1", b"", 404, "Resource not found."),
+        ("GET", "/certificate_statuses", b"", 400, "Missing URL Segment"),
+        ("PUT", "/certificate_revocation_list", b"x", 400, "No valid CRLs submitted."),
+        ("POST", "/sign", b'{"names":[]}', 422, None),
+        ("PUT", "/clean", b'{"certnames":"x"}', 400, None),
+        (
+            "PUT",
+            "/certificate_status/admin",
+            b'{"desired_state":"signed"}',
+            409,
+            "Cannot sign certificate for host admin without a certificate request",
+        ),
+    ],
+)
+async def test_the_administrators_mistakes_are_told_as_puppetserver_does(
+    admin: RawClient, method: str, path: str, body: bytes, status: int, text: str | None
+) -> None:
+    answer = await admin.ask(method, CA + path, body, Content_Type="application/json")
+    assert answer.status == status, answer
+    if text is not None:
+        assert answer.text == text
+
+
+async def test_signing_many_and_cleaning_them(stranger: RawClient, admin: RawClient) -> None:
+    for name in ("a", "b"):
+        assert (await stranger.ask("PUT", f"{CA}/certificate_request/{name}", request_for(name))).status == 200
+    signed = await admin.ask("POST", f"{CA}/sign", b'{"certnames":["a","zz"]}', Content_Type="application/json")
+    assert json.loads(signed.body) == {"signed": ["a"], "no-csr": ["zz"], "signing-errors": []}
+    assert json.loads((await admin.ask("POST", f"{CA}/sign/all")).body)["signed"] == ["b"]
+    states = json.loads((await admin.ask("GET", f"{CA}/certificate_statuses/x?state=signed")).body)
+    assert [each["name"] for each in states] == ["a", "admin", "b", "puppet"]
+    cleaned = await admin.ask("PUT", f"{CA}/clean", b'{"certnames":["a","zz"]}', Content_Type="application/json")
+    assert cleaned.text == 'The following certs do not exist and cannot be revoked: ["zz"]'
+    assert (await admin.ask("PUT", f"{CA}/clean", b'{"certnames":["b"]}')).text == "Successfully cleaned all certs."
+
+
+async def test_an_agent_renews_its_certificate_and_a_stranger_does_not(master: RunningMaster, stranger: RawClient) -> None:
+    agent = await master.client("web1")
+    before = x509.load_pem_x509_certificate(master.ca.certificate_of("web1").read_bytes())
+    renewed = x509.load_pem_x509_certificate((await agent.ask("POST", f"{CA}/certificate_renewal")).body)
+    assert renewed.subject == before.subject
+    assert renewed.serial_number != before.serial_number
+    assert (await stranger.ask("POST", f"{CA}/certificate_renewal")).status == 403
+
+
+async def test_expirations_are_for_all_with_a_certificate(admin: RawClient, stranger: RawClient) -> None:
+    found = json.loads((await admin.ask("GET", f"{CA}/expirations")).body)
+    assert set(found) == {"ca-certs", "crls"}
+    assert (await stranger.ask("GET", f"{CA}/expirations")).status == 403
+
+
+async def test_ocsp_answers_by_post_and_get(master: RunningMaster, admin: RawClient) -> None:
+    certificate = master.ca.issue("web1")
+    asked = ocsp.OCSPRequestBuilder().add_certificate(certificate, master.ca.certificate, SHA1()).build().public_bytes(Encoding.DER)
+    posted = await admin.ask("POST", f"{CA}/ocsp", asked, Content_Type="application/ocsp-request")
+    assert posted.headers["content-type"] == "application/ocsp-response"
+    assert ocsp.load_der_ocsp_response(posted.body).certificate_status is ocsp.OCSPCertStatus.GOOD
+    got = await admin.ask("GET", f"{CA}/ocsp/{quote(base64.b64encode(asked).decode(), safe='')}")
+    assert ocsp.load_der_ocsp_response(got.body).certificate_status is ocsp.OCSPCertStatus.GOOD
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/certificate_status/web1"),
+        ("GET", "/certificate_statuses/x"),
+        ("PUT", "/clean"),
+        ("POST", "/sign"),
+        ("POST", "/sign/all"),
+        ("PUT", "/certificate_revocation_list"),
+        ("GET", "/certificate_requestX/a"),
+        ("GET", "/certificates/x"),
+        ("DELETE", "/certificate_request/web1"),
+        ("GET", "/nothing"),
+    ],
+)
+async def test_agents_without_the_right_are_denied(master: RunningMaster, method: str, path: str) -> None:
+    agent = await master.client("web1")
+    answer = await agent.ask(method, CA + path)
+    assert answer.status == 403
+    assert answer.text == f"Forbidden request: {CA}{path} (method :{method.lower()}). Please see the server logs for details."
+
+
+async def test_a_revoked_agent_is_refused_on_its_open_connection(master: RunningMaster, admin: RawClient) -> None:
+    agent = await master.client("web1")
+    assert (await agent.ask("GET", f"{CA}/expirations")).status == 200
+    assert (await admin.ask("PUT", f"{CA}/certificate_status/web1", b'{"desired_state":"revoked"}')).status == 204
+    answer = await agent.ask("GET", f"{CA}/expirations")
+    assert (answer.status, answer.headers["connection"]) == (403, "close")
+    assert await agent.ended()
