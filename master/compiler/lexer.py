@@ -78,7 +78,7 @@ _CODE = _mode("")
 _EPP_CODE = _mode("(?P<close> -?%> ) |")
 
 _REGEX = re.compile(r"/[^/\\]*+(?:\\.[^/\\]*+)*+/", re.DOTALL)
-_SCANNED = frozenset(("name", "word", "ref", "number", "variable", "regex"))
+_SCANNED = frozenset(("boolean", "name", "word", "ref", "number", "variable", "regex"))
 _HEX = re.compile(r"0[xX][0-9A-Fa-f]+")
 _OCTAL = re.compile(r"0[0-7]+")
 _DECIMAL_START = re.compile(r"\d+[eE.]", re.ASCII)
@@ -372,7 +372,7 @@ class _Lexer:
         for kind, _, first, last in self.out[start:]:
             if first > pos:
                 found = ""
-            if kind in _SCANNED:
+            if kind in _SCANNED or kind in KEYWORDS:
                 found = self.text[first:last]
             elif kind in ("string", "dqpost"):
                 found = self.text[max(last - 2, first + (kind == "string")) : last]

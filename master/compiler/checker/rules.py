@@ -10,8 +10,8 @@ from .. import nodes as n
 from .. import regexps
 from . import definitions, syntaxes
 from .effects import untitled_resource, without_effect
+from .findings import Findings, Place, Rule
 from .labels import label, sentence, with_article
-from .walk import Findings, Place, Rule
 
 MAX_INTEGER = 2**63 - 1
 
