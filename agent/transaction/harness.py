@@ -6,6 +6,8 @@ Source: resource layer reference 3.4.
 
 from __future__ import annotations
 
+import hashlib
+import secrets
 import time
 import traceback
 from collections.abc import Callable, Mapping
@@ -110,7 +112,8 @@ class Harness:
         entry = self.state.of(str(it.resource.ref))
         entry["checked"] = self.now()
         for name in it.resource.audit:
-            entry[name] = it.current.get(name, ABSENT)
+            value = it.current.get(name, ABSENT)
+            entry[name] = _sealed(value) if it.resource.is_sensitive(name) else value
         changed_ensure = False
         if it.resource.wanted("ensure") is not None:
             changed_ensure = await self._sync_if_needed(it, it.resource.declaration.attributes["ensure"])
@@ -280,7 +283,18 @@ def _should(declared: Property[Any], wanted: list[Any]) -> Any:
     return wanted[0] if wanted else None
 
 
+_SEAL = "{salted}"
+
+
+def _sealed(value: Any, salt: str = "") -> str:
+    """What is remembered of a secret: enough to see that it has changed, not what it was."""
+    salt = salt or secrets.token_hex(16)
+    return f"{_SEAL}{salt}:{hashlib.sha256((salt + text_of(value)).encode()).hexdigest()}"
+
+
 def _same(before: Any, current: Any) -> bool:
+    if isinstance(before, str) and before.startswith(_SEAL):
+        return before == _sealed(current, before.removeprefix(_SEAL).partition(":")[0])
     if isinstance(before, datetime) and isinstance(current, datetime):
         return abs((before - current).total_seconds()) < 1e-6  # files keep fewer digits than the system
     return bool(before == current)
