@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Protocol
 
 from shared import checksums
-from shared.bucket import Bucket
+from shared.bucket import Bucket, Report
 from shared.checksums import Algorithm
-from shared.errors import NotFound
+from shared.errors import NotFound, Unsupported
 from shared.indirector import Binding, Request
 from shared.models.file_bucket_file import FileBucketFile
+from shared.types.filebucket import Filebucket
 
 
 class Dipper(Protocol):
@@ -75,6 +77,33 @@ class RemoteDipper:
             raise NotFound(f"Could not find a file with checksum {{{self._algorithm}}}{value} in the filebucket")
         async for chunk in found.chunks():
             yield chunk
+
+
+def buckets(
+    folder: Path,
+    *,
+    algorithm: Algorithm = "sha256",
+    remote: Callable[[str | None, int | None], Dipper] | None = None,
+    report: Report = lambda level, message: None,
+) -> Callable[[Filebucket | None], Dipper]:
+    """
+    What gives the bucket of a filebucket resource; of None, the default one.
+
+    Args:
+        folder: Of the default local bucket: the setting clientbucketdir.
+        remote: Makes the bucket of a server (name or None for the agent's own, port or None); None: no server can be reached.
+        report: Gets (level, message) about duplicates and damage in local buckets.
+    """
+
+    def bucket_of(resource: Filebucket | None) -> Dipper:
+        if resource is not None and resource.path is False:
+            if remote is None:
+                raise Unsupported(f"{resource.ref} is on a server, and there is none here", hint="Give the bucket a local path.")
+            return remote(resource.server, resource.port)
+        path = folder if resource is None or resource.path is None else Path(str(resource.path))
+        return LocalDipper(Bucket(path, algorithm=algorithm, report=report))
+
+    return bucket_of
 
 
 async def _chunks(fd: int) -> AsyncIterator[bytes]:

@@ -294,6 +294,25 @@ def search_merged(roots: Sequence[tuple[Tree, str]], wanted: Wanted) -> Listing 
     return listing if listing.entries else None
 
 
+def names_below(tree: Tree, relative: str, wanted: Wanted) -> tuple[list[str], list[str]]:
+    """
+    The paths of what a search would find, without its root and without looking at what it is; and warnings.
+
+    Raises:
+        BadRequest, TooLarge: see `search`.
+    """
+    found = tree.lstat(relative)
+    if found is None:
+        return [], []
+    names: list[str] = []
+    base = str(tree.path(relative))
+    for name, _ in _walked(tree, relative, found, wanted):
+        if len(names) > wanted.max_entries:
+            raise TooLarge(f"The directory {shown(base)} has more than {wanted.max_entries} entries")
+        names.append(name)
+    return names[1:], _counted(base, len(names) - 1, wanted)
+
+
 def _counted(base: str, count: int, wanted: Wanted) -> list[str]:
     if 0 < wanted.max_files < count:
         raise BadRequest(

@@ -1,0 +1,216 @@
+"""Commands on POSIX systems: `posix` runs programs, `shell` hands lines to /bin/sh. Source: resource layer reference 6."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from shared.errors import ResourceError
+from shared.ral import Provider, State
+from shared.types.exec import Exec, Words, program_of
+
+from ...runlog import RunLog
+from ..commands import SHELL, argv_of
+from .running import Finished, Manner, TookTooLong, run
+
+_SETTING: Final = re.compile(r"(\w+)=(.*)", re.DOTALL)
+_KINDS: Final = {stat.S_IFDIR: "directory", stat.S_IFIFO: "fifo", stat.S_IFSOCK: "socket", stat.S_IFCHR: "characterSpecial"}
+
+
+@dataclass(frozen=True, slots=True)
+class ExecContext:
+    """What the providers need of a run."""
+
+    log: RunLog
+
+
+class Posix(Provider[Exec], type=Exec, name="posix", default_for=[{"feature": "posix"}], features=("umask",)):
+    """Programs, found before they are run; a shell only where a line has something that needs one."""
+
+    def __init__(self, context: ExecContext) -> None:
+        self.context = context
+        self._warned: set[str] = set()
+
+    # --- conditions
+
+    async def retrieve(self, resource: Exec) -> State | None:
+        return {"returns": "notrun" if await self._due(resource, refreshing=False) else resource.wanted("returns")}
+
+    async def _due(self, resource: Exec, *, refreshing: bool) -> bool:
+        """Whether all conditions let the command run; in Puppet's order, and no further than the first that does not."""
+        if resource.refreshonly and not refreshing:
+            return self._refused(resource, "refreshonly")
+        for path in resource.creates or ():
+            resource.log("debug", f"Checking that 'creates' path '{path}' exists", "creates")
+            if await asyncio.to_thread(Path(path).exists):
+                return self._refused(resource, "creates")
+        for name, commands in (("unless", resource.unless), ("onlyif", resource.onlyif)):
+            for command in commands or ():
+                code = await self._checked(resource, name, command)
+                if code is _TIMED_OUT or (code == 0) == (name == "unless"):
+                    return self._refused(resource, name)
+        return True
+
+    def _refused(self, resource: Exec, check: str) -> bool:
+        resource.log("debug", f"{self._shown(resource)} won't be executed because of failed check '{check}'")
+        return False
+
+    async def _checked(self, resource: Exec, name: str, command: Words) -> Any:
+        try:
+            finished = await self._run(resource, command, check=True)
+        except TookTooLong:
+            shown = "[command redacted]" if resource.is_sensitive(name) else _inspected(command)
+            resource.log("err", f"Check {shown} exceeded timeout", name)
+            return _TIMED_OUT
+        for line in ["[output redacted]"] if resource.is_sensitive(name) else finished.lines:
+            resource.log("debug", line, name)
+        return finished.code
+
+    # --- running
+
+    async def set_returns(self, resource: Exec, wanted: list[str], state: State | None) -> None:
+        await self._perform(resource)
+
+    async def refresh(self, resource: Exec) -> None:
+        if not await self._due(resource, refreshing=True):
+            return
+        if resource.refresh:
+            try:
+                await self._run(resource, resource.refresh)
+            except TookTooLong as err:
+                raise ResourceError("Command exceeded timeout") from err
+        else:
+            await self._perform(resource)
+
+    async def _perform(self, resource: Exec) -> None:
+        expected = resource.wanted("returns") or ["0"]
+        finished = None
+        for attempt in range(resource.tries):
+            if attempt and resource.try_sleep:
+                await asyncio.sleep(resource.try_sleep)
+            if resource.tries > 1:
+                resource.log("debug", f"Exec try {attempt + 1}/{resource.tries}", "returns")
+            try:
+                finished = await self._run(resource, resource.command)
+            except TookTooLong as err:
+                raise ResourceError("Command exceeded timeout") from err
+            if _code(finished) in expected:
+                break
+        assert finished is not None
+        failed = _code(finished) not in expected
+        if resource.logoutput == "true" or (resource.logoutput == "on_failure" and failed):
+            for line in ["[output redacted]"] if resource.is_sensitive("command") else finished.lines:
+                resource.log(resource.loglevel, line, "returns")
+        if failed:
+            raise ResourceError(f"{self._shown(resource)} returned {_code(finished)} instead of one of [{','.join(expected)}]")
+
+    def _shown(self, resource: Exec) -> str:
+        if resource.is_sensitive("command"):
+            return "[command redacted]"
+        command = resource.command
+        return f"'{command}'" if isinstance(command, str) else f"'{_inspected(command)}'"
+
+    async def _run(self, resource: Exec, command: Words, *, check: bool = False) -> Finished:
+        """
+        One command, with the resource's path, environment, user and deadline.
+
+        Raises:
+            TookTooLong. ResourceError: no such program or directory, or exit code 127, which a shell gives for the same reason.
+        """
+        environment = self._environment(resource)
+        argv, program = await asyncio.to_thread(self._found, resource, command, environment.get("PATH"))
+        shown = "[redacted]" if resource.is_sensitive("command") else command if isinstance(command, str) else _inspected(command)
+        resource.log("debug", f"Executing{' check' if check else ''} '{shown}'")
+        if resource.cwd and not await asyncio.to_thread(os.path.isdir, resource.cwd):
+            raise ResourceError(f"Working directory {resource.cwd} does not exist!")
+        manner = Manner(
+            environment=environment,
+            cwd=resource.cwd or "",
+            user=resource.user or "",
+            group=resource.group or "",
+            umask=-1 if resource.umask is None else resource.umask,
+            seconds=resource.timeout,
+        )
+        finished = await run(argv, program, manner)
+        if finished.code == 127:
+            raise ResourceError("[output redacted]" if resource.is_sensitive("command") else finished.output)
+        return finished
+
+    def _found(self, resource: Exec, command: Words, path: str | None) -> tuple[Sequence[str], str]:
+        """Arguments and absolute program for a command; ResourceError says what is wrong with the program. Blocking."""
+        _check_program(program_of(command), resource.path or ())
+        argv = argv_of(command)
+        return argv, argv[0] if argv[0].startswith("/") else _in_path(argv[0], (path or os.defpath).split(":")) or argv[0]
+
+    def _environment(self, resource: Exec) -> dict[str, str]:
+        found = {"PATH": ":".join(resource.path)} if resource.path else {}
+        for setting in resource.environment or ():
+            match = _SETTING.fullmatch(setting)
+            if match is None:
+                self._warn(resource, f"Cannot understand environment setting {_inspected(setting)}")
+                continue
+            name, value = match.groups()
+            if name in found:
+                self._warn(resource, f"Overriding environment setting '{name}' with '{value}'")
+            if not value and name not in self._warned:
+                self._warned.add(name)
+                self.context.log.log("warning", f"Empty environment setting '{name}'\n   {resource.origin.where or ''}".rstrip())
+            found[name] = value
+        return found
+
+    def _warn(self, resource: Exec, text: str) -> None:
+        self.context.log.log("warning", text, source=f"{resource.ref}(provider={self.name})")
+
+
+class Shell(Posix, type=Exec, name="shell", features=("umask",)):
+    """Lines for /bin/sh, which finds programs, knows builtins and expands patterns."""
+
+    def _found(self, resource: Exec, command: Words, path: str | None) -> tuple[Sequence[str], str]:
+        line = command if isinstance(command, str) else " ".join(command)
+        return [SHELL, "-c", line], SHELL
+
+
+_TIMED_OUT: Final = object()
+
+
+def _code(finished: Finished) -> str:
+    return "" if finished.code is None else str(finished.code)
+
+
+def _check_program(program: str, path: Sequence[str]) -> None:
+    if program.startswith("/"):
+        try:
+            info = Path(program).stat()
+        except OSError as err:
+            raise ResourceError(f"Could not find command '{program}'") from err
+        if not stat.S_ISREG(info.st_mode):
+            raise ResourceError(f"'{program}' is a {_KINDS.get(stat.S_IFMT(info.st_mode), 'device')}, not a file")
+        if not os.access(program, os.X_OK):
+            raise ResourceError(f"'{program}' is not executable")
+    elif _in_path(program, path) is None:
+        raise ResourceError(f"Could not find command '{program}'")
+
+
+def _in_path(program: str, path: Sequence[str]) -> str | None:
+    for folder in path:
+        found = Path(folder) / program
+        if found.is_file() and os.access(found, os.X_OK):
+            return str(found)
+    return None
+
+
+def _inspected(command: Words) -> str:
+    """A command as Ruby's `inspect` writes it."""
+    if isinstance(command, list):
+        return "[" + ", ".join(_inspected(each) for each in command) + "]"
+    escaped = command.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+__all__ = ["ExecContext", "Posix", "Shell"]

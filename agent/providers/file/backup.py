@@ -1,0 +1,158 @@
+"""What is kept of a file before it is replaced or removed: in a filebucket, or beside it under a longer name."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+from collections.abc import Callable, Iterator
+
+from shared.checksums import BLOCK
+from shared.errors import PuppetError, ResourceError
+from shared.ral import Ref
+from shared.types.file import File
+from shared.types.filebucket import Filebucket
+
+from ...dipper import Dipper
+from .places import Place, file_type, place_of
+from .writing import Replacement, Rights
+
+Buckets = Callable[[Filebucket | None], Dipper]  # None: the bucket `puppet`, when the catalog does not declare it
+
+
+def bucket_of(resource: File) -> Filebucket | None:
+    """The filebucket that `backup` names; None for `puppet` when the catalog has none. ResourceError: there is no such bucket."""
+    found = resource.find(Ref("filebucket", resource.backup))
+    if isinstance(found, Filebucket):
+        return found
+    if resource.backup != "puppet":
+        raise ResourceError(f"Could not find filebucket {resource.backup} specified in backup")
+    return None
+
+
+def in_bucket(resource: File) -> bool:
+    """Whether backups go to a filebucket rather than beside the file."""
+    return bool(resource.backup) and not resource.backup.startswith(".")
+
+
+async def back_up(resource: File, buckets: Buckets, say: Callable[[str, str], None]) -> None:
+    """
+    Keep what is at the resource's path, if it wants backups.
+
+    Args:
+        say: (level, message), for what is not the resource's own log.
+    Raises:
+        ResourceError: it could not be kept; then nothing may be replaced.
+    """
+    if not resource.backup:
+        return
+    with place_of(resource.path) as place:
+        info = place.lstat()
+        if info is None:
+            return
+        kind = file_type(info)
+        if kind not in ("file", "link") and not (kind == "directory" and resource.force):
+            resource.log("warning", f"Could not back up file of type {kind}")
+            return
+        if place.foreign_hard_link(info):
+            resource.log("warning", "Not backing up a hard link to another user's file")
+            return
+        try:
+            if in_bucket(resource):
+                await _to_bucket(resource, place, kind, buckets, say)
+            else:
+                await asyncio.to_thread(_beside, resource, place, info)
+        except (OSError, PuppetError) as err:
+            detail = err.message if isinstance(err, PuppetError) else err.strerror
+            text = f"Could not back up {resource.path}: {detail}" if in_bucket(resource) else f"Could not back {resource.path} up: {detail}"
+            raise ResourceError(text) from err
+
+
+async def _to_bucket(resource: File, place: Place, kind: str, buckets: Buckets, say: Callable[[str, str], None]) -> None:
+    bucket = bucket_of(resource)
+    dipper = buckets(bucket)
+    name = bucket.name if bucket else "puppet"
+    if kind == "directory":
+        if resource.recurses:
+            return
+        resource.log("info", "Recursively backing up to filebucket")
+        files = await asyncio.to_thread(lambda: list(_files_below(resource.path)))
+    else:
+        files = [resource.path] if kind == "file" else []
+    for path in files:
+        with place_of(path) as where:
+            fd = await asyncio.to_thread(where.open)
+            try:
+                if not stat.S_ISREG(os.fstat(fd).st_mode):
+                    continue
+                say("info", f"Computing checksum on file {path}")
+                value = await dipper.keep(fd, path)
+            finally:
+                os.close(fd)
+        resource.log("info", f"Filebucketed {path} to {name} with sum {value}")
+
+
+def _files_below(path: str) -> Iterator[str]:
+    for folder, folders, files in os.walk(path):
+        folders.sort()
+        for name in sorted(files):
+            full = f"{folder}/{name}"
+            if stat.S_ISREG(os.lstat(full).st_mode):
+                yield full
+
+
+def _beside(resource: File, place: Place, info: os.stat_result) -> None:
+    kept = place.path + resource.backup
+    with place_of(kept) as old:
+        before = old.lstat()
+        if before is not None:
+            if stat.S_ISDIR(before.st_mode):
+                raise ResourceError(f"Will not remove directory backup {kept}; use a filebucket")
+            resource.log("info", f"Removing old backup of type {file_type(before)}")
+            os.unlink(old.name, dir_fd=old.folder)
+    _copy(place, info, kept)
+
+
+def _copy(place: Place, info: os.stat_result, target: str) -> None:
+    """A copy of what is at a place, with owner, mode and times; links as links; special files are left out."""
+    if stat.S_ISLNK(info.st_mode):
+        with place_of(target) as new:
+            os.symlink(place.readlink(), new.name, dir_fd=new.folder)
+    elif stat.S_ISREG(info.st_mode):
+        _copy_file(place, info, target)
+    elif stat.S_ISDIR(info.st_mode):
+        with place_of(target) as new:
+            os.mkdir(new.name, 0o700, dir_fd=new.folder)
+            inside = os.open(place.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place.folder)
+            try:
+                for name in sorted(os.listdir(inside)):  # noqa: PTH208  # by descriptor
+                    child = Place(inside, name, f"{place.path}/{name}")
+                    below = child.lstat()
+                    if below is not None:
+                        _copy(child, below, f"{target}/{name}")
+            finally:
+                os.close(inside)
+            made = os.open(new.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=new.folder)
+            try:
+                if (info.st_uid, info.st_gid) != (os.geteuid(), os.getegid()):
+                    os.fchown(made, info.st_uid, info.st_gid)
+                os.fchmod(made, stat.S_IMODE(info.st_mode))
+                os.utime(made, ns=(info.st_atime_ns, info.st_mtime_ns))
+            finally:
+                os.close(made)
+
+
+def _copy_file(place: Place, info: os.stat_result, target: str) -> None:
+    own = (info.st_uid, info.st_gid) == (os.geteuid(), os.getegid())
+    rights = Rights(-1 if own else info.st_uid, -1 if own else info.st_gid, stat.S_IMODE(info.st_mode))
+    fd = place.open()
+    try:
+        with Replacement(target, rights, "none") as new:
+            offset = 0
+            while block := os.pread(fd, BLOCK, offset):
+                new.write(block)
+                offset += len(block)
+            os.utime(new.descriptor, ns=(info.st_atime_ns, info.st_mtime_ns))
+            new.commit()
+    finally:
+        os.close(fd)

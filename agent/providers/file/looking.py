@@ -1,0 +1,128 @@
+"""What is at a path: its kind, owner, mode, content's checksum. Blocking; nothing here changes anything."""
+
+from __future__ import annotations
+
+import errno
+import grp
+import os
+import pwd
+import stat
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from shared import checksums, modes
+from shared.checksums import Checksum
+from shared.errors import ResourceError
+from shared.ral.attributes import State
+from shared.types.file import File
+
+from .places import Place, file_type, place_of
+
+Warn = Callable[[str], None]
+
+
+def state_of(resource: File, *, content: bool, warn: Warn) -> State | None:
+    """
+    What is there, by attribute; None: nothing.
+
+    Args:
+        content: Whether a file's content is to be summed.
+    Raises:
+        ResourceError: a link on the way that must not be trusted, or a file that cannot be read.
+    """
+    try:
+        with place_of(resource.path, follow=resource.links == "follow") as place:
+            info = place.lstat()
+            return None if info is None else _state(resource, place, info, content)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except PermissionError:
+        warn("Could not stat; permission denied")
+        return None
+    except OSError as err:
+        if err.errno not in (errno.EINVAL, errno.ELOOP, errno.ENAMETOOLONG):
+            raise
+        warn("Could not stat; invalid pathname")
+        return None
+
+
+def _state(resource: File, place: Place, info: os.stat_result, content: bool) -> dict[str, Any]:
+    kind = file_type(info)
+    total = str(_content_sum(resource, place)) if kind == "file" and content else None
+    return {
+        "ensure": kind,
+        "type": kind,
+        "content": total,
+        "checksum_value": total.partition("}")[2] if total else None,
+        "owner": info.st_uid,
+        "group": info.st_gid,
+        "mode": modes.octal(stat.S_IMODE(info.st_mode)),
+        "target": place.readlink() if kind == "link" else "notlink",
+        "ctime": datetime.fromtimestamp(info.st_ctime, UTC),
+        "mtime": datetime.fromtimestamp(info.st_mtime, UTC),
+        "reachable": kind != "link" or Path(resource.path).exists(),
+    }
+
+
+def _content_sum(resource: File, place: Place) -> Checksum:
+    algorithm = checksums.algorithm(resource.checksum)
+    try:
+        fd = place.open()
+    except OSError as err:
+        raise ResourceError(f"Could not read file {resource.title}: {err.strerror} - {resource.path}") from err
+    try:
+        return Checksum(algorithm, checksums.of_file(algorithm, fd))
+    except OSError as err:
+        raise ResourceError(f"Could not read file {resource.title}: {err.strerror} - {resource.path}") from err
+    finally:
+        os.close(fd)
+
+
+def user_id(name: str) -> int | None:
+    """The id of a user; None: there is none of that name."""
+    try:
+        return pwd.getpwnam(name).pw_uid
+    except (KeyError, ValueError):
+        return None
+
+
+def group_id(name: str) -> int | None:
+    """The id of a group; None: there is none of that name."""
+    try:
+        return grp.getgrnam(name).gr_gid
+    except (KeyError, ValueError):
+        return None
+
+
+def _user_name(uid: int) -> str | None:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except (KeyError, OverflowError):
+        return None
+
+
+def _group_name(gid: int) -> str | None:
+    try:
+        return grp.getgrgid(gid).gr_name
+    except (KeyError, OverflowError):
+        return None
+
+
+def resolve_accounts(resource: File, state: State | None) -> None:
+    """Ids in place of the owner's and group's names, and names for what messages show; an unknown name stays."""
+    for attribute, find, name_of in (("owner", user_id, _user_name), ("group", group_id, _group_name)):
+        wanted = resource.wanted(attribute)
+        if wanted is None:
+            continue
+        ids = [each if isinstance(each, int) else _or(find(each), each) for each in wanted]
+        resource.want(attribute, ids)
+        for number in (*ids, (state or {}).get(attribute)):
+            name = name_of(number) if isinstance(number, int) else None
+            if name is not None:
+                resource.names[attribute, number] = name
+
+
+def _or(value: int | None, other: Any) -> Any:
+    return other if value is None else value

@@ -1,0 +1,444 @@
+"""Files, directories and links on POSIX systems."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import secrets
+import shlex
+import stat
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from shared import checksums, modes
+from shared.checksums import Algorithm, Checksum
+from shared.errors import PuppetError, ResourceError
+from shared.ral import Provider, State, Type, execute
+from shared.textdiff import Differ
+from shared.types.file import File
+
+from ...runlog import RunLog
+from ...sources import FileSources
+from ..commands import argv_of
+from .backup import Buckets, back_up, bucket_of, in_bucket
+from .looking import resolve_accounts, state_of
+from .places import file_type, place_of, remove, set_mode, set_owner
+from .recursion import children_of
+from .showing import Held, difference
+from .sourcing import Inlined, metadata_of, take_over
+from .writing import Replacement, Rights
+
+NO_DIRECTORY = "Not removing directory; use 'force' to override"
+_SELINUX = ("seluser", "selrole", "seltype", "selrange")
+
+
+@dataclass(frozen=True, slots=True)
+class FileContext:
+    """
+    What the provider needs of a run.
+
+    Attributes:
+        buckets: The bucket of a filebucket resource; of None, the default one.
+        algorithm: The setting digest_algorithm.
+        show_diff: The setting of that name.
+        validation_seconds: What a validate_cmd may take.
+    """
+
+    sources: FileSources
+    buckets: Buckets
+    log: RunLog
+    environment: str = "production"
+    inlined: Inlined = field(default_factory=Inlined)
+    algorithm: Algorithm = "sha256"
+    show_diff: bool = False
+    differ: Differ = field(default_factory=Differ)
+    validation_seconds: float = 300.0
+
+
+class NoSuchAccount(OSError):
+    """An owner or group that this system does not know."""
+
+
+class Posix(Provider[File], type=File, name="posix", features=("manages_symlinks",)):
+    """Everything by directory descriptor: what a user swaps while a run is on leads nowhere. See `places`."""
+
+    def __init__(self, context: FileContext) -> None:
+        self.context = context
+        self.root = os.geteuid() == 0
+        self._held: tuple[File, Held] | None = None
+        self._warned = False
+
+    # --- further resources
+
+    async def generate(self, resource: File) -> Sequence[Type]:
+        """No resources: what is to be said about a resource before the run."""
+        if resource.recurselimit is not None and not resource.recurses:
+            resource.log("warning", "Possible error: recurselimit is set but not recurse, no recursion will happen")
+        if resource.is_given("source_permissions") and resource.source_permissions != "ignore":
+            text = "The `source_permissions` parameter is deprecated. Explicitly set `owner`, `group`, and `mode`."
+            self.context.log.log("warning", f"{text}\n   {resource.origin.where or ''}".rstrip())
+        return ()
+
+    async def eval_generate(self, resource: File) -> Sequence[Type]:
+        return await children_of(resource, self.context.sources, self.context.inlined) if resource.recurses else ()
+
+    # --- reading
+
+    async def retrieve(self, resource: File) -> State | None:
+        literal = resource.actual_content is not None or not resource.wanted("content")
+        if literal and resource.metadata is None and not resource.is_given("checksum"):
+            resource.resum(self.context.algorithm)
+        if resource.source and resource.wanted("checksum_value") is None:
+            metadata = await metadata_of(resource, self.context.sources, self.context.inlined, self.context.environment)
+            take_over(resource, metadata, root=self.root)
+        watched = {"content", "checksum_value"}
+        content = any(resource.wanted(each) for each in watched) or not watched.isdisjoint(resource.audit) or not resource.manages_anything
+
+        def look() -> State | None:
+            state = state_of(resource, content=content, warn=lambda text: resource.log("warning", text))
+            resolve_accounts(resource, state)
+            return state
+
+        state = await asyncio.to_thread(look)
+        self._fit(resource, state)
+        return state
+
+    def _fit(self, resource: File, state: State | None) -> None:
+        """What is wanted, made to fit what is there and what this process can do."""
+        kind = state["ensure"] if state else None
+        resource.is_directory = kind == "directory"
+        wanted = resource.wanted("mode")
+        if wanted and resource.is_directory:
+            resource.want("mode", [modes.octal(modes.searchable(int(m, 8))) if modes.is_octal(m) else m for m in wanted])
+        if resource.wanted("owner") is not None and not self.root and state and state["owner"] not in (resource.wanted("owner") or ()):
+            if not self._warned:
+                self._warned = True
+                resource.log("warning", "Cannot manage ownership unless running as root", "owner")
+            resource.forget("owner")
+        for attribute in _SELINUX:
+            if resource.wanted(attribute) is not None:
+                resource.log("debug", f"SELinux contexts are not managed here: {attribute} is ignored")
+                resource.forget(attribute)
+        if resource.value_of("ensure") == "present" and resource.wanted("content") and kind not in (None, "file"):
+            resource.log("warning", f"Ensure set to :present but file type is {kind} so no content will be synced")
+
+    # --- telling
+
+    async def preview(self, resource: File, attribute: str, wanted: Any, state: State | None) -> None:
+        """Log the diff of a content that will change."""
+        if attribute not in ("content", "checksum_value") or not self.context.show_diff or not resource.show_diff:
+            return
+        if resource.is_sensitive(attribute):
+            resource.log(resource.loglevel, "[diff redacted]", attribute)
+            return
+        self._let_go()
+        held = Held()
+        try:
+            await held.take(self._content(resource))
+            text = await asyncio.to_thread(difference, resource, held, self.context.differ)
+            if text:
+                resource.log(resource.loglevel, f"\n{text}", attribute)
+            if held.complete and not resource.simulated:
+                self._held = (resource, held)
+        except (OSError, PuppetError) as err:
+            resource.log("warning", f"Could not show the difference: {_text(err)}", attribute)
+        finally:
+            if self._held is None:
+                held.close()
+
+    def _let_go(self) -> None:
+        if self._held is not None:
+            self._held[1].close()
+            self._held = None
+
+    async def flush(self, resource: File, now: State | None) -> None:
+        self._let_go()
+
+    async def finish(self) -> None:
+        self._let_go()
+
+    # --- changing
+
+    async def create(self, resource: File, state: State | None) -> None:
+        await self.set_ensure(resource, "present", state)
+
+    async def destroy(self, resource: File, state: State | None) -> None:
+        await self._make_way(resource, "absent")
+
+    async def set_ensure(self, resource: File, wanted: str, state: State | None) -> None:
+        try:
+            if wanted in ("file", "present"):
+                if state and state["ensure"] == "directory":
+                    await self._make_way(resource, "file")
+                await self._write(resource)
+            elif wanted == "directory":
+                await self._make_directory(resource)
+            else:
+                if resource.wanted("target") is None:
+                    raise ResourceError("Cannot create a symlink without a target")
+                if state and state["ensure"] == "directory":
+                    await self._make_way(resource, "link")
+                await self._link(resource)
+        except OSError as err:
+            cause = _told(err, resource.path)
+            raise ResourceError(f"Could not set '{wanted}' on ensure: {_text(cause)}", where=resource.origin.where) from cause
+
+    async def set_content(self, resource: File, wanted: str, state: State | None) -> None:
+        await self._write(resource)
+
+    async def set_checksum_value(self, resource: File, wanted: str, state: State | None) -> None:
+        await self._write(resource)
+
+    async def set_target(self, resource: File, wanted: str, state: State | None) -> None:
+        await self._link(resource)
+
+    async def set_owner(self, resource: File, wanted: Any, state: State | None) -> None:
+        if not isinstance(wanted, int):
+            raise ResourceError(f"Could not find user {wanted}")
+        await self._give(resource, wanted, -1, f"Failed to set owner to '{wanted}'")
+
+    async def set_group(self, resource: File, wanted: Any, state: State | None) -> None:
+        if not isinstance(wanted, int):
+            raise ResourceError(f"Could not find group {wanted}")
+        await self._give(resource, -1, wanted, f"Failed to set group to '{wanted}'")
+
+    async def _give(self, resource: File, uid: int, gid: int, problem: str) -> None:
+        def give() -> None:
+            with place_of(resource.path, follow=resource.links == "follow") as place:
+                set_owner(place, uid, gid)
+
+        try:
+            await asyncio.to_thread(give)
+        except OSError as err:
+            raise ResourceError(f"{problem}: {_text(err)}") from err
+
+    async def set_mode(self, resource: File, wanted: str, state: State | None) -> None:
+        def change() -> None:
+            with place_of(resource.path, follow=resource.links == "follow") as place:
+                info = place.lstat()
+                if info is not None:
+                    bits = modes.applied(wanted, stat.S_IMODE(info.st_mode), directory=stat.S_ISDIR(info.st_mode))
+                    set_mode(place, bits)
+
+        try:
+            await asyncio.to_thread(change)
+        except OSError as err:
+            raise ResourceError(f"failed to set mode {wanted} on {resource.path}: {_text(err)}") from err
+
+    # --- making way
+
+    async def _make_way(self, resource: File, wanted: str) -> None:
+        """
+        Back up and, where a rename cannot replace it, remove what is in the way.
+
+        A directory goes only with `force`; without, it stays, with a notice.
+        """
+        kind = await asyncio.to_thread(_kind_at, resource.path)
+        if kind is None:
+            return
+        await back_up(resource, self.context.buckets, lambda level, text: self.context.log.log(level, text))
+        if kind == wanted and wanted != "link":
+            return
+        if kind == "directory":
+            if not resource.force:
+                resource.log("notice", NO_DIRECTORY)
+                return
+            resource.log("debug", f"Removing existing directory for replacement with {wanted}")
+            await asyncio.to_thread(_removed, resource.path)
+        elif kind in ("file", "link", "fifo", "socket"):
+            if wanted in ("absent", "directory"):
+                resource.log("debug", f"Removing existing {kind} for replacement with {wanted}")
+                await asyncio.to_thread(_removed, resource.path)
+        else:
+            raise ResourceError(f"Could not remove files of type {kind}")
+
+    # --- making
+
+    async def _write(self, resource: File) -> None:
+        """Put the wanted content in place, with the wanted owner and mode from the first byte on."""
+        await self._make_way(resource, "file")
+        rights, missing = await asyncio.to_thread(self._rights, resource)
+        algorithm = checksums.algorithm(resource.checksum)
+        new = await asyncio.to_thread(
+            Replacement,
+            resource.path,
+            rights,
+            algorithm,
+            staging=resource.staging_location or "",
+            plain_name=bool(resource.validate_cmd),
+        )
+        try:
+            async for block in self._content(resource):
+                await asyncio.to_thread(new.write, block)
+            self._verify(resource, Checksum(algorithm, new.sum()))
+            if resource.validate_cmd and (resource.source or resource.actual_content is not None):
+                await self._validate(resource, new.temporary)
+            await asyncio.to_thread(new.commit)
+        finally:
+            await asyncio.to_thread(new.close)
+        if missing:
+            raise NoSuchAccount(missing)
+
+    def _rights(self, resource: File) -> tuple[Rights, str]:
+        """What a new file in this place gets, and which wanted owner or group this system does not know. Blocking."""
+        resolve_accounts(resource, None)
+        uid = gid = -1
+        current = 0o644
+        try:
+            with place_of(resource.path, follow=resource.links == "follow") as place:
+                info = place.lstat()
+        except FileNotFoundError:
+            info = None
+        if info is not None and stat.S_ISREG(info.st_mode):
+            uid, gid, current = info.st_uid, info.st_gid, stat.S_IMODE(info.st_mode)
+            uid = -1 if uid == os.geteuid() else uid
+        owner, group = resource.value_of("owner"), resource.value_of("group")
+        if isinstance(owner, int) and self.root:
+            uid = owner
+        if isinstance(group, int):
+            gid = group
+        mode = resource.value_of("mode")
+        bits = modes.applied(mode, current, directory=False) if mode else current
+        return Rights(uid, gid, bits), _unknown(owner, group)
+
+    async def _content(self, resource: File) -> AsyncIterator[bytes]:
+        """The wanted bytes, from wherever they come."""
+        if self._held is not None and self._held[0] is resource:
+            async for block in self._held[1].blocks():
+                yield block
+        elif resource.actual_content is not None:
+            yield resource.actual_content
+        elif resource.source:
+            metadata = await metadata_of(resource, self.context.sources, self.context.inlined, self.context.environment)
+            async for block in self.context.sources.content(metadata.source or resource.source[0], metadata):
+                yield block
+        elif resource.wanted("content"):
+            wanted = Checksum.parse(str(resource.content))
+            bucket = bucket_of(resource) if in_bucket(resource) else None
+            try:
+                async for block in self.context.buckets(bucket).fetch(wanted.value):
+                    yield block
+            except PuppetError as err:
+                raise ResourceError(f"Could not retrieve content for {wanted} from filebucket: {err.message}") from err
+
+    def _verify(self, resource: File, found: Checksum) -> None:
+        """Refuse bytes that are not those that were promised."""
+        value = resource.value_of("checksum_value")
+        if value is not None and found.type in checksums.HEX_LENGTH:
+            wanted: Checksum | None = Checksum(found.type, value)
+        elif resource.source:
+            wanted = resource.metadata.sum if resource.metadata else None
+        else:
+            wanted = Checksum.parse(str(resource.content)) if resource.wanted("content") else None
+        if wanted is None or wanted.type != found.type or wanted.type not in checksums.HEX_LENGTH:
+            return
+        if wanted != found:
+            raise ResourceError(f"File written to disk did not match desired checksum; discarding changes ({found} vs {wanted})")
+
+    async def _validate(self, resource: File, path: str) -> None:
+        command = str(resource.validate_cmd).replace(resource.validate_replacement, shlex.quote(path))
+        result = await execute(argv_of(command), seconds=self.context.validation_seconds, fail=False, shown=command)
+        output = result.text.rstrip("\n")
+        if resource.is_sensitive("content") and output:
+            output = "[output redacted]"
+        if result.code:
+            raise ResourceError(f"Execution of '{command}' returned {result.code}: {output}")
+        for line in output.splitlines():
+            resource.log("debug", line)
+
+    async def _make_directory(self, resource: File) -> None:
+        await self._make_way(resource, "directory")
+        parent = os.path.dirname(resource.path)  # noqa: PTH120
+        if not await asyncio.to_thread(os.path.isdir, parent):
+            raise ResourceError(f"Cannot create {resource.path}; parent directory {parent} does not exist")
+        rights, missing = await asyncio.to_thread(self._rights, resource)
+        mode = resource.value_of("mode")
+        bits = modes.applied(mode, 0o755, directory=True) if mode else None
+        await asyncio.to_thread(_made_directory, resource.path, rights, bits)
+        if missing:
+            raise NoSuchAccount(missing)
+
+    async def _link(self, resource: File) -> None:
+        await self._make_way(resource, "link")
+        if await asyncio.to_thread(_kind_at, resource.path) == "directory":
+            raise ResourceError("Could not remove existing file")
+        rights, missing = await asyncio.to_thread(self._rights, resource)
+        owner = rights.uid if resource.wanted("owner") else -1
+        group = rights.gid if resource.wanted("group") else -1
+        await asyncio.to_thread(_made_link, resource.path, str(resource.target), owner, group)
+        if missing:
+            raise NoSuchAccount(missing)
+
+
+def _unknown(owner: Any, group: Any) -> str:
+    if isinstance(owner, str):
+        return f"Could not find user {owner}"
+    return f"Could not find group {group}" if isinstance(group, str) else ""
+
+
+def _kind_at(path: str) -> str | None:
+    try:
+        with place_of(path) as place:
+            info = place.lstat()
+            return file_type(info) if info is not None else None
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _removed(path: str) -> None:
+    with place_of(path) as place:
+        remove(place)
+
+
+def _made_directory(path: str, rights: Rights, bits: int | None) -> None:
+    """A new directory, private until its owner and mode are set; without `bits` 0755 and the folder's own set-group-id."""
+    with place_of(path) as place:
+        os.mkdir(place.name, 0o700, dir_fd=place.folder)
+        fd = os.open(place.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place.folder)
+        try:
+            info = os.fstat(fd)
+            if info.st_uid != os.geteuid():
+                raise FileExistsError(errno.EEXIST, "was replaced while it was made", path)
+            if (rights.uid, rights.gid) != (-1, -1):
+                os.fchown(fd, rights.uid, rights.gid)
+            os.fchmod(fd, 0o755 | (info.st_mode & stat.S_ISGID) if bits is None else bits)
+        finally:
+            os.close(fd)
+
+
+def _made_link(path: str, target: str, uid: int, gid: int) -> None:
+    """A link in place of whatever is there but a directory, at once: there is no moment without one."""
+    with place_of(path) as place:
+        name = f".{place.name[:150]}.{secrets.token_hex(8)}"
+        os.symlink(target, name, dir_fd=place.folder)
+        try:
+            if (uid, gid) != (-1, -1):
+                os.chown(name, uid, gid, dir_fd=place.folder, follow_symlinks=False)
+            os.rename(name, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
+        except BaseException:
+            os.unlink(name, dir_fd=place.folder)
+            raise
+
+
+def _told(err: OSError, path: str) -> OSError:
+    """A system error in Puppet's words."""
+    if isinstance(err, NoSuchAccount):
+        return err
+    details = {
+        errno.ENOENT: f"A directory component in {path} does not exist or is a dangling symbolic link",
+        errno.EISDIR: f"Is a directory: {path}",
+    }
+    return OSError(err.errno, os.strerror(err.errno or 0), details.get(err.errno or 0, path))
+
+
+def _text(err: OSError | PuppetError) -> str:
+    if isinstance(err, PuppetError):
+        return err.message
+    if err.strerror:
+        return f"{err.strerror} - {err.filename}" if err.filename else err.strerror
+    return str(err)
+
+
+__all__ = ["FileContext", "NoSuchAccount", "Posix"]

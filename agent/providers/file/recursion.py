@@ -1,0 +1,115 @@
+"""The resources for what is, or should be, below a managed directory. Source: resource layer reference 5.6."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from shared import file_serving
+from shared.errors import ResourceError
+from shared.file_serving import Wanted
+from shared.models.file_metadata import FileMetadata
+from shared.ral import Ref
+from shared.types.file import File
+
+from ...sources import FileSources
+from .sourcing import Inlined, question
+
+Children = dict[str, File]  # by path relative to the directory
+
+
+async def children_of(resource: File, sources: FileSources, inlined: Inlined) -> list[File]:
+    """The resources below a directory, sorted by path; none for what the catalog manages itself, or is below such."""
+    children: Children = {}
+    if resource.recurse == "true":
+        await _add_local(resource, children)
+    if resource.wanted("target"):
+        await _add_links(resource, sources, children)
+    elif resource.source:
+        await _add_remote(resource, sources, inlined, children)
+    if resource.purge and resource.recurse == "true":
+        for child in children.values():
+            if not child.source:
+                child.want("ensure", ["absent"])
+    made = sorted(children.values(), key=lambda child: child.path)
+    return [child for child in made if not _managed_elsewhere(resource, child)]
+
+
+def _managed_elsewhere(resource: File, child: File) -> bool:
+    """Whether the catalog has the child's path, or a path between the directory and it, as a file of its own."""
+    above = PurePosixPath(resource.path)
+    path = PurePosixPath(child.path)
+    between = [path, *(parent for parent in path.parents if above in parent.parents)]
+    return any(resource.find(Ref("file", str(each))) is not None for each in between)
+
+
+def _wanted(resource: File) -> Wanted:
+    more: dict[str, Any] = {
+        "recurse": True,
+        "recurselimit": resource.recurselimit,
+        "max_files": resource.max_files,
+        "ignore": tuple(resource.ignore),
+    }
+    wanted = question(resource, **more)
+    if resource.source or resource.wanted("content"):
+        return wanted
+    return Wanted(links=wanted.links, checksum_type="none", source_permissions=wanted.source_permissions, **more)
+
+
+async def _add_local(resource: File, children: Children) -> None:
+    names, warnings = await asyncio.to_thread(file_serving.names_below, *file_serving.local(Path(resource.path)), _wanted(resource))
+    for warning in warnings:
+        resource.log("warning", warning)
+    for name in names:
+        children[name] = resource.child_at(name)
+
+
+async def _add_links(resource: File, sources: FileSources, children: Children) -> None:
+    """Directories as in the target's tree, and a link to each of its files."""
+    target = str(resource.target)
+    if not target.startswith("/"):
+        raise ResourceError(f"A link farm needs an absolute target, not '{target}'")
+    for entry in await sources.search(f"file://{target}", _wanted(resource)) or ():
+        relative = str(entry.relative_path)
+        if relative == ".":
+            resource.want("ensure", ["directory"])
+            continue
+        child = children.setdefault(relative, resource.child_at(relative))
+        if entry.type == "directory":
+            child.want("ensure", ["directory"])
+        else:
+            child.want("ensure", ["link"])
+            child.want("target", [entry.full_path])
+
+
+async def _add_remote(resource: File, sources: FileSources, inlined: Inlined, children: Children) -> None:
+    for source, entry in await _listed(resource, sources, inlined):
+        relative = str(entry.relative_path)
+        if relative == ".":
+            resource.metadata = entry.model_copy(update={"source": source})
+            continue
+        child = children.setdefault(relative, resource.child_at(relative))
+        below = f"{source}/{relative}"
+        child.assign("source", below)
+        if entry.checksum is not None and entry.type == "file":
+            child.resum(entry.checksum.type)
+        child.metadata = entry.model_copy(update={"source": below})
+
+
+async def _listed(resource: File, sources: FileSources, inlined: Inlined) -> list[tuple[str, FileMetadata]]:
+    """The entries of the first source that has any; with sourceselect all those of all, the first of a path."""
+    listed: dict[str, tuple[str, FileMetadata]] = {}
+    trees = inlined.trees.get(resource.title)
+    for source in resource.source:
+        found = trees.get(source) if trees is not None else await sources.search(source, _wanted(resource))
+        if not found:
+            continue
+        top = next((entry for entry in found if entry.relative_path == "."), None)
+        if top is not None and top.type != "directory":
+            return []
+        for entry in found:
+            listed.setdefault(str(entry.relative_path), (source, entry))
+        if resource.sourceselect == "first":
+            break
+    return list(listed.values())

@@ -1,0 +1,68 @@
+"""The difference between a file and what it should be, for the log."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+
+from shared.textdiff import Differ
+from shared.types.file import File
+
+from .places import place_of
+
+MAX_INPUT = 8 * 1024 * 1024  # bytes of a file that is compared line by line
+
+
+class Held:
+    """A content held in memory, nowhere on disk: bytes up to MAX_INPUT, `complete` only if that was all."""
+
+    def __init__(self) -> None:
+        self.fd = os.memfd_create("wanted", os.MFD_CLOEXEC)
+        self.size = 0
+        self.complete = True
+
+    async def take(self, blocks: AsyncIterator[bytes]) -> None:
+        """Hold what `blocks` yields, or so much of it as there is room for."""
+        async for block in blocks:
+            if self.size + len(block) > MAX_INPUT:
+                self.complete = False
+                return
+            await asyncio.to_thread(os.write, self.fd, block)
+            self.size += len(block)
+
+    async def blocks(self) -> AsyncIterator[bytes]:
+        offset = 0
+        while block := os.pread(self.fd, 256 * 1024, offset):
+            yield block
+            offset += len(block)
+
+    def close(self) -> None:
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+
+def difference(resource: File, held: Held, differ: Differ) -> str:
+    """
+    What the log shows: the output of the diff program, or why there is none. Blocking.
+
+    Raises:
+        Unsupported: no diff program. OSError: the file cannot be read.
+    """
+    with place_of(resource.path, follow=resource.links == "follow") as place:
+        fd = place.open()
+        try:
+            info = os.fstat(fd)
+            if place.foreign_hard_link(info):
+                return "[diff not shown: this is a hard link to another user's file]"
+            if info.st_size > MAX_INPUT or not held.complete:
+                return f"[diff not shown: more than {MAX_INPUT} bytes]"
+            wanted = f"{resource.path} (wanted)"
+            output = differ.compare(fd, held.fd, labels=(resource.path, wanted))
+        finally:
+            os.close(fd)
+    try:
+        return output.decode("utf-8")
+    except UnicodeDecodeError:
+        return f"Binary files {resource.path} and {wanted} differ"

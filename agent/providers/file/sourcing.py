@@ -1,0 +1,113 @@
+"""What a file resource takes over from its source: kind, checksum, and if wanted the permissions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from shared import checksums, modes
+from shared.errors import PuppetError, ResourceError
+from shared.file_serving import Wanted
+from shared.models.catalog import Catalog
+from shared.models.file_metadata import FileMetadata
+from shared.types.file import File
+
+from ...sources import FileSources
+
+
+@dataclass(frozen=True, slots=True)
+class Inlined:
+    """The metadata that a static catalog carries: of single files by title, of trees by title and source."""
+
+    single: Mapping[str, FileMetadata] = field(default_factory=dict)
+    trees: Mapping[str, Mapping[str, list[FileMetadata]]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, catalog: Catalog) -> Inlined:
+        """What is inlined in a catalog; BadData when it is not metadata."""
+        return cls(
+            {title: FileMetadata.from_data(data) for title, data in catalog.metadata.items()},
+            {
+                title: {source: [FileMetadata.from_data(each) for each in listed] for source, listed in trees.items()}
+                for title, trees in catalog.recursive_metadata.items()
+            },
+        )
+
+
+def question(resource: File, **more: Any) -> Wanted:
+    """How a resource asks for metadata."""
+    return Wanted(
+        links=resource.links,  # type: ignore[arg-type]
+        checksum_type=checksums.algorithm(resource.checksum),
+        source_permissions=resource.source_permissions,  # type: ignore[arg-type]
+        **more,
+    )
+
+
+async def metadata_of(resource: File, sources: FileSources, inlined: Inlined, environment: str) -> FileMetadata:
+    """
+    The metadata of a resource's source, once: inlined, else of the first source that has any.
+
+    Raises:
+        ResourceError: no source has, or asking failed.
+    """
+    if resource.metadata is not None:
+        return resource.metadata
+    found = inlined.single.get(resource.title)
+    for source in resource.source if found is None else ():
+        try:
+            found = await sources.metadata(source, question(resource))
+        except PuppetError as err:
+            raise ResourceError(f"Could not retrieve file metadata for {source}: {err.message}", hint=err.hint) from err
+        if found is not None:
+            found = found.model_copy(update={"source": source})
+            break
+    if found is None:
+        raise ResourceError(f"Could not retrieve information from environment {environment} source(s) {', '.join(resource.source)}")
+    if found.source is None:
+        found = found.model_copy(update={"source": resource.source[0]})
+    resource.metadata = found
+    return found
+
+
+def take_over(resource: File, metadata: FileMetadata, *, root: bool) -> None:
+    """
+    Want what the source is, where the manifest says nothing.
+
+    Args:
+        root: Whether this process may give files away.
+    Source: resource layer reference 5.5.
+    """
+    managed_link = metadata.type == "link" and metadata.links == "manage"
+    if metadata.type not in ("file", "directory", "link"):
+        raise ResourceError(f"Cannot manage files of type {metadata.type}: {metadata.source}")
+    if metadata.type != "directory" and not managed_link and resource.wanted("content") is None:
+        total = metadata.sum
+        if total is None:
+            raise ResourceError(f"The server gave no checksum for {metadata.source}")
+        resource.expect(total)
+    _take_permissions(resource, metadata, root=root)
+    if resource.value_of("ensure") == "absent":
+        return
+    if metadata.type != "link":
+        resource.want("ensure", [metadata.type])
+    elif resource.links == "follow":
+        resource.want("ensure", ["present"])
+    else:
+        resource.want("ensure", ["link"])
+        resource.want("target", [metadata.destination or ""])
+
+
+def _take_permissions(resource: File, metadata: FileMetadata, *, root: bool) -> None:
+    how = resource.source_permissions
+    if how == "ignore" or (how == "use_when_creating" and os.path.lexists(Path(resource.path))):
+        return
+    if root:
+        for attribute, number in (("owner", metadata.owner), ("group", metadata.group)):
+            if number is not None and resource.wanted(attribute) is None:
+                resource.want(attribute, [number])
+    if metadata.mode is not None and resource.wanted("mode") is None:
+        resource.want("mode", [modes.octal(metadata.mode)])
