@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from master.reports.processors import Http, Logged, Processed, Store, processors_for
+from shared import plainyaml
+from shared.errors import BadRequest, ConfigError
+from shared.indirector import Binding
+from shared.models.report import REPORT, Log, Report
+
+
+def clock() -> datetime:
+    return datetime(2026, 11, 20, 21, 48, 31, tzinfo=UTC)
+
+
+def report(host: str = "n", *logs: Log) -> Report:
+    return Report(name=host, time="2026-11-20T21:48:31Z", status="unchanged", logs=list(logs))
+
+
+async def test_a_report_is_stored_by_host_and_minute(tmp_path: Path) -> None:
+    answer = await Binding(REPORT, Processed({"store": Store(tmp_path, now=clock)})).save(report())
+    path = tmp_path / "n" / "202611202148.yaml"
+    assert answer == ["store"]
+    assert path.read_text().startswith("--- !ruby/object:Puppet::Transaction::Report\n")
+    assert plainyaml.loads(path.read_bytes())["host"] == "n"
+    assert path.stat().st_mode & 0o777 == 0o640 and path.parent.stat().st_mode & 0o777 == 0o750
+
+
+async def test_RPT_05_two_reports_of_one_minute_are_both_kept(tmp_path: Path) -> None:
+    reports = Binding(REPORT, Processed({"store": Store(tmp_path, now=clock)}))
+    await asyncio.gather(*(reports.save(report()) for _ in range(5)))
+    names = sorted(path.name for path in (tmp_path / "n").iterdir())
+    assert names == ["202611202148-1.yaml", "202611202148-2.yaml", "202611202148-3.yaml", "202611202148-4.yaml", "202611202148.yaml"]
+
+
+@pytest.mark.parametrize("host", ["..", ".", "a/b", "/x", "hello/..", ".hello", "hi..", "A"])
+async def test_RPT_01_a_host_that_is_no_certname_is_not_stored(tmp_path: Path, host: str) -> None:
+    store = Store(tmp_path / "reports", now=clock)
+    with pytest.raises(BadRequest):
+        await store.process(report(host))
+    with pytest.raises(BadRequest):
+        await store.forget(host)
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_hosts_reports_can_be_forgotten(tmp_path: Path) -> None:
+    reports = Binding(REPORT, Processed({"store": Store(tmp_path, now=clock)}))
+    await reports.save(report())
+    assert await reports.destroy("n") == ["store"]
+    assert await reports.destroy("n") == []
+
+
+class Failing(Logged):
+    async def process(self, report: Report) -> None:
+        raise OSError(28, "No space left on device")
+
+
+class Hanging(Logged):
+    async def process(self, report: Report) -> None:
+        await asyncio.sleep(60)
+
+
+async def test_R_27_a_processor_that_fails_or_hangs_does_not_stop_the_others(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    processors = {"bad": Failing(), "slow": Hanging(), "store": Store(tmp_path, now=clock)}
+    assert await Binding(REPORT, Processed(processors, timeout=0.2)).save(report()) == ["bad", "slow", "store"]
+    assert (tmp_path / "n" / "202611202148.yaml").exists()
+    assert "Report processor failed: bad of n" in caplog.text and "Report processor failed: slow of n" in caplog.text
+
+
+async def test_the_log_processor_says_what_the_agent_said(caplog: pytest.LogCaptureFixture) -> None:
+    line = Log(level="notice", message="created", source="/Stage[main]/File[/x]", tags=["notice"], time="2026-11-20T21:48:31Z")
+    with caplog.at_level(logging.INFO, "puppet.report"):
+        await Logged().process(report("n", line))
+    assert [record.source for record in caplog.records] == ["//n//Stage[main]/File[/x]"]  # type: ignore[attr-defined]
+
+
+def test_a_processor_that_is_not_there_is_named() -> None:
+    with pytest.raises(ConfigError, match="No report named 'puppetdb'"):
+        processors_for(["store", "puppetdb"], {"store": lambda: Store(Path("/x"))})
+    assert processors_for(["none"], {}) == {}
+    with pytest.raises(ConfigError, match="reporturl"):
+        Http("ftp://x")

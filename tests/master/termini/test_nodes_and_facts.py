@@ -1,0 +1,262 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+import pytest
+
+from master.termini.catalog import CompileJob, Compiler, twice_decoded
+from master.termini.facts import StoredFacts
+from master.termini.node import Classifier, Ldap, Plain, WithFacts, node_from
+from shared.dialects import LEGACY, MODERN, Dialect
+from shared.errors import BadData, BadRequest, NotFound, PuppetError, UnsupportedMediaType
+from shared.indirector import Binding, Client, Request
+from shared.indirector.termini import Json
+from shared.models.catalog import CATALOG
+from shared.models.facts import FACTS, Facts
+from shared.models.node import NODE, Node
+from shared.testing import Shelf
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ("classes: [a, b]", {"a": None, "b": None}),
+        ("classes:\n  a:\n  b: {x: 1}", {"a": None, "b": {"x": 1}}),
+        ("parameters: {a: 1}", {}),
+        ("--- {}", {}),
+    ],
+)
+def test_a_classifier_says_classes_as_list_or_map(output: str, expected: dict[str, Any]) -> None:
+    node = node_from("n", output.encode())
+    assert node is not None and node.class_parameters() == expected
+
+
+def test_a_classifier_says_parameters_and_environment() -> None:
+    node = node_from("n", b"---\nenvironment: test\nparameters: {a: [1]}\n")
+    assert node is not None and (node.environment, node.parameters) == ("test", {"a": [1]})
+
+
+def test_a_classifier_that_prints_an_empty_document_knows_no_such_node() -> None:
+    assert node_from("n", b"---\n") is None
+
+
+@pytest.mark.parametrize(
+    "output",
+    ["- a", "text", "classes: 5", "classes: [1]", "classes: {a: 5}", "parameters: [1]", "a: [", "environment: ../x", "!ruby/object:ERB {}"],
+)
+def test_a_classifier_that_prints_something_else_is_an_error(output: str) -> None:
+    with pytest.raises(PuppetError):
+        node_from("n", output.encode())
+
+
+async def test_CMP_08_the_name_is_one_argument_and_a_failure_never_means_no_classes(tmp_path: Path) -> None:
+    script = tmp_path / "enc"
+    script.write_text('#!/bin/sh\n[ "$1" = bad ] && exit 1\nprintf "classes: [x]\\nparameters: {got: \\"%s\\"}\\n" "$1"\n')
+    script.chmod(0o755)
+    nodes = Binding(NODE, Classifier([str(script)], timeout=5))
+    node = await nodes.find("a b; id")
+    assert node is not None and node.parameters == {"got": "a b; id"}
+    with pytest.raises(PuppetError, match="Failed to find bad via exec"):
+        await nodes.find("bad")
+
+
+async def test_facts_lie_below_what_the_node_terminus_says() -> None:
+    facts = Binding(FACTS, Shelf(Facts(name="n", values={"os": "x", "role": "fact"})))
+    shelf: Shelf[Node] = Shelf(Node(name="n", parameters={"role": "enc"}))
+    node = await Binding(NODE, WithFacts(shelf, facts)).find("n", environment="test")
+    assert node is not None
+    assert node.parameters == {"os": "x", "role": "enc"}
+    assert node.environment == "test"
+
+
+async def test_ACL_03_facts_cannot_set_what_only_the_master_says() -> None:
+    forged = {"trusted": {"certname": "other"}, "facts": 1, "server_facts": 1, "environment": "secret", "settings": 1, "hostname": "kept"}
+    facts = Binding(FACTS, Shelf(Facts(name="n", values=forged)))
+    node = await Binding(NODE, WithFacts(Plain(), facts)).find("n")
+    assert node is not None
+    assert node.parameters == {"hostname": "kept"}
+    assert node.environment == "production"
+
+
+def ldap_with(entries: dict[str, dict[str, Any]]) -> Ldap:
+    ldap3 = pytest.importorskip("ldap3")
+    terminus = Ldap(
+        server="fake", port=389, base="ou=Hosts,dc=example", query="(&(objectclass=puppetClient)(cn=%s))",
+        class_attributes=["puppetclass"], parent_attribute="parentnode", strategy=ldap3.MOCK_SYNC,
+    )  # fmt: skip
+    made = terminus._connection
+
+    def filled() -> Any:
+        connection = made()
+        for name, attributes in entries.items():
+            connection.strategy.add_entry(f"cn={name},ou=Hosts,dc=example", {"objectclass": "puppetClient", "cn": name, **attributes})
+        return connection
+
+    terminus._connection = filled  # type: ignore[method-assign]
+    return terminus
+
+
+async def test_ldap_says_classes_parameters_and_inherits_from_a_parent() -> None:
+    terminus = ldap_with(
+        {
+            "web1": {"puppetclass": ["apache", "ssl"], "parentnode": "base", "colour": "blue", "environment": "test"},
+            "base": {"puppetclass": ["ntp"], "colour": "red", "size": "big"},
+        }
+    )
+    node = await Binding(NODE, terminus).find("web1")
+    assert node is not None
+    assert list(node.class_parameters()) == ["apache", "ssl", "ntp"]
+    assert node.environment == "test"
+    assert {key: node.parameters[key] for key in ("colour", "size")} == {"colour": "blue", "size": "big"}
+
+
+async def test_ldap_knows_no_stranger_and_ends_a_circle() -> None:
+    assert await Binding(NODE, ldap_with({})).find("nobody") is None
+    with pytest.raises(PuppetError, match="loop"):
+        await Binding(NODE, ldap_with({"a": {"parentnode": "b"}, "b": {"parentnode": "a"}})).find("a")
+
+
+async def test_facts_are_stored_and_found_again(tmp_path: Path) -> None:
+    facts = Binding(FACTS, StoredFacts(Json(FACTS, tmp_path)))
+    await facts.save(Facts(name="n", values={"a": {"b": [1]}, "_internal": 1}))
+    again = await Binding(FACTS, StoredFacts(Json(FACTS, tmp_path))).find("n")
+    assert again is not None and again.values == {"a": {"b": [1]}}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "names"),
+    [
+        ({"facts.os": "Debian"}, ["a", "b"]),
+        ({"facts.os.eq": "Debian", "facts.cores.gt": "4"}, ["b"]),
+        ({"facts.cores.le": "4"}, ["a"]),
+        ({"facts.os.ne": "Debian"}, ["c"]),
+        ({"facts.virtual": "true"}, ["a"]),
+        ({"facts.nothing": "x"}, []),
+        ({"meta.timestamp.gt": "2026-01-01"}, ["b"]),
+        ({}, ["a", "b", "c"]),
+    ],
+)
+async def test_facts_are_searched_by_conditions(tmp_path: Path, conditions: dict[str, str], names: list[str]) -> None:
+    facts = Binding(FACTS, StoredFacts(Json(FACTS, tmp_path)))
+    await facts.save(Facts(name="a", values={"os": "Debian", "cores": 4, "virtual": True}, timestamp="2025-01-01"))
+    await facts.save(Facts(name="b", values={"os": "Debian", "cores": 8}, timestamp="2026-06-01"))
+    await facts.save(Facts(name="c", values={"os": "Alpine"}))
+    found = await facts.search("x", **conditions)
+    assert [each.to_data(LEGACY) for each in found or []] == names
+
+
+@pytest.mark.parametrize("name", ["os", "meta.colour", "facts.", "node"])
+async def test_facts_are_searched_by_nothing_else(tmp_path: Path, name: str) -> None:
+    with pytest.raises(BadRequest):
+        await Binding(FACTS, StoredFacts(Json(FACTS, tmp_path))).search("x", **{name: "x"})
+
+
+# --- the compiler terminus
+
+
+class Master:
+    """The compiler terminus with fakes around it."""
+
+    def __init__(self, *nodes: Node) -> None:
+        self.jobs: list[CompileJob] = []
+        self.facts: Shelf[Facts] = Shelf()
+        facts = Binding(FACTS, self.facts)
+        self.catalogs = Binding(
+            CATALOG,
+            Compiler(
+                facts=facts,
+                nodes=Binding(NODE, WithFacts(Shelf(*nodes) if nodes else Plain(), facts)),
+                compile=self.compile,
+                server_facts={"servername": "m"},
+                environments=lambda name: name in ("production", "test"),
+                now=lambda: datetime(2026, 11, 20, tzinfo=UTC),
+            ),
+        )
+
+    async def compile(self, job: CompileJob) -> bytes:
+        self.jobs.append(job)
+        return b'{"name":"%s","environment":"%s","resources":[]}' % (job.certname.encode(), job.environment.encode())
+
+    async def ask(self, dialect: Dialect = MODERN, **options: str) -> Any:
+        client = Client("n", "127.0.0.1", True, extensions={"pp_role": "web"})
+        return await self.catalogs.find(Request(key="n", options=options, client=client, dialect=dialect, environment="production"))
+
+
+FACTS_JSON = '{"name":"n","values":{"greeting":"a b+c%d ü","clientcert":"forged"}}'
+
+
+@pytest.mark.parametrize(
+    ("dialect", "form", "text"),
+    [
+        (LEGACY, "pson", quote_plus(FACTS_JSON)),
+        (MODERN, "application/json", quote(FACTS_JSON, safe="")),
+        (MODERN, "pson", quote(FACTS_JSON)),
+    ],
+)
+async def test_facts_come_with_the_catalog_request_and_are_stored(dialect: Dialect, form: str, text: str) -> None:
+    master = Master()
+    catalog = await master.ask(dialect, facts=text, facts_format=form)
+    assert catalog.name == "n"
+    assert master.facts.instances["n"].values == {"greeting": "a b+c%d ü", "clientcert": "n"}
+    (job,) = master.jobs
+    assert job.parameters["greeting"] == "a b+c%d ü"
+    assert job.trusted == {
+        "authenticated": "remote", "certname": "n", "extensions": {"pp_role": "web"}, "hostname": "n", "domain": None, "external": {},
+    }  # fmt: skip
+
+
+async def test_ACL_02_facts_of_another_node_are_refused_and_nothing_is_stored_or_compiled() -> None:
+    master = Master()
+    with pytest.raises(BadRequest, match=r'requested with fact definition for the wrong node \("other"\)'):
+        await master.ask(facts=quote('{"name":"other","values":{}}'), facts_format="application/json")
+    assert master.facts.instances == {} and master.jobs == []
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"facts": "x"}, BadRequest),
+        ({"facts": "x", "facts_format": "application/json"}, BadData),
+        ({"facts": quote("--- {name: n}"), "facts_format": "yaml"}, UnsupportedMediaType),
+        ({"facts": "x", "facts_format": "text/marshal"}, UnsupportedMediaType),
+    ],
+)
+async def test_HTTP_16_facts_in_a_form_that_is_not_taken_are_refused(options: dict[str, str], error: type[PuppetError]) -> None:
+    master = Master()
+    with pytest.raises(error):
+        await master.ask(**options)
+    assert master.jobs == []
+
+
+async def test_stored_facts_serve_when_none_came() -> None:
+    master = Master()
+    master.facts.instances["n"] = Facts(name="n", values={"old": 1})
+    await master.ask()
+    assert master.jobs[0].facts == {"old": 1}
+
+
+async def test_the_classifiers_environment_wins() -> None:
+    master = Master(Node(name="n", environment="test"))
+    await master.ask()
+    assert master.jobs[0].environment == "test"
+
+
+async def test_an_agent_that_checks_its_environment_gets_an_empty_catalog_of_the_right_one() -> None:
+    master = Master(Node(name="n", environment="test"))
+    catalog = await master.ask(check_environment="true")
+    assert (catalog.environment, catalog.resources, master.jobs) == ("test", [], [])
+
+
+async def test_an_unknown_node_and_an_unknown_environment_are_named() -> None:
+    with pytest.raises(PuppetError, match="Could not find node 'n'; cannot compile"):
+        await Master(Node(name="other")).ask()
+    with pytest.raises(NotFound, match="Could not find environment 'nope'"):
+        await Master(Node(name="n", environment="nope")).ask()
+
+
+def test_escapes_of_all_versions_are_undone() -> None:
+    assert twice_decoded("a%20b+c") == b"a b c"
+    assert twice_decoded("%C3%BC") == "ü".encode()
