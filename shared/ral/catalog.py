@@ -163,6 +163,8 @@ def resources_of(
         if resources.find(resource.ref) is None:
             resources.add(resource)
     check_relationships(resources)
+    for resource in resources.order:
+        resource.check_catalog(resources.find)
     return resources
 
 

@@ -242,6 +242,9 @@ class Type(Metaparams):
     def validate(self) -> None:
         """Raise ValueError when the attributes, each fine by itself, do not fit together."""
 
+    def check_catalog(self, find: Callable[[Ref], Type | None]) -> None:
+        """Raise ResourceError when the catalog lacks what this cannot do without; `find` knows all its resources."""
+
     def pre_run_check(self) -> None:
         """Raise ResourceError when the whole run may not start; called for every resource before the first is evaluated."""
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os.path
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
 from shared import checksums, modes
 from shared.checksums import Algorithm, Checksum
-from shared.errors import BadData
+from shared.errors import BadData, ResourceError
 from shared.models.file_metadata import FileMetadata
 from shared.ral import ABSENT, Ensure, Origin, Param, Property, Ref, State, TitlePatterns, Type, Value
 from shared.ral.attributes import text_of
@@ -352,6 +352,11 @@ class File(Type, name="file", features={"manages_symlinks": "The provider can ma
         return super().is_sensitive(attribute)
 
     # --- order
+
+    def check_catalog(self, find: Callable[[Ref], Type | None]) -> None:
+        bucket = self.backup
+        if bucket and not bucket.startswith(".") and bucket != "puppet" and find(Ref("filebucket", bucket)) is None:
+            raise ResourceError(f"Could not find filebucket {bucket} specified in backup")
 
     def autorequire(self) -> Iterator[Ref]:
         for parent in PurePosixPath(self.path).parents:

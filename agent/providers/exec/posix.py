@@ -187,8 +187,8 @@ def _check_program(program: str, path: Sequence[str]) -> None:
     if program.startswith("/"):
         try:
             info = Path(program).stat()
-        except OSError as err:
-            raise ResourceError(f"Could not find command '{program}'") from err
+        except OSError:
+            raise ResourceError(f"Could not find command '{program}'") from None
         if not stat.S_ISREG(info.st_mode):
             raise ResourceError(f"'{program}' is a {_KINDS.get(stat.S_IFMT(info.st_mode), 'device')}, not a file")
         if not os.access(program, os.X_OK):
