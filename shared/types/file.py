@@ -358,6 +358,9 @@ class File(Type, name="file", features={"manages_symlinks": "The provider can ma
         if bucket and not bucket.startswith(".") and bucket != "puppet" and find(Ref("filebucket", bucket)) is None:
             raise ResourceError(f"Could not find filebucket {bucket} specified in backup")
 
+    def ancestors(self) -> Iterator[str]:
+        return (str(parent) for parent in PurePosixPath(self.path).parents)
+
     def autorequire(self) -> Iterator[Ref]:
         for parent in PurePosixPath(self.path).parents:
             if self.surroundings is None or self.find(Ref("file", str(parent))) is not None:

@@ -107,7 +107,14 @@ def answer(case: Mapping[str, Any], cache: CodeCache | None = None) -> Answer:
         },
         server_facts={"serverversion": "7.23.0", "servername": "puppet", "serverip": "127.0.0.1"},
     )
-    logs: list[list[str]] = []
+    logs: list[list[str]] = [
+        [
+            "warning",
+            f"The node parameter '{key}' for node '{name}' was already set to '{value}'. It could not be set to '{facts[key]}'",
+        ]
+        for key, value in (case.get("parameters") or {}).items()
+        if key in facts
+    ]
     least = LEVELS.index(str(settings.get("log_level", "notice")))
 
     def log(entry: LogEntry) -> None:

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 import stat
 import subprocess
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from grp import getgrgid
@@ -25,15 +24,22 @@ from typing import Any
 import pytest
 import yaml
 
+from agent.dipper import buckets
+from agent.providers import builtin_providers
+from agent.providers.file.posix import FileContext
 from agent.runlog import RunLog
+from agent.sources import LocalSources
 from agent.state import StateFile
 from agent.transaction.run import ApplyContext, apply_catalog
 from agent.transaction.summary import RunFacts, report_of
 from shared.errors import PuppetError
 from shared.models.catalog import Catalog
 from shared.models.report import Report
+from shared.ral import Platform, Providers
 from shared.ral.catalog import resources_of
 from shared.types import KNOWN, builtin_types
+from shared.types.filebucket import Filebucket
+from shared.types.schedule import default_schedules
 
 FOLDER = Path(__file__).parent / "apply"
 FLAGS = ("changed", "out_of_sync", "failed", "failed_to_restart", "skipped", "restarted", "corrective_change")
@@ -98,7 +104,8 @@ class Scratch:
             (f"{self.base}/var", "<var>"),
         ):
             text = text.replace(path, name)
-        return re.sub(r"\b\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?( ?(UTC|Z|[+-]\d\d:?\d\d))?", "<time>", text)
+        text = re.sub(r"\b\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?( ?(UTC|Z|[+-]\d\d:?\d\d))?", "<time>", text)
+        return re.sub(r"(?<=\w)\d{8}-\d+-[a-z0-9]{4,8}(?=\.lock\b|\W|$)", "<temp>", text)
 
     def inspect(self, path: str) -> dict[str, Any]:
         full = Path(path) if path.startswith("/") else self.root / path
@@ -108,9 +115,9 @@ class Scratch:
             return {"type": "absent"}
         found = {"type": "other", "mode": f"{stat.S_IMODE(info.st_mode):04o}", "owner": owner(info.st_uid), "group": group(info.st_gid)}
         if stat.S_ISLNK(info.st_mode):
-            return {"type": "link", "target": self.scrub(os.readlink(full))}
+            return {"type": "link", "target": self.scrub(str(full.readlink()))}
         if stat.S_ISDIR(info.st_mode):
-            return found | {"type": "directory", "entries": sorted(os.listdir(full))}
+            return found | {"type": "directory", "entries": sorted(each.name for each in full.iterdir())}
         if stat.S_ISFIFO(info.st_mode):
             return found | {"type": "fifo"}
         data = full.read_bytes()
@@ -170,13 +177,29 @@ def told(report: Report, scratch: Scratch) -> dict[str, Any]:
     }
 
 
+class ModuleSources(LocalSources):
+    """Files of modules, which `apply` takes from the disk."""
+
+    def __init__(self, modules: Path) -> None:
+        self.modules = modules
+
+    def local(self, source: str) -> str:
+        found = re.fullmatch(r"puppet:///modules/([^/]+)/(.*)", source)
+        return f"file:{self.modules}/{found[1]}/files/{found[2]}" if found else source
+
+    async def metadata(self, source: str, wanted: Any) -> Any:
+        return await super().metadata(self.local(source), wanted)
+
+    async def search(self, source: str, wanted: Any) -> Any:
+        return await super().search(self.local(source), wanted)
+
+    async def content(self, source: str, metadata: Any) -> AsyncIterator[bytes]:
+        async for chunk in super().content(self.local(source), metadata):
+            yield chunk
+
+
 async def applied(case: dict[str, Any], manifest: str, scratch: Scratch, compile_: Compile) -> dict[str, Any]:
     """One run, as the oracle records it."""
-    from agent.providers import builtin_providers
-    from shared.ral import Platform, Providers
-    from shared.types.filebucket import Filebucket
-    from shared.types.schedule import default_schedules
-
     arguments = [str(each).replace("@ROOT@", str(scratch.root)) for each in case.get("args", [])]
     noop = bool(case.get("noop")) or "--noop" in arguments
     option = {name: arguments[at + 1] for at, name in enumerate(arguments[:-1]) if name in ("--tags", "--skip_tags")}
@@ -189,9 +212,12 @@ async def applied(case: dict[str, Any], manifest: str, scratch: Scratch, compile
         log.err(str(err))
         return {"exit": 1, "logs": logs_of(log, scratch)}
     started = datetime.now(UTC)
+    say = log.log
+    dippers = buckets(scratch.base / "var/clientbucket", report=lambda level, message: say(level, message))
+    files = FileContext(ModuleSources(scratch.root / "modules"), dippers, log, show_diff=True)
     context = ApplyContext(
         log=log,
-        providers=Providers(builtin_providers(log=log), Platform(features=frozenset({"posix", "root"}))),
+        providers=Providers(builtin_providers(log=log, files=lambda: files), Platform(features=frozenset({"posix", "root"}))),
         state=StateFile(scratch.base / "var/state.yaml"),
         noop=noop,
         tags=tuple(filter(None, option.get("--tags", "").split(","))),
@@ -221,18 +247,25 @@ def logs_of(log: RunLog, scratch: Scratch) -> list[list[str]]:
     return [[line.level, scratch.scrub(line.source), scratch.scrub(line.message)] for line in log.lines if not FRAME.match(line.message)]
 
 
+QUOTED = re.compile(r"(No such file or directory|Is a directory|Not a directory|Permission denied|File exists) [-@].*", re.DOTALL)
+
+
 def comparable(run: dict[str, Any]) -> dict[str, Any]:
-    """A run without what need not be the same: what a diff says before its first `@@`, what follows a quoted exception."""
+    """A run without what need not be the same: what a diff says before its first `@@`, what follows a quoted exception of Ruby's."""
 
     def text(message: str) -> str:
         if "\n@@ " in message:
             return message[message.index("\n@@ ") :]
-        return message
+        if message.startswith("\nBinary files "):
+            return "\nBinary files differ"
+        return QUOTED.sub(r"\1", message)
 
     kept = dict(run)
     kept["logs"] = [[level, source, text(message)] for level, source, message in run["logs"]]
-    if "resources" in kept:
-        kept["resources"] = {ref: {k: v for k, v in entry.items() if k != "restarted"} for ref, entry in kept["resources"].items()}
+    for entry in kept.get("resources", {}).values():
+        entry.pop("restarted", None)
+        for event in entry.get("events", ()):
+            event["message"] = text(event["message"])
     return kept
 
 
