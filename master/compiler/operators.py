@@ -73,6 +73,7 @@ def numeric(value: Value, reporter: Reporter, operand: int | None = None) -> Any
 
 
 def _lenient(reporter: Reporter, message: str, operand: int | None) -> None:
+    reporter.operand = operand
     try:
         reporter.lenient(message)
     except EvaluationError as error:

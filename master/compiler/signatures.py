@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from shared.errors import EvaluationError
 
+from .issues import Issue
 from .types import lattice
 from .types.describe import describe_mismatch, describe_signatures
 from .types.infer import infer
@@ -49,6 +50,14 @@ def _checked(type_: Type | None) -> Type | None:
     return None if type_ is lattice.ANY else type_
 
 
+def _arity_only(block: Type | None) -> lattice.Range | None:
+    """How many arguments a block is called with, when its type says nothing else: then no types need comparing."""
+    wanted = block.type if isinstance(block, lattice.OptionalType) else block
+    if not isinstance(wanted, lattice.CallableType) or wanted.returns is not None or wanted.block is not None or wanted.params is None:
+        return None
+    return wanted.params.sizes if all(isinstance(t, lattice.UnitType) for t in wanted.params.types) else None
+
+
 class Signature:
     """
     Parameters, block and return type of one way to call something.
@@ -60,7 +69,7 @@ class Signature:
         returns: None is Any.
     """
 
-    __slots__ = ("_callable", "block", "block_name", "high", "low", "parameters", "plain", "returns", "types")
+    __slots__ = ("_arity", "_callable", "block", "block_name", "high", "low", "parameters", "plain", "returns", "types")
 
     def __init__(
         self,
@@ -82,6 +91,7 @@ class Signature:
         self.types = tuple([p.type for p in self.parameters])
         self.plain = not any(self.types)
         self._callable: lattice.CallableType | None = None
+        self._arity = _arity_only(block)
 
     @property
     def names(self) -> list[str]:
@@ -110,6 +120,9 @@ class Signature:
             return block is None
         if block is None:
             return isinstance(self.block, lattice.OptionalType)
+        if self._arity is not None:
+            given = block.signature
+            return given.low <= self._arity[0] and (given.high is None or given.high >= self._arity[1])
         wanted = self.block.type if isinstance(self.block, lattice.OptionalType) else self.block
         return isinstance(wanted, lattice.AnyType) or wanted is None or wanted.instance(block)
 
@@ -155,7 +168,7 @@ class Closure:
         count = len(args)
         if count < signature.low:
             missing = signature.parameters[count].name if count < len(signature.parameters) else signature.parameters[-1].name
-            raise EvaluationError(f"Parameter ${missing} is required but no value was given")
+            raise Issue(f"Parameter ${missing} is required but no value was given", operand=f"${missing}")
         if signature.high is not None and count > signature.high:
             args = args[: signature.high]
         if self.fixed:

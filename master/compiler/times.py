@@ -428,11 +428,13 @@ def _directive(
     table: dict[str, tuple[object, str, int]] = {
         "Y": (year, "0", 4), "C": (year // 100, "0", 2), "y": (year % 100, "0", 2), "m": (moment.month, "0", 2),
         "B": (_MONTHS[moment.month - 1].capitalize(), " ", 0), "b": (_MONTHS[moment.month - 1][:3].capitalize(), " ", 0),
-        "h": (_MONTHS[moment.month - 1][:3].capitalize(), " ", 0), "d": (moment.day, "0", 2), "e": (moment.day, " ", 2), "j": (yday, "0", 3),
+        "h": (_MONTHS[moment.month - 1][:3].capitalize(), " ", 0), "d": (moment.day, "0", 2), "e": (moment.day, " ", 2),
+        "j": (yday, "0", 3),
         "H": (moment.hour, "0", 2), "k": (moment.hour, " ", 2), "I": ((moment.hour + 11) % 12 + 1, "0", 2),
         "l": ((moment.hour + 11) % 12 + 1, " ", 2), "p": ("AM" if moment.hour < 12 else "PM", " ", 0),
         "P": ("am" if moment.hour < 12 else "pm", " ", 0), "M": (moment.minute, "0", 2), "S": (moment.second, "0", 2),
-        "A": (_DAYS[moment.weekday()].capitalize(), " ", 0), "a": (_DAYS[moment.weekday()][:3].capitalize(), " ", 0), "u": (weekday, "0", 1),
+        "A": (_DAYS[moment.weekday()].capitalize(), " ", 0), "a": (_DAYS[moment.weekday()][:3].capitalize(), " ", 0)
+        "u": (weekday, "0", 1),
         "w": (weekday % 7, "0", 1), "G": (week_year, "0", 4), "g": (week_year % 100, "0", 2), "V": (week, "0", 2),
         "U": ((yday + 6 - weekday % 7) // 7, "0", 2), "W": ((yday + 6 - (weekday - 1)) // 7, "0", 2), "s": (seconds, "0", 0),
         "n": ("\n", " ", 0), "t": ("\t", " ", 0), "%": ("%", " ", 0),

@@ -267,10 +267,11 @@ class Reporter:
     `strict` decides what `lenient` does: nothing, a warning, or an EvaluationError.
     """
 
-    __slots__ = ("strict",)
+    __slots__ = ("operand", "strict")
 
     def __init__(self, strict: Strictness = Strictness.WARNING) -> None:
         self.strict = strict
+        self.operand: int | None = None  # which operand the next report is about, as BadOperand counts them
 
     def warn(self, message: str) -> None:
         """Log a warning at the place being evaluated; here: to nobody."""

@@ -29,7 +29,7 @@ from ..types.lattice import Type
 from ..types.parse import parse_type
 from ..values import Reporter, Value
 
-__all__ = ["Closure", "Context", "Dispatch", "Function", "Types", "function"]
+__all__ = ["Closure", "Context", "Dispatch", "Function", "LegacyFunction", "Types", "collect", "function", "legacy_function"]
 
 
 class Types(Protocol):
@@ -52,8 +52,12 @@ class Context(Protocol):
     def log(self, level: str, message: str) -> None:
         """Log at one of the levels debug, info, notice, warning, err, alert, emerg, crit, in the name of the scope."""
 
-    def warn_once(self, kind: str, key: str, message: str) -> None:
-        """Log a warning, the first time that `key` of this kind (`deprecations`, `undefined_variables`) comes up."""
+    def warn_once(self, kind: str, key: str, message: str, *, place: bool = False) -> None:
+        """
+        Log a warning, the first time that `key` of this kind (`deprecations`, `undefined_variables`) comes up.
+
+        `place`: once for each place that calls, which is named in the message.
+        """
 
     def call_function(self, name: str, args: Sequence[Value], block: Closure | None = None) -> Value:
         """Call another function by name; EvaluationError when there is none."""
@@ -116,8 +120,7 @@ class Function:
     """
     A function of the language: a name, a doc and its dispatches.
 
-    `call(context, args, block)` runs the first dispatch that fits. Attributes: `name`, `doc`, `dispatches`,
-    `deferred_doc`: none. `statement`: its value is not to be used.
+    `call(context, args, block)` runs the first dispatch that fits.
     """
 
     __slots__ = ("dispatches", "doc", "name")
@@ -170,6 +173,49 @@ class Function:
 
     def __repr__(self) -> str:
         return f"Function({self.name!r})"
+
+
+class LegacyFunction(Function):
+    """
+    A function of the 3.x API: no types, a number of arguments, undef at the top of the arguments given as ''.
+
+    Attributes:
+        arity: n for exactly n arguments, -n - 1 for at least n.
+        statement: it gives no value.
+    """
+
+    __slots__ = ("arity", "code", "statement")
+
+    def __init__(self, name: str, arity: int, code: Callable[..., Value], *, statement: bool = False, doc: str = "") -> None:
+        super().__init__(name, (), doc)
+        self.arity = arity
+        self.code = code
+        self.statement = statement
+
+    def call(self, context: Context, args: Sequence[Value], block: Closure | None = None) -> Value:
+        count = len(args)
+        if block is not None:
+            count += 1
+        if self.arity >= 0 and count != self.arity:
+            raise EvaluationError(f"{self.name}(): Wrong number of arguments given ({count} for {self.arity})")
+        if self.arity < 0 and count < -self.arity - 1:
+            raise EvaluationError(f"{self.name}(): Wrong number of arguments given ({count} for minimum {-self.arity - 1})")
+        value = self.code(context, *["" if arg is None else arg for arg in args])
+        return None if self.statement else value
+
+    def signatures(self, types: Types | None = None) -> list[Signature]:
+        low = self.arity if self.arity >= 0 else -self.arity - 1
+        fixed = [Parameter(f"arg{index}") for index in range(low)]
+        return [Signature(fixed if self.arity >= 0 else [*fixed, Parameter("args", splat=True)])]
+
+
+def legacy_function(name: str, arity: int, *, statement: bool = False) -> Callable[[Callable[..., Value]], Function]:
+    """Declare a function of the 3.x API; see LegacyFunction."""
+
+    def declare(code: Callable[..., Value]) -> Function:
+        return LegacyFunction(name, arity, code, statement=statement, doc=(code.__doc__ or "").strip())
+
+    return declare
 
 
 def function(name: str, *parameters: str, returns: str | None = None) -> Callable[[Callable[..., Value]], Function]:

@@ -38,9 +38,10 @@ def epp(context: Context, path: str, parameters: dict[str, Value] | None = None)
     """The text of an EPP template, `module/file.epp`; it sees top scope and its parameters only."""
     scope = _scope(context)
     world = scope.compiler.world
-    found = world.find_file(path, "templates") or (None if path.endswith(".epp") else world.find_file(f"{path}.epp", "templates"))
+    exact = path.endswith(".epp") or (path.startswith("/") and world.find_file(path, "templates") is not None)
+    shown = path if exact else f"{path}.epp"
+    found = world.find_file(shown, "templates")
     if found is None:
-        shown = path if path.endswith(".epp") else f"{path}.epp"
         raise EvaluationError(
             f"Could not find template '{shown}'", hint="Templates are named module/path, below the module's templates folder."
         )

@@ -105,7 +105,8 @@ def _checked(base: Type, keys: Keys, low: int, high: float, wanted: Sequence[tup
         if not isinstance(key, tuple(kind for kind, _ in wanted)) or (key.__class__ is bool and bool not in [k for k, _ in wanted]):
             expected = " or ".join(name for _, name in wanted)
             raise BadOperand(
-                f"Error creating type specialization of {with_article(label(base))}, Cannot use {_kind_name(key)} where {expected} is expected",
+                f"Error creating type specialization of {with_article(label(base))}, "
+                f"Cannot use {_kind_name(key)} where {expected} is expected",
                 index,
             )
 
@@ -193,7 +194,7 @@ def _string(_: Type, keys: Sequence[Value]) -> Type:
 
 def _boolean(base: Type, keys: Sequence[Value]) -> Type:
     keys = flattened(keys)
-    _checked(base, keys, 1, 1, [(bool, "Boolean or Boolean")])
+    _checked(base, keys, 1, 1, [(bool, "TrueClass or FalseClass")])
     return BooleanType(keys[0])
 
 
@@ -322,10 +323,11 @@ def struct_element(key: Value, value: Value) -> StructElement:
         raise EvaluationError(f"Struct element value_type must be a Type. Got {ruby_class(value)}")
     inner = key.type if isinstance(key, OptionalType | NotUndefType) else key
     literal = inner.value if isinstance(inner, StringType) else inner
+    if isinstance(inner, EnumType) and len(inner.values) == 1:
+        literal = inner.values[0]
     if not isinstance(literal, str) or not literal:
-        raise EvaluationError(
-            f"Illegal Struct member key type. Expected NotUndef, Optional, or String. Got: {label(key) if not isinstance(key, Type) else key}"
-        )
+        shown = key if isinstance(key, Type) else label(key)
+        raise EvaluationError(f"Illegal Struct member key type. Expected NotUndef, Optional, String, or Enum. Got: {shown}")
     optional = isinstance(key, OptionalType) or (not isinstance(key, NotUndefType) and value.assignable(UNDEF))
     plain = StringType(None, literal)
     return StructElement(OptionalType(plain) if optional else plain, value)

@@ -1,0 +1,132 @@
+"""abs, ceiling, floor, round; compare."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from shared.errors import EvaluationError
+
+from ..labels import label
+from ..operators import compare as compared
+from ..values import Value
+from .api import Context, function
+
+
+def _deprecated(context: Context, name: str, kind: str) -> None:
+    context.warn_once(
+        "deprecations",
+        f"{name}_function_numeric_coerce_string",
+        f"The {name}() function's auto conversion of String to {kind} is deprecated - change to convert input before calling",
+    )
+
+
+@function("abs", "Numeric val")
+def abs_(context: Context, val: float) -> float:
+    """The number without its sign."""
+    return abs(val)
+
+
+@abs_.also("String val")
+def abs_string(context: Context, val: str) -> float:
+    _deprecated(context, "abs", "Numeric")
+    if re.search(r"^-?\d+\.\d+$", val, re.MULTILINE | re.ASCII):
+        return abs(float(val))
+    if re.search(r"^-?\d+$", val, re.MULTILINE | re.ASCII):
+        return abs(int(val))
+    raise EvaluationError("abs(): Requires float or integer to work with - was given non decimal string")
+
+
+def _float(name: str, text: str) -> float:
+    """Ruby's strict Float(): decimal, underscores between digits, hexadecimal."""
+    packed = text.strip()
+    try:
+        if re.fullmatch(r"[+-]?0[xX][0-9a-fA-F]+", packed):
+            return float(int(packed, 16))
+        if re.fullmatch(r"[+-]?\d+(_\d+)*(\.\d+(_\d+)*)?([eE][+-]?\d+)?", packed, re.ASCII):
+            return float(packed)
+    except ValueError:
+        pass
+    raise EvaluationError(f"{name}(): cannot convert given value to a floating point value.")
+
+
+@function("ceiling", "Numeric val")
+def ceiling(context: Context, val: float) -> int:
+    """The smallest integer that is not below the number."""
+    return _whole(val, math.ceil)
+
+
+@ceiling.also("String val")
+def ceiling_string(context: Context, val: str) -> int:
+    _deprecated(context, "ceiling", "Float")
+    return math.ceil(_float("ceiling", val))
+
+
+@function("floor", "Numeric val")
+def floor(context: Context, val: float) -> int:
+    """The largest integer that is not above the number."""
+    return _whole(val, math.floor)
+
+
+@floor.also("String val")
+def floor_string(context: Context, val: str) -> int:
+    _deprecated(context, "floor", "Float")
+    return math.floor(_float("floor", val))
+
+
+def _whole(value: float, change: object) -> int:
+    if not math.isfinite(value):
+        raise EvaluationError("NaN" if value != value else "Infinity")
+    return int(change(value))  # type: ignore[operator]
+
+
+@function("round", "Numeric val")
+def round_(context: Context, val: float) -> int:
+    """The nearest integer; halves away from zero."""
+    if isinstance(val, int):
+        return val
+    return _whole(val + 0.5 if val > 0 else val - 0.5, math.trunc)
+
+
+_TIMES = ("Variant[Timespan, Timestamp] b", "Variant[Timestamp, Numeric] b", "Variant[Timespan, Numeric] b")
+
+
+@function("compare", "Numeric a", "Numeric b")
+def compare(context: Context, a: Value, b: Value) -> int:
+    """-1, 0 or 1 for two values of a kind; strings by case only when the third argument is false."""
+    return compared(a, b)
+
+
+@compare.also("String a", "String b", "Boolean ignore_case?")
+def compare_strings(context: Context, a: str, b: str, ignore_case: bool = True) -> int:
+    return compared(a, b) if ignore_case else (a > b) - (a < b)
+
+
+compare.also("SemVer a", "SemVer b")(lambda context, a, b: compared(a, b))
+compare.also("Numeric a", _TIMES[0])(lambda context, a, b: compared(a, b))
+compare.also("Timestamp a", _TIMES[1])(lambda context, a, b: compared(a, b))
+compare.also("Timespan a", _TIMES[2])(lambda context, a, b: compared(a, b))
+
+_COMPARABLE = "Variant[String, SemVer, Numeric, Timespan, Timestamp]"
+
+
+@compare.mismatch(f"{_COMPARABLE} a", f"{_COMPARABLE} b", "Any ignore_case*")
+def compare_error(context: Context, a: Value, b: Value, *ignore_case: Value) -> str:
+    if ignore_case:
+        if not (isinstance(a, str) and isinstance(b, str)):
+            return "compare(): The third argument (ignore case) can only be used when comparing strings"
+        if len(ignore_case) != 1:
+            return f"compare(): Accepts at most 3 arguments, got {2 + len(ignore_case)}"
+        return f"compare(): The third argument (ignore case) must be a Boolean. Got {label(ignore_case[0])}"
+    return (
+        "compare(): Can only compare values of the same type (or for Timestamp/Timespan also against Numeric). "
+        f"Got {label(a)} and {label(b)}"
+    )
+
+
+@compare.mismatch("Any a", "Any b", "Any ignore_case*")
+def not_comparable(context: Context, a: Value, b: Value, *ignore_case: Value) -> str:
+    return (
+        "compare(): Non comparable type. Only values of the types Numeric, String, Semver, Timestamp and Timestamp can be compared. "
+        f"Got {label(a)} and {label(b)}"
+    )

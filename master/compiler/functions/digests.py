@@ -1,0 +1,91 @@
+"""md5, sha1, sha256, digest, fqdn_rand: fingerprints, and random numbers that stay the same for a node."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+
+from shared.errors import EvaluationError
+
+from ..labels import ruby_class
+from ..text import to_s
+from ..values import Value
+from .api import Context, legacy_function
+
+
+def _hex(algorithm: str, text: Value) -> str:
+    if not isinstance(text, str):
+        raise EvaluationError(f"no implicit conversion of {ruby_class(text)} into String")
+    return hashlib.new(algorithm, text.encode(), usedforsecurity=False).hexdigest()
+
+
+@legacy_function("md5", 1)
+def md5(context: Context, text: Value) -> str:
+    """The MD5 of a string, in hex."""
+    return _hex("md5", text)
+
+
+@legacy_function("sha1", 1)
+def sha1(context: Context, text: Value) -> str:
+    """The SHA-1 of a string, in hex."""
+    return _hex("sha1", text)
+
+
+@legacy_function("sha256", 1)
+def sha256(context: Context, text: Value) -> str:
+    """The SHA-256 of a string, in hex."""
+    return _hex("sha256", text)
+
+
+@legacy_function("digest", 1)
+def digest(context: Context, text: Value) -> str:
+    """The hash of a string by the setting `digest_algorithm`, in hex."""
+    return _hex(str(context.setting("digest_algorithm") or "sha256"), text)
+
+
+def seeded_number(seed: int, limit: int) -> int:
+    """
+    A number from 0 to below `limit`, the one that Ruby's `Random.new(seed).rand(limit)` gives.
+
+    Both languages have the same generator; Ruby takes as many 32-bit words as the limit needs, masked, until one fits.
+    """
+    if limit < 1:
+        raise EvaluationError(f"invalid argument - {limit}")
+    source = random.Random(seed)  # noqa: S311  (has to be repeatable)
+    highest = limit - 1
+    if highest == 0:
+        return 0
+    mask = (1 << highest.bit_length()) - 1
+    while True:
+        number = 0
+        for shift in reversed(range(0, mask.bit_length(), 32)):
+            number |= source.getrandbits(32) << shift
+            number &= mask
+            if number > highest:
+                break
+        else:
+            return number
+
+
+def _leading_integer(value: Value) -> int:
+    if isinstance(value, float):
+        return int(value)
+    found = re.match(r"\s*[+-]?\d+", value) if isinstance(value, str) else None
+    return value if value.__class__ is int else int(found[0]) if found else 0
+
+
+@legacy_function("fqdn_rand", -2)
+def fqdn_rand(context: Context, max_: Value, seed: Value = "", downcase: Value = False, *rest: Value) -> int:
+    """A number from 0 to below `max`, the same for a node (and seed) at each run."""
+    limit = _leading_integer(max_)
+    try:
+        facts = context.variable("facts")
+        fqdn = facts["networking"]["fqdn"]
+    except (KeyError, TypeError):
+        fqdn = None
+    text = to_s(fqdn)
+    if downcase not in (False, None, ""):
+        text = text.lower()
+    seed_text = f"{text}:{limit}:{to_s(seed)}"
+    return seeded_number(int(hashlib.md5(seed_text.encode(), usedforsecurity=False).hexdigest(), 16), limit)

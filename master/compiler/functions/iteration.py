@@ -1,0 +1,459 @@
+"""
+each map filter reduce slice step reverse_each tree_each all any index partition group_by: loops with a lambda.
+
+A lambda of one parameter gets the element (of a hash: `[key, value]`), one of two gets index and element, or key and value.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from collections.abc import Iterator as PythonIterator
+from itertools import islice
+from typing import Final
+
+from shared.errors import EvaluationError
+
+from ..control import Break
+from ..signatures import Closure
+from ..types.infer import infer_set
+from ..types.lattice import ANY, AliasType, EnumType, IntegerType, Type, UnitType, VariantType
+from ..types.parse import parse_type
+from ..values import Instance, Iterator, Value, entries, key_of, same, value_of
+from .api import Context, Function, function
+
+_HASH_2: Final = ("Hash[Any, Any] hash", "Callable[2,2] &block")
+_HASH_1: Final = ("Hash[Any, Any] hash", "Callable[1,1] &block")
+_ITERABLE_2: Final = ("Iterable enumerable", "Callable[2,2] &block")
+_ITERABLE_1: Final = ("Iterable enumerable", "Callable[1,1] &block")
+
+
+def elements(value: Value) -> Iterable[Value]:
+    """What iterating over `value` gives: elements, `[key, value]` pairs, characters, numbers."""
+    kind = value.__class__
+    if kind is list:
+        return value  # type: ignore[no-any-return]
+    if kind is dict:
+        return [[k, v] for k, v in entries(value)]
+    if kind is str:
+        return list(value)
+    if kind is int:
+        return range(value)
+    if isinstance(value, AliasType):
+        value = value.resolved()
+    if isinstance(value, IntegerType):
+        return range(int(value.low), int(value.high) + 1)
+    if isinstance(value, EnumType):
+        return value.values
+    if kind is Iterator:
+        return value  # type: ignore[no-any-return]
+    raise EvaluationError(f"{value} is not Iterable")
+
+
+def pairs(value: Value) -> Iterable[tuple[Value, Value]]:
+    """Index and element; of a hash key and value."""
+    return entries(value) if value.__class__ is dict else enumerate(elements(value))
+
+
+Loop = Callable[[Value, Closure], Value]
+
+
+def _looping(name: str, doc: str, hash_2: Loop, hash_1: Loop, iterable_2: Loop, iterable_1: Loop) -> Function:
+    """A function with the four signatures that loops have."""
+
+    def adapted(loop: Loop) -> Callable[..., Value]:
+        def code(context: Context, values: Value, *, block: Closure) -> Value:
+            return loop(values, block)
+
+        return code
+
+    declared = Function(name, (), doc)
+    for parameters, loop in ((_HASH_2, hash_2), (_HASH_1, hash_1), (_ITERABLE_2, iterable_2), (_ITERABLE_1, iterable_1)):
+        declared.also(*parameters)(adapted(loop))
+    return declared
+
+
+def _each_1(values: Value, block: Closure) -> Value:
+    call = block.caller(1)
+    try:
+        for item in elements(values):
+            call(item)
+    except Break:
+        pass
+    return values
+
+
+def _each_2(values: Value, block: Closure) -> Value:
+    call = block.caller(2)
+    try:
+        for key, item in pairs(values):
+            call(key, item)
+    except Break:
+        pass
+    return values
+
+
+each = _looping("each", "Call the lambda for each element; the value is what was iterated over.", _each_2, _each_1, _each_2, _each_1)
+
+
+def _map_1(values: Value, block: Closure) -> list[Value]:
+    call, out = block.caller(1), list[Value]()
+    try:
+        for item in elements(values):
+            out.append(call(item))
+    except Break:
+        pass
+    return out
+
+
+def _map_2(values: Value, block: Closure) -> list[Value]:
+    call, out = block.caller(2), list[Value]()
+    try:
+        for key, item in pairs(values):
+            out.append(call(key, item))
+    except Break:
+        pass
+    return out
+
+
+map_ = _looping("map", "An array of the lambda's values.", _map_2, _map_1, _map_2, _map_1)
+
+
+def _true(value: Value) -> bool:
+    return value is not None and value is not False
+
+
+def _filter_hash_1(values: Value, block: Closure) -> Value:
+    call = block.caller(1)
+    return {key: item for key, item in values.items() if _true(call([value_of(key), item]))}
+
+
+def _filter_hash_2(values: Value, block: Closure) -> Value:
+    call = block.caller(2)
+    return {key: item for key, item in values.items() if _true(call(value_of(key), item))}
+
+
+def _filter_1(values: Value, block: Closure) -> Value:
+    call, out = block.caller(1), list[Value]()
+    try:
+        for item in elements(values):
+            if _true(call(item)):
+                out.append(item)
+    except Break:
+        pass
+    return out
+
+
+def _filter_2(values: Value, block: Closure) -> Value:
+    call, out = block.caller(2), list[Value]()
+    try:
+        for index, item in enumerate(elements(values)):
+            if _true(call(index, item)):
+                out.append(item)
+    except Break:
+        pass
+    return out
+
+
+filter_ = _looping("filter", "The elements for which the lambda is true.", _filter_hash_2, _filter_hash_1, _filter_2, _filter_1)
+
+
+def _all_1(values: Value, block: Closure) -> bool:
+    call = block.caller(1)
+    return all(_true(call(item)) for item in elements(values))
+
+
+def _all_2(values: Value, block: Closure) -> bool:
+    call = block.caller(2)
+    return all(_true(call(key, item)) for key, item in pairs(values))
+
+
+def _any_1(values: Value, block: Closure) -> bool:
+    call = block.caller(1)
+    return any(_true(call(item)) for item in elements(values))
+
+
+def _any_2(values: Value, block: Closure) -> bool:
+    call = block.caller(2)
+    return any(_true(call(key, item)) for key, item in pairs(values))
+
+
+all_ = _looping("all", "Whether the lambda is true for all elements; true when there are none.", _all_2, _all_1, _all_2, _all_1)
+any_ = _looping("any", "Whether the lambda is true for some element; false when there are none.", _any_2, _any_1, _any_2, _any_1)
+
+
+def _index_1(values: Value, block: Closure) -> Value:
+    call = block.caller(1)
+    return next((key for key, item in pairs(values) if _true(call(item))), None)
+
+
+def _index_2(values: Value, block: Closure) -> Value:
+    call = block.caller(2)
+    return next((key for key, item in pairs(values) if _true(call(key, item))), None)
+
+
+index = _looping("index", "The first index or key for which the lambda is true.", _index_2, _index_1, _index_2, _index_1)
+
+
+@index.also("String str", "Variant[String,Regexp] match")
+def index_string(context: Context, str_: str, match: Value) -> int | None:
+    if isinstance(match, str):
+        at = str_.find(match)
+        return at if at >= 0 else None
+    found = match.pattern.search(str_)
+    return found.start() if found else None
+
+
+@index.also("Iterable enumerable", "Any match")
+def index_value(context: Context, enumerable: Value, match: Value) -> Value:
+    return next((key for key, item in pairs(enumerable) if same(item, match)), None)
+
+
+# --- reduce, slice ------------------------------------------------------------------------------------------------
+
+
+@function("reduce", "Iterable enumerable", "Callable[2,2] &block")
+def reduce(context: Context, enumerable: Value, *, block: Closure) -> Value:
+    """The lambda's last value; it gets its own previous one and an element."""
+    rest = iter(elements(enumerable))
+    return _reduced(next(rest, None), rest, block)
+
+
+@reduce.also("Iterable enumerable", "Any memo", "Callable[2,2] &block")
+def reduce_from(context: Context, enumerable: Value, memo: Value, *, block: Closure) -> Value:
+    return _reduced(memo, elements(enumerable), block)
+
+
+def _reduced(memo: Value, rest: Iterable[Value], block: Closure) -> Value:
+    call = block.caller(2)
+    try:
+        for item in rest:
+            memo = call(memo, item)
+    except Break:
+        pass
+    return memo
+
+
+@function("slice", "Hash[Any, Any] hash", "Integer[1, default] slice_size", "Callable &block?")
+def slice_(context: Context, hash_: Value, slice_size: int, *, block: Closure | None = None) -> Value:
+    """Arrays of `slice_size` elements each; with a lambda, which gets them, what was iterated over."""
+    return _sliced(hash_, slice_size, [], block)
+
+
+@slice_.also("Iterable enumerable", "Integer[1, default] slice_size", "Callable &block?")
+def slice_iterable(context: Context, enumerable: Value, slice_size: int, *, block: Closure | None = None) -> Value:
+    return _sliced(enumerable, slice_size, None, block)
+
+
+def _sliced(values: Value, size: int, filler: Value, block: Closure | None) -> Value:
+    rest = iter(elements(values))
+    slices = iter(lambda: list(islice(rest, size)), [])
+    if block is None:
+        return list(slices)
+    arity = size if block.signature.high is None or block.signature.low != block.signature.high else block.arity
+    if arity == 0:
+        raise EvaluationError("slice(): block must define at least one parameter. Block has 0.")
+    if arity not in (1, size):
+        raise EvaluationError(
+            "slice(): block must define one parameter, or the same number of parameters as the given size of the slice "
+            f"({size}). Block has {arity}; {', '.join(block.signature.names)}"
+        )
+    try:
+        for part in slices:
+            if arity == 1:
+                block(part)
+            else:
+                block(*part, *[filler] * (arity - len(part)))
+    except Break:
+        pass
+    return values
+
+
+# --- lazy iterators -----------------------------------------------------------------------------------------------
+
+
+def _element_type(value: Value) -> Type:
+    kind = value.__class__
+    if kind is Iterator:
+        return value.element_type or ANY
+    if kind is dict or kind is list:
+        items = list(elements(value))
+        return VariantType.of([infer_set(item) for item in items]) if items else UnitType()
+    if kind is int:
+        return IntegerType(0, value - 1) if value else UnitType()
+    if isinstance(value, Type):
+        return value
+    return parse_type("String[1,1]")
+
+
+def _iterator(
+    value: Value, start: Callable[[], PythonIterator[Value]], back: Callable[[], PythonIterator[Value]] | None = None
+) -> Iterator:
+    return Iterator(start, element_type=_element_type(value), back=back)
+
+
+@function("step", "Iterable iterable", "Integer[1] step")
+def step(context: Context, iterable: Value, step_: int) -> Iterator:
+    """Every n-th element, lazily; with a lambda: calls it for each of them, undef."""
+    return _iterator(iterable, lambda: islice(iter(elements(iterable)), 0, None, step_))
+
+
+@step.also("Iterable iterable", "Integer[1] step", "Callable[1,1] &block")
+def step_each(context: Context, iterable: Value, step_: int, *, block: Closure) -> None:
+    _each_1(list(islice(elements(iterable), 0, None, step_)), block)
+
+
+def _reversed(value: Value) -> PythonIterator[Value]:
+    if value.__class__ is Iterator:
+        return reversed(value)
+    found = elements(value)
+    return reversed(found) if isinstance(found, list | range | tuple) else reversed(list(found))
+
+
+@function("reverse_each", "Iterable iterable")
+def reverse_each(context: Context, iterable: Value) -> Iterator:
+    """The elements from the last to the first, lazily; with a lambda: calls it for each of them, undef."""
+    return _iterator(iterable, lambda: _reversed(iterable), lambda: iter(elements(iterable)))
+
+
+@reverse_each.also("Iterable iterable", "Callable[1,1] &block")
+def reverse_each_block(context: Context, iterable: Value, *, block: Closure) -> None:
+    _each_1(list(_reversed(iterable)), block)
+
+
+_TREE: Final = "Variant[Iterator, Array, Hash, Object] tree"
+_OPTIONS: Final = (
+    "Struct[{container_type => Optional[Type], include_root => Optional[Boolean], include_containers => Optional[Boolean], "
+    "include_values => Optional[Boolean], order => Optional[Enum[depth_first, breadth_first]], include_refs => Optional[Boolean]}] options?"
+)
+
+
+@function("tree_each", _TREE, _OPTIONS, "Callable[2,2] &block")
+def tree_each(context: Context, tree: Value, options: Value = None, *, block: Closure) -> Value:
+    """Path and value of everything inside a structure."""
+    call = block.caller(2)
+    try:
+        for path, value in _walk(tree, options or {}):
+            call(path, value)
+    except Break:
+        pass
+    return tree
+
+
+@tree_each.also(_TREE, _OPTIONS, "Callable[1,1] &block")
+def tree_each_values(context: Context, tree: Value, options: Value = None, *, block: Closure) -> Value:
+    call = block.caller(1)
+    try:
+        for _, value in _walk(tree, options or {}):
+            call(value)
+    except Break:
+        pass
+    return tree
+
+
+@tree_each.also(_TREE, _OPTIONS)
+def tree_iterator(context: Context, tree: Value, options: Value = None) -> Iterator:
+    walk = _walk(tree, options or {})  # wrong options are told now, not at the first element
+    del walk
+    return Iterator(lambda: ([path, value] for path, value in _walk(tree, options or {})), element_type=ANY)
+
+
+_CONTAINERS: Final = VariantType((parse_type("Array"), parse_type("Hash"), parse_type("Object")))
+
+
+def _option(options: dict[str, Value], name: str) -> bool:
+    value = options.get(name)
+    return True if value is None else bool(value)
+
+
+def _walk(root: Value, options: dict[str, Value]) -> PythonIterator[tuple[list[Value], Value]]:
+    containers: Type = options.get("container_type") or _CONTAINERS
+    if not _CONTAINERS.assignable(containers):
+        raise EvaluationError(f"Only Array, Hash, and Object types can be used as container types. Got {containers}")
+    with_containers, with_values = _option(options, "include_containers"), _option(options, "include_values")
+    if not with_containers and not with_values:
+        raise EvaluationError("Options 'include_containers' and 'include_values' cannot both be false")
+    with_root = with_containers and _option(options, "include_root")
+    depth_first = options.get("order") != "breadth_first"
+    if isinstance(root, Iterator):
+        root = list(root)
+    return _visited(root, containers, with_root, with_containers, with_values, depth_first)
+
+
+def _visited(
+    root: Value, containers: Type, with_root: bool, with_containers: bool, with_values: bool, depth_first: bool
+) -> PythonIterator[tuple[list[Value], Value]]:
+    if with_root:
+        yield [], root
+    waiting: deque[tuple[list[Value], PythonIterator[tuple[Value, Value]]]] = deque([([], _children(root))])
+    while waiting:
+        path, children = waiting[-1] if depth_first else waiting[0]
+        child = next(children, None)
+        if child is None:
+            waiting.pop() if depth_first else waiting.popleft()
+            continue
+        here, value = [*path, child[0]], child[1]
+        if containers.instance(value):
+            if with_containers:
+                yield here, value
+            waiting.append((here, _children(value)))
+        elif with_values:
+            yield here, value
+
+
+def _children(value: Value) -> PythonIterator[tuple[Value, Value]]:
+    if isinstance(value, Instance):
+        return iter(list(value.attributes.items()))
+    return iter(pairs(value))
+
+
+# --- partition, group_by ------------------------------------------------------------------------------------------
+
+
+@function("partition", "Collection collection", "Callable[1,1] &block", returns="Tuple[Array, Array]")
+def partition(context: Context, collection: Value, *, block: Closure) -> Value:
+    """The elements for which the lambda is true, and the others."""
+    call = block.caller(1)
+    return _parted([(item, call(item)) for item in elements(collection)])
+
+
+@partition.also("Array array", "Callable[2,2] &block", returns="Tuple[Array, Array]")
+def partition_indexed(context: Context, array: Value, *, block: Closure) -> Value:
+    call = block.caller(2)
+    return _parted([(item, call(i, item)) for i, item in enumerate(array)])
+
+
+@partition.also("Collection collection", "Callable[2,2] &block", returns="Tuple[Array, Array]")
+def partition_hash(context: Context, collection: Value, *, block: Closure) -> Value:
+    call = block.caller(2)
+    return _parted([([key, item], call(key, item)) for key, item in entries(collection)])
+
+
+def _parted(judged: list[tuple[Value, Value]]) -> Value:
+    return [[item for item, verdict in judged if _true(verdict)], [item for item, verdict in judged if not _true(verdict)]]
+
+
+@function("group_by", "Collection collection", "Callable[1,1] &block", returns="Hash")
+def group_by(context: Context, collection: Value, *, block: Closure) -> Value:
+    """Arrays of elements by the lambda's value for them."""
+    call = block.caller(1)
+    return _grouped([(item, call(item)) for item in elements(collection)])
+
+
+@group_by.also("Array array", "Callable[2,2] &block", returns="Hash")
+def group_by_indexed(context: Context, array: Value, *, block: Closure) -> Value:
+    call = block.caller(2)
+    return _grouped([(item, call(i, item)) for i, item in enumerate(array)])
+
+
+@group_by.also("Collection collection", "Callable[2,2] &block", returns="Hash")
+def group_by_hash(context: Context, collection: Value, *, block: Closure) -> Value:
+    call = block.caller(2)
+    return _grouped([([key, item], call(key, item)) for key, item in entries(collection)])
+
+
+def _grouped(judged: list[tuple[Value, Value]]) -> Value:
+    out: dict[Value, list[Value]] = {}
+    for item, group in judged:
+        out.setdefault(key_of(group), []).append(item)
+    return out

@@ -1,0 +1,92 @@
+"""scanf: values out of a string by a format."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from ..values import Value
+from .api import Closure, Context, function
+
+_DIRECTIVE: Final = re.compile(r"%(\*?)(\d*)([hlL]?)([diouxXeEfFgGaAsc]|\[(?:\^?\]?[^\]]*)\]|%)")
+_NUMBERS: Final = {
+    "d": r"[+-]?\d+",
+    "u": r"[+-]?\d+",
+    "i": r"[+-]?(?:0[xX][0-9a-fA-F]+|0[0-7]*|[1-9]\d*)",
+    "o": r"[+-]?[0-7]+",
+    "x": r"[+-]?(?:0[xX])?[0-9a-fA-F]+",
+    "X": r"[+-]?(?:0[xX])?[0-9a-fA-F]+",
+}
+
+
+@function("scanf", "String data", "String format", "Callable &block?")
+def scanf(context: Context, data: str, format_: str, *, block: Closure | None = None) -> Value:
+    """The values that the format finds at the start of the text, as far as it fits; a lambda gets them."""
+    found = scanned(data, format_)
+    return block(found) if block is not None else found
+
+
+def scanned(data: str, format_: str) -> list[Value]:
+    """C's scanf: white space in the format matches any, other characters themselves."""
+    out: list[Value] = []
+    at = position = 0
+    while position < len(format_):
+        if format_[position].isspace():
+            position += 1
+            at = _skipped(data, at)
+            continue
+        directive = _DIRECTIVE.match(format_, position)
+        if directive is None or directive[4] == "%":
+            if not data.startswith(format_[position], at):
+                return out
+            at += 1
+            position += 1 if directive is None else 2
+            continue
+        position = directive.end()
+        kind = directive[4]
+        if kind != "c" and kind[0] != "[":
+            at = _skipped(data, at)
+        found = re.compile(_pattern(kind, int(directive[2]) if directive[2] else None), re.ASCII).match(data, at)
+        if not found:
+            return out
+        width = int(directive[2]) if directive[2] else None
+        text = found[0] if width is None or kind == "c" else found[0][:width]
+        if not text:
+            return out
+        at += len(text)
+        if not directive[1]:
+            out.append(_value(kind, text))
+    return out
+
+
+def _skipped(data: str, at: int) -> int:
+    while at < len(data) and data[at].isspace():
+        at += 1
+    return at
+
+
+def _pattern(kind: str, width: int | None) -> str:
+    if kind == "c":
+        return f"(?s:.{{1,{width or 1}}})"
+    if kind == "s":
+        return r"\S+"
+    if kind[0] == "[":
+        negated = kind[1] == "^"
+        inner = kind[2:-1] if negated else kind[1:-1]
+        escaped = re.sub(r"([\\\[\]])", r"\\\1", inner)
+        return f"[{'^' if negated else ''}{escaped}]+"
+    if kind in _NUMBERS:
+        return _NUMBERS[kind]
+    return r"[+-]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?"
+
+
+def _value(kind: str, text: str) -> Value:
+    if kind in "du":
+        return int(text)
+    if kind == "i":
+        return int(text, 16) if "x" in text.lower() else int(text, 8) if text.lstrip("+-").startswith("0") else int(text)
+    if kind == "o":
+        return int(text, 8)
+    if kind in "xX":
+        return int(text, 16)
+    return float(text) if kind in "eEfFgGaA" else text
