@@ -9,12 +9,23 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID
 
 from shared.errors import PeerNotTrusted
 
 from .keys import PrivateKey, belongs
+from .signatures import crl_is_genuine, issued
+
+__all__ = [
+    "NotVerified",
+    "Trust",
+    "crl_is_genuine",
+    "host_names",
+    "verify",
+    "verify_bundle",
+    "verify_host",
+    "verify_key",
+]
 
 Revocation = Literal["chain", "leaf", False]
 Purpose = Literal["server", "client"]
@@ -114,16 +125,8 @@ def _chain(
         if not named or len(chain) == MAX_CHAIN:
             raise NotVerified(missing, "no-issuer", current, hint="The CA bundle must hold every issuer up to the self-signed root.")
         # Several of one name: the one whose key fits, then the one that is valid now (a renewed CA certificate).
-        chain.append(max(named, key=lambda c: (_issued(current, c), c.not_valid_before_utc <= now <= c.not_valid_after_utc)))
+        chain.append(max(named, key=lambda c: (issued(current, c), c.not_valid_before_utc <= now <= c.not_valid_after_utc)))
     return tuple(chain)
-
-
-def _issued(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
-    try:
-        certificate.verify_directly_issued_by(issuer)
-    except (InvalidSignature, ValueError, TypeError, UnsupportedAlgorithm):
-        return False
-    return True
 
 
 def _failed(certificate: x509.Certificate, number: int, text: str, reason: Reason) -> NotVerified:
@@ -194,17 +197,9 @@ def _not_revoked(
             raise NotVerified(f"Certificate '{subject_of(certificate)}' is revoked", "revoked", certificate)
 
 
-def crl_is_genuine(crl: x509.CertificateRevocationList, issuer: x509.Certificate) -> bool:
-    """Whether `issuer`'s key signed this CRL."""
-    try:
-        return crl.is_signature_valid(issuer.public_key())  # type: ignore[arg-type]  # DH keys raise TypeError, caught below
-    except (TypeError, ValueError, UnsupportedAlgorithm):
-        return False
-
-
 def _signature_and_dates(certificate: x509.Certificate, issuer: x509.Certificate, now: datetime) -> None:
     subject = subject_of(certificate)
-    if not _issued(certificate, issuer):
+    if not issued(certificate, issuer):
         raise NotVerified(f"Invalid signature for certificate '{subject}'", "signature", certificate)
     if now < certificate.not_valid_before_utc:
         raise NotVerified(f"The certificate '{subject}' is not yet valid, verify time is synchronized", "not-yet-valid", certificate)
@@ -224,7 +219,7 @@ def verify_bundle(authorities: Sequence[x509.Certificate]) -> None:
         first = authorities[0]
         raise NotVerified(f"The issuer '{issuer_of(first)}' of certificate '{subject_of(first)}' is missing", "no-issuer", first)
     for root in roots:
-        if not _issued(root, root):
+        if not issued(root, root):
             raise NotVerified(f"Invalid signature for certificate '{subject_of(root)}'", "signature", root)
 
 

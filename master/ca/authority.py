@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
 
-from certs import bundles, certificates, crl, ocsp, verify
+from certs import bundles, certificates, crl, ocsp, signatures
 from certs.bundles import MAX_CRL_BYTES
 from certs.keys import PrivateKey, belongs, public_der
 from shared.errors import BadData, BadRequest, ConfigError, Conflict, Denied, PuppetError, TooLarge
@@ -146,11 +145,7 @@ class Authority:
 
     def issued(self, certificate: x509.Certificate) -> bool:
         """Whether this CA's key signed `certificate`."""
-        try:
-            certificate.verify_directly_issued_by(self.certificate)
-        except (InvalidSignature, ValueError, TypeError):
-            return False
-        return True
+        return signatures.issued(certificate, self.certificate)
 
     def renew(self, presented: x509.Certificate, *, by: str) -> x509.Certificate:
         """
@@ -273,7 +268,7 @@ class Authority:
                 f"The CRL {path} cannot be read: {err.message}",
                 hint="Restore it from a backup: without it, revoked certificates would be accepted.",
             ) from err
-        own = [each for each in lists if each.issuer == self.certificate.subject and verify.crl_is_genuine(each, self.certificate)]
+        own = [each for each in lists if each.issuer == self.certificate.subject and signatures.crl_is_genuine(each, self.certificate)]
         if not own:
             raise ConfigError(f"There is no CRL of this CA in {path}", hint="Restore it from a backup.")
         newest = max(own, key=crl.number_of)
@@ -336,7 +331,7 @@ class Authority:
             raise BadRequest(f"The CRL of '{who}' is this CA's own; only the CA itself makes it")
         if crl.is_delta(given):
             raise BadRequest(f"The CRL of '{who}' is a delta CRL, which agents cannot use")
-        if not any(given.issuer == c.subject and verify.crl_is_genuine(given, c) for c in self.bundle):
+        if not any(given.issuer == c.subject and signatures.crl_is_genuine(given, c) for c in self.bundle):
             raise BadRequest(f"The CRL of '{who}' is not signed by an authority of our chain")
         if stored is not None and crl.number_of(given) < crl.number_of(stored):
             raise BadRequest(f"The CRL of '{who}' has number {crl.number_of(given)}, older than {crl.number_of(stored)}, which is stored")

@@ -164,3 +164,28 @@ def test_a_bundle_without_a_root_or_with_a_leaf_is_refused(ca, now) -> None:
     for bundle in ([ca.leaf("web1")], [intermediate(ca, now)[1]]):
         with pytest.raises(NotVerified):
             verify.verify_bundle(bundle)
+
+
+@pytest.mark.slow
+def test_sha1_counts_for_a_configured_root_and_for_crls_but_never_for_a_leaf(tmp_path) -> None:
+    """The CAs of Puppet 2 and the CRLs of 3 to 5 are signed with SHA-1."""
+    import subprocess
+    from datetime import UTC, datetime
+
+    from certs import bundles, signatures
+
+    def run(*argv: str) -> None:
+        subprocess.run(["openssl", *argv], check=True, capture_output=True, cwd=tmp_path)
+
+    run("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "k.pem", "-out", "c.pem", "-sha1", "-subj", "/CN=old", "-days", "9")
+    run("req", "-newkey", "rsa:2048", "-nodes", "-keyout", "l.pem", "-out", "l.csr", "-subj", "/CN=leaf")
+    run("x509", "-req", "-in", "l.csr", "-CA", "c.pem", "-CAkey", "k.pem", "-sha1", "-days", "5", "-set_serial", "7", "-out", "sha1.pem")
+    run(
+        "x509", "-req", "-in", "l.csr", "-CA", "c.pem", "-CAkey", "k.pem", "-sha256", "-days", "5", "-set_serial", "8", "-out", "sha256.pem"
+    )
+    root, old, new = (bundles.certificate((tmp_path / name).read_bytes()) for name in ("c.pem", "sha1.pem", "sha256.pem"))
+    believed, moment = Trust((root,), (), False), datetime.now(UTC)
+    verify.verify_bundle([root])
+    verify.verify(new, believed, now=moment)
+    assert refused(old, believed, moment).reason == "signature"
+    assert not signatures.issued(old, root)

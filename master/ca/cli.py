@@ -1,0 +1,374 @@
+"""`puppet cert` and the face `puppet ca`. Source: command line reference 2.4, protocol reference 5.10."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TextIO
+
+from cryptography import x509
+
+from certs import bundles, certificates, csr, fingerprints, text
+from certs.keys import Generator, KeyKind
+from certs.ssldir import SslDir
+from shared.errors import BadData, ConfigError, PuppetError
+from shared.names import certname, shown
+
+from . import audit, bootstrap
+from .authority import Authority, CaRules, utc_now
+from .policy import SigningPolicy
+from .registry import Registry
+from .store import CaFiles, is_name
+
+NO_CA, FAILED = 23, 24  # exit codes
+BY = "the command line"
+
+USAGE = """Usage: puppet cert ACTION [NAME...] [--all] [--digest DIGEST] [--[no-]allow-dns-alt-names] [--dns_alt_names NAMES]
+
+Actions:
+  list [--all] [--signed] [NAME...]  requests that wait; with --all also certificates
+  sign NAME... | --all               sign requests
+  revoke NAME|0xSERIAL...            put certificates on the revocation list
+  clean NAME...                      revoke, and remove all files of the name
+  generate NAME...                   make a key and a certificate for a name here
+  print NAME...                      show a certificate as text
+  fingerprint NAME... | --all        show digests
+  verify NAME...                     check a certificate
+  reinventory                        write inventory.txt anew
+
+Exits with 0; with 23 when there is no CA here, with 24 when something could not be done."""
+
+
+@dataclass(frozen=True)
+class CaPlace:
+    """Where the CA is and how it works: what the settings say, as plain values."""
+
+    files: CaFiles
+    ssldir: SslDir  # of this host; keys that `generate` makes go there
+    rules: CaRules = field(default_factory=CaRules)
+    ca: bool = True
+    ca_name: str = "Puppet CA"
+    dns_alt_names: Sequence[str] = ()
+    generate: Generator = field(default=KeyKind().generate)
+    now: Callable[[], datetime] = field(default=utc_now)
+    report: audit.Audit = audit.to_log
+
+
+@dataclass
+class Console:
+    """Messages as Puppet prints them: notices on stdout, errors on stderr."""
+
+    out: TextIO
+    err: TextIO
+
+    def show(self, line: str) -> None:
+        self.out.write(f"{line}\n")
+
+    def notice(self, message: str) -> None:
+        self.show(f"Notice: {message}")
+
+    def error(self, message: str, hint: str = "") -> None:
+        self.err.write(f"Error: {message}\n" + (f"  {hint}\n" if hint else ""))
+
+
+@dataclass
+class Wish:
+    """The parsed command line."""
+
+    action: str = ""
+    names: list[str] = field(default_factory=list)
+    all: bool = False
+    signed: bool = False
+    pending: bool = False
+    digest: str = fingerprints.DEFAULT
+    allow_names: bool | None = None
+    dns_alt_names: list[str] = field(default_factory=list)
+    subject: str = ""
+
+
+ACTIONS = ("list", "sign", "revoke", "clean", "destroy", "generate", "print", "fingerprint", "verify", "reinventory")
+_FLAGS = {
+    "--all": ("all", True),
+    "-a": ("all", True),
+    "--signed": ("signed", True),
+    "-s": ("signed", True),
+    "--pending": ("pending", True),
+    "--allow-dns-alt-names": ("allow_names", True),
+    "--no-allow-dns-alt-names": ("allow_names", False),
+}
+_VALUES = {"--digest": "digest", "--dns_alt_names": "dns_alt_names", "--dns-alt-names": "dns_alt_names", "--subject": "subject"}
+
+
+def parse(argv: Sequence[str]) -> Wish:
+    """The wish in a command line; ConfigError for an option or action that does not exist. Names are lower-cased."""
+    wish = Wish()
+    words = list(argv)
+    while words:
+        word = words.pop(0)
+        option, equals, value = word.partition("=")
+        if word in _FLAGS:
+            setattr(wish, _FLAGS[word][0], _FLAGS[word][1])
+        elif option in _VALUES:
+            if not equals and not words:
+                raise ConfigError(f"The option {option} needs a value")
+            value = value if equals else words.pop(0)
+            attribute = _VALUES[option]
+            if attribute == "dns_alt_names":
+                wish.dns_alt_names += [name.strip() for name in value.split(",") if name.strip()]
+            else:
+                setattr(wish, attribute, value)
+        elif word in ("-v", "--verbose", "-d", "--debug"):
+            continue
+        elif word.startswith("--") and word[2:] in ACTIONS and not wish.action:
+            wish.action = word[2:]  # the old form, puppet cert --list
+        elif word.startswith("-"):
+            raise ConfigError(f"invalid option: {word}", hint="Try 'puppet cert --help'.")
+        elif not wish.action:
+            wish.action = word
+        else:
+            wish.names.append(word.lower())
+    if not wish.action:
+        raise ConfigError("You must specify an action", hint="Try 'puppet cert --help'.")
+    if wish.action not in ACTIONS:
+        raise ConfigError(
+            f"{shown(wish.action)} is not an action of the CA", hint=f"The actions are {', '.join(a for a in ACTIONS if a != 'destroy')}."
+        )
+    return wish
+
+
+def cert(argv: Sequence[str], place: CaPlace, *, out: TextIO | None = None, err: TextIO | None = None) -> int:
+    """
+    Run `puppet cert …`; the exit code. Blocks.
+
+    Safe beside a running master: every change is made under the lock of the CA's directory, and the master sees it at once.
+    """
+    console = Console(out or sys.stdout, err or sys.stderr)
+    if not argv or "--help" in argv or "-h" in argv:
+        console.show(USAGE)
+        return 0
+    try:
+        wish = parse(argv)
+    except PuppetError as error:
+        console.error(f"Could not parse application options: {error}", error.hint)
+        return 1
+    try:
+        authority = _authority(place)
+    except (PuppetError, OSError) as error:
+        console.error(f"Could not initialize the CA: {error}", getattr(error, "hint", ""))
+        return NO_CA
+    try:
+        return Commands(place, authority, console).run(wish)
+    except PuppetError as error:
+        console.error(error.legacy or str(error), error.hint)
+    except OSError as error:
+        console.error(f"{error.strerror}: {error.filename}", "Run it as the user that owns the CA's directory, or as root.")
+    return FAILED
+
+
+def ca(argv: Sequence[str], place: CaPlace, *, out: TextIO | None = None, err: TextIO | None = None) -> int:
+    """Run `puppet ca …`, the face of 3.x: the same actions, 1 for a failure."""
+    words = [{"destroy": "clean"}.get(word, word) if index == 0 else word for index, word in enumerate(argv)]
+    return min(cert(words, place, out=out, err=err), 1)
+
+
+def _authority(place: CaPlace) -> Authority:
+    if not place.ca:
+        raise ConfigError("This host is not a CA: the setting ca is false", hint="Run it on the CA, or set ca = true.")
+    now = place.now
+    if not bootstrap.prepare(place.files):
+        bootstrap.create(place.files, place.ca_name, place.generate, place.rules, now=now, report=place.report)
+    return bootstrap.open_authority(place.files, place.rules, now=now, report=place.report)
+
+
+class Commands:
+    """The actions, each printing what it did; an error ends the rest."""
+
+    def __init__(self, place: CaPlace, authority: Authority, console: Console) -> None:
+        self.place = place
+        self.authority = authority
+        self.registry = Registry(authority)
+        self.console = console
+
+    def run(self, wish: Wish) -> int:
+        if wish.action == "list":
+            return self.list(wish)
+        if wish.action == "reinventory":
+            self.console.notice(f"Wrote {self.registry.reinventory()} lines to {self.place.files.cert_inventory}")
+            return 0
+        if wish.action == "sign":
+            return self.sign(wish)
+        names = wish.names
+        if wish.all:
+            names = [status.name for status in self.registry.statuses() if wish.action == "fingerprint" or status.state == "signed"]
+        if not names:
+            raise ConfigError(f"No hosts to {wish.action} specified", hint=f"puppet cert {wish.action} NAME")
+        action: Callable[[str, Wish], None] = getattr(self, {"print": "show", "destroy": "clean"}.get(wish.action, wish.action))
+        for name in names:
+            action(name, wish)
+        return 0
+
+    # --- list
+
+    def list(self, wish: Wish) -> int:
+        """Requests, and with --all or --signed certificates: glyph, quoted name, digest, alternative names, what is wrong."""
+        everything = wish.all or wish.signed or bool(wish.names)
+        lines: list[tuple[str, str, str, str]] = []
+        unknown = set(wish.names)
+        for name in {*self.registry.store.request_names(), *(self.registry.store.signed_names() if everything else ())}:
+            if wish.names and name not in unknown:
+                continue
+            unknown.discard(name)
+            lines += self._lines(name, wish)
+        if wish.subject:
+            lines = [line for line in lines if re.search(wish.subject, line[1])]
+        width = max((len(line[1]) for line in lines), default=0)
+        for glyph, name, digest, rest in sorted(lines):
+            self.console.show(" ".join(part for part in (glyph, name.ljust(width), digest, rest) if part))
+        for name in sorted(unknown):
+            self.console.error(f"Could not find a certificate or request for {shown(name)}")
+        return FAILED if unknown else 0
+
+    def _lines(self, name: str, wish: Wish) -> Iterable[tuple[str, str, str, str]]:
+        quoted = f'"{shown(name)[1:-1]}"'
+        if not is_name(name):
+            yield " ", quoted, "", "(not a certname: it cannot be signed)"
+            return
+        request = self.registry.request(name)
+        if request is not None and not wish.signed:
+            facts = csr.parse(request, max_bytes=len(request))
+            yield " ", quoted, fingerprints.labelled(facts.csr, wish.digest), _alternative(name, facts.alternative_names)
+        elif (wish.all or wish.signed or wish.names) and not wish.pending:
+            found = self.authority.signed_certificate(name)
+            if found is None:
+                return
+            problem = self._problem(found)
+            if problem and wish.signed and not wish.all:
+                return
+            rest = " ".join(
+                part for part in (_alternative(name, certificates.alternative_names(found)), f"({problem})" if problem else "") if part
+            )
+            yield "-" if problem else "+", quoted, fingerprints.labelled(found, wish.digest), rest
+
+    def _problem(self, certificate: x509.Certificate) -> str:
+        """Why a certificate is not valid, in OpenSSL's words; '' when it is."""
+        now = self.authority.now()
+        if certificate.serial_number in self.authority.revoked() and self.authority.issued(certificate):
+            return "certificate revoked"
+        if not self.authority.issued(certificate):
+            return "certificate signature failure"
+        if now > certificate.not_valid_after_utc:
+            return "certificate has expired"
+        return "certificate is not yet valid" if now < certificate.not_valid_before_utc else ""
+
+    # --- the others
+
+    def sign(self, wish: Wish) -> int:
+        names = self.registry.pending() if wish.all else wish.names
+        if not names:
+            raise ConfigError("No waiting certificate requests to sign" if wish.all else "No hosts to sign specified")
+        failed = 0
+        for name in names:
+            try:
+                self._sign(name, wish)
+            except PuppetError as err:
+                if not wish.all:
+                    raise
+                self.console.error(err.legacy or str(err), err.hint)
+                failed = FAILED
+        return failed
+
+    def _sign(self, name: str, wish: Wish) -> None:
+        if not is_name(name) or self.registry.request(name) is None:
+            raise BadData(f"Could not find certificate request for {shown(name)[1:-1]}")
+        own = name == self.place.ssldir.certname
+        allowed = self.place.rules.policy
+        names = own or (allowed.allow_alternative_names if wish.allow_names is None else wish.allow_names)
+        self.registry.sign(name, by=BY, policy_=SigningPolicy(names, allowed.allow_authorization_extensions))
+        self.console.notice(f"Signed certificate request for {name}")
+        self._removed("CertificateRequest", name, self.registry.store.request_path(name))
+
+    def _removed(self, kind: str, name: str, path: object) -> None:
+        self.console.notice(f"Removing file Puppet::SSL::{kind} {name} at '{path}'")
+
+    def revoke(self, name: str, wish: Wish) -> None:
+        """By name: every certificate of it. By 0xSERIAL: that one."""
+        if re.fullmatch(r"0x[0-9a-f]{1,40}", name):
+            serials = [int(name, 16)]
+            if not any(record.serial == serials[0] for record in self.registry.store.records()):
+                raise BadData(f"Could not find a certificate with the serial {name} in the inventory")
+            self.authority.revoke_serials(serials, by=BY, name=name)
+        else:
+            if not self.authority.serials_of(certname(name)):
+                raise BadData(f"Could not find a serial number for {name}")
+            serials = self.authority.revoke(name, by=BY)
+        for serial in serials:
+            self.console.notice(f"Revoked certificate with serial {serial}")
+
+    def clean(self, name: str, wish: Wish) -> None:
+        """Revoke, then remove certificate, request and the keys that `generate` made."""
+        certname(name)
+        store = self.registry.store
+        if self.authority.serials_of(name):
+            self.revoke(name, wish)
+        elif store.request(name) is None:
+            raise BadData(f"Could not find a serial number for {name}")
+        for kind in self.registry.delete(name, by=BY):
+            path = store.signed_path(name) if kind == "Puppet::SSL::Certificate" else store.request_path(name)
+            self._removed(kind.removeprefix("Puppet::SSL::"), name, path)
+        ssl = SslDir(self.place.ssldir.root, name)
+        for path in (ssl.hostprivkey, ssl.hostpubkey):
+            if path.exists():
+                path.unlink()
+                self._removed("Key", name, path)
+
+    def generate(self, name: str, wish: Wish) -> None:
+        """A key in this host's ssldir and a certificate for it; nothing that exists is overwritten."""
+        certname(name)
+        if self.registry.status(name) is not None:
+            raise BadData(
+                f"A certificate or request already exists for {name}", hint=f"Run 'puppet cert clean {name}' first to replace it."
+            )
+        ssl = SslDir(self.place.ssldir.root, name)
+        ssl.create()
+        key = ssl.key()
+        if key is None:
+            key = self.place.generate()
+            ssl.save_key(key)
+        names = wish.dns_alt_names or (list(self.place.dns_alt_names) if name == self.place.ssldir.certname else [])
+        request = csr.build(key, name, dns_alt_names=names)
+        facts = csr.parse(bundles.dump([request]))
+        self.console.notice(f"{name} has a waiting certificate request")
+        made = self.authority.issue(name, request.public_key(), alternative_names=facts.alternative_names, by=BY, action="generate")
+        self.console.notice(f"Signed certificate request for {name}")
+        ssl.save_certificate(made)
+
+    def show(self, name: str, wish: Wish) -> None:
+        self.console.out.write(text.certificate(self._certificate(name)))
+
+    def fingerprint(self, name: str, wish: Wish) -> None:
+        request = self.registry.request(certname(name))
+        thing = csr.parse(request, max_bytes=len(request)).csr if request is not None else self._certificate(name)
+        self.console.show(f"{name} {fingerprints.labelled(thing, wish.digest)}")
+
+    def verify(self, name: str, wish: Wish) -> None:
+        problem = self._problem(self._certificate(name))
+        if problem:
+            raise BadData(f"Could not verify {name}: {problem}")
+
+    def _certificate(self, name: str) -> x509.Certificate:
+        if name == "ca":
+            return self.authority.certificate
+        found = self.authority.signed_certificate(certname(name))
+        if found is None:
+            raise BadData(f"Could not find a certificate for {name}")
+        return found
+
+
+def _alternative(name: str, names: Sequence[str]) -> str:
+    """`(alt names: "DNS:a", "DNS:b")`, '' when there is none but the name itself."""
+    if not any(each != f"DNS:{name}" for each in names):
+        return ""
+    return f"(alt names: {', '.join(chr(34) + shown(each, 300)[1:-1] + chr(34) for each in names)})"

@@ -1,0 +1,186 @@
+import asyncio
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from certs import bundles, ocsp
+from master.ca.policy import SigningPolicy
+from shared.errors import BadRequest, Denied, NotFound, OutOfSpace, Unavailable
+from shared.indirector.core import Client
+
+ADMIN = Client("admin", "10.0.0.9", True)
+
+
+async def test_a_request_waits_and_is_signed_on_demand(site, pem) -> None:
+    ca = site.service()
+    assert await ca.submit_request("web1", pem("web1"), client=Client("10.0.0.5", "10.0.0.5", False)) is False
+    assert await ca.certificate("web1") is None
+    assert b"CERTIFICATE REQUEST" in (await ca.request("web1") or b"")
+    made = await ca.set_state("web1", "signed", client=ADMIN)
+    assert made == await ca.certificate("web1")
+    assert (await ca.request("web1"), await ca.requests()) == (None, [])
+    assert site.trail[-1]["by"] == "admin at 10.0.0.9"
+    await ca.close()
+
+
+async def test_autosign_signs_at_once(site, pem) -> None:
+    ca = site.service(autosign=True)
+    assert await ca.submit_request("web1", pem("web1")) is True
+    assert (await ca.status("web1")).state == "signed"
+    await ca.close()
+
+
+async def test_an_autosigned_request_that_the_policy_refuses_stays_pending_with_the_reason(site, pem) -> None:
+    ca = site.service(autosign=True)
+    with pytest.raises(BadRequest, match="extra subject alternative names"):
+        await ca.submit_request("web1", pem("web1", dns_alt_names=["puppet"]))
+    assert (await ca.status("web1")).state == "requested"
+    allowed = site.service(autosign=True, policy=SigningPolicy(allow_alternative_names=True))
+    assert await allowed.submit_request("web2", pem("web2", dns_alt_names=["www"])) is True
+    await ca.close()
+    await allowed.close()
+
+
+async def test_the_same_request_again_asks_autosign_again(site, pem, tmp_path) -> None:
+    """The first submission may have been cut off between storing and signing; an agent then sends the same text again."""
+    names = tmp_path / "autosign.conf"
+    ca = site.service(autosign=names)
+    text = pem("web1")
+    assert await ca.submit_request("web1", text) is False
+    with pytest.raises(BadRequest, match="already has a requested certificate"):
+        await ca.submit_request("web1", text)
+    names.write_text("# all of them\n*.example.com\nweb1\n")
+    with pytest.raises(BadRequest, match="already has a requested certificate"):
+        await ca.submit_request("web1", pem("web1"))
+    assert await ca.submit_request("web1", text) is True
+    await ca.close()
+
+
+async def test_the_ca_certificate_comes_under_its_own_name(site) -> None:
+    ca = site.service()
+    assert bundles.certificates(await ca.certificate("ca") or b"") == (ca.authority.certificate,)
+    await ca.close()
+
+
+async def test_listeners_hear_of_a_revocation_before_the_caller_does(site, pem) -> None:
+    ca = site.service(autosign=True)
+    heard: list[frozenset[int]] = []
+
+    async def listen() -> None:
+        heard.append(ca.authority.revoked())
+
+    ca.on_revocation.append(listen)
+    await ca.submit_request("web1", pem("web1"))
+    assert heard == []
+    await ca.set_state("web1", "revoked")
+    assert heard == [frozenset({2})]
+    await ca.set_state("web1", "revoked")
+    assert len(heard) == 1
+    await ca.close()
+
+
+async def test_a_revocation_by_another_process_is_seen(site, pem) -> None:
+    ca = site.service(autosign=True)
+    await ca.submit_request("web1", pem("web1"))
+    site.registry().authority.revoke("web1", by="puppet cert")
+    assert (await ca.status("web1")).state == "revoked"
+    assert b"X509 CRL" in await ca.crl()
+    await ca.close()
+
+
+async def test_bulk_signing_says_which_went_which_way(site, pem) -> None:
+    ca = site.service()
+    await ca.submit_request("a", pem("a"))
+    await ca.submit_request("b", pem("b", dns_alt_names=["www"]))
+    await ca.submit_request("c", pem("c"))
+    assert await ca.sign(["a", "b", "zz"], client=ADMIN) == {"signed": ["a"], "no-csr": ["zz"], "signing-errors": ["b"]}
+    assert await ca.sign_all(client=ADMIN) == {"signed": ["c"], "no-csr": [], "signing-errors": ["b"]}
+    assert await ca.clean(["a", "zz"]) == ["zz"]
+    await ca.close()
+
+
+async def test_renewal_keeps_key_names_and_extensions(site, pem) -> None:
+    ca = site.service(autosign=True)
+    await ca.submit_request("web1", pem("web1"))
+    old = x509.load_pem_x509_certificate(await ca.certificate("web1") or b"")
+    new = x509.load_pem_x509_certificate(await ca.renew(old.public_bytes(Encoding.DER)))
+    assert (new.subject, new.public_key()) == (old.subject, old.public_key())
+    assert new.serial_number == old.serial_number + 1
+    assert (new.not_valid_after_utc - site.clock.now).days == 90
+    assert await ca.certificate("web1") == new.public_bytes(Encoding.PEM)
+    with pytest.raises(BadRequest, match="No valid certificate found in renewal request"):
+        await ca.renew(None)
+    off = site.service(allow_auto_renewal=False)
+    with pytest.raises(NotFound, match="Not Found"):
+        await off.renew(old.public_bytes(Encoding.DER))
+    await ca.close()
+    await off.close()
+
+
+async def test_expirations_name_the_chain(site) -> None:
+    ca = site.service()
+    name = "Puppet CA: master.example.com"
+    assert await ca.expirations() == {"ca-certs": {name: "2031-11-20T12:00:00UTC"}, "crls": {name: "2031-11-20T12:00:00UTC"}}
+    await ca.close()
+
+
+async def test_ocsp_answers_from_the_records(site, pem) -> None:
+    ca = site.service(autosign=True)
+    for name in ("a", "b"):
+        await ca.submit_request(name, pem(name))
+    await ca.set_state("b", "revoked")
+    own, now = ca.authority.certificate, site.clock.now
+    for name, wanted in (("a", "good"), ("b", "revoked")):
+        leaf = x509.load_pem_x509_certificate(await ca.certificate(name) or b"")
+        said = ocsp.read(await ca.ocsp(ocsp.ask(leaf, own)), certificate=leaf, issuer=own, now=now)
+        assert said.status == wanted
+    assert x509.ocsp.load_der_ocsp_response(await ca.ocsp(b"junk")).response_status.name == "MALFORMED_REQUEST"
+    await ca.close()
+
+
+async def test_a_full_disk_is_507_and_passes(site, pem, monkeypatch) -> None:
+    ca = site.service()
+    monkeypatch.setenv("BUNRAKU_FAILPOINTS", "ca.request-written=enospc")
+    with pytest.raises(OutOfSpace):
+        await ca.submit_request("web1", pem("web1"))
+    monkeypatch.delenv("BUNRAKU_FAILPOINTS")
+    assert await ca.submit_request("web2", pem("web2")) is False
+    await ca.close()
+
+
+async def test_R_14_a_second_master_is_refused_with_the_owner_named(site) -> None:
+    import os
+
+    async with site.service().running():
+        with pytest.raises(Unavailable, match=f"process {os.getpid()}"):
+            async with site.service().running():
+                pass
+    async with site.service().running():
+        pass
+
+
+async def test_a_header_identity_is_verified_against_ca_and_crl(site, pem) -> None:
+    ca = site.service(autosign=True)
+    await ca.submit_request("web1", pem("web1"))
+    leaf = x509.load_pem_x509_certificate(await ca.certificate("web1") or b"")
+    await ca.verify_client(leaf)
+    await ca.set_state("web1", "revoked")
+    with pytest.raises(Denied, match="is revoked"):
+        await ca.verify_client(leaf)
+    await ca.close()
+
+
+async def test_keep_fresh_signs_the_list_again_and_ends_when_cancelled(site) -> None:
+    ca = site.service()
+    site.clock.pass_(days=5 * 365 - 29)
+    before = await ca.crl()
+    task = asyncio.create_task(ca.keep_fresh(every=60))
+    for _ in range(200):
+        await asyncio.sleep(0.005)
+        if await ca.crl() != before:
+            break
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert await ca.crl() != before
+    await ca.close()
