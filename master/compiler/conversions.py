@@ -176,7 +176,8 @@ _SIGNATURES: Final[dict[type[Type], tuple[tuple[str, ...], ...]]] = {
         ("String[1] uri",),
         (
             "Struct[{Optional[scheme] => String[1], Optional[userinfo] => String[1], Optional[host] => String[1], "
-            "Optional[port] => Integer[0], Optional[path] => String[1], Optional[query] => String[1], Optional[fragment] => String[1], Optional[opaque] => String[1]}] hash",
+            "Optional[port] => Integer[0], Optional[path] => String[1], Optional[query] => String[1], "
+            "Optional[fragment] => String[1], Optional[opaque] => String[1]}] hash",
         ),
     ),
     t.NotUndefType: (("Any from",),),

@@ -433,7 +433,7 @@ def _directive(
         "H": (moment.hour, "0", 2), "k": (moment.hour, " ", 2), "I": ((moment.hour + 11) % 12 + 1, "0", 2),
         "l": ((moment.hour + 11) % 12 + 1, " ", 2), "p": ("AM" if moment.hour < 12 else "PM", " ", 0),
         "P": ("am" if moment.hour < 12 else "pm", " ", 0), "M": (moment.minute, "0", 2), "S": (moment.second, "0", 2),
-        "A": (_DAYS[moment.weekday()].capitalize(), " ", 0), "a": (_DAYS[moment.weekday()][:3].capitalize(), " ", 0)
+        "A": (_DAYS[moment.weekday()].capitalize(), " ", 0), "a": (_DAYS[moment.weekday()][:3].capitalize(), " ", 0),
         "u": (weekday, "0", 1),
         "w": (weekday % 7, "0", 1), "G": (week_year, "0", 4), "g": (week_year % 100, "0", 2), "V": (week, "0", 2),
         "U": ((yday + 6 - weekday % 7) // 7, "0", 2), "W": ((yday + 6 - (weekday - 1)) // 7, "0", 2), "s": (seconds, "0", 0),
