@@ -315,7 +315,7 @@ def compare(left: Value, right: Value) -> int:
         return (one > two) - (one < two)
     if kind is int or kind is float:
         if other is int or other is float:
-            return (left > right) - (left < right)
+            return int(left > right) - int(left < right)
         if other not in _TIMES:
             raise EvaluationError("A Numeric is not comparable to non Numeric")
         return _order(_nanoseconds(left), _nanoseconds(right))
@@ -335,7 +335,7 @@ def compare(left: Value, right: Value) -> int:
 
 
 def _order(left: Any, right: Any) -> int:
-    return (left > right) - (left < right)
+    return int(left > right) - int(left < right)
 
 
 def _compared(left: Value, operator: str, right: Value) -> int:

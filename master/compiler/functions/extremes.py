@@ -10,7 +10,7 @@ from typing import Final
 from shared.errors import EvaluationError
 
 from ..labels import ruby_class
-from ..operators import flattened
+from ..types.access import flattened
 from ..signatures import Closure
 from ..text import inspect
 from ..values import Value, entries, key_of
@@ -70,7 +70,7 @@ def unique_iterable(context: Context, iterable: Value, *, block: Closure | None 
 def _comparable(left: Value) -> str | None:
     kind = left.__class__
     if kind is str or kind is list:
-        return kind.__name__  # type: ignore[no-any-return]
+        return kind.__name__
     if kind is int or kind is float:
         return "number"
     return kind.__name__ if hasattr(left, "nanoseconds") or kind is SemVer else None
@@ -86,7 +86,7 @@ def ruby_order(left: Value, right: Value) -> int:
                 if order:
                     return order
             return (len(left) > len(right)) - (len(left) < len(right))
-        return (left > right) - (left < right)
+        return int(left > right) - int(left < right)
     if left is right or (left.__class__ is right.__class__ and left == right):
         return 0
     shown = inspect(right) if right is None or right.__class__ in (bool, int, float) else ruby_class(right)
@@ -151,7 +151,7 @@ def _orders(context: Context, name: str) -> tuple[Order, Order]:
         if numbers(left, right):
             warn("numeric_coerce_string", "String to Numeric")
             left, right = _leading_float(left), _leading_float(right)
-        return (left > right) - (left < right)
+        return int(left > right) - int(left < right)
 
     def anything(left: Value, right: Value) -> int:
         one, two = ruby_text(left), ruby_text(right)

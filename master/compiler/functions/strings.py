@@ -165,7 +165,7 @@ _DANGEROUS: Final = '!"`$\\'
 @legacy_function("shellquote", -1)
 def shellquote(context: Context, *words: Value) -> str:
     """The words, each quoted for a POSIX shell, joined with blanks."""
-    from ..operators import flattened
+    from ..types.access import flattened
 
     out = []
     for word in flattened(words):

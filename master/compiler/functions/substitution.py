@@ -129,7 +129,7 @@ def _match(text: str, pattern: Value) -> list[str | None] | None:
         return _match(text, pattern.regexp)
     if isinstance(pattern, list | VariantType | PatternType):
         several = pattern if isinstance(pattern, list) else pattern.types if isinstance(pattern, VariantType) else pattern.patterns
-        return next((found for one in several if (found := _match(text, one)) is not None), None)
+        return next((parts for one in several if (parts := _match(text, one)) is not None), None)
     kind = ruby_class(pattern)
     raise EvaluationError(f"match() expects pattern of T, where T is String, Regexp, Regexp[r], Pattern[p], or Array[T]. Got {kind}")
 

@@ -89,7 +89,7 @@ class Type:
         return False
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (self.__class__ is other.__class__ and self.key() == other.key())  # type: ignore[attr-defined]
+        return self is other or (self.__class__ is other.__class__ and self.key() == other.key())
 
     def __hash__(self) -> int:
         return hash((self.__class__, self.key()))
@@ -190,7 +190,7 @@ class OptionalType(Wrapper):
         return isinstance(other, UndefType) or self.type is None or self.type.assignable(other, guard)
 
     def assign_to(self, target: Type, guard: Guard) -> bool:
-        if target.__class__ is OptionalType and target.type is None:  # type: ignore[attr-defined]
+        if target.__class__ is OptionalType and target.type is None:
             return True
         return target.assignable(UNDEF) and (self.type is None or target.assignable(self.type, guard))
 

@@ -7,7 +7,7 @@ variants are tried all, and what they have in common is said once. Source: langu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -277,7 +277,7 @@ def _variants(expected: VariantType, original: Type, actual: Type, path: Path) -
 def _merged(position: int, arguments: bool, found: Sequence[list[Mismatch]]) -> list[Mismatch]:
     """One complaint for all variants, when each has one of the same kind at the same place; else all of them."""
     flat = [m for problems in found for m in problems]
-    tests = (
+    tests: tuple[Callable[[Mismatch], bool], ...] = (
         lambda m: isinstance(m, Size) and m.arguments == arguments,
         lambda m: isinstance(m, About) and m.pattern == MISSING_BLOCK,
         lambda m: isinstance(m, About) and m.pattern == UNEXPECTED_BLOCK,

@@ -65,13 +65,20 @@ def _merged_enums(types: list[Type]) -> list[Type]:
         t for t in types if (isinstance(t, EnumType) and t.values and not t.any_case) or (isinstance(t, StringType) and t.value is not None)
     ]
     if len(plain) > 1:
-        values = [v for t in plain for v in (t.values if isinstance(t, EnumType) else (t.value,))]  # type: ignore[attr-defined]
+        values = [v for t in plain for v in _literals(t)]
         types = [t for t in types if not any(t is p for p in plain)] + [EnumType(values)]
     folded = [t for t in types if isinstance(t, EnumType) and t.values and t.any_case]
     if len(folded) > 1:
         values = [ascii_fold(v) for t in folded for v in t.values]
         types = [t for t in types if not any(t is p for p in folded)] + [EnumType(values, True)]
     return types
+
+
+def _literals(type_: Type) -> tuple[str, ...]:
+    if isinstance(type_, EnumType):
+        return type_.values
+    assert isinstance(type_, StringType) and type_.value is not None
+    return (type_.value,)
 
 
 def _merged_ranges(kind: type[Ranged], types: list[Type]) -> list[Type]:
