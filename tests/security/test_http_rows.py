@@ -1,0 +1,491 @@
+"""The HTTP rows of the attack table, as raw bytes over TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import os
+import zlib
+from typing import Any
+
+import pytest
+
+from master.testing import RawClient, RunningMaster
+from shared.testing import Shelf
+
+V3 = "/puppet/v3"
+ENV = "?environment=production"
+Shelves = Any
+Start = Any
+
+
+async def still_alive(master: RunningMaster) -> None:
+    fresh = await master.client("agent1")
+    assert (await fresh.ask("GET", "/status/v1/simple")).text == "running"
+    assert (await fresh.ask("GET", f"{V3}/node/agent1{ENV}")).status == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "target"),
+    [
+        ("GET", f"{V3}/catalog/agent1%2f..%2fagent2{ENV}"),
+        ("PUT", f"{V3}/report/..%2fagent2{ENV}"),
+        ("GET", f"{V3}/node/%2e%2e{ENV}"),
+        ("GET", f"{V3}/node/agent1%5c..%5cagent2{ENV}"),
+        ("GET", "/production/catalog/agent1%2f..%2fagent2"),
+        ("GET", "/production/node/%2E%2E"),
+        ("GET", "/production/node/../agent2"),
+    ],
+)
+async def test_HTTP_01_encoded_separators_are_refused_before_the_rules(
+    agent1: RawClient, shelves: Shelves, method: str, target: str
+) -> None:
+    answer = await agent1.ask(method, target)
+    assert answer.status == 400
+    assert "Forbidden" not in answer.text
+    assert shelves.asked == []
+
+
+@pytest.mark.parametrize("key", ["%2561gent2", "agent1%252f..%252fagent2", "agent+2", "agent%31+", "agent1%00", "agent1%0a"])
+async def test_HTTP_02_rule_and_terminus_see_the_same_key(agent1: RawClient, shelves: Shelves, key: str) -> None:
+    for target in (f"{V3}/catalog/{key}{ENV}", f"/production/catalog/{key}"):
+        answer = await agent1.ask("GET", target)
+        assert answer.status in (400, 403), answer
+        assert "canary" not in answer.text
+    assert shelves.asked == []
+
+
+@pytest.mark.parametrize("bad", [b"%c0%ae%c0%ae", b"%e0%80%ae", b"%ff", b"%u002e", b"%", b"%zz", b"\x80\xff", b"\xc3\xa9"])
+async def test_HTTP_03_overlong_and_broken_escapes_are_400(master: RunningMaster, shelves: Shelves, bad: bytes) -> None:
+    for path in (
+        b"/puppet/v3/node/" + bad,
+        b"/production/node/" + bad,
+        b"/" + bad + b"/node/x",
+        b"/status/v1/" + bad,
+        b"/puppet-ca/v1/" + bad,
+    ):
+        client = await master.client()
+        await client.send(b"GET " + path + b" HTTP/1.1\r\nHost: x\r\nAccept: */*\r\n\r\n")
+        assert (await client.answer()).status in (400, 404), path
+        await client.close()
+    assert shelves.asked == []
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        f"/{V3}/catalog/agent1{ENV}",
+        f"{V3}/catalog/agent1/{ENV}",
+        f"{V3}/catalog/agent1;x=1{ENV}",
+        f"{V3}/catalog/agent1%3Fenvironment=x",
+        f"{V3}/catalog\\agent1{ENV}",
+        f"{V3}/CATALOG/agent1{ENV}",
+        f"{V3}//catalog/agent1{ENV}",
+        f"/PUPPET/v3/catalog/agent1{ENV}",
+        f"/puppet/v4/catalog/agent1{ENV}",
+        f"/./puppet/v3/catalog/agent1{ENV}",
+    ],
+)
+async def test_HTTP_04_only_the_canonical_path_is_served(agent1: RawClient, shelves: Shelves, target: str) -> None:
+    assert (await agent1.ask("GET", target)).status in (400, 404)
+    assert shelves.asked == []
+
+
+@pytest.mark.parametrize(
+    ("head", "statuses"),
+    [
+        (b"GET http://evil/puppet/v3/node/agent1?environment=production HTTP/1.1\r\nHost: x\r\n", (400,)),
+        (b"CONNECT x:1 HTTP/1.1\r\nHost: x\r\n", (400, 405)),
+        (b"OPTIONS * HTTP/1.1\r\nHost: x\r\n", (400, 405)),
+        (b"TRACE / HTTP/1.1\r\nHost: x\r\n", (400, 405)),
+        (b"GET /status/v1/simple HTTP/1.1\r\nHost: a\r\nHost: b\r\n", (400,)),
+        (b"GET /status/v1/simple HTTP/1.1\r\n", (400,)),
+        (b"GET /status/v1/simple HTTP/1.1\r\nHost: evil\r\n", (200,)),
+    ],
+)
+async def test_HTTP_05_no_authority_comes_from_the_request(master: RunningMaster, head: bytes, statuses: tuple[int, ...]) -> None:
+    client = await master.client("agent1")
+    await client.send(head + b"Accept: */*\r\n\r\n")
+    answer = await client.answer()
+    assert answer.status in statuses
+    assert "evil" not in answer.text + str(answer.headers)
+
+
+SMUGGLED = b"GET /production/node/agent1 HTTP/1.1\r\nHost: x\r\nAccept: */*\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "framing",
+    [
+        b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nabcde",
+        b"Content-Length: +5\r\n\r\nabcde",
+        b"Content-Length: 0x5\r\n\r\nabcde",
+        b"Content-Length: 5, 5\r\n\r\nabcde",
+        b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+        b"Transfer-Encoding: chunked\r\n\r\n-1\r\n\r\n",
+        b"Transfer-Encoding: chunked\r\n\r\n12345678901234567\r\n\r\n",
+        b"Transfer-Encoding: chunked\r\n\r\n1;a\nb\r\nx\r\n0\r\n\r\n",
+        b"Transfer-Encoding: chunked\r\n\r\n1\nx\n0\n\n",
+    ],
+)
+async def test_HTTP_06_doubtful_framing_ends_the_connection(master: RunningMaster, shelves: Shelves, framing: bytes) -> None:
+    client = await master.client("agent1")
+    await client.send(
+        b"PUT /puppet/v3/facts/agent1?environment=production HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" + framing + SMUGGLED
+    )
+    assert (await client.answer()).status == 400
+    assert await client.ended()
+    assert ("node", "find", "agent1") not in shelves.asked
+    await still_alive(master)
+
+
+@pytest.mark.parametrize(
+    "line", [b"GET /status/v1/simple\r\n", b"GET /status/v1/simple HTTP/1.9\r\n", b"GET /status/v1/simple HTTP/2.0\r\n"]
+)
+async def test_HTTP_07_other_versions_are_refused(master: RunningMaster, line: bytes) -> None:
+    client = await master.client()
+    await client.send(line + b"Host: x\r\n\r\n")
+    try:
+        answer = await client.answer()
+    except EOFError as err:
+        assert b"running" not in err.args[0]
+    else:
+        assert answer.status in (400, 505)
+        assert "running" not in answer.text
+    assert await client.ended()
+
+
+async def test_HTTP_07_the_preface_of_http_2_is_refused(master: RunningMaster) -> None:
+    client = await master.client()
+    await client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+    assert await client.ended()
+
+
+@pytest.mark.parametrize("keep", [b"", b"Connection: keep-alive\r\n"])
+async def test_HTTP_07_http_1_0_is_served_unchunked_and_closed(master: RunningMaster, shelves: Shelves, keep: bytes) -> None:
+    content = shelves["file_content"].instances["modules/m/a"]
+    shelves["file_content"].instances["modules/m/a"] = content.model_copy(update={"size": None})
+    for path, expected in ((b"/status/v1/simple", b"running"), (b"/production/file_content/modules/m/a", b"abc")):
+        client = await master.client("agent1")
+        await client.send(b"GET " + path + b" HTTP/1.0\r\nAccept: */*\r\n" + keep + b"\r\n")
+        answer = await client.answer()
+        assert (answer.status, answer.body) == (200, expected)
+        assert "transfer-encoding" not in answer.headers
+        assert await client.ended()
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        b"".join(b"X-%d: y\r\n" % number for number in range(300)),
+        b"X-Long: " + b"y" * 65536 + b"\r\n",
+        b"X-Nul: a\x00b\r\n",
+        b"X-Cr: a\rb\r\n",
+        b"".join(b"X-%d: %s\r\n" % (number, b"y" * 7000) for number in range(6)),
+    ],
+)
+async def test_HTTP_08_too_many_long_or_dirty_headers_are_refused(master: RunningMaster, headers: bytes) -> None:
+    client = await master.client()
+    await client.send(b"GET /status/v1/simple HTTP/1.1\r\nHost: x\r\n" + headers + b"\r\n")
+    assert (await client.answer()).status in (400, 431)
+    assert await client.ended()
+    await still_alive(master)
+
+
+async def test_HTTP_08_a_request_line_of_64_kb_in_pieces_is_refused(master: RunningMaster) -> None:
+    client = await master.client()
+    await client.send(b"GET /")
+    with pytest.raises((EOFError, OSError)):
+        for _ in range(655):
+            await client.send(b"a" * 100)
+            await asyncio.sleep(0)
+        answer = await client.answer()
+        assert answer.status in (400, 431)
+        raise EOFError
+    await still_alive(master)
+
+
+QUICK = {"header_timeout": 0.2, "body_timeout": 0.2, "body_rate": 1_000_000, "write_timeout": 0.3, "handshake_timeout": 0.5}
+
+
+@pytest.mark.slow
+async def test_HTTP_09_who_sends_nothing_or_drips_is_cut(start: Start) -> None:
+    async with start(QUICK) as master:
+        silent = await master.client()
+        dripping = await master.client()
+        slow = await master.client("agent1")
+        head = f"PUT {V3}/facts/agent1{ENV} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n"
+        await slow.send(head.encode())
+
+        async def drip(client: RawClient) -> None:
+            for _ in range(100):
+                await client.send(b"a")
+                await asyncio.sleep(0.05)
+
+        drips = [asyncio.create_task(drip(client)) for client in (dripping, slow)]
+        assert await silent.ended(2)
+        assert await dripping.ended(2)
+        assert (await slow.answer()).status == 408
+        await asyncio.gather(*(task for task in drips if task.cancel()), return_exceptions=True)
+        await still_alive(master)
+
+
+@pytest.mark.slow
+async def test_HTTP_09_who_does_not_read_is_cut(start: Start, shelves: Shelves) -> None:
+    async def endless() -> Any:
+        for _ in range(10_000):
+            yield b"x" * 65536
+
+    content = shelves["file_content"].instances["modules/m/a"]
+    shelves["file_content"].instances["modules/m/a"] = content.model_copy(update={"chunks": endless, "size": None})
+    async with start(QUICK) as master:
+        client = await master.client("agent1")
+        client.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        await client.send(b"GET /production/file_content/modules/m/a HTTP/1.1\r\nHost: x\r\nAccept: */*\r\n\r\n")
+        for _ in range(100):
+            await asyncio.sleep(0.05)
+            if not master.server.listener.server.all:
+                break
+        assert master.server.listener.server.all == []
+
+
+async def test_HTTP_09_a_thousand_pipelined_requests_are_answered_in_turn(master: RunningMaster) -> None:
+    client = await master.client()
+    await client.send(b"GET /status/v1/simple HTTP/1.1\r\nHost: x\r\n\r\n" * 1000)
+    for _ in range(1000):
+        assert (await client.answer()).status == 200
+
+
+CAPS = {"max_request_body": 2048, "max_facts_body": 4096, "max_report_body": 8192, "max_bucket_body": 16384}
+
+
+@pytest.mark.parametrize(
+    ("target", "kind", "cap"),
+    [
+        (f"{V3}/facts/agent1{ENV}", "application/json", 4096),
+        (f"{V3}/report/agent1{ENV}", "application/json", 8192),
+        (f"{V3}/file_bucket_file/md5/900150983cd24fb0d6963f7d28e17f72{ENV}", "application/octet-stream", 16384),
+    ],
+)
+async def test_HTTP_10_a_byte_over_the_cap_is_413(start: Start, shelves: Shelves, target: str, kind: str, cap: int) -> None:
+    async with start(CAPS) as master:
+        announced = await master.client("agent1")
+        await announced.send(f"PUT {target} HTTP/1.1\r\nHost: x\r\nContent-Type: {kind}\r\nContent-Length: {cap + 1}\r\n\r\n".encode())
+        assert (await announced.answer()).status == 413
+        chunked = await master.client("agent1")
+        head = f"PUT {target} HTTP/1.1\r\nHost: x\r\nContent-Type: {kind}\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+        await chunked.send(head + b"400\r\n" + b"x" * 1024 + b"\r\n")
+        for _ in range(cap // 1024):
+            await chunked.send(b"400\r\n" + b"x" * 1024 + b"\r\n")
+        assert (await chunked.answer()).status == 413
+        assert shelves["file_bucket_file"].streams == {}
+        assert shelves["facts"].instances == {}
+        await still_alive(master)
+
+
+async def test_HTTP_10_bytes_behind_a_false_length_are_no_request(agent1: RawClient, master: RunningMaster, shelves: Shelves) -> None:
+    head = f"PUT {V3}/facts/agent1{ENV} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n"
+    await agent1.send(head.encode() + b'{"name":"agent1","values":{}}')
+    assert (await agent1.answer()).status == 400
+    assert await agent1.ended()
+    assert shelves["facts"].instances == {}
+
+
+BOMB = b"\0" * 100_000_000
+
+
+@pytest.mark.parametrize(
+    ("coding", "body"),
+    [
+        ("gzip", gzip.compress(BOMB, 9)),
+        ("deflate", zlib.compress(BOMB, 9)),
+        ("gzip", gzip.compress(b"x" * 4097)),
+    ],
+    ids=["gzip", "deflate", "one byte over"],
+)
+async def test_HTTP_11_bodies_that_expand_over_the_cap_are_413(start: Start, shelves: Shelves, coding: str, body: bytes) -> None:
+    async with start({**CAPS, "max_facts_body": max(4096, 0 if len(body) < 4096 else 200_000)}) as master:
+        client = await master.client("agent1")
+        before = resident()
+        answer = await client.ask("PUT", f"{V3}/facts/agent1{ENV}", body, Content_Type="application/json", Content_Encoding=coding)
+        assert answer.status == 413
+        assert resident() - before < 64 * 2**20
+        assert shelves["facts"].asked == []
+
+
+async def test_HTTP_11_a_nested_bomb_is_unpacked_once(agent1: RawClient, shelves: Shelves) -> None:
+    body = gzip.compress(gzip.compress(b"\0" * 1_000_000))
+    answer = await agent1.ask("PUT", f"{V3}/facts/agent1{ENV}", body, Content_Type="application/json", Content_Encoding="gzip")
+    assert answer.status == 400
+    assert shelves["facts"].asked == []
+
+
+def resident() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+GOOD = b'{"name":"agent1","values":{}}'
+
+
+@pytest.mark.parametrize(
+    ("coding", "body", "status"),
+    [
+        ("compress", GOOD, 415),
+        ("br", GOOD, 415),
+        ("gzip, gzip", gzip.compress(gzip.compress(GOOD)), 415),
+        ("identity, gzip", gzip.compress(GOOD), 415),
+        ("GZIP", gzip.compress(GOOD), 200),
+        ("identity", GOOD, 200),
+        ("deflate", zlib.compress(GOOD), 200),
+        ("gzip", b"\x1f\x8b\x08 not really", 400),
+        ("gzip", gzip.compress(GOOD)[:-6], 400),
+        ("gzip", gzip.compress(GOOD) + b"more", 400),
+        ("gzip", GOOD, 400),
+    ],
+)
+async def test_HTTP_12_only_what_can_be_unpacked_is_taken(
+    agent1: RawClient, shelves: Shelves, coding: str, body: bytes, status: int
+) -> None:
+    answer = await agent1.ask("PUT", f"{V3}/facts/agent1{ENV}", body, Content_Type="application/json", Content_Encoding=coding)
+    assert answer.status == status, answer
+    assert len(shelves["facts"].asked) == (1 if status == 200 else 0)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 100_000,
+        b'{"name":"agent1","values":{"a":NaN}}',
+        b'{"name":"agent1","values":{"a":Infinity}}',
+        b'{"name":"agent1","values":{"a":1e999}}',
+        b'{"name":"agent1","name":"agent2","values":{}}',
+        GOOD.decode().encode("utf-16"),
+        b"\xef\xbb\xbf" + GOOD,
+        GOOD + b"x",
+        b"[1]",
+        b'"x"',
+        b'{"name":["agent1"],"values":{}}',
+        b'{"name":"agent1","values":"x"}',
+    ],
+)
+async def test_HTTP_13_doubtful_json_is_400(agent1: RawClient, shelves: Shelves, body: bytes) -> None:
+    assert (await agent1.ask("PUT", f"{V3}/facts/agent1{ENV}", body, Content_Type="application/json")).status == 400
+    assert shelves["facts"].instances == {}
+
+
+@pytest.mark.parametrize("query", ["instance=---+%21ruby%2Fobject:X", "facts=---+a", "transaction_uuid=---+%5B1%5D"])
+async def test_HTTP_15_values_stay_plain_text(agent1: RawClient, shelves: Shelves, query: str) -> None:
+    assert (await agent1.ask("GET", f"/production/catalog/agent1?{query}")).status == 200
+    assert all(isinstance(value, str) for value in shelves["catalog"].requests[0].options.values())
+    assert "instance" not in shelves["catalog"].requests[0].options
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [
+        ("text/marshal", 415),
+        ("application/x-python-pickle", 415),
+        ("application/x-msgpack", 415),
+        ("text/yaml", 415),
+        ("yaml", 415),
+        ("application/json; charset=utf-7", 415),
+        ("", 400),
+    ],
+)
+async def test_HTTP_16_unknown_types_of_bodies_are_refused(agent1: RawClient, shelves: Shelves, kind: str, status: int) -> None:
+    assert (await agent1.ask("PUT", f"{V3}/facts/agent1{ENV}", GOOD, Content_Type=kind)).status == status
+    assert shelves["facts"].asked == []
+
+
+@pytest.mark.parametrize("accept", ["../../x", "text/marshal", "application/x-msgpack"])
+async def test_HTTP_16_unknown_types_of_answers_are_406(agent1: RawClient, accept: str) -> None:
+    assert (await agent1.ask("GET", f"{V3}/node/agent1{ENV}", Accept=accept)).status == 406
+
+
+@pytest.mark.parametrize("verb", ["find", "save"])
+async def test_HTTP_18_an_exception_tells_nothing_but_a_number(master: RunningMaster, shelves: Shelves, verb: str) -> None:
+    for shelf in shelves.values():
+        shelf.fail = RuntimeError("/very/secret/path")
+    client = await master.client("agent1")
+    for target in (f"{V3}/catalog/agent1{ENV}", "/production/node/agent1"):
+        answer = await client.ask("GET", target)
+        client = await master.client("agent1")
+        assert answer.status == 500
+        shown = answer.text + str(answer.headers)
+        assert all(word not in shown for word in ("secret", "Traceback", "RuntimeError", "aiohttp", "Python", ".py"))
+
+
+async def test_HTTP_18_no_answer_names_the_software(stranger: RawClient) -> None:
+    for target in ("/", "/x/y/z", "/metrics", "/metrics/v2/list", "/status/v1/simple", "/status/v1/services", "/puppet/v3/x"):
+        answer = await stranger.ask("GET", target)
+        assert "server" not in answer.headers
+        assert all(word not in answer.text.lower() for word in ("aiohttp", "python", os.uname().nodename.lower()))
+    assert (await stranger.ask("GET", "/metrics/v2/list")).status in (403, 404)
+
+
+@pytest.mark.parametrize("key", ["x%0d%0aSet-Cookie:%20a=b", "%1b[31mred", "a%0ab", "x" * 6000])
+async def test_HTTP_19_nothing_is_injected_into_headers_or_logs(agent1: RawClient, caplog: pytest.LogCaptureFixture, key: str) -> None:
+    caplog.set_level("INFO")
+    for target in (f"{V3}/file_content/modules/{key}{ENV}", f"/production/file_content/modules/{key}", f"/production/node/{key}"):
+        answer = await agent1.ask("GET", target)
+        assert answer.status in (400, 404)
+        assert "set-cookie" not in answer.headers
+        assert "\x1b" not in answer.text
+    for record in caplog.records:
+        line = record.getMessage()
+        assert line.isprintable(), line
+        assert len(line) < 1000
+
+
+async def test_HTTP_20_no_parameter_carries_authority(agent1: RawClient, shelves: Shelves) -> None:
+    query = "node=agent2&ip=127.0.0.1&authenticated=true&use_node=x&certname=agent2&bucket_path=/etc&fail_on_404=true"
+    assert (await agent1.ask("GET", f"{V3}/catalog/agent1{ENV}&{query}")).status == 200
+    request = shelves["catalog"].requests[0]
+    assert request.options == {"fail_on_404": "true"}
+    assert request.client is not None
+    assert (request.client.name, request.client.authenticated) == ("agent1", True)
+
+
+@pytest.mark.parametrize("name", ["../../tmp", "prod;id", "%00", "%EF%BD%81", "x" * 10_000, ""])
+async def test_HTTP_20_environments_are_plain_words_that_exist(agent1: RawClient, shelves: Shelves, name: str) -> None:
+    assert (await agent1.ask("GET", f"{V3}/node/agent1?environment={name}")).status in (400, 404, 431)
+    assert shelves.asked == []
+
+
+async def test_HTTP_20_the_environment_of_the_path_wins(agent1: RawClient, shelves: Shelves) -> None:
+    assert (await agent1.ask("GET", "/production/node/agent1?environment=secret")).status == 200
+    form = b"environment=secret"
+    kind = "application/x-www-form-urlencoded"
+    assert (await agent1.ask("POST", "/production/node/agent1", form, Content_Type=kind)).status == 200
+    assert (await agent1.ask("POST", f"{V3}/node/agent1{ENV}", form, Content_Type=kind)).status == 200
+    assert [request.environment for request in shelves["node"].requests] == ["production"] * 3
+
+
+async def test_R_18_beyond_the_queue_503_with_a_random_delay(start: Start, shelves: Shelves) -> None:
+    gate = asyncio.Event()
+
+    class Slow(Shelf[Any]):
+        async def find(self, request: Any) -> Any:
+            await gate.wait()
+            return await super().find(request)
+
+    slow = Slow()
+    slow.instances = shelves["catalog"].instances
+    shelves["catalog"] = slow
+    delays = iter(range(100, 200))
+    async with start({"max_active_requests": 1, "max_queued_requests": 1}, delay=lambda most: min(most, next(delays))) as master:
+        clients = [await master.client("agent1") for _ in range(4)]
+        asked = [asyncio.create_task(client.ask("GET", f"{V3}/catalog/agent1{ENV}")) for client in clients]
+        await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.sleep(0.05)
+        refused = [task.result() for task in asked if task.done()]
+        assert [answer.status for answer in refused] == [503, 503]
+        assert sorted(answer.headers["retry-after"] for answer in refused) == ["100", "101"]
+        fresh = await master.client()
+        assert (await fresh.ask("GET", "/status/v1/simple")).text == "running"
+        gate.set()
+        assert sorted(answer.status for answer in await asyncio.gather(*asked)) == [200, 200, 503, 503]
+        assert json.loads(next(a for a in await asyncio.gather(*asked) if a.status == 200).body)["name"] == "agent1"

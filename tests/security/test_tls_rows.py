@@ -1,0 +1,303 @@
+"""The TLS rows of the attack table, with asyncio's loop and with uvloop."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+import ssl
+import subprocess
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from certs import certificates, keys
+from certs.keys import KeyKind
+from master.http.identity import ProxyRules
+from master.testing import RawClient, RunningMaster, ThrowAwayCa
+from shared.errors import ConfigError
+
+Start = Any
+NODE = "/puppet/v3/node/agent1?environment=production"
+
+
+async def refused(master: RunningMaster, context: ssl.SSLContext) -> bool:
+    """Whether the server ends the connection without answering; TLS 1.3 tells a client only when it reads."""
+    try:
+        client = await RawClient.connect(master.port, context, timeout=5)
+    except (OSError, ssl.SSLError):
+        return True
+    try:
+        await client.ask("GET", NODE)
+    except (EOFError, OSError, ssl.SSLError):
+        return True
+    finally:
+        await client.close()
+    return False
+
+
+async def eventually(master: RunningMaster, condition: Any, within: float = 2.0) -> None:
+    end = time.monotonic() + within
+    while not condition():
+        assert time.monotonic() < end
+        await asyncio.sleep(0.02)
+
+
+async def test_TLS_01_a_revoked_certificate_is_refused_within_a_second(start: Start, ca: ThrowAwayCa) -> None:
+    async with start({"trust_poll_interval": 0.05}) as master:
+        agent1 = x509.load_pem_x509_certificate(ca.certificate_of("agent1").read_bytes())
+        assert not await refused(master, ca.context("agent1"))
+        before = master.server.tls.trust
+        ca.revoke(agent1)
+        await eventually(master, lambda: master.server.tls.trust is not before, within=1.0)
+        assert await refused(master, ca.context("agent1"))
+        assert not await refused(master, ca.context("agent2"))
+        assert master.server.listener.refused["certificate revoked"] == 1
+
+
+async def test_TLS_02_revocation_ends_a_live_connection(start: Start, ca: ThrowAwayCa) -> None:
+    async with start() as master:
+        client = await master.client("agent1")
+        assert (await client.ask("GET", NODE)).status == 200
+        ca.revoke(x509.load_pem_x509_certificate(ca.certificate_of("agent1").read_bytes()))
+        await master.server.tls.reload()
+        answer = await client.ask("GET", NODE)
+        assert answer.status == 403
+        assert "revoked" in answer.text
+        assert await client.ended()
+
+
+async def test_TLS_02_an_ended_certificate_ends_a_live_connection(start: Start, ca: ThrowAwayCa) -> None:
+    later = ca.now
+    async with start(now=lambda: later) as master:
+        client = await master.client("agent1")
+        assert (await client.ask("GET", NODE)).status == 200
+        later = ca.now + timedelta(days=400)
+        assert (await client.ask("GET", NODE)).status == 403
+        assert await client.ended()
+
+
+async def test_TLS_03_expired_future_and_foreign_certificates_are_refused(start: Start, ca: ThrowAwayCa, tmp_path: Path) -> None:
+    other = ThrowAwayCa(tmp_path / "other")  # the same subject, another key
+    other.issue("agent1")
+    ca.issue("ended", now=ca.now - timedelta(days=10), ttl=86400)
+    ca.issue("early", now=ca.now + timedelta(days=10))
+    async with start() as master:
+        for context in (foreign(other, ca, "agent1"), ca.context("ended"), ca.context("early")):
+            assert await refused(master, context)
+        assert sum(master.server.listener.refused.values()) == 3
+        assert not await refused(master, ca.context("agent1"))
+
+
+def foreign(other: ThrowAwayCa, ca: ThrowAwayCa, name: str) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(ca.bundle)
+    context.load_cert_chain(other.certificate_of(name), other.key_of(name))
+    return context
+
+
+async def test_TLS_04_only_our_ca_is_trusted(start: Start) -> None:
+    async with start() as master:
+        assert [each["subject"] for each in master.server.tls.context.get_ca_certs()] == [((("commonName", "Puppet CA: throw-away"),),)]
+
+
+async def test_TLS_05_an_agents_certificate_issues_nothing(start: Start, ca: ThrowAwayCa, tmp_path: Path) -> None:
+    issuer = x509.load_pem_x509_certificate(ca.certificate_of("agent1").read_bytes())
+    key = KeyKind("ec").generate()
+    forged = certificates.leaf(
+        "agent2", key.public_key(), issuer=issuer, issuer_key=keys.load(ca.key_of("agent1")), serial=99, ttl=86400, now=ca.now
+    )
+    chain = tmp_path / "chain.pem"
+    chain.write_bytes(forged.public_bytes(Encoding.PEM) + issuer.public_bytes(Encoding.PEM))
+    keys.save(tmp_path / "chain.key", key)
+    context = ca.context()
+    context.load_cert_chain(chain, tmp_path / "chain.key")
+    async with start() as master:
+        assert await refused(master, context)
+
+
+@pytest.mark.parametrize(("version", "works"), [("TLSv1", False), ("TLSv1_1", False), ("TLSv1_2", True), ("TLSv1_3", True)])
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion")
+async def test_TLS_06_old_versions_are_refused(start: Start, ca: ThrowAwayCa, version: str, works: bool) -> None:
+    context = ca.context("agent1")
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    context.minimum_version = context.maximum_version = ssl.TLSVersion[version]
+    async with start() as master:
+        assert await refused(master, context) is not works
+
+
+@pytest.mark.parametrize("ciphers", ["aNULL:@SECLEVEL=0", "eNULL:@SECLEVEL=0", "AES128-SHA", "ADH-AES128-SHA256:@SECLEVEL=0"])
+async def test_TLS_06_weak_suites_are_refused(start: Start, ca: ThrowAwayCa, ciphers: str) -> None:
+    context = ca.context("agent1")
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers(ciphers)
+    async with start() as master:
+        assert await refused(master, context)
+
+
+NOT_TLS = {
+    "http": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+    "ssh": b"SSH-2.0-OpenSSH_9.2\r\n",
+    "1 MB": bytes(range(256)) * 4096,
+    "long record": b"\x16\x03\x01\xff\xff" + b"x" * 100,
+}
+
+
+@pytest.mark.parametrize("data", NOT_TLS.values(), ids=NOT_TLS.keys())
+async def test_TLS_07_what_is_not_tls_is_closed_at_once(start: Start, data: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    async with start({"handshake_timeout": 1.0}) as master:
+        for _ in range(5):
+            reader, writer = await asyncio.open_connection("127.0.0.1", master.port)
+            try:
+                async with asyncio.timeout(5):
+                    writer.write(data)
+                    while await reader.read(4096):
+                        pass
+            except ConnectionError:
+                pass
+            writer.close()
+        await eventually(master, lambda: sum(master.server.listener.refused.values()) == 5)
+        assert all(record.exc_info is None for record in caplog.records)
+        assert len([record for record in caplog.records if "Refused a TLS handshake" in record.message]) <= 2
+        assert not await refused(master, master.ca.context("agent1"))
+
+
+@pytest.mark.slow
+async def test_TLS_08_renegotiation_is_refused(start: Start, ca: ThrowAwayCa) -> None:
+    async with start() as master:
+        command = ["openssl", "s_client", "-connect", f"127.0.0.1:{master.port}", "-tls1_2", "-CAfile", str(ca.bundle)]
+        process = await asyncio.create_subprocess_exec(*command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        async with asyncio.timeout(10):
+            output, _ = await process.communicate(b"R\n")
+        assert re.search(rb"no renegotiation|RENEGOTIATING\n.*error", output, re.S | re.I), output[-500:]
+
+
+@pytest.mark.slow
+async def test_TLS_09_connections_that_say_nothing_do_not_stop_an_agent(start: Start, ca: ThrowAwayCa) -> None:
+    async with start({"handshake_timeout": 1.5, "max_handshakes": 100, "max_connections": 150}) as master:
+        silent = []
+        for number in range(400):
+            plain = socket.socket()
+            plain.setblocking(False)
+            await asyncio.get_running_loop().sock_connect(plain, ("127.0.0.1", master.port))
+            if number % 2:
+                await asyncio.get_running_loop().sock_sendall(plain, b"\x16")
+            silent.append(plain)
+        started = time.monotonic()
+        assert not await refused(master, ca.context("agent1"))
+        assert time.monotonic() - started < 2
+        await eventually(master, lambda: master.server.listener.open == 0, within=4)
+        for plain in silent:
+            plain.close()
+
+
+def identity_headers(name: str, pem: bytes = b"") -> dict[str, str]:
+    return {"X_Client_DN": f"CN={name}", "X_Client_Verify": "SUCCESS"} | ({"X_Client_Cert": quote(pem.decode(), safe="")} if pem else {})
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        b"X-Client-DN: CN=agent2\r\nX-Client-Verify: SUCCESS\r\n",
+        b"X_CLIENT_DN: CN=agent2\r\nX_Client_Verify: SUCCESS\r\n",
+        b"x-ssl-client-dn: CN=agent2\r\nX-SSL-Client-Verify: SUCCESS\r\n",
+        b"SSL_CLIENT_S_DN: CN=agent2\r\nSSL_CLIENT_VERIFY: SUCCESS\r\n",
+        b"X-Client-DN: CN=agent2\r\nX-Client-DN: CN=agent2\r\nX-Client-Verify: SUCCESS\r\nX-Client-Verify: SUCCESS\r\n",
+    ],
+)
+async def test_TLS_10_identity_headers_are_ignored_and_said(start: Start, caplog: pytest.LogCaptureFixture, lines: bytes) -> None:
+    async with start() as master:
+        for name, status in ((None, 403), ("agent1", 403)):
+            client = await master.client(name)
+            await client.send(b"GET /puppet/v3/node/agent2?environment=production HTTP/1.1\r\nHost: x\r\nAccept: */*\r\n" + lines + b"\r\n")
+            assert (await client.answer()).status == status
+    assert "is not a configured proxy" in caplog.text
+
+
+def proxied(address: str = "127.0.0.1") -> ProxyRules:
+    return ProxyRules.of(switched_on=True, addresses=[address], dn="HTTP_X_CLIENT_DN", verify="HTTP_X_CLIENT_VERIFY")
+
+
+async def test_TLS_11_a_configured_proxy_speaks_for_a_verified_certificate(start: Start, ca: ThrowAwayCa) -> None:
+    pem = ca.certificate_of("agent2").read_bytes()
+    async with start(proxy=proxied()) as master:
+        proxy = await master.client("agent1")
+        ask = "/puppet/v3/node/agent2?environment=production"
+        assert (await proxy.ask("GET", ask, **identity_headers("agent2", pem))).status == 200
+        assert (await proxy.ask("GET", NODE, **identity_headers("agent2", pem))).status == 403
+        assert (await proxy.ask("GET", ask, X_Client_Verify="NONE")).status == 403
+
+
+@pytest.mark.parametrize("dn", ["CN=a/CN=agent2", "CN=agent2\\,CN=a", "O=x+CN=agent2", "CN=agent1", "/CN=agent2/CN=agent2"])
+async def test_TLS_11_a_dn_that_is_not_the_certificates_is_refused(start: Start, ca: ThrowAwayCa, dn: str) -> None:
+    pem = ca.certificate_of("agent2").read_bytes()
+    async with start(proxy=proxied()) as master:
+        proxy = await master.client("agent1")
+        headers = identity_headers("agent2", pem) | {"X_Client_DN": dn}
+        assert (await proxy.ask("GET", "/puppet/v3/node/agent2?environment=production", **headers)).status == 403
+
+
+async def test_TLS_11_only_the_proxy_and_only_good_certificates(start: Start, ca: ThrowAwayCa, tmp_path: Path) -> None:
+    ask = "/puppet/v3/node/agent2?environment=production"
+    good = ca.certificate_of("agent2").read_bytes()
+    async with start(proxy=proxied("192.0.2.1")) as master:
+        client = await master.client("agent1")
+        assert (await client.ask("GET", ask, **identity_headers("agent2", good))).status == 403
+    other = ThrowAwayCa(tmp_path / "other")
+    other.issue("agent2")
+    ca.revoke(x509.load_pem_x509_certificate(good))
+    async with start(proxy=proxied()) as master:
+        for pem in (good, other.certificate_of("agent2").read_bytes(), b"x", b""):
+            client = await master.client("agent1")
+            assert (await client.ask("GET", ask, **identity_headers("agent2", pem))).status == 403
+
+
+async def test_fact_3_an_ended_crl_is_an_error_and_is_signed_anew(start: Start, ca: ThrowAwayCa, caplog: pytest.LogCaptureFixture) -> None:
+    ca.write_crl(now=ca.now - timedelta(days=10), lifetime=timedelta(days=1))
+
+    async def sign_anew() -> None:
+        ca.write_crl()
+
+    async with start({"trust_poll_interval": 0.05}, on_crl_expired=sign_anew) as master:
+        assert "every agent's certificate is refused" in caplog.text
+        end = master.server.tls.trust.next_update
+        await eventually(master, lambda: master.server.tls.trust.next_update != end)
+        assert not await refused(master, ca.context("agent1"))
+
+
+async def test_without_a_crl_there_is_no_start(start: Start, ca: ThrowAwayCa) -> None:
+    ca.crl.unlink()
+    with pytest.raises(ConfigError, match="Could not read the CRL"):
+        async with start():
+            pass
+
+
+async def test_R_24_a_broken_reload_leaves_the_old_state(start: Start, ca: ThrowAwayCa, caplog: pytest.LogCaptureFixture) -> None:
+    async with start({"trust_poll_interval": 0.02}) as master:
+        live = await master.client("agent1")
+        before = ca.certificate_of("puppet").read_bytes()
+        ca.certificate_of("puppet").write_bytes(b"nonsense")
+        await eventually(master, lambda: "the old ones stay in force" in caplog.text)
+        assert (await live.ask("GET", NODE)).status == 200
+        assert not await refused(master, ca.context("agent2"))
+        trust = master.server.tls.trust
+        ca.certificate_of("puppet").write_bytes(before)
+        await eventually(master, lambda: master.server.tls.trust is not trust)
+        assert (await live.ask("GET", NODE)).status == 200
+
+
+async def test_a_new_server_certificate_is_shown_without_a_restart(start: Start, ca: ThrowAwayCa) -> None:
+    async with start({"trust_poll_interval": 0.02}) as master:
+        trust = master.server.tls.trust
+        ca.issue("puppet")
+        await eventually(master, lambda: master.server.tls.trust is not trust)
+        await asyncio.sleep(0.1)
+        client = await master.client("agent1")
+        shown = client.writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        assert shown == ssl.PEM_cert_to_DER_cert(ca.certificate_of("puppet").read_text())
