@@ -12,17 +12,18 @@ Token = Callable[[str], bool] | str | None
 
 class Glob:
     """
-    One pattern: `*`, `?`, `[a-z]`, `[!a]`, `[^a]`, `\\` quotes. A leading dot of a name is only matched by a dot.
+    One pattern: `*`, `?`, `[a-z]`, `[!a]`, `[^a]`, `\\` quotes. A leading dot of a name is only matched by a dot,
+    or with `dots` by anything.
 
     Reading a pattern is linear in its length; matching is linear in the name for each star, and a pattern that needs more
     characters than the name has is refused at once, so that the cost is bounded by the square of a file name's length.
     """
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, *, dots: bool = False) -> None:
         self.pattern = pattern
         self._tokens = _tokens(pattern)
         self._least = 0 if self._tokens is None else sum(token is not _STAR for token in self._tokens)
-        self._dotted = pattern.removeprefix("\\").startswith(".")
+        self._dotted = dots or pattern.removeprefix("\\").startswith(".")
 
     def matches(self, name: str) -> bool:
         """Whether the whole of `name` fits."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from shared.ral import Provider
+from shared.ral import Provider, Providers, Type
 
 from ..runlog import RunLog
 
@@ -15,12 +16,20 @@ if TYPE_CHECKING:
 Makers = Mapping[str, Callable[[], Sequence[Provider[Any]]]]
 
 
-def builtin_providers(*, log: RunLog, files: Callable[[], FileContext] | None = None) -> Makers:
+def builtin_providers(
+    *,
+    log: RunLog,
+    files: Callable[[], FileContext] | None = None,
+    providers: Callable[[], Providers] | None = None,
+    types: Mapping[str, type[Type]] | None = None,
+) -> Makers:
     """
     For each type what makes its providers; nothing is imported before a catalog needs it.
 
     Args:
         files: what the type `file` needs of the run; None: files cannot be managed.
+        providers: gives the run's providers; None: nothing can be purged.
+        types: the types that can be purged, by name.
     """
 
     def notify() -> Sequence[Provider[Any]]:
@@ -39,4 +48,14 @@ def builtin_providers(*, log: RunLog, files: Callable[[], FileContext] | None = 
 
         return [Posix(files())] if files else []
 
-    return {"notify": notify, "exec": exec_, "file": file}
+    def tidy() -> Sequence[Provider[Any]]:
+        from .tidy.posix import Finder
+
+        return [Finder(time.time)]
+
+    def resources() -> Sequence[Provider[Any]]:
+        from .resources.purging import Purge
+
+        return [Purge(providers, types or {})] if providers else []
+
+    return {"notify": notify, "exec": exec_, "file": file, "tidy": tidy, "resources": resources}

@@ -164,7 +164,7 @@ def resources_of(
             resources.add(resource)
     check_relationships(resources)
     for resource in resources.order:
-        resource.check_catalog(resources.find)
+        resource.check_catalog(resources)
     return resources
 
 

@@ -13,6 +13,7 @@ from .metaparams import Metaparams
 from .references import Ref
 
 if TYPE_CHECKING:
+    from .catalog import Resources
     from .providers import Provider
 
 TitlePatterns = Sequence[tuple[str, Sequence[str | tuple[str, Callable[[str], Any]]]]]
@@ -242,8 +243,8 @@ class Type(Metaparams):
     def validate(self) -> None:
         """Raise ValueError when the attributes, each fine by itself, do not fit together."""
 
-    def check_catalog(self, find: Callable[[Ref], Type | None]) -> None:
-        """Raise ResourceError when the catalog lacks what this cannot do without; `find` knows all its resources."""
+    def check_catalog(self, resources: Resources) -> None:
+        """Raise ResourceError when the catalog, which is complete now, lacks what this cannot do without."""
 
     def pre_run_check(self) -> None:
         """Raise ResourceError when the whole run may not start; called for every resource before the first is evaluated."""

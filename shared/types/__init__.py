@@ -15,10 +15,12 @@ def builtin_types() -> Mapping[str, type[Type]]:
     from .file import File
     from .filebucket import Filebucket
     from .notify import Notify
+    from .resources import Resources
     from .schedule import Schedule
     from .stage import Stage
+    from .tidy import Tidy
 
-    types: tuple[type[Type], ...] = (Exec, File, Filebucket, Notify, Schedule, Stage)
+    types: tuple[type[Type], ...] = (Exec, File, Filebucket, Notify, Resources, Schedule, Stage, Tidy)
     return {cls.declaration.name: cls for cls in types}
 
 

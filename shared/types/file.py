@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os.path
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,6 +14,7 @@ from shared.errors import BadData, ResourceError
 from shared.models.file_metadata import FileMetadata
 from shared.ral import ABSENT, Ensure, Origin, Param, Property, Ref, State, TitlePatterns, Type, Value
 from shared.ral.attributes import text_of
+from shared.ral.catalog import Resources
 
 _ONLY_WITH_SOURCE = ("none", "ctime", "mtime")
 _NOT_FOR_CHILDREN = frozenset(
@@ -353,9 +354,9 @@ class File(Type, name="file", features={"manages_symlinks": "The provider can ma
 
     # --- order
 
-    def check_catalog(self, find: Callable[[Ref], Type | None]) -> None:
+    def check_catalog(self, resources: Resources) -> None:
         bucket = self.backup
-        if bucket and not bucket.startswith(".") and bucket != "puppet" and find(Ref("filebucket", bucket)) is None:
+        if bucket and not bucket.startswith(".") and bucket != "puppet" and resources.find(Ref("filebucket", bucket)) is None:
             raise ResourceError(f"Could not find filebucket {bucket} specified in backup")
 
     def ancestors(self) -> Iterator[str]:

@@ -81,8 +81,6 @@ _TYPES = (
         "target provider",
     ),
     _known("augeas", "name", "returns", "context onlyif changes root load_path force type_check lens incl show_diff provider"),
-    _known("tidy", "path", "", "recurse max_files matches backup age size type rmdirs", isomorphic=False),
-    _known("resources", "name", "", "purge unless_system_user unless_uid"),
     _known("selboolean", "name", "value", "persistent provider"),
     _known("selmodule", "name", "ensure syncversion", "selmoduledir selmodulepath provider"),
     _known("zpool", "pool", "ensure disk mirror raidz spare log cache ashift autoexpand failmode", "raid_parity provider"),

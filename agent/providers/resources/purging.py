@@ -1,0 +1,73 @@
+"""The provider of `resources`: makes a removal of everything on the system that the catalog does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from shared.errors import ResourceError
+from shared.ral import Provider, Providers, Ref, State, Type
+from shared.types.resources import NEVER_PURGED, Resources
+
+_PASSED_ON = ("noop", "schedule", "audit", "loglevel", "tag", "require", "subscribe", "before", "notify")
+
+
+class Purge(Provider[Resources], type=Resources, name=""):
+    """
+    Asks the default provider of the type what exists.
+
+    Args:
+        providers: gives the run's providers, this one among them, so it is asked late.
+        types: all types that can be applied.
+        login_defs: says which uids are the system's.
+    """
+
+    def __init__(
+        self, providers: Callable[[], Providers], types: Mapping[str, type[Type]], *, login_defs: Path = Path("/etc/login.defs")
+    ) -> None:
+        self.providers = providers
+        self.types = types
+        self.login_defs = login_defs
+
+    async def retrieve(self, resource: Resources) -> State | None:
+        return {}
+
+    async def generate(self, resource: Resources) -> Sequence[Type]:
+        if not resource.purge:
+            return ()
+        provider, _ = self.providers().default(resource.name)
+        if provider is None:
+            raise ResourceError(f"Could not find a suitable provider for {resource.name}")
+        existing = await provider.instances()
+        passed = {name: value for name, value in resource.given.items() if name in _PASSED_ON}
+        made: list[Type] = []
+        for name, state in existing.items():
+            if resource.find(Ref(resource.name, name)) is None and self._may_go(resource, name, state):
+                gone = resource.child(name, {"ensure": "absent"} | passed, type=self.types[resource.name])
+                gone.origin = replace(gone.origin, purging=True)
+                made.append(gone)
+        return made
+
+    def _may_go(self, resource: Resources, name: str, state: Mapping[str, Any]) -> bool:
+        if resource.name != "user":
+            return True
+        keep = resource.unless_system_user
+        if keep is False:
+            return True
+        uid = state.get("uid")
+        if not isinstance(uid, int) or name in NEVER_PURGED or uid in resource.unless_uid:
+            return False
+        return uid > (keep if isinstance(keep, int) and keep is not True else self._system_limit())
+
+    def _system_limit(self) -> int:
+        """The highest uid of the system's own users."""
+        try:
+            lines = self.login_defs.read_text().splitlines()
+        except OSError:
+            return 499
+        for words in map(str.split, lines):
+            if len(words) > 1 and words[0] == "UID_MIN" and words[1].isdigit():
+                return int(words[1]) - 1
+        return 499

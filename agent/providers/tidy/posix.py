@@ -1,0 +1,108 @@
+"""The provider of `tidy`: looks for files to remove and leaves removing them to the type `file`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from shared.errors import ResourceError
+from shared.globs import Glob
+from shared.ral import Provider, Ref, State, Type
+from shared.types.file import File
+from shared.types.tidy import Tidy
+
+MANY = 1000  # entries above which a directory without max_files gets a warning
+_PASSED_ON = ("noop", "schedule", "audit", "loglevel", "tag", "require", "subscribe", "before", "notify")
+
+
+class Finder(Provider[Tidy], type=Tidy, name=""):
+    """One walk for each resource; links are not followed."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self.now = now  # seconds since the epoch
+
+    async def retrieve(self, resource: Tidy) -> State | None:
+        return {}
+
+    async def generate(self, resource: Tidy) -> Sequence[Type]:
+        found = await asyncio.to_thread(self._found, resource)
+        paths = sorted((path for path in found if self._goes(resource, path, found[path])), reverse=True)
+        if paths:
+            resource.log("notice", f"Tidying {len(paths)} files")
+        made = {path: resource.child(path, self._removal(resource, path), type=File) for path in paths}
+        if resource.rmdirs:
+            for path, file in made.items():
+                folder = made.get(path.rpartition("/")[0])
+                if folder is not None:
+                    folder.assign("require", [*folder.require, file.ref])
+        return list(made.values())
+
+    def _removal(self, resource: Tidy, path: str) -> dict[str, Any]:
+        passed = {name: value for name, value in resource.given.items() if name in _PASSED_ON}
+        return {"path": path, "backup": resource.backup, "ensure": "absent", "force": True} | passed
+
+    def _goes(self, resource: Tidy, path: str, info: os.stat_result) -> bool:
+        if resource.find(Ref("file", path)) is not None or (stat.S_ISDIR(info.st_mode) and not resource.rmdirs):
+            return False
+        if resource.matches and not any(Glob(pattern, dots=True).matches(path.rpartition("/")[2]) for pattern in resource.matches):
+            resource.log("debug", f"No specified patterns match {path}, not tidying")
+            return False
+        when: float = getattr(info, f"st_{resource.type}")
+        return resource.reached(seconds=int(self.now()) - int(when), size=info.st_size)
+
+    def _found(self, resource: Tidy) -> dict[str, os.stat_result]:
+        """Every path that may have to go, with what is known of it. Blocks."""
+        found: dict[str, os.stat_result] = {}
+        for path, info in _walk(resource.path, _depth(resource)):
+            found[path] = info
+            if resource.max_files and len(found) > resource.max_files:
+                raise ResourceError(
+                    f"The directory '{resource.path}' contains more than {resource.max_files} entries, which exceeds max_files",
+                    hint="Raise max_files, or tidy a smaller directory.",
+                )
+        if not resource.max_files and len(found) > MANY:
+            resource.log(
+                "warning",
+                f"The directory '{resource.path}' contains {len(found)} entries, more than the {MANY} above which a warning is given; "
+                "max_files sets a limit",
+            )
+        return found
+
+
+def _depth(resource: Tidy) -> int | None:
+    """How many levels below the path are looked at; None: all."""
+    recurse = resource.recurse
+    return None if recurse is True else (recurse if isinstance(recurse, int) else 0)
+
+
+def _walk(path: str, depth: int | None) -> Iterator[tuple[str, os.stat_result]]:
+    try:
+        info = os.lstat(path)
+    except OSError:
+        return
+    yield path, info
+    folders = [("" if path == "/" else path, 0)] if stat.S_ISDIR(info.st_mode) else []
+    while folders:
+        folder, level = folders.pop()
+        if depth is not None and level >= depth:
+            continue
+        for name, below in _entries(folder):
+            yield f"{folder}/{name}", below
+            if stat.S_ISDIR(below.st_mode):
+                folders.append((f"{folder}/{name}", level + 1))
+
+
+def _entries(folder: str) -> Iterator[tuple[str, os.stat_result]]:
+    """What is in a directory; what vanishes or cannot be read meanwhile is left out."""
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                try:
+                    yield entry.name, entry.stat(follow_symlinks=False)
+                except OSError:
+                    continue
+    except OSError:
+        return
