@@ -1,0 +1,138 @@
+"""
+The process that compiles: `python -I -m master.compiling`, started by the pool in `workers`.
+
+It reads one job after another from its standard input and answers on its standard output. What it keeps between jobs are
+definitions of environments and compiled code, never anything of a node.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import resource
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from shared import plainjson
+from shared.errors import CompileError, PuppetError
+
+from . import frames
+from .compiler.catalogs import compile_catalog
+from .compiler.checker import Issue as Finding
+from .compiler.codecache import CodeCache
+from .compiler.compiler import LogEntry
+from .compiler.world import NodeInput
+from .environments import EnvironmentSettings
+from .loaded_environments import LoadedEnvironments
+
+
+class Bench:
+    """Compiles jobs one after another, with what it has loaded of the environments."""
+
+    def __init__(self, settings: EnvironmentSettings, cache: Path | None) -> None:
+        self._log: Callable[[LogEntry], None] = lambda entry: None
+        self.environments = LoadedEnvironments(settings, CodeCache(cache), log=self._found)
+        self.generation = 0
+
+    def _found(self, level: str, finding: Finding | str) -> None:
+        if isinstance(finding, str):
+            self._log(LogEntry(level, finding))
+        else:
+            self._log(LogEntry(level, finding.message, finding.where))
+
+    def compile(self, job: Mapping[str, Any], log: Callable[[LogEntry], None]) -> bytes:
+        """The catalog of a job as JSON; PuppetError."""
+        self._log = log
+        if job["generation"] != self.generation:
+            self.environments.forget()
+            self.generation = job["generation"]
+        loaded = self.environments.get(job["environment"])
+        server_facts = {key: value for key, value in job["server_facts"].items() if key != "environment"}
+        node = NodeInput(
+            certname=job["certname"],
+            environment=loaded.environment.name,
+            facts=job["facts"],
+            parameters={**job["parameters"], **server_facts},
+            classes=job["classes"],
+            trusted=job["trusted"],
+            server_facts=job["server_facts"],
+        )
+        rich = loaded.environment.rich_data
+        return plainjson.dumps(compile_catalog(loaded.world, loaded.loader, node, version=loaded.version, log=log, rich=rich))
+
+
+def serve(stdin: BinaryIO, say: Callable[[bytes], None]) -> None:
+    """Answer jobs until the input ends. The first message is the set-up."""
+    setup = frames.read(stdin)
+    if setup is None:
+        return
+    settings = EnvironmentSettings(
+        **{**setup["settings"], **{name: tuple(setup["settings"][name]) for name in ("environmentpath", "basemodulepath")}}
+    )
+    bench = Bench(settings, Path(setup["cache"]) if setup["cache"] else None)
+    _limit(int(setup["memory"]))
+    gc.collect()
+    gc.freeze()
+    say(frames.packed({"ready": os.getpid()}))
+    while (job := frames.read(stdin)) is not None:
+        say(answer(bench, job, say))
+
+
+def answer(bench: Bench, job: Mapping[str, Any], say: Callable[[bytes], None]) -> bytes:
+    """The last frame of a job: the catalog, or what is wrong."""
+
+    def log(entry: LogEntry) -> None:
+        say(frames.packed({"log": [entry.level, entry.text, entry.source]}))
+
+    try:
+        return frames.packed({"done": True}, bench.compile(job, log))
+    except PuppetError as err:
+        return frames.packed(frames.plain_error(err))
+    except MemoryError:
+        return frames.packed(
+            frames.plain_error(
+                CompileError(
+                    "The catalog needs more memory than compile_memory allows", hint="Raise compile_memory, or look for endless growth."
+                )
+            )
+        )
+    except RecursionError:
+        return frames.packed(frames.plain_error(CompileError("The code is nested too deeply to be compiled")))
+
+
+def _limit(memory: int) -> None:
+    """A ceiling for this process' memory, in bytes above what it has now."""
+    with Path("/proc/self/statm").open() as file:
+        now = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (now + memory, hard))
+
+
+def main() -> int:
+    """Run as a worker of the process that started this one, and end with it."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    pipe = os.dup(1)
+    os.dup2(2, 1)  # whatever prints must not get into the answers
+
+    def say(frame: bytes) -> None:
+        view = memoryview(frame)
+        while view:
+            view = view[os.write(pipe, view) :]
+
+    try:
+        import setproctitle
+
+        setproctitle.setproctitle("puppet master: compiling")
+        serve(sys.stdin.buffer, say)
+    except BrokenPipeError:
+        return 0
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

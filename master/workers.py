@@ -1,0 +1,205 @@
+"""
+The pool of compiling processes: plain data in, catalog bytes out, the event loop never computes.
+
+A process that dies or takes too long costs its own request only; another takes its place. Source: the design's rule that
+compiling happens in worker processes with warm caches.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from shared.errors import CompileError, PuppetError, Unavailable
+from shared.log import LEVELS
+
+from . import frames
+from .environments import EnvironmentSettings
+from .termini.catalog import CompileJob
+
+log = logging.getLogger("puppet.compiler")
+
+COMMAND = (sys.executable, "-I", "-m", "master.compiling")
+START_TIMEOUT = 60.0  # seconds for a process to say that it is ready
+
+
+class Worker:
+    """One compiling process, used by one request at a time."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+
+    @classmethod
+    async def start(cls, setup: Mapping[str, Any]) -> Worker:
+        process = await asyncio.create_subprocess_exec(*COMMAND, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=2**20)
+        worker = cls(process)
+        try:
+            async with asyncio.timeout(START_TIMEOUT):
+                await worker.send(dict(setup))
+                await worker.next()
+        except BaseException:
+            await worker.kill()
+            raise
+        return worker
+
+    @property
+    def alive(self) -> bool:
+        return self.process.returncode is None
+
+    async def send(self, message: dict[str, Any]) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(frames.packed(message))
+        await self.process.stdin.drain()
+
+    async def next(self) -> tuple[dict[str, Any], bytes]:
+        assert self.process.stdout is not None
+        return await frames.receive(self.process.stdout)
+
+    async def kill(self) -> None:
+        """End the process for certain."""
+        if self.process.returncode is None:
+            try:
+                self.process.kill()
+            except ProcessLookupError:
+                pass
+        await self.process.wait()
+
+    async def finish(self) -> None:
+        """End it by closing its input; it is idle."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        try:
+            async with asyncio.timeout(2):
+                await self.process.wait()
+        except TimeoutError:
+            await self.kill()
+
+
+class Workers:
+    """
+    Up to `size` processes, started when they are needed; the first at once with `warm`.
+
+    Args:
+        timeout: seconds for one compile. memory: bytes for one process beyond its start. queue: requests that may wait.
+    """
+
+    def __init__(
+        self,
+        settings: EnvironmentSettings,
+        *,
+        size: int,
+        timeout: float,
+        memory: int,
+        queue: int,
+        cache: Path | None,
+        delay: Callable[[], float] = random.random,
+    ) -> None:
+        self.generation = 0
+        self.size = size
+        self.timeout = timeout
+        self.queue = queue
+        self.delay = delay
+        self._setup = {"settings": asdict(settings), "cache": str(cache) if cache else "", "memory": memory}
+        self._idle: list[Worker] = []
+        self._all: set[Worker] = set()
+        self._slots = asyncio.Semaphore(size)
+        self._waiting = 0
+        self._closed = False
+
+    def forget(self) -> None:
+        """Have everything read anew that is kept of environments."""
+        self.generation += 1
+
+    async def warm(self) -> None:
+        """Have one process ready; a failure is only logged, the first compile will say it again."""
+        try:
+            async with self._slots:
+                self._idle.append(await self._worker())
+        except (PuppetError, OSError, TimeoutError, asyncio.IncompleteReadError) as err:
+            log.error("Could not start a compiling process: %s", err)
+
+    async def __call__(self, job: CompileJob) -> bytes:
+        """
+        The catalog as JSON.
+
+        Raises:
+            CompileError and others: what is wrong, located. Unavailable: too many wait. PuppetError: the process died.
+        """
+        if self._waiting >= self.queue:
+            raise Unavailable(f"{self._waiting} catalogs wait to be compiled", retry_after=5 + int(self.delay() * 55))
+        message = asdict(job) | {"generation": self.generation}
+        self._waiting += 1
+        try:
+            await self._slots.acquire()
+        finally:
+            self._waiting -= 1
+        try:
+            return await self._compiled(message)
+        finally:
+            self._slots.release()
+
+    async def _compiled(self, message: dict[str, Any]) -> bytes:
+        name = message["certname"]
+        worker = await self._worker()
+        try:
+            async with asyncio.timeout(self.timeout):
+                await worker.send(message)
+                body = await self._answer(worker)
+        except TimeoutError:
+            await self._drop(worker)
+            raise CompileError(
+                f"The catalog of {name} took longer than compile_timeout ({self.timeout:g} seconds)",
+                hint="Raise it, or look for an endless loop.",
+            ) from None
+        except (asyncio.IncompleteReadError, ConnectionError) as err:
+            await self._drop(worker)
+            raise PuppetError(f"The process that compiled the catalog of {name} ended with {worker.process.returncode}") from err
+        except PuppetError:
+            self._idle.append(worker)
+            raise
+        except BaseException:
+            # Whoever asked has left in the middle; the process still works on the answer.
+            await asyncio.shield(self._drop(worker))
+            raise
+        self._idle.append(worker)
+        return body
+
+    async def _answer(self, worker: Worker) -> bytes:
+        while True:
+            message, body = await worker.next()
+            if "log" in message:
+                level, text, source = message["log"]
+                log.log(LEVELS.get(level, LEVELS["notice"]), "%s", text, extra={"source": source})
+            elif "done" in message:
+                return body
+            else:
+                raise frames.error_of(message)
+
+    async def _worker(self) -> Worker:
+        while self._idle:
+            worker = self._idle.pop()
+            if worker.alive:
+                return worker
+            self._all.discard(worker)
+        if self._closed:
+            raise Unavailable("The master is stopping")
+        worker = await Worker.start(self._setup)
+        self._all.add(worker)
+        return worker
+
+    async def _drop(self, worker: Worker) -> None:
+        self._all.discard(worker)
+        await worker.kill()
+
+    async def close(self) -> None:
+        """End all processes."""
+        self._closed = True
+        idle, self._idle = self._idle, []
+        await asyncio.gather(*(worker.finish() for worker in idle), *(worker.kill() for worker in self._all - set(idle)))
+        self._all.clear()
