@@ -34,7 +34,7 @@ class Limits:
     max_bucket_body: int = 1024 * 1024 * 1024
     max_crl_body: int = 64 * 1024 * 1024
     compress_from: int = 1024
-    trust_poll_interval: float = 0.5
+    trust_poll_interval: float = 0.5  # not a setting: a revocation must count within a second
 
     def body(self, name: str) -> int:
         """The limit that an indirection names."""
