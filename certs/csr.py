@@ -10,6 +10,7 @@ from typing import Any
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.name import _ASN1Type
@@ -243,10 +244,17 @@ def _facts(csr: x509.CertificateSigningRequest) -> RequestFacts:
         extensions=tuple(extensions),
         attributes=tuple((a.oid.dotted_string, a.value) for a in csr.attributes if a.oid.dotted_string not in private),
         public_key=key,
-        strength=strength(key),
+        strength=strength(key) if _named_curve(csr, key) else Strength("EC with explicit parameters", strength(key).bits),
         signature_hash=digest.name if digest else "",
         signature_valid=csr.is_signature_valid,
     )
+
+
+def _named_curve(csr: x509.CertificateSigningRequest, key: PublicKeyTypes) -> bool:
+    """False for an EC key that spells out its curve: parsers disagree on those, and some took a forged base point."""
+    parts = der.elements(der.element(csr.tbs_certrequest_bytes)[1])
+    algorithm = der.elements(der.elements(parts[2][1])[0][1])
+    return not isinstance(key, ec.EllipticCurvePublicKey) or algorithm[1][0] == der.OBJECT_IDENTIFIER
 
 
 def _subject(name: x509.Name) -> tuple[tuple[CommonName, ...], bool]:

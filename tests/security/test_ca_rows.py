@@ -1,0 +1,514 @@
+"""The CA rows of the attack table, as far as the CA itself answers them; what HTTP adds is tested with the HTTP rows."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import stat
+import time
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.name import _ASN1Type
+from cryptography.x509.oid import ExtendedKeyUsageOID
+
+from certs import bundles, certificates, crl, csr, keys, oids
+from certs.keys import KeyKind
+from master.ca import autosign
+from master.ca.autosign import Autosign
+from master.ca.policy import Refused, SigningPolicy
+from shared.errors import BadRequest, Conflict, Denied, NotFound, PuppetError, Unavailable
+
+KEY = KeyKind("ec").generate()
+ALLOW_ALL = SigningPolicy(True, True)
+
+
+def request(subject: x509.Name | str, *extensions: x509.ExtensionType, key=KEY, critical: bool = False) -> bytes:
+    name = csr.common_name(subject) if isinstance(subject, str) else subject
+    builder = x509.CertificateSigningRequestBuilder().subject_name(name)
+    for extension in extensions:
+        builder = builder.add_extension(extension, critical)
+    return bundles.dump([builder.sign(key, SHA256())])
+
+
+def refused(site, name: str, pem: bytes, match: str = "", error: type[PuppetError] = BadRequest) -> PuppetError:
+    """The refusal of a submission; nothing at all has changed on disk."""
+    registry = site.registry()
+    before = site.snapshot()
+    with pytest.raises(error, match=match or None) as found:
+        registry.submit(name, pem, by="10.0.0.66")
+    assert found.value.status == error.status
+    assert site.snapshot() == before
+    assert len(str(found.value)) < 600
+    said = json.dumps(site.trail[-1])
+    assert "refused" in said
+    assert "10.0.0.66" in said
+    assert "\\u001b" not in said
+    return found.value
+
+
+HOSTILE_NAMES = [
+    "../../etc/cron.d/x", "../private_keys/master", "..", "./x", "a\\b", "c:\\x", "%2e%2e%2fetc%2fx", "/etc/x",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE_NAMES)
+def test_CA_01_CA_02_keys_that_climb_read_and_write_nothing(site, name: str) -> None:
+    refused(site, name, request("web1"))
+    registry = site.registry()
+    for ask in (registry.status, registry.request, registry.authority.store.signed, lambda n: registry.delete(n, by="x")):
+        with pytest.raises(BadRequest):
+            ask(name)
+
+
+@pytest.mark.parametrize("name", ["../../x", "/etc/x", "..", "a/b"])
+def test_CA_03_a_subject_that_climbs_is_stored_under_no_name(site, name: str) -> None:
+    refused(site, "good", request(name), "does not match")
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "-rf", "--help", " a", "a ", "a\n", "a\0b", "a\t", "a..b", "a.-b", "a-"])
+def test_CA_04_names_that_break_the_rule_are_refused(site, name: str) -> None:
+    refused(site, name, request("a"))
+
+
+@pytest.mark.parametrize("name", ["_x._tcp.example.com", "a.example.com", "x"])
+def test_CA_04_names_that_keep_the_rule_are_accepted(site, name: str) -> None:
+    site.registry().submit(name, request(name), by="t")
+
+
+@pytest.mark.parametrize("name", ["Agent.Example.COM", "ägent", "аgent", "agent․example", "ａｇｅｎｔ"])
+def test_CA_05_names_are_never_folded_into_another(site, name: str) -> None:
+    refused(site, name, request(name))
+    refused(site, "agent", request(name))
+
+
+@pytest.mark.parametrize("name", ["web\x08\x08\x08db", "web\x1b[2K\rdb", "web\u202edb"])
+def test_CA_06_control_characters_are_refused_and_shown_escaped_when_they_are_on_disk(site, name: str) -> None:
+    import io
+
+    from master.ca import cli
+
+    refused(site, "web", request(name), "does not match")
+    (site.files.csrdir / f"{name}.pem").write_bytes(request(name))
+    out, err = io.StringIO(), io.StringIO()
+    place = cli.CaPlace(site.files, site.ssldir, rules=site.rules, now=site.clock, report=site.trail.append)
+    assert cli.cert(["list"], place, out=out, err=err) == 0
+    assert out.getvalue().isascii()
+    assert "\x1b" not in out.getvalue()
+    assert "\\u{" in out.getvalue()
+    assert cli.cert(["sign", name], place, out=out, err=err) == cli.FAILED
+    assert site.open().revoked() == frozenset()
+    assert site.files.serial.read_text() == "0002"
+
+
+@pytest.mark.parametrize("name", ["a" * 60 + "-.", "a-" * 5000, "1a-" * 22000])
+def test_CA_07_judging_a_name_is_cheap(site, name: str) -> None:
+    registry = site.registry()
+    started = time.process_time()
+    with pytest.raises(BadRequest):
+        registry.submit(name, b"", by="t")
+    assert time.process_time() - started < 0.01
+
+
+def test_CA_08_a_request_for_another_name_is_refused_naming_both(site) -> None:
+    error = refused(site, "web1", request("web2"))
+    assert "web1" in error.message
+    assert "web2" in error.message
+    assert error.legacy == 'CSR subject common name "web2" does not match expected certname "web1"'
+    with pytest.raises(Conflict):
+        site.registry().sign("web1", by="t")
+
+
+def names(*values: str, oid=x509.NameOID.COMMON_NAME, kind: _ASN1Type | None = None) -> x509.Name:
+    return x509.Name([x509.NameAttribute(oid, value, _type=kind) for value in values])
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        names("web1", "admin"),
+        names("admin", "web1"),
+        x509.Name([x509.RelativeDistinguishedName([*names("web1"), *names("o", oid=x509.NameOID.ORGANIZATION_NAME)])]),
+        x509.Name([*names("web1"), *names("o", oid=x509.NameOID.ORGANIZATION_NAME)]),
+        x509.Name([]),
+        names("web1", kind=_ASN1Type.BMPString),
+        names("web1", kind=_ASN1Type.T61String),
+        names("web1\0"),
+    ],
+    ids=["two", "two-reversed", "multi-valued", "more", "none", "bmp", "t61", "nul"],
+)
+def test_CA_09_there_is_exactly_one_common_name_in_a_usual_string(site, subject: x509.Name) -> None:
+    refused(site, "web1", request(subject))
+
+
+@pytest.mark.filterwarnings("ignore:Attribute's length")
+@pytest.mark.parametrize("length", [65, 255, 10_000])
+def test_CA_10_a_name_that_is_too_long_is_refused_at_submission(site, length: int) -> None:
+    name = "a" * length
+    refused(site, name, request(x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name, _validate=False)])))
+
+
+def test_CA_11_an_address_is_an_opaque_name(site) -> None:
+    registry = site.registry()
+    registry.submit("10.0.0.5", request("10.0.0.5"), by="10.9.9.9")
+    made = registry.sign("10.0.0.5", by="t")
+    assert certificates.alternative_names(made) == ("DNS:10.0.0.5",)
+
+
+@pytest.mark.parametrize("name", ["ca", "master.example.com"])
+def test_CA_12_reserved_names_are_refused(site, name: str) -> None:
+    refused(site, name, request(name), "reserved")
+
+
+def test_CA_13_a_request_that_was_changed_or_signed_by_another_key_is_not_stored(site) -> None:
+    good = x509.load_pem_x509_csr(request("web1")).public_bytes(Encoding.DER)
+    changed = bytearray(good)
+    changed[-1] ^= 1
+    other = bytes(good).replace(b"web1", b"web2")
+    for name, der in (("web1", bytes(changed)), ("web2", other)):
+        refused(site, name, bundles.dump([x509.load_der_x509_csr(der)]), "does not correspond to the signing key")
+
+
+async def test_CA_14_foreign_names_are_refused_by_autosign_and_by_hand_without_the_flag(site) -> None:
+    ca = site.service(autosign=True)
+    for number, asked in enumerate((["puppet"], ["master"], ["other"])):
+        name = f"web{number}"
+        pem = bundles.dump([csr.build(KEY, name, dns_alt_names=asked)])
+        with pytest.raises(BadRequest, match="extra subject alternative names"):
+            await ca.submit_request(name, pem)
+        assert (await ca.status(name)).state == "requested"
+        with pytest.raises(Refused):
+            await ca.set_state(name, "signed")
+    site.registry().sign("web0", by="t", policy_=SigningPolicy(allow_alternative_names=True))
+    assert site.files.serial.read_text() == "0003"
+    await ca.close()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        x509.DNSName("*.example.com"),
+        x509.UniformResourceIdentifier("https://x.example.com"),
+        x509.RFC822Name("a@example.com"),
+        x509.DirectoryName(csr.common_name("x")),
+        x509.OtherName(x509.ObjectIdentifier("1.2.3.4"), b"\x0c\x01a"),
+        x509.RegisteredID(x509.ObjectIdentifier("1.2.3.4")),
+    ],
+    ids=["wildcard", "uri", "email", "dir", "other", "registered"],
+)
+def test_CA_15_unusual_alternative_names_are_refused_even_with_the_flag(site, name: x509.GeneralName) -> None:
+    pem = request("web1", x509.SubjectAlternativeName([x509.DNSName("web1"), name]))
+    refused(site, "web1", pem)
+    registry = site.registry()
+    registry.store.save_request("web1", pem)  # it may have come there another way
+    with pytest.raises(Refused):
+        registry.sign("web1", by="t", policy_=ALLOW_ALL)
+
+
+def test_CA_15_fifty_thousand_names_are_too_large(site) -> None:
+    many = x509.SubjectAlternativeName([x509.DNSName(f"a{n}.example.com") for n in range(50_000)])
+    with pytest.raises(PuppetError) as error:
+        site.registry().submit("web1", request("web1", many), by="t")
+    assert error.value.status in (400, 413)
+    few = x509.SubjectAlternativeName([x509.DNSName(f"a{n}") for n in range(200)])
+    refused(site, "web1", request("web1", few), "more than 100")
+
+
+def test_CA_16_an_alternative_name_equal_to_the_own_one_is_fine(site) -> None:
+    registry = site.registry()
+    registry.submit("web1", request("web1", x509.SubjectAlternativeName([x509.DNSName("web1")])), by="t")
+    assert certificates.alternative_names(registry.sign("web1", by="t")) == ("DNS:web1",)
+
+
+FOREIGN = [
+    x509.BasicConstraints(ca=True, path_length=None),
+    x509.KeyUsage(True, False, True, False, False, True, True, False, False),
+    x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CODE_SIGNING]),
+    x509.CertificatePolicies([x509.PolicyInformation(x509.ObjectIdentifier("1.2.3.4"), None)]),
+    x509.NameConstraints([x509.DNSName("example.com")], None),
+    x509.UnrecognizedExtension(x509.ObjectIdentifier(oids.NS_COMMENT), b"\x16\x01a"),
+]
+
+
+@pytest.mark.parametrize("extension", FOREIGN, ids=lambda e: type(e).__name__)
+def test_CA_17_foreign_extensions_are_refused_under_every_policy(site, extension: x509.ExtensionType) -> None:
+    error = refused(site, "web1", request("web1", extension), "not permitted")
+    assert error.legacy.startswith("CSR has request extensions that are not permitted: ")
+    registry = site.registry()
+    registry.store.save_request("web1", request("web1", extension))
+    with pytest.raises(Refused):
+        registry.sign("web1", by="t", policy_=ALLOW_ALL)
+
+
+def test_CA_17_one_extension_twice_is_refused(site) -> None:
+    value = x509.UnrecognizedExtension(x509.ObjectIdentifier("1.3.6.1.4.1.34380.1.1.1"), b"\x0c\x01a")
+    other = x509.UnrecognizedExtension(x509.ObjectIdentifier("1.3.6.1.4.1.34380.1.1.2"), b"\x0c\x01a")
+    der = x509.load_pem_x509_csr(request("web1", value, other)).public_bytes(Encoding.DER)
+    first = x509.ObjectIdentifier("1.3.6.1.4.1.34380.1.1.1")
+    encoded = bytes.fromhex("2b0601040182 8c4c 01 01 02".replace(" ", ""))
+    assert der.count(encoded) == 1, first
+    doubled = der.replace(encoded, encoded[:-1] + b"\x01")
+    pem = b"-----BEGIN CERTIFICATE REQUEST-----\n" + __import__("base64").encodebytes(doubled) + b"-----END CERTIFICATE REQUEST-----\n"
+    refused(site, "web1", pem, "twice")
+
+
+def test_CA_17_what_is_issued_has_the_fixed_profile(site) -> None:
+    registry = site.registry()
+    registry.submit("web1", request("web1"), by="t")
+    made = registry.sign("web1", by="t", policy_=ALLOW_ALL)
+    basic = made.extensions.get_extension_for_class(x509.BasicConstraints)
+    usage = made.extensions.get_extension_for_class(x509.KeyUsage)
+    assert (basic.critical, basic.value.ca, usage.critical, usage.value.key_cert_sign, usage.value.crl_sign) == (
+        True,
+        False,
+        True,
+        False,
+        False,
+    )
+
+
+def test_CA_18_cli_auth_never_comes_by_request_and_other_rights_only_by_the_setting(site) -> None:
+    right = x509.UnrecognizedExtension(x509.ObjectIdentifier(oids.CLI_AUTH), b"\x0c\x04true")
+    role = x509.UnrecognizedExtension(x509.ObjectIdentifier("1.3.6.1.4.1.34380.1.3.13"), b"\x0c\x01a")
+    refused(site, "web1", request("web1", right), "pp_cli_auth")
+    registry = site.registry()
+    registry.store.save_request("web1", request("web1", right))
+    with pytest.raises(Refused):
+        registry.sign("web1", by="t", policy_=ALLOW_ALL)
+    registry.store.remove_request("web1")
+    registry.submit("web2", request("web2", role), by="t")
+    with pytest.raises(Refused):
+        registry.sign("web2", by="t")
+    registry.sign("web2", by="t", policy_=ALLOW_ALL)
+
+
+def weak_requests() -> list[tuple[str, bytes]]:
+    import subprocess
+
+    def made(*argv: str) -> bytes:
+        command = ["openssl", "req", "-new", "-nodes", "-subj", "/CN=web1", "-keyout", "/dev/null", *argv]
+        return subprocess.run(command, check=True, capture_output=True).stdout
+
+    return [
+        ("512", made("-newkey", "rsa:512")),
+        ("1024", made("-newkey", "rsa:1024")),
+        ("112|supported|well-formed", made("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:secp112r1")),
+        ("explicit", made("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-pkeyopt", "ec_param_enc:explicit")),
+        ("MD5|signing key", made("-newkey", "rsa:2048", "-md5")),
+        ("SHA1|signing key", made("-newkey", "rsa:2048", "-sha1")),
+    ]
+
+
+@pytest.mark.slow
+def test_CA_19_weak_keys_and_digests_are_refused_saying_which_rule(site) -> None:
+    for match, pem in weak_requests():
+        refused(site, "web1", pem, match)
+    assert keys.Strength("rsa", 2048, 1).weakness
+    registry = site.registry()
+    for number, key in enumerate((KeyKind("rsa", 2048).generate(), ec.generate_private_key(ec.SECP384R1()))):
+        registry.submit(f"ok{number}", request(f"ok{number}", key=key), by="t")
+
+
+def test_CA_19_ed25519_is_accepted(site) -> None:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    pem = bundles.dump([csr.build(Ed25519PrivateKey.generate(), "web1")])
+    registry = site.registry()
+    registry.submit("web1", pem, by="t")
+    assert registry.authority.issued(registry.sign("web1", by="t"))
+
+
+def test_CA_21_wrong_states_change_nothing_and_a_long_life_is_cut(site, pem) -> None:
+    registry = site.registry()
+    registry.submit("web1", pem("web1"), by="t")
+    before = site.snapshot()
+    for desired, ttl in (
+        (None, None), ([], None), ("Signed", None), (["signed"], None),
+        ("signed", -1), ("signed", 0), ("signed", "1y"), ("signed", True),
+    ):  # fmt: skip
+        with pytest.raises(BadRequest):
+            registry.set_state("web1", desired, ttl=ttl, by="t")
+    with pytest.raises(Conflict):
+        registry.set_state("web1", "revoked", by="t")
+    for desired in ("signed", "revoked"):
+        with pytest.raises(NotFound):
+            registry.set_state("unknown", desired, by="t")
+    assert site.snapshot() == before
+    made = registry.set_state("web1", "signed", ttl=10**12, by="t")
+    assert made.not_valid_after_utc == registry.authority.certificate.not_valid_after_utc
+
+
+async def test_CA_22_renewal_is_for_valid_certificates_of_ours_and_a_revocation_covers_all_of_a_name(site, pem, tmp_path_factory) -> None:
+    ca = site.service(autosign=True)
+
+    async def fresh(name: str) -> x509.Certificate:
+        await ca.submit_request(name, pem(name))
+        return x509.load_pem_x509_certificate(await ca.certificate(name) or b"")
+
+    revoked, expired, good = await fresh("revoked"), await fresh("expired"), await fresh("good")
+    await ca.set_state("revoked", "revoked")
+    other = type(site)(tmp_path_factory.mktemp("other"), clock=site.clock)
+    foreign = other.create().issue("good", good.public_key(), by="t")
+    for bad, when in ((revoked, 0), (foreign, 0), (expired, 3000)):
+        site.clock.pass_(days=when)
+        with pytest.raises(Denied):
+            await ca.renew(bad.public_bytes(Encoding.DER))
+        site.clock.pass_(days=-when)
+    serials = {good.serial_number}
+    for _ in range(2):
+        renewed = x509.load_pem_x509_certificate(await ca.renew(good.public_bytes(Encoding.DER)))
+        serials.add(renewed.serial_number)
+    assert len(serials) == 3
+    assert set(await ca.set_state("good", "revoked")) == serials
+    assert serials <= ca.authority.revoked()
+    for each in (good, renewed):
+        with pytest.raises(Denied, match="revoked"):
+            await ca.renew(each.public_bytes(Encoding.DER))
+    await ca.close()
+
+
+def test_CA_23_uploaded_lists_are_those_of_our_chain_and_newer(site) -> None:
+    authority = site.open()
+    own, key, now = authority.certificate, authority.key, site.clock.now
+    stranger_key = KeyKind("ec").generate()
+    stranger = certificates.self_signed_authority(stranger_key, "stranger", serial=1, ttl=10**8, now=now)
+    delta = (
+        x509.CertificateRevocationListBuilder()
+        .issuer_name(own.subject)
+        .last_update(now)
+        .next_update(now)
+        .add_extension(x509.DeltaCRLIndicator(1), critical=True)
+        .sign(key, SHA256())
+    )
+    before = site.snapshot()
+    for lists in ([crl.signed(stranger, stranger_key, number=1, now=now)], [delta], [crl.signed(own, key, number=99, now=now)]):
+        with pytest.raises(BadRequest):
+            authority.upload_crls(bundles.dump(lists), by="admin")
+    for body in (b"", b"junk", b"x" * 50_000_000):
+        with pytest.raises(BadRequest):
+            authority.upload_crls(body, by="admin")
+    assert site.snapshot() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern", "signed"),
+    [
+        ("a.example.com", "*.example.com", True),
+        ("a.b.example.com", "*.example.com", True),
+        ("example.com", "*.example.com", False),
+        ("example.com.evil.net", "*.example.com", False),
+        ("xexample.com", "*.example.com", False),
+        ("a.example.com", "a.example.com", True),
+        ("aXexample.com", "a.example.com", False),
+        ("a.example.com", "*.Example.COM", True),
+        ("anything", "*", True),
+        ("a.example.com", "a*.example.com", False),
+        (".example.com", "*.example.com", False),
+    ],
+)
+def test_CA_24_patterns_match_whole_labels(name: str, pattern: str, signed: bool) -> None:
+    assert autosign.matches(name, pattern) is signed
+
+
+def script(path: Path, body: str) -> Path:
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.slow
+async def test_CA_24_the_policy_program_gets_name_and_request_in_a_clean_place_and_is_bounded(tmp_path: Path, pem) -> None:
+    text = pem("web1")
+    good = script(tmp_path / "good", f'test "$#" = 1 && test "$1" = web1 && cat > {tmp_path}/in && env > {tmp_path}/env')
+    os.environ["A_SECRET_OF_THE_MASTER"] = "canary"
+    try:
+        assert (await Autosign(good).decide("web1", text)).sign
+    finally:
+        del os.environ["A_SECRET_OF_THE_MASTER"]
+    assert (tmp_path / "in").read_bytes() == text
+    assert "canary" not in (tmp_path / "env").read_text()
+    for body in ("exit 1", "exit 255", "cat /dev/zero", "exec sleep 60", f"sleep 61 & echo $! > {tmp_path}/child; wait", "kill -9 $$"):
+        started = time.monotonic()
+        decision = await Autosign(script(tmp_path / "bad", body), timeout=1.0, most=65536).decide("web1", text)
+        assert not decision.sign, body
+        assert time.monotonic() - started < 5
+    child = int((tmp_path / "child").read_text())
+    for _ in range(100):
+        if not Path(f"/proc/{child}").exists() or "Z" in Path(f"/proc/{child}/stat").read_text().split()[2]:
+            break
+        await asyncio.sleep(0.02)
+    else:
+        pytest.fail("the program's child is still there")
+
+
+@pytest.mark.slow
+async def test_CA_24_a_program_that_says_no_leaves_the_request_pending(site, pem, tmp_path: Path) -> None:
+    ca = site.service(autosign=script(tmp_path / "no", "exit 1"))
+    assert await ca.submit_request("web1", pem("web1")) is False
+    assert (await ca.status("web1")).state == "requested"
+    await ca.close()
+
+
+def test_CA_25_private_keys_are_never_open_to_others(empty_site) -> None:
+    """Every mode that a file with a key ever has is seen at the call that sets it."""
+    seen: list[tuple[str, int]] = []
+    real_open, real_fchmod = os.open, os.fchmod
+
+    def watched_open(path, flags, mode=0o777, **rest):
+        fd = real_open(path, flags, mode, **rest)
+        if flags & os.O_CREAT:
+            seen.append((str(path), stat.S_IMODE(os.fstat(fd).st_mode)))
+        return fd
+
+    def watched_fchmod(fd, mode):
+        real_fchmod(fd, mode)
+        seen.append((str(Path(f"/proc/self/fd/{fd}").readlink()), mode))
+
+    os.open, os.fchmod = watched_open, watched_fchmod
+    umask = os.umask(0)
+    try:
+        empty_site.bootstrap()
+    finally:
+        os.open, os.fchmod = real_open, real_fchmod
+        os.umask(umask)
+    private = [(path, mode) for path, mode in seen if "cakey" in Path(path).name or "ca_key" in Path(path).name or "/private_keys/" in path]
+    assert len(private) >= 4
+    for path, mode in private:
+        assert not mode & 0o007, path
+    assert stat.S_IMODE(empty_site.files.cakey.stat().st_mode) & 0o007 == 0
+    assert stat.S_IMODE(empty_site.ssldir.privatekeydir.stat().st_mode) & 0o007 == 0
+    assert stat.S_IMODE(empty_site.files.cadir.stat().st_mode) & 0o007 == 0
+
+
+@pytest.mark.slow
+def test_CA_25_a_flood_of_requests_is_capped_and_known_agents_go_on(site, pem) -> None:
+    registry = site.registry(max_pending_requests=200, master="master.example.com")
+    known = registry.authority.issue("known", KEY.public_key(), by="t")
+    refusals = 0
+    texts = [(f"n{number}", pem(f"n{number}")) for number in range(300)]
+    for name, text in texts:
+        try:
+            registry.submit(name, text, by="flood")
+        except Unavailable as err:
+            refusals += 1
+            assert err.status == 503
+            assert err.retry_after > 0
+    assert (refusals, len(registry.store.request_names())) == (100, 200)
+    assert registry.authority.renew(known, by="known").serial_number > known.serial_number
+
+
+def test_TLS_13_no_agent_certificate_carries_the_masters_names(empty_site, pem) -> None:
+    authority = empty_site.bootstrap()
+    registry = empty_site.registry()
+    for name in ("web1", "web2"):
+        registry.submit(name, pem(name), by="t")
+        registry.sign(name, by="t")
+    masters = set(certificates.alternative_names(empty_site.ssldir.certificate()))
+    for name in authority.store.signed_names():
+        if name != "master.example.com":
+            assert not masters & set(certificates.alternative_names(authority.signed_certificate(name)))
