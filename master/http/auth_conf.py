@@ -158,6 +158,12 @@ def _add(stanza: _Stanza, directive: str, value: str, file: str, line: int) -> N
             stanza.entries += [_network(part, directive == "allow_ip", file, line) for part in values]
 
 
+def entry(text: str, allows: bool, file: str, line: int = 0) -> Entry:
+    """One pattern, of a name or of addresses, as fileserver.conf has both under `allow`; ConfigError when it is neither."""
+    is_address = text != "*" and re.fullmatch(r"[0-9a-fA-F.:/*]+", text) is not None and any(c in text for c in ".:")
+    return _network(text, allows, file, line) if is_address else _name(text, allows, file, line)
+
+
 def _name(text: str, allows: bool, file: str, line: int) -> Entry:
     if text == "*" and allows:
         return Entry(True, "all", text)

@@ -1,0 +1,455 @@
+"""Which terminus and cache answer for each indirection on a master, and everything around them: one readable place."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from certs.keys import KeyKind
+from certs.oids import OidNames
+from certs.ssldir import SslDir
+from shared import plainjson
+from shared.bucket import Bucket
+from shared.checksums import algorithm
+from shared.dialects import MODERN
+from shared.errors import ConfigError, NotFound
+from shared.indirector import Binding, Client, Indirection, Indirector, Terminus
+from shared.indirector.plugins import PluginContext, find_plugins, indirection_of, terminus_of
+from shared.indirector.routes import read_routes
+from shared.indirector.termini import Code, Json, Memory, WriteOnlyYaml, Yaml
+from shared.log import LEVELS
+from shared.models.catalog import CATALOG
+from shared.models.certificate import CERTIFICATE
+from shared.models.certificate_request import CERTIFICATE_REQUEST
+from shared.models.certificate_revocation_list import CERTIFICATE_REVOCATION_LIST
+from shared.models.certificate_status import CERTIFICATE_STATUS
+from shared.models.facts import FACTS
+from shared.models.file_bucket_file import FILE_BUCKET_FILE
+from shared.models.file_content import FILE_CONTENT
+from shared.models.file_metadata import FILE_METADATA
+from shared.models.key import KEY
+from shared.models.node import NODE
+from shared.models.ocsp import OCSP
+from shared.models.report import REPORT
+from shared.models.status import STATUS, Status
+from shared.settings import MasterSettings
+from shared.settings.values import ttl
+
+from .ca.authority import CaRules
+from .ca.autosign import Autosign
+from .ca.bootstrap import bootstrap
+from .ca.policy import SigningPolicy
+from .ca.service import CaService
+from .ca.store import CaFiles
+from .environments import Environments, EnvironmentSettings
+from .fileserver import FileServer
+from .http.auth import Prefix, Rule
+from .http.auth_conf import entry
+from .http.ca import CaEndpoints
+from .http.identity import ProxyRules
+from .http.limits import Limits
+from .http.server import HttpServer
+from .http.tls import TrustFiles
+from .reports.processors import Http, Logged, Processed, Processor, Store, processors_for
+from .termini.bucket import BucketFiles
+from .termini.ca import CaCertificates, CaCrls, CaOcsp, CaRequests, CaStatuses, NoCa
+from .termini.catalog import Compile, Compiler
+from .termini.facts import StoredFacts
+from .termini.files import ContentServer, MetadataServer
+from .termini.node import Classifier, Ldap, Plain, WithFacts
+from .workers import Workers
+
+log = logging.getLogger("puppet.master")
+
+Makers = Mapping[str, Callable[[], Terminus[Any]]]
+
+
+@dataclass(slots=True)
+class Master:
+    """A running master; `port` is the one it got."""
+
+    http: HttpServer
+    indirector: Indirector
+    host: str
+    port: int
+
+    async def stop(self, drain: float) -> None:
+        """Stop accepting, let requests in flight end within `drain` seconds, cut the rest."""
+        await self.http.stop(drain)
+
+
+def folders(settings: MasterSettings) -> list[Path]:
+    """What the master writes into, the outer ones first."""
+    return [
+        settings.vardir,
+        settings.logdir,
+        settings.rundir,
+        settings.ssldir,
+        settings.statedir,
+        settings.reportdir,
+        settings.bucketdir,
+        settings.yamldir,
+        settings.server_datadir,
+    ]
+
+
+def environment_settings(settings: MasterSettings) -> EnvironmentSettings:
+    """The part of the settings that environments and manifests see."""
+    return EnvironmentSettings(
+        environmentpath=tuple(map(str, settings.environmentpath)),
+        basemodulepath=tuple(map(str, settings.basemodulepath)),
+        default_manifest=settings.default_manifest,
+        disable_per_environment_manifest=settings.disable_per_environment_manifest,
+        environment_timeout=ttl(settings.environment_timeout),
+        variables={name: str(getattr(settings, name)) for name in ("codedir", "confdir", "vardir")},
+        compiler={
+            "strict": settings.strict,
+            "strict_variables": settings.strict_variables,
+            "storeconfigs": False,
+            "certname": settings.certname,
+            "confdir": str(settings.confdir),
+            "vardir": str(settings.vardir),
+            "codedir": str(settings.codedir),
+            "ssldir": str(settings.ssldir),
+        },
+    )
+
+
+class EnvironmentDoor:
+    """What HTTP asks of environments, off the event loop."""
+
+    def __init__(self, environments: Environments, forget: Callable[[], None]) -> None:
+        self.environments = environments
+        self.forget = forget
+
+    async def exists(self, name: str) -> bool:
+        return await asyncio.to_thread(self.environments.exists, name)
+
+    async def listing(self) -> Mapping[str, Any]:
+        return await asyncio.to_thread(self._listing)
+
+    async def expire(self, name: str | None) -> None:
+        self.forget()
+
+    def _listing(self) -> dict[str, Any]:
+        """Source: protocol reference 3.14."""
+        found = [self.environments.read(name) for name in self.environments.names()]
+        return {
+            "search_paths": [Path(path).as_uri() for path in self.environments.settings.environmentpath],
+            "environments": {
+                each.name: {
+                    "settings": {
+                        "modulepath": list(each.modulepath),
+                        "manifest": each.manifest,
+                        "environment_timeout": "unlimited" if each.environment_timeout is None else int(each.environment_timeout),
+                        "config_version": each.config_version,
+                    }
+                }
+                for each in found
+            },
+        }
+
+
+def mount_matcher(allow: Sequence[str], deny: Sequence[str], client: Client) -> bool:
+    """The patterns of a mount, as those of auth.conf; `deny *` only says what holds anyway."""
+    entries = [entry(pattern, True, "fileserver.conf") for pattern in allow]
+    entries += [entry(pattern, False, "fileserver.conf") for pattern in deny if pattern != "*"]
+    return Rule("mount", Prefix("/"), tuple(entries)).decides(client, ())
+
+
+def ca_rules(settings: MasterSettings) -> CaRules:
+    """The CA's part of the settings."""
+    return CaRules(
+        ca_ttl=settings.ca_ttl,
+        renewal_ttl=settings.auto_renewal_cert_ttl,
+        crl_ttl=settings.crl_ttl,
+        allow_duplicate_certs=settings.allow_duplicate_certs,
+        allow_auto_renewal=settings.allow_auto_renewal,
+        policy=SigningPolicy(settings.allow_subject_alt_names, settings.allow_authorization_extensions),
+        master=settings.certname,
+        max_pending_requests=settings.max_pending_requests,
+        max_pending_bytes=settings.max_pending_bytes,
+    )
+
+
+def key_kind(settings: MasterSettings) -> KeyKind:
+    return KeyKind(settings.key_type, settings.keylength, settings.named_curve)
+
+
+def open_ca(settings: MasterSettings) -> CaService:
+    """The CA of this master, made at the first start. Blocks, for seconds then."""
+    if settings.autosign is True:
+        log.warning("autosign is true: every request is signed. Anybody who reaches this port gets a certificate.")
+    authority = bootstrap(
+        CaFiles.at(settings.cadir),
+        ca_rules(settings),
+        SslDir(settings.ssldir, settings.certname),
+        ca_name=settings.ca_name,
+        dns_alt_names=settings.dns_alt_names,
+        generate=key_kind(settings).generate,
+    )
+    return CaService(authority, Autosign(settings.autosign, timeout=min(settings.command_timeout, 30)))
+
+
+def node_makers(settings: MasterSettings) -> Makers:
+    """The node termini by the names of the setting node_terminus."""
+    return {
+        "plain": Plain,
+        "exec": lambda: Classifier(settings.external_nodes.split(), timeout=settings.command_timeout, most=settings.command_output),
+        "yaml": lambda: Yaml(NODE, settings.yamldir / "node"),
+        "write_only_yaml": lambda: WriteOnlyYaml(NODE, settings.yamldir / "node"),
+        "json": lambda: Json(NODE, settings.server_datadir / "node"),
+        "memory": Memory,
+        "ldap": lambda: Ldap(
+            server=settings.ldapserver,
+            port=settings.ldapport,
+            base=settings.ldapbase,
+            query=settings.ldapstring,
+            class_attributes=settings.ldapclassattrs,
+            parent_attribute=settings.ldapparentattr,
+            user=settings.ldapuser,
+            password=settings.ldappassword,
+            tls=settings.ldaptls,
+        ),
+    }
+
+
+def facts_makers(settings: MasterSettings) -> Makers:
+    return {
+        "yaml": lambda: StoredFacts(Yaml(FACTS, settings.yamldir / "facts")),
+        "json": lambda: StoredFacts(Json(FACTS, settings.server_datadir / "facts")),
+        "memory": Memory,
+    }
+
+
+class Choice:
+    """Termini by name: routes.yaml first, then the setting, then the default; modules may bring more."""
+
+    def __init__(self, settings: MasterSettings, environments: Environments) -> None:
+        self.settings = settings
+        self.routes = read_routes(settings.route_file, "master")
+        modules = environments.modulepath(settings.environment) if environments.exists(settings.environment) else []
+        libs = [lib for base in modules if base.is_dir() for lib in sorted(base.glob("*/lib"))]
+        self.plugins = find_plugins([*libs, settings.libdir])
+
+    def terminus(self, indirection: Indirection[Any], makers: Makers, name: str) -> Terminus[Any]:
+        """The terminus that answers."""
+        route = self.routes.get(indirection.name)
+        return self._made(indirection, makers, (route.terminus if route else None) or name)
+
+    def cache(self, indirection: Indirection[Any], makers: Makers, name: str = "") -> Terminus[Any] | None:
+        """The cache, if there is to be one."""
+        route = self.routes.get(indirection.name)
+        chosen = route.cache if route is not None and route.cache is not None else name
+        return self._made(indirection, makers, chosen) if chosen else None
+
+    def _made(self, indirection: Indirection[Any], makers: Makers, name: str) -> Terminus[Any]:
+        if name in makers:
+            return makers[name]()
+        plugin = self.plugins.get((indirection.name, name))
+        if plugin is None:
+            raise ConfigError(f"There is no terminus {name} for {indirection.name}", hint=f"There are {', '.join(sorted(makers))}.")
+        return terminus_of(plugin, PluginContext(self.settings.model_dump(), indirection=indirection))
+
+    def own_indirections(self, known: set[str]) -> list[Binding[Any]]:
+        """Bindings of the indirections that modules declare; a route names the terminus when there are several."""
+        bindings: dict[str, Binding[Any]] = {}
+        for (name, terminus), plugin in self.plugins.items():
+            route = self.routes.get(name)
+            if name in known or (route is not None and route.terminus not in (None, terminus)):
+                continue
+            declared = indirection_of(plugin)
+            if declared is not None:
+                context = PluginContext(self.settings.model_dump(), indirection=declared)
+                bindings.setdefault(name, Binding(declared, terminus_of(plugin, context)))
+        return list(bindings.values())
+
+
+def server_facts(settings: MasterSettings) -> dict[str, str]:
+    """`$server_facts`: this master's name, address and version."""
+    try:
+        address = socket.gethostbyname(settings.certname)
+    except OSError:
+        address = "127.0.0.1"
+    return {"servername": settings.certname, "serverip": address, "serverversion": MODERN.version}
+
+
+def bind(settings: MasterSettings, environments: Environments, compile: Compile, ca: CaService | None) -> Indirector:
+    """Every indirection of a master with its terminus and cache."""
+    choice = Choice(settings, environments)
+    files = FileServer(settings.fileserverconfig, environments.modulepath, mount_matcher, filetimeout=settings.filetimeout)
+    digest = algorithm(settings.digest_algorithm)
+
+    def bucket(kind: str) -> Bucket:
+        return Bucket(
+            settings.bucketdir,
+            algorithm=algorithm(kind),
+            quota=settings.bucket_quota,
+            max_file=settings.max_bucket_body,
+            report=lambda level, text: log.log(LEVELS[level], "%s", text),
+        )
+
+    nodes, known_facts = node_makers(settings), facts_makers(settings)
+    facts = Binding(FACTS, choice.terminus(FACTS, known_facts, settings.facts_terminus or "yaml"), cache=choice.cache(FACTS, known_facts))
+    node: Binding[Any] = Binding(
+        NODE,
+        WithFacts(choice.terminus(NODE, nodes, settings.node_terminus), facts),
+        cache=choice.cache(NODE, nodes, settings.node_cache_terminus),
+    )
+    catalogs: Makers = {
+        "compiler": lambda: Compiler(
+            facts=facts,
+            nodes=node,
+            compile=compile,
+            server_facts=server_facts(settings),
+            environments=environments.exists,
+            now=lambda: datetime.now(UTC),
+        ),
+        "json": lambda: Json(CATALOG, settings.server_datadir / "catalog"),
+        "yaml": lambda: Yaml(CATALOG, settings.yamldir / "catalog"),
+    }
+    reports: Makers = {
+        "processor": lambda: Processed(processors_for(settings.reports, report_makers(settings))),
+        "json": lambda: Json(REPORT, settings.server_datadir / "report"),
+        "yaml": lambda: Yaml(REPORT, settings.yamldir / "report"),
+    }
+    bindings: list[Binding[Any]] = [
+        facts,
+        node,
+        Binding(
+            CATALOG,
+            choice.terminus(CATALOG, catalogs, settings.catalog_terminus),
+            cache=choice.cache(CATALOG, catalogs, settings.catalog_cache_terminus),
+        ),
+        Binding(REPORT, choice.terminus(REPORT, reports, "processor"), cache=choice.cache(REPORT, reports)),
+        Binding(FILE_METADATA, MetadataServer(files, digest=digest)),
+        Binding(FILE_CONTENT, ContentServer(files)),
+        Binding(FILE_BUCKET_FILE, BucketFiles(bucket(digest), legacy=bucket("md5") if digest != "md5" else None)),
+        Binding(STATUS, Code(lambda request: Status(name=request.key))),
+        Binding(KEY, Terminus()),
+        *ca_bindings(ca),
+    ]
+    bindings += choice.own_indirections({each.indirection.name for each in bindings})
+    return Indirector(bindings)
+
+
+def ca_bindings(ca: CaService | None) -> list[Binding[Any]]:
+    """The indirections of the CA; on a master that is none they say so."""
+    return [
+        Binding(CERTIFICATE, CaCertificates(ca) if ca else NoCa()),
+        Binding(CERTIFICATE_REQUEST, CaRequests(ca) if ca else NoCa()),
+        Binding(CERTIFICATE_REVOCATION_LIST, CaCrls(ca) if ca else NoCa()),
+        Binding(CERTIFICATE_STATUS, CaStatuses(ca) if ca else NoCa()),
+        Binding(OCSP, CaOcsp(ca) if ca else NoCa()),
+    ]
+
+
+def report_makers(settings: MasterSettings) -> Mapping[str, Callable[[], Processor]]:
+    return {"store": lambda: Store(settings.reportdir), "log": Logged, "http": lambda: Http(settings.reporturl)}
+
+
+def trust_files(settings: MasterSettings) -> TrustFiles:
+    """What the server's TLS is made of; a CA's own files where there is one, so that a revocation holds at once."""
+    if settings.ca:
+        files = CaFiles.at(settings.cadir)
+        return TrustFiles(settings.hostcert, settings.hostprivkey, files.cacert, files.cacrl)
+    return TrustFiles(settings.hostcert, settings.hostprivkey, settings.localcacert, settings.hostcrl)
+
+
+def workers_for(settings: MasterSettings) -> Workers:
+    return Workers(
+        environment_settings(settings),
+        size=settings.compile_workers,
+        timeout=settings.compile_timeout,
+        memory=settings.compile_memory,
+        queue=settings.compile_queue,
+        cache=settings.code_cache,
+    )
+
+
+@asynccontextmanager
+async def running(settings: MasterSettings) -> AsyncIterator[Master]:
+    """
+    A master, listening, for as long as the block runs.
+
+    Raises:
+        ConfigError: what has to be put right first. OSError: the address cannot be had.
+    """
+    if settings.ca:
+        service = await asyncio.to_thread(open_ca, settings)
+        async with service.running(), _serving(settings, service) as master:
+            yield master
+        return
+    async with _serving(settings, None) as master:
+        yield master
+
+
+@asynccontextmanager
+async def _serving(settings: MasterSettings, ca: CaService | None) -> AsyncIterator[Master]:
+    environments = Environments(environment_settings(settings))
+    workers = workers_for(settings)
+    limits = Limits.of(settings)
+    indirector = await asyncio.to_thread(bind, settings, environments, workers, ca)
+    http = HttpServer(
+        indirector=indirector,
+        environments=EnvironmentDoor(environments, workers.forget),
+        trust=trust_files(settings),
+        limits=limits,
+        ca=CaEndpoints(ca, limits) if ca else None,
+        auth_conf=settings.rest_authconfig,
+        filetimeout=settings.filetimeout,
+        proxy=ProxyRules.of(
+            switched_on=settings.allow_header_cert_info,
+            addresses=settings.proxy_addresses,
+            dn=settings.ssl_client_header,
+            verify=settings.ssl_client_verify_header,
+        ),
+        oid_names=OidNames.load(settings.trusted_oid_mapping_file),
+        on_crl_expired=_refreshing(ca) if ca else None,
+    )
+    background: list[asyncio.Task[Any]] = []
+    try:
+        host, port = await http.start(settings.bindaddress, settings.masterport)
+        if ca is not None:
+            ca.on_revocation.append(http.tls.reload)
+            background.append(asyncio.create_task(ca.keep_fresh(), name="keep the CRL fresh"))
+        background.append(asyncio.create_task(workers.warm(), name="start a compiling process"))
+        yield Master(http, indirector, host, port)
+    finally:
+        for task in background:
+            task.cancel()
+        await asyncio.gather(*background, return_exceptions=True)
+        await http.stop(0)
+        await workers.close()
+
+
+def _refreshing(ca: CaService) -> Callable[[], Any]:
+    async def refresh() -> None:
+        await ca.refresh_crl_if_due()
+
+    return refresh
+
+
+async def local_catalog(settings: MasterSettings, name: str) -> Any:
+    """The catalog of a node with the facts that are stored for it, as plain data; PuppetError."""
+    environments = Environments(environment_settings(settings))
+    workers = workers_for(settings)
+    try:
+        indirector = await asyncio.to_thread(bind, settings, environments, workers, None)
+        catalog = await indirector.catalog.find(name, environment=settings.environment)
+        if catalog is None:
+            raise NotFound(f"Could not find a catalog for {name}")
+        ready = catalog.encoded(MODERN, MODERN.formats["rich_data_json"])
+        return plainjson.loads(ready) if ready is not None else catalog.to_data(MODERN)
+    finally:
+        await workers.close()
+
+
+__all__ = ["Master", "bind", "folders", "local_catalog", "running"]
