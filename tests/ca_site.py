@@ -97,7 +97,9 @@ class Site:
         """One of `COMMANDS` in a process of its own, which a failpoint may kill (return code -9)."""
         environ = {**os.environ, "BUNRAKU_FAILPOINTS": failpoints}
         argv = [sys.executable, "-m", "tests.ca_site", str(self.root), *command]
-        return subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=60, cwd=Path(__file__).parent.parent, check=False)
+        return subprocess.run(
+            argv, env=environ, capture_output=True, text=True, timeout=60, cwd=Path(__file__).parent.parent, check=False, user=user
+        )
 
     def snapshot(self) -> dict[str, bytes]:
         """All files below the root, but for locks."""
@@ -135,8 +137,16 @@ def _many(site: Site, prefix: str, count: str) -> None:
         registry.sign(name, by="child")
 
 
+def _as_nobody(site: Site) -> None:
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+    site.bootstrap()
+
+
 COMMANDS: dict[str, Callable[..., object]] = {
     "bootstrap": lambda site: site.bootstrap(),
+    "bootstrap_as_nobody": _as_nobody,
     "submit": lambda site, name: site.registry().submit(name, request_pem(name), by="child"),
     "sign": lambda site, name: site.registry().sign(name, by="child"),
     "revoke": lambda site, name: site.registry().authority.revoke(name, by="child"),

@@ -54,8 +54,11 @@ def bootstrap(
     Raises:
         ConfigError: a CA that is damaged or not whole, or a certificate of the master that does not fit; what to do is in the hint.
     """
-    if not prepare(files):
-        create(files, ca_name, generate_ca or generate, rules, now=now, report=report)
+    try:
+        if not prepare(files):
+            create(files, ca_name, generate_ca or generate, rules, now=now, report=report)
+    except OSError as err:
+        raise _unusable(files, err) from err
     authority = open_authority(files, rules, now=now, report=report)
     registry = Registry(authority)
     for sentence in (*authority.store.repair_modes(), *registry.recover(), *authority.warnings()):
@@ -145,8 +148,12 @@ def open_authority(
         ConfigError: there is none, a part is missing, damaged or unreadable; nothing is changed.
     """
     store = CaStore(files)
-    store.check_whole()
-    if not store.exists():
+    try:
+        store.check_whole()
+        whole = store.exists()
+    except OSError as err:
+        raise _unusable(files, err) from err
+    if not whole:
         raise ConfigError(f"There is no CA in {files.cadir}", hint="A master with ca = true makes one on its first start.")
     try:
         key = _load_key(files)
@@ -162,11 +169,15 @@ def open_authority(
             f"The CA in {files.cadir} cannot be used: {err.message}", hint=err.hint or "Restore the file from a backup."
         ) from err
     except OSError as err:
-        raise ConfigError(
-            f"The CA in {files.cadir} cannot be used: {err.strerror}: {err.filename}",
-            hint=f"It must be readable and writable by the user this runs as (uid {os.geteuid()}).",
-        ) from err
+        raise _unusable(files, err) from err
     return authority
+
+
+def _unusable(files: CaFiles, err: OSError) -> ConfigError:
+    return ConfigError(
+        f"The CA in {files.cadir} cannot be used: {err.strerror}: {err.filename}",
+        hint=f"It must be readable and writable by the user this runs as (uid {os.geteuid()}).",
+    )
 
 
 def _load_key(files: CaFiles) -> PrivateKey:
