@@ -86,7 +86,7 @@ class Outcome:
         return [message for _, _, message in self.lines]
 
     @property
-    def events(self) -> list[tuple[str | None, str, str]]:
+    def events(self) -> list[tuple[str | None, str | None, str | None]]:
         """(property, status, message), of all resources."""
         return [(e.property, e.status, e.message) for status in self.statuses.values() for e in status.events]
 
