@@ -97,9 +97,7 @@ class Site:
         """One of `COMMANDS` in a process of its own, which a failpoint may kill (return code -9)."""
         environ = {**os.environ, "BUNRAKU_FAILPOINTS": failpoints}
         argv = [sys.executable, "-m", "tests.ca_site", str(self.root), *command]
-        return subprocess.run(
-            argv, env=environ, capture_output=True, text=True, timeout=60, cwd=Path(__file__).parent.parent, check=False, user=user
-        )
+        return subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=60, cwd=Path(__file__).parent.parent, check=False)
 
     def snapshot(self) -> dict[str, bytes]:
         """All files below the root, but for locks."""
