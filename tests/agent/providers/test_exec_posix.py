@@ -1,0 +1,157 @@
+"""The type exec with real processes: what the recorded cases of `puppet apply` do not cover."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from agent.providers.commands import argv_of
+from agent.providers.exec import running
+from agent.providers.exec.running import Manner, TookTooLong, run
+from agent.providers.testing import apply
+from shared.ral import Origin
+from shared.types.exec import Exec
+
+
+def alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+async def gone(pid):
+    for _ in range(200):
+        if not alive(pid):
+            return True
+        await asyncio.sleep(0.01)
+    return False
+
+
+def sh(script):
+    return ["/bin/sh", "-c", script], "/bin/sh"
+
+
+@pytest.mark.parametrize(
+    ("command", "argv"),
+    [
+        ("/bin/echo a  b", ["/bin/echo", "a", "b"]),
+        ("/bin/echo 'a b'", ["/bin/sh", "-c", "/bin/echo 'a b'"]),
+        ("/bin/echo $HOME", ["/bin/sh", "-c", "/bin/echo $HOME"]),
+        ("A=1 /bin/true", ["/bin/sh", "-c", "A=1 /bin/true"]),
+        ("/bin/test a=b", ["/bin/test", "a=b"]),
+        ("exit 3", ["/bin/sh", "-c", "exit 3"]),
+        (["/bin/echo", "$HOME; ls"], ["/bin/echo", "$HOME; ls"]),
+    ],
+)
+def test_a_shell_is_used_only_where_a_line_needs_one(command, argv):
+    assert argv_of(command) == argv
+
+
+@pytest.mark.slow
+async def test_a_timeout_ends_the_whole_process_group(tmp_path):
+    pids = tmp_path / "pids"
+    script = f"sleep 60 & echo $! > {pids}; trap '' TERM; echo $$ >> {pids}; wait; sleep 60"
+    started = time.monotonic()
+    with pytest.raises(TookTooLong):
+        await run(*sh(script), Manner({"PATH": "/bin:/usr/bin"}, seconds=0.3))
+    assert time.monotonic() - started < 10
+    for pid in pids.read_text().split():
+        assert await gone(int(pid))
+
+
+@pytest.mark.slow
+async def test_a_cancelled_run_leaves_no_process(tmp_path):
+    pid = tmp_path / "pid"
+    task = asyncio.create_task(run(*sh(f"echo $$ > {pid}; exec sleep 60"), Manner({"PATH": "/bin:/usr/bin"})))
+    for _ in range(500):
+        if pid.exists() and pid.read_text().strip():
+            break
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await gone(int(pid.read_text()))
+
+
+@pytest.mark.slow
+async def test_a_daemon_that_keeps_the_output_open_is_neither_waited_for_nor_killed(tmp_path):
+    pid = tmp_path / "pid"
+    started = time.monotonic()
+    done = await run(*sh(f"(sleep 30; echo late) & echo $! > {pid}; echo now"), Manner({"PATH": "/bin:/usr/bin"}, seconds=20))
+    try:
+        assert (done.code, done.lines) == (0, ["now"]) and time.monotonic() - started < 5
+        assert alive(int(pid.read_text()))
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(pid.read_text()), signal.SIGKILL)
+
+
+@pytest.mark.slow
+async def test_endless_output_takes_bounded_memory(monkeypatch):
+    monkeypatch.setattr(running, "MAX_OUTPUT", 1000)
+    monkeypatch.setattr(running, "_ROOM", 100_000)
+    done = await run(*sh("yes | head -c 30000000"), Manner({"PATH": "/bin:/usr/bin"}))
+    assert done.code == 0 and len(done.output) < 1100 and done.output.endswith("left out]")
+
+
+async def test_output_keeps_its_order_and_blank_lines_within():
+    done = await run(*sh("echo out; echo err >&2; echo; echo end; echo"), Manner({}))
+    assert done.lines == ["out", "err", "", "end"]
+
+
+async def test_a_command_does_not_know_who_we_are(monkeypatch):
+    monkeypatch.setenv("HOME", "/root")
+    monkeypatch.setenv("BUNRAKU_FAILPOINTS", "x=sleep:0")
+    monkeypatch.setenv("LANG", "de_DE.UTF-8")
+    done = await run(["/usr/bin/env"], "/usr/bin/env", Manner({"PATH": "/bin", "A": "1"}))
+    told = dict(line.partition("=")[::2] for line in done.lines)
+    assert (told["PATH"], told["A"], told["LANG"]) == ("/bin", "1", "de_DE.UTF-8")
+    assert not {"HOME", "USER", "LOGNAME", "BUNRAKU_FAILPOINTS"} & set(told)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to act as another user")
+async def test_another_user_has_their_groups_and_none_of_ours():
+    done = await run(["/usr/bin/id"], "/usr/bin/id", Manner({"PATH": "/bin:/usr/bin"}, user="daemon"))
+    assert done.lines[0].startswith("uid=1(daemon) gid=1(daemon) groups=1(daemon)") and "root" not in done.output
+
+
+async def test_a_command_has_no_terminal_and_nothing_to_read():
+    done = await run(*sh("cat; test -t 0 || echo none"), Manner({"PATH": "/bin:/usr/bin"}))
+    assert done.lines == ["none"]
+
+
+async def test_the_agents_own_files_are_not_inherited(tmp_path):
+    with (tmp_path / "open").open("w") as file:
+        os.set_inheritable(file.fileno(), False)
+        done = await run(*sh("ls /proc/self/fd | wc -l"), Manner({"PATH": "/bin:/usr/bin"}))
+    assert int(done.output) <= 4
+
+
+async def test_a_script_without_an_interpreter_line_is_an_error_not_a_crash(tmp_path):
+    script = tmp_path / "script"
+    script.write_bytes(b"\x7fELF broken")
+    script.chmod(0o755)
+    done = await apply(Exec(str(script), {}))
+    assert any("Could not execute" in message for message in done.messages) and done.events[0][1] == "failure"
+
+
+async def test_a_sensitive_command_that_a_shell_cannot_find_says_no_more(tmp_path):
+    origin = Origin(sensitive=frozenset({"command"}))
+    done = await apply(Exec("x", {"command": "/bin/sh -c 'hunter2'"}, origin), level="debug")
+    assert "hunter2" not in repr(done.lines) + repr(done.statuses)
+
+
+async def test_the_refresh_command_runs_in_place_of_the_command(tmp_path):
+    from shared.types.notify import Notify
+
+    log = tmp_path / "log"
+    await apply(
+        Notify("n", {"notify": ["Exec[x]"]}),
+        Exec("x", {"command": f"/bin/sh -c 'echo command >> {log}'", "refresh": f"/bin/sh -c 'echo refresh >> {log}'"}),
+    )
+    assert log.read_text() == "command\nrefresh\n"
