@@ -1,176 +1,241 @@
-"""Directory environments: where their manifests, modules and data are. Source: command line reference 5.5."""
+"""
+Directory environments: where they are, and what their environment.conf says.
+
+Source: language reference 16, command line reference 5.5.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import re
-import time
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from shared import names
 from shared.errors import BadName, ConfigError, NotFound
-from shared.names import environment as environment_name
-from shared.settings import MasterSettings, conf
-from shared.settings.values import duration
+
+from .environment_files import DiskFiles, Files
+
+if TYPE_CHECKING:
+    from shared.settings import MasterSettings
 
 log = logging.getLogger("puppet.environment")
 
-KNOWN_KEYS = frozenset(
-    {
-        "manifest",
+__all__ = ["Environment", "EnvironmentSettings", "Environments", "read_environment"]
+
+_KNOWN = frozenset(
+    (
         "modulepath",
+        "manifest",
         "config_version",
         "environment_timeout",
         "environment_data_provider",
         "static_catalogs",
         "rich_data",
         "parser",
-    }
+    )
 )
-_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))", re.ASCII)
+_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "y": 31_536_000}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
+class EnvironmentSettings:
+    """
+    What the master's settings say about environments.
+
+    Attributes:
+        environment_timeout: seconds, None for unlimited; environment.conf may say otherwise.
+        variables: values for `$name` in environment.conf, beside `$environment` and `$basemodulepath`.
+        compiler: settings that the compiler and `$settings::…` see.
+    """
+
+    environmentpath: tuple[str, ...]
+    basemodulepath: tuple[str, ...] = ()
+    default_manifest: str = "./manifests"
+    disable_per_environment_manifest: bool = False
+    environment_timeout: float | None = 0
+    config_version: str = ""
+    static_catalogs: bool = True
+    variables: Mapping[str, str] = field(default_factory=dict)
+    compiler: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, settings: MasterSettings, compiler: Mapping[str, Any] | None = None) -> EnvironmentSettings:
+        """As a master's settings say; `compiler` are settings for the compiler alone (strict, strict_variables, …)."""
+        return cls(
+            environmentpath=tuple(map(str, settings.environmentpath)),
+            basemodulepath=tuple(map(str, settings.basemodulepath)),
+            default_manifest=str(settings.default_manifest),
+            disable_per_environment_manifest=bool(settings.disable_per_environment_manifest),
+            environment_timeout=seconds(settings.environment_timeout),
+            config_version=settings.config_version,
+            static_catalogs=bool(settings.static_catalogs),
+            variables={
+                "codedir": str(settings.codedir),
+                "confdir": str(settings.confdir),
+                "vardir": str(settings.vardir),
+                "environmentpath": os.pathsep.join(map(str, settings.environmentpath)),
+            },
+            compiler=dict(compiler or {}),
+        )
+
+
+@dataclass(frozen=True)
 class Environment:
-    """`root` its folder; `modulepath` and `manifest` absolute; `timeout` in seconds, None: unlimited."""
+    """One environment as configured; `warnings` are about its environment.conf."""
 
     name: str
     root: str
     modulepath: tuple[str, ...]
-    manifest: str
+    manifest: str | None
     config_version: str = ""
-    timeout: int | None = 0
-    static_catalogs: bool = True
+    environment_timeout: float | None = 0
     rich_data: bool = True
-
-    def plain(self) -> dict[str, Any]:
-        """Plain data, to be sent to a worker."""
-        return asdict(self)
-
-    @classmethod
-    def of(cls, data: Mapping[str, Any]) -> Environment:
-        return cls(**{**data, "modulepath": tuple(data["modulepath"])})
+    static_catalogs: bool = True
+    warnings: tuple[str, ...] = ()
 
 
-def timeout_of(text: str) -> int | None:
-    """Seconds; None for `unlimited`; ConfigError for anything else."""
-    try:
-        return None if text == "unlimited" else duration(text)
-    except ValueError as err:
-        raise ConfigError(f"Could not set environment_timeout: {err}") from err
-
-
-def read_environment(name: str, settings: MasterSettings, warn: Callable[[str], None]) -> Environment | None:
-    """
-    The environment of that name: the first folder along environmentpath; None when there is none. Blocks.
-
-    Raises:
-        ConfigError: an environment.conf that does not parse.
-    """
-    root = next((base / name for base in settings.environmentpath if (base / name).is_dir()), None)
-    if root is None:
+def seconds(text: str) -> float | None:
+    """A duration as settings write it: `30`, `3m`, `unlimited` (None). Raises ConfigError."""
+    text = text.strip()
+    if text == "unlimited":
         return None
-    entries = _entries(root / "environment.conf", warn)
-    variables = {
-        "codedir": str(settings.codedir),
-        "confdir": str(settings.confdir),
-        "vardir": str(settings.vardir),
-        "environment": name,
-        "environmentpath": ":".join(map(str, settings.environmentpath)),
-        "basemodulepath": ":".join(map(str, settings.basemodulepath)),
-    }
+    match = re.fullmatch(r"(\d+)([smhdy]?)", text)
+    if match is None:
+        raise ConfigError(f"Invalid duration '{text}'", hint="Write a number with s, m, h, d or y behind it, or unlimited.")
+    return float(int(match[1]) * _UNITS[match[2]])
+
+
+def read_environment(name: str, root: str, files: Files, settings: EnvironmentSettings) -> Environment:
+    """The environment in the folder `root`, as its environment.conf says; the defaults where there is none."""
+    given, warnings = _read_conf(f"{root}/environment.conf", files)
+    base = list(settings.basemodulepath)
+    variables = {**settings.variables, "environment": name, "basemodulepath": os.pathsep.join(base)}
 
     def expanded(text: str) -> str:
-        return _VARIABLE.sub(lambda match: variables.get(match[1] or match[2], match[0]), text)
+        return _VARIABLE.sub(lambda match: str(variables.get(match[1] or match[2], match[0])), text)
 
-    modulepath = expanded(entries.get("modulepath", "modules:$basemodulepath"))
-    manifest = str(settings.default_manifest)
-    if not settings.disable_per_environment_manifest:
-        manifest = expanded(entries.get("manifest", manifest))
-    version = expanded(entries.get("config_version", settings.config_version))
+    def absolute(path: str) -> str:
+        return os.path.normpath(path if path.startswith("/") else f"{root}/{path}")
+
+    modulepath = expanded(given.get("modulepath", f"modules{os.pathsep}{os.pathsep.join(base)}"))
+    folders = [folder for each in modulepath.split(os.pathsep) if each for folder in _globbed(absolute(each))]
+    manifest = settings.default_manifest
+    if settings.disable_per_environment_manifest:
+        manifest = expanded(manifest)
+    elif "manifest" in given:
+        manifest = expanded(given["manifest"])
+    if manifest.startswith("./"):
+        manifest = manifest[2:]
+    timeout = settings.environment_timeout
+    if "environment_timeout" in given:
+        timeout = seconds(given["environment_timeout"])
+    config_version = expanded(given.get("config_version", settings.config_version))
+    if config_version and not config_version.startswith("/"):
+        config_version = f"{root}/{config_version}"
     return Environment(
-        name=name,
-        root=str(root),
-        modulepath=tuple(path for part in modulepath.split(":") if part for path in _globbed(_beside(root, part))),
-        manifest=str(_beside(root, manifest)),
-        config_version=str(_beside(root, version)) if version and not version.startswith("/") else version,
-        timeout=timeout_of(entries.get("environment_timeout", settings.environment_timeout)),
-        static_catalogs=entries.get("static_catalogs", str(settings.static_catalogs)).lower() == "true",
-        rich_data=entries.get("rich_data", "true").lower() == "true",
+        name,
+        root,
+        tuple(dict.fromkeys(folders)),
+        absolute(manifest),
+        config_version,
+        timeout,
+        given.get("rich_data", "true").lower() != "false",
+        given.get("static_catalogs", str(settings.static_catalogs)).lower() == "true",
+        tuple(warnings),
     )
 
 
-def _entries(path: Path, warn: Callable[[str], None]) -> dict[str, str]:
-    parsed = conf.read(path)
-    entries = parsed.section("main")
-    if extra := set(parsed.sections) - {"main"}:
-        warn(f"Invalid sections in environment.conf at {path}. Environment conf may not have sections: {', '.join(sorted(extra))}")
-    if unknown := set(entries) - KNOWN_KEYS:
-        warn(f"Invalid settings in environment.conf at {path}: {', '.join(sorted(unknown))}")
-    return entries
+def _globbed(path: str) -> list[str]:
+    if not any(c in path for c in "*?["):
+        return [path]
+    return sorted(str(each) for each in Path("/").glob(path.lstrip("/")) if each.is_dir())
 
 
-def _beside(root: Path, path: str) -> Path:
-    """A path relative to the environment's folder; `./` is tidied away."""
-    return Path(path) if path.startswith("/") else root / path.removeprefix("./")
+def _read_conf(path: str, files: Files) -> tuple[dict[str, str], list[str]]:
+    data = files.read(path)
+    found: dict[str, str] = {}
+    warnings: list[str] = []
+    if data is None:
+        return found, warnings
+    for number, raw in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
+        line = raw.strip()
+        if not line or line.startswith(("#", ";")):
+            continue
+        if line.startswith("["):
+            warnings.append(f"Invalid sections '{line.strip('[]')}' in {path}; they have no meaning there (line: {number})")
+            continue
+        name, equals, value = line.partition("=")
+        if not equals:
+            raise ConfigError(f"Could not match line '{line}' (file: {path}, line: {number})", hint="Write: setting = value")
+        name, value = name.strip(), value.split(" #", 1)[0].strip().strip("'\"")
+        if name not in _KNOWN:
+            warnings.append(f"Invalid settings '{name}' in {path}; only {', '.join(sorted(_KNOWN))} have a meaning there")
+            continue
+        found[name] = value
+    return found, warnings
 
 
-def _globbed(path: Path) -> list[str]:
-    text = str(path)
-    if not any(c in text for c in "*?["):
-        return [text]
-    return sorted(str(each) for each in Path("/").glob(text.lstrip("/")) if each.is_dir())
-
-
-@dataclass(slots=True)
 class Environments:
     """
-    The environments of a master.
+    The environments below `environmentpath`, as configured now.
 
-    What an environment.conf says is kept until the file changes. `generation` counts the calls of `expire`: what workers
-    have in memory of an older one is not used again.
+    `generation` counts the calls of `expire`: what workers have in memory of an older one is not used again.
     """
 
-    settings: MasterSettings
-    clock: Callable[[], float] = time.monotonic
-    generation: int = 0
-    _known: dict[str, tuple[tuple[object, ...], Environment]] = field(default_factory=dict)
-    _warned: set[str] = field(default_factory=set)
+    def __init__(self, settings: EnvironmentSettings) -> None:
+        self.settings = settings
+        self.generation = 0
+        self._warned: set[str] = set()
 
-    def find(self, name: str) -> Environment | None:
-        """The environment, None when there is none. Looks at the disk, briefly."""
+    def root_of(self, name: str) -> str:
+        """The folder of an environment; NotFound when there is none of that name."""
         try:
-            environment_name(name)
+            names.environment(name)
         except BadName:
-            return None
-        stamp = self._stamp(name)
-        known = self._known.get(name)
-        if known is not None and known[0] == stamp:
-            return known[1]
-        found = read_environment(name, self.settings, self._warn)
-        if found is None:
-            self._known.pop(name, None)
-            return None
-        self._known[name] = (stamp, found)
-        return found
+            raise NotFound(f"Could not find environment {names.shown(name)}") from None
+        for path in self.settings.environmentpath:
+            root = f"{path}/{name}"
+            if Path(root).is_dir():
+                return root
+        shown = os.pathsep.join(self.settings.environmentpath)
+        raise NotFound(f"Could not find environment '{name}'", hint=f"It would be a folder of that name in {shown}.")
 
-    def get(self, name: str) -> Environment:
-        """The environment; NotFound in the reference's words."""
-        found = self.find(name)
-        if found is None:
-            paths = ":".join(map(str, self.settings.environmentpath))
-            raise NotFound(f"Could not find environment '{name}'", hint=f"It would be a folder of that name in {paths}.")
-        return found
-
-    def modulepath(self, name: str) -> list[Path]:
-        """The module folders of an environment; NotFound."""
-        return [Path(path) for path in self.get(name).modulepath]
+    def names(self) -> list[str]:
+        """All environments that there are, sorted."""
+        found = {
+            name
+            for path in self.settings.environmentpath
+            for name in DiskFiles().names(path)
+            if re.fullmatch(r"\w+", name, re.ASCII) and Path(path, name).is_dir()
+        }
+        return sorted(found)
 
     def has(self, name: str) -> bool:
-        return self.find(name) is not None
+        """Whether there is such an environment. Looks at the disk, briefly."""
+        try:
+            self.root_of(name)
+        except NotFound:
+            return False
+        return True
+
+    def read(self, name: str, files: Files | None = None) -> Environment:
+        """The environment as its environment.conf says; NotFound, ConfigError."""
+        found = read_environment(name, self.root_of(name), files or DiskFiles(), self.settings)
+        for warning in found.warnings:
+            if warning not in self._warned:
+                self._warned.add(warning)
+                log.warning("%s", warning)
+        return found
+
+    def modulepath(self, name: str) -> Sequence[Path]:
+        """The folders with the environment's modules; NotFound when there is no such environment."""
+        return [Path(each) for each in self.read(name).modulepath]
 
     async def exists(self, name: str) -> bool:
         return await asyncio.to_thread(self.has, name)
@@ -180,48 +245,22 @@ class Environments:
         return await asyncio.to_thread(self._listing)
 
     async def expire(self, name: str | None) -> None:
-        """Forget what is kept of one environment or of all; workers read it anew."""
+        """Have what is kept of one environment or of all read anew."""
         self.generation += 1
-        if name is None:
-            self._known.clear()
-        else:
-            self._known.pop(name, None)
 
     def _listing(self) -> dict[str, Any]:
-        names = sorted(
-            {entry.name for base in self.settings.environmentpath if base.is_dir() for entry in base.iterdir() if entry.is_dir()}
-        )
-        found = [environment for name in names if (environment := self.find(name)) is not None]
+        found = [self.read(name) for name in self.names()]
         return {
-            "search_paths": [path.as_uri() for path in self.settings.environmentpath],
+            "search_paths": [Path(path).absolute().as_uri() for path in self.settings.environmentpath],
             "environments": {
                 each.name: {
                     "settings": {
                         "modulepath": list(each.modulepath),
                         "manifest": each.manifest,
-                        "environment_timeout": "unlimited" if each.timeout is None else each.timeout,
+                        "environment_timeout": "unlimited" if each.environment_timeout is None else each.environment_timeout,
                         "config_version": each.config_version,
                     }
                 }
                 for each in found
             },
         }
-
-    def _stamp(self, name: str) -> tuple[object, ...]:
-        """What changes when the environment's folder or its environment.conf does."""
-        for base in self.settings.environmentpath:
-            try:
-                own = (base / name).stat()
-            except OSError:
-                continue
-            try:
-                file = (base / name / "environment.conf").stat()
-                return (str(base), own.st_ino, own.st_mtime_ns, file.st_ino, file.st_mtime_ns, file.st_size)
-            except OSError:
-                return (str(base), own.st_ino, own.st_mtime_ns)
-        return ()
-
-    def _warn(self, sentence: str) -> None:
-        if sentence not in self._warned:
-            self._warned.add(sentence)
-            log.warning("%s", sentence)

@@ -20,7 +20,7 @@ from .compiler.values import Value, key_of
 from .compiler.world import NotFoundInData
 
 if TYPE_CHECKING:
-    from .worlds import Files
+    from .environment_files import Files
 
 __all__ = ["Hiera"]
 

@@ -2,98 +2,29 @@
 
 from __future__ import annotations
 
+import posixpath
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path, PurePosixPath
-from typing import Any, Protocol
+from typing import Any
 
-from shared.errors import BadData, EvaluationError, ParseError
+from shared.errors import EvaluationError, ParseError
 
 from .compiler.nativetypes import NativeTypes
 from .compiler.source import Source
-from .compiler.world import Exported, NodeInput, NotFoundInData, TypesKnown, Value
+from .compiler.values import Value
+from .compiler.world import Exported, NodeInput, NotFoundInData, TypesKnown
+from .environment_files import Files
 from .hiera import Hiera
 
-__all__ = ["DiskFiles", "Files", "FolderWorld", "MemoryFiles"]
-
-MAX_FILE = 64 * 1024 * 1024
-"""Octets of one manifest, template or data file."""
-
-
-class Files(Protocol):
-    """Where files are read from; paths are absolute, as text."""
-
-    def read(self, path: str) -> bytes | None:
-        """The content; None when there is no such file."""
-
-    def names(self, folder: str) -> Sequence[str]:
-        """The names in a folder, sorted; none when there is no such folder."""
-
-    def is_folder(self, path: str) -> bool: ...
-
-    def matching(self, folder: str, pattern: str) -> Sequence[str]:
-        """The files below `folder` that a glob pattern matches, sorted."""
-
-
-class DiskFiles:
-    """The file system."""
-
-    def read(self, path: str) -> bytes | None:
-        try:
-            with Path(path).open("rb") as file:
-                data = file.read(MAX_FILE + 1)
-        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-            return None
-        except (PermissionError, OSError, ValueError) as error:
-            raise EvaluationError(f"Could not read {path}: {error.__class__.__name__}", hint=str(error)) from error
-        if len(data) > MAX_FILE:
-            raise EvaluationError(f"{path} is larger than {MAX_FILE} octets")
-        return data
-
-    def names(self, folder: str) -> Sequence[str]:
-        try:
-            return sorted(each.name for each in Path(folder).iterdir())
-        except (FileNotFoundError, NotADirectoryError, PermissionError):
-            return []
-
-    def is_folder(self, path: str) -> bool:
-        return Path(path).is_dir()
-
-    def matching(self, folder: str, pattern: str) -> Sequence[str]:
-        try:
-            return sorted(str(each) for each in Path(folder).glob(pattern) if each.is_file())
-        except (ValueError, NotImplementedError) as error:
-            raise BadData(f"The pattern {pattern!r} is not valid", hint=str(error)) from error
-
-
-class MemoryFiles:
-    """Files in a dict from path to text; for tests and for `puppet apply -e`."""
-
-    def __init__(self, files: Mapping[str, str | bytes]) -> None:
-        self.files = {path: text.encode() if isinstance(text, str) else text for path, text in files.items()}
-
-    def read(self, path: str) -> bytes | None:
-        return self.files.get(path)
-
-    def names(self, folder: str) -> Sequence[str]:
-        prefix = folder.rstrip("/") + "/"
-        return sorted({path[len(prefix) :].split("/", 1)[0] for path in self.files if path.startswith(prefix)})
-
-    def is_folder(self, path: str) -> bool:
-        prefix = path.rstrip("/") + "/"
-        return any(each.startswith(prefix) for each in self.files)
-
-    def matching(self, folder: str, pattern: str) -> Sequence[str]:
-        prefix = folder.rstrip("/") + "/"
-        return sorted(path for path in self.files if path.startswith(prefix) and PurePosixPath(path[len(prefix) :]).match(pattern))
+__all__ = ["FolderWorld"]
 
 
 class FolderWorld:
     """
     An environment in a folder: `manifests` is its main manifest or a folder of them, modules are found along `modulepath`.
 
-    Attributes:
-        settings_: what `$settings::…` and the compiler itself read.
+    `settings` are what `$settings::…` and the compiler itself read. `files` are those whose change makes another world;
+    templates and the like are read through `live` each time they are used.
     """
 
     def __init__(
@@ -107,11 +38,13 @@ class FolderWorld:
         settings: Mapping[str, Any] | None = None,
         code: str | None = None,
         types: TypesKnown | None = None,
+        live: Files | None = None,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
         self._environment = environment
         self.root = root
         self.files = files
+        self.live = live or files
         self.modulepath = list(modulepath)
         self.manifest = manifest
         self.code = code
@@ -183,18 +116,16 @@ class FolderWorld:
 
     def find_file(self, reference: str, kind: str) -> str | None:
         if reference.startswith("/"):
-            return reference if self.files.read(reference) is not None else None
-        if ".." in reference.split("/"):
-            return None
+            return reference if self.live.read(reference) is not None else None
         module, _, rest = reference.partition("/")
         root = self.module_root(module) if rest else None
         candidates = [f"{root}/{kind}/{rest}"] if root is not None else []
         if kind == "templates":
             candidates.append(f"{self.root}/templates/{reference}")
-        return next((path for path in candidates if self.files.read(path) is not None), None)
+        return next((posixpath.normpath(path) for path in candidates if self.live.read(posixpath.normpath(path)) is not None), None)
 
     def read_file(self, path: str) -> bytes:
-        data = self.files.read(path)
+        data = self.live.read(path)
         if data is None:
             raise EvaluationError(f"Could not read {path}")
         return data

@@ -28,9 +28,9 @@ def test_is(name: str, value: Value, wanted: bool) -> Test:
 
     Source: language reference 4.5: an array attribute is asked for a member by `==`, compared as a whole by `!=`.
     """
-    if name == "tag":
+    if name == "tag" and wanted:
         tag = value.lower() if isinstance(value, str) else to_s(value).lower()
-        return (lambda resource: resource.is_tagged(tag)) if wanted else (lambda resource: not resource.is_tagged(tag))
+        return lambda resource: resource.is_tagged(tag)
 
     def test(resource: Resource) -> bool:
         found = resource.title if name == "title" else resource.values.get(name)

@@ -14,7 +14,7 @@ from .definitions import Definition, HostClass, NodeBlock, capital
 from .functions import Function
 from .issues import Issue
 from .loader import Loader
-from .locations import FINAL, current, located
+from .locations import FINAL, current, located, stray
 from .relationships import Relationship, materialize, validate
 from .resources import INHERITED, METAPARAMETERS, Attribute, Catalog, Resource, capitalized_type
 from .scope import MISSING, Scope, ScopeReporter
@@ -84,7 +84,7 @@ class Compiler:
         except RecursionError as error:
             raise self._failure(EvaluationError("stack level too deep", where=FINAL)) from error
         except Jump as jump:
-            raise self._failure(jump.stray()) from jump
+            raise self._failure(stray(jump)) from jump
         return self.catalog
 
     def _failure(self, error: PuppetError) -> CompileError:
@@ -97,7 +97,7 @@ class Compiler:
     def _compile(self) -> None:
         self.catalog.add(self._stage())
         for name in self.node.classes:
-            self.catalog.classes[name] = None
+            self.catalog.classes.append(name)
         self._set_top_variables()
         self._evaluate_settings()
         self._evaluate_main()
@@ -139,7 +139,7 @@ class Compiler:
         settings.evaluate(self, resource)
         scope = self.class_scopes["settings"]
         values = self.world.settings()
-        shown = {name: value for name, value in values.items()}
+        shown = dict(values)
         scope.vars.update(shown)
         scope.vars["all_local"] = shown
 
@@ -494,12 +494,9 @@ class Compiler:
             return found
         if "::" not in lower and self.world.types.find(lower) is not None:
             return ResourceType(name)
-        alias = self.loader.find_alias(name, self.top)
-        if alias is not None:
-            return alias
         if self.loader.find_define(lower) is not None:
             return ResourceType(capitalized_type(lower))
-        return None
+        return self.loader.find_alias(name, self.top)
 
     def type_from_text(self, text: str) -> Type:
         from .types.parse import parse_type
@@ -539,14 +536,19 @@ class Compiler:
     def log(self, level: str, message: str, *, where: Location | None = None, source: str = "") -> None:
         self._log(LogEntry(level, message, where, source))
 
-    def warn_here(self, message: str) -> None:
-        """A warning at the place in the manifest that is being evaluated."""
-        self.log("warning", message, where=current())
+    def warn_here(self, message: str, operand: int | None = None) -> None:
+        """A warning at the place in the manifest that is being evaluated, or at an operand of it."""
+        self.log("warning", message, where=current(operand))
 
-    def warn_once(self, kind: str, key: str, message: str) -> None:
+    def warn_once(self, kind: str, key: str, message: str, *, place: bool = False) -> None:
         if (kind, key) not in self._warned:
             self._warned.add((kind, key))
-            self.log("warning", message)
+            here = current() if place else None
+            if here is None:
+                self.log("warning", message)
+            else:
+                # As deprecations are printed: the place is on a line of its own.
+                self.log("warning", f"{message}\n  ", where=Location(here.file, here.line))
 
 
 def _handed_down(resource: Resource) -> dict[str, Value]:

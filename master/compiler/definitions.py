@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 from shared.errors import EvaluationError, Location
 
 from .control import Return
+from .issues import NotYet
+from .locations import FINAL
 from .regexps import Regexp
 from .resources import METAPARAMETERS, Resource
-from .scope import Scope
+from .scope import RESERVED, Matches, Scope
 from .types import lattice
 from .types.describe import check_parameters
 from .values import Value
@@ -76,6 +78,17 @@ class Definition:
     def has_parameter(self, name: str) -> bool:
         return name in self.by_name
 
+    def check_metaparameters(self, warn: Callable[[str], None]) -> None:
+        """Parameters that are called as metaparameters: a warning, or, when they have no default, an error."""
+        for parameter in self.parameters:
+            if parameter.name in METAPARAMETERS:
+                if not parameter.has_default:
+                    raise EvaluationError(
+                        f"{parameter.name} is a metaparameter; please choose another parameter name in the {self.name} definition",
+                        where=FINAL,
+                    )
+                warn(f"{parameter.name} is a metaparam; this value will inherit to all contained resources in the {self.name} definition")
+
     def is_child_of(self, other: Definition | None) -> bool:
         """Whether this class inherits, directly or not, from `other`."""
         return False
@@ -108,7 +121,9 @@ class Definition:
         for name, value in values.items():
             if name in self.by_name or name not in METAPARAMETERS:
                 given[name] = value
-            if name in self.by_name and value is not None:
+            if value is not None and name != "name":
+                if name in RESERVED:
+                    raise EvaluationError(f"Attempt to assign to a reserved variable name: '{name}'", where=self.place)
                 own[name] = value
         self._fill_in(scope, resource, given)
         self._check(compiler, scope, resource, given)
@@ -130,8 +145,13 @@ class Definition:
                 }
                 try:
                     value = parameter.default(scope)
+                except NotYet as error:
+                    # Told of the declaration, not of the default expression.
+                    raise EvaluationError(error.message) from None
                 finally:
                     scope.pending = None
+            if name in RESERVED:
+                raise EvaluationError(f"Attempt to assign to a reserved variable name: '{name}'", where=self.place)
             given[name] = value
             scope.vars[name] = value
             resource.values[name] = value
@@ -210,7 +230,7 @@ class HostClass(Definition):
             inherited = compiler.class_scopes.get(self.parent.name)
         scope = Scope(compiler, "class", parent=inherited or declared_in, resource=resource, source=self)
         scope.next = inherited or compiler.node_scope_of(declared_in)
-        compiler.catalog.classes[self.name] = None
+        compiler.catalog.classes.append(self.name)
         self._names(scope, resource, scope.parent)
         scope.vars["title"] = resource.title.lower()
         name = resource.values.get("name")
@@ -263,11 +283,11 @@ class NodeBlock(Definition):
         declared_in = resource.scope
         scope = Scope(compiler, "node", parent=declared_in, resource=resource, source=self)
         scope.next = compiler.top
-        compiler.catalog.classes[self.name] = None
+        compiler.catalog.classes.append(self.name)
         self._names(scope, resource, declared_in)
         scope.vars["title"] = resource.title
         scope.vars["name"] = resource.title
-        scope.matched = compiler.node_match
+        scope.matched = Matches(compiler.node_match)
         compiler.node_scope = scope
         compiler.contain_in_stage(resource)
         self.run(scope)
@@ -275,4 +295,4 @@ class NodeBlock(Definition):
 
 def capital(name: str) -> str:
     """A class's name as its resource's title."""
-    return "::".join([segment.capitalize() for segment in name.removeprefix("::").split("::")]) if name != "main" else "main"
+    return "::".join([segment.capitalize() for segment in name.removeprefix("::").split("::")]) if name else "main"

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from shared.errors import EvaluationError
 
-__all__ = ["Issue", "Refused"]
+__all__ = ["Issue", "NotYet", "Refused"]
 
 
 class Issue(EvaluationError):
     """
     An error of the language itself; `operand` names the part of the construct that it points at.
 
-    Operands are named by the code generator's marks: `0` and `1` of operators, `title 1`, `attribute mode`, `$x`. Any other EvaluationError without a place gets one at the construct being evaluated, and says which construct it was.
+    Operands are named by the code generator's marks: `0` and `1` of operators, `title 1`, `attribute mode`, `$x`. Any
+    other EvaluationError without a place gets one at the construct being evaluated, and says which construct it was.
     """
 
     def __init__(self, message: str, *, operand: str | None = None, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.operand = operand
+
+
+class NotYet(EvaluationError):
+    """A parameter's default expression reads a parameter that has no value yet."""
 
 
 class Refused(EvaluationError):

@@ -117,7 +117,7 @@ class Loader:
         return ParseError(message, where=error.where or FINAL, hint=error.hint)
 
     def _unit(self, source: Source, namespace: str | None, *, epp: bool = False) -> StoredUnit:
-        strict = self.world.setting("strict") or "warning"
+        strict: Any = self.world.setting("strict") or "warning"
         key = self.cache.key(source.text, f"{namespace}|{strict}|{epp}")
         stored = self.cache.get(key, source.file)
         if stored is None:
@@ -147,7 +147,9 @@ class Loader:
 
         def define(name: str, specs: Sequence[ParameterSpec], body: Body, line: int, column: int) -> None:
             self._no_second("define", name, file, line, column)
-            self.defines[name] = Define(name, specs, body, place=Location(file, line), module=module)
+            added = Define(name, specs, body, place=Location(file, line), module=module)
+            added.check_metaparameters(self._warn)
+            self.defines[name] = added
 
         def node(matches: Sequence[str | Regexp], parent: str | None, body: Body, line: int, column: int) -> None:
             for match in matches:
@@ -175,10 +177,14 @@ class Loader:
 
     # --- registration ---
 
+    def _warn(self, message: str) -> None:
+        self.log("warning", Finding("warning", message, FINAL))
+
     def _add_class(self, added: HostClass) -> None:
         existing = self.classes.get(added.name)
         if existing is not None:
             raise EvaluationError(f"Class '{added.name}' is already defined {existing.place}; cannot redefine", where=added.place)
+        added.check_metaparameters(self._warn)
         self.classes[added.name] = added
 
     def _add_node(self, added: NodeBlock) -> None:
@@ -267,14 +273,9 @@ class Loader:
         if not _NAME.fullmatch(name):
             return
         segments = name.split("::")
-        if segments[0] == "environment" and len(segments) > 1:
-            source = self.world.environment_file(f"functions/{'/'.join(segments[1:])}.pp")
-            if source is not None:
-                self._run(source, name, "")
-            return
         path = "/".join(segments[1:]) if len(segments) > 1 else "init"
-        if len(segments) == 1:
-            source = self.world.environment_file(f"functions/{name}.pp")
+        if len(segments) == 1 or segments[0] == "environment":
+            source = self.world.environment_file(f"functions/{'/'.join(segments)}.pp")
             if source is not None:
                 self._run(source, name, "")
                 return
@@ -310,6 +311,12 @@ class Loader:
         if (segments[0], f"types/{path}.pp") in self._tried:
             return
         before = set(self.aliases)
+        if len(segments) == 1:
+            source = self.world.environment_file(f"types/{lower}.pp")
+            if source is not None and ("", lower) not in self._tried:
+                self._tried.add(("", lower))
+                self._run(source, lower, "")
+                return
         self._load_module_file(segments[0], f"types/{path}.pp")
         if lower not in self.aliases and len(self.aliases) > len(before):
             actual = next(self.aliases[name][0] for name in self.aliases if name not in before)

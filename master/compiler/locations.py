@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from shared.errors import CompileError, EvaluationError, Location, PuppetError
 
+from .control import Jump
 from .issues import Issue, Refused
 from .types.access import BadOperand
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from .codegen import Marks
     from .loader import LoadedFile
 
-__all__ = ["FINAL", "UNIT", "current", "located"]
+__all__ = ["FINAL", "UNIT", "current", "located", "stray"]
 
 UNIT = "__manifest__"
 """The global of generated code that holds its LoadedFile."""
@@ -63,14 +64,23 @@ def located(error: PuppetError) -> PuppetError:
     return made
 
 
-def current() -> Location | None:
-    """The place in a manifest that is being evaluated now."""
+def stray(jump: Jump) -> PuppetError:
+    """The error for a jump that leads nowhere; the reference names the line only."""
+    found = _deepest(jump.__traceback__)
+    error = jump.stray()
+    error.where = Location(found[0].source.file, found[1][0]) if found is not None else FINAL
+    return error
+
+
+def current(operand: int | None = None) -> Location | None:
+    """The place in a manifest that is being evaluated now, or of an operand of it."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         unit: LoadedFile | None = frame.f_globals.get(UNIT)
         if unit is not None:
             position = _position(frame.f_code, frame.f_lasti)
-            _, line, column, _ = _marked(unit.marks(), position)
+            _, line, column, operands = _marked(unit.marks(), position)
+            line, column = operands.get(str(operand), (line, column))
             return Location(unit.source.file, line, column)
         frame = frame.f_back
     return None

@@ -23,7 +23,11 @@ class NativeTypes:
     """Types written in Python first, then those that are known by their attributes' names only."""
 
     def __init__(self, extra: Mapping[str, KnownType] | None = None) -> None:
-        self._found: dict[str, KnownType | None] = dict(extra or {})
+        self._found: dict[str, KnownType | None] = {
+            "whit": KnownType("whit", frozenset(("name",))),
+            "component": KnownType("component", frozenset(("name",))),
+            **(extra or {}),
+        }
         self._declared: Mapping[str, Any] | None = None
 
     def find(self, name: str) -> KnownType | None:

@@ -209,7 +209,7 @@ def modulo(left: Value, right: Value, reporter: Reporter) -> Value:
     if left.__class__ is Timestamp:
         raise _not_applicable("%", left)
     if right.__class__ in _TIMES:
-        raise EvaluationError(f"Can not do modulus on a Timespan using {with_article(label(right))}")
+        raise EvaluationError(f"Can not do modulus on a Timespan using a {with_article(label(right))}")
     if right == 0:
         raise BadOperand("Division by 0", 1)
     return (left.nanoseconds // SECOND) % right if left.__class__ is Timespan else left % right
@@ -286,6 +286,9 @@ def equals(left: Value, right: Value) -> bool:
         return right.__class__ is dict and len(left) == len(right) and all(equals(right.get(k), v) for k, v in left.items())
     if kind in _TIMES or right.__class__ in _TIMES:
         return _times_equal(left, right)
+    if isinstance(left, Type):
+        # Types that accept the same are equal, however they are written.
+        return isinstance(right, Type) and (left == right or (left.assignable(right) and right.assignable(left)))
     return bool(left == right)
 
 
@@ -348,7 +351,7 @@ def _compared(left: Value, operator: str, right: Value) -> int:
 def less(left: Value, right: Value) -> bool:
     """`<`; of types: whether left is narrower."""
     if isinstance(left, Type):
-        return isinstance(right, Type) and right.assignable(left) and left != right
+        return isinstance(right, Type) and right.assignable(left) and not equals(left, right)
     return _compared(left, "<", right) < 0
 
 
@@ -360,7 +363,7 @@ def less_equal(left: Value, right: Value) -> bool:
 
 def greater(left: Value, right: Value) -> bool:
     if isinstance(left, Type):
-        return isinstance(right, Type) and left.assignable(right) and left != right
+        return isinstance(right, Type) and left.assignable(right) and not equals(left, right)
     return _compared(left, ">", right) > 0
 
 

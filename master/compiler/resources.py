@@ -249,7 +249,7 @@ class Catalog:
     def __init__(self) -> None:
         self.resources: dict[tuple[str, str], Resource] = {}
         self.aliases: dict[tuple[Any, ...], Resource] = {}
-        self.classes: dict[str, None] = {}
+        self.classes: list[str] = []
         self.tags: dict[str, None] = {}
 
     def __iter__(self) -> Iterator[Resource]:

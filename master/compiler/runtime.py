@@ -17,7 +17,7 @@ from .locations import UNIT
 from .regexps import Regexp
 from .relationships import relate
 from .resources import Attribute, Resource, capitalized_type, flat_tags
-from .scope import MISSING, Scope
+from .scope import MISSING, Matches, Scope
 from .signatures import Closure, Parameter, Signature
 from .text import inspect, to_s
 from .types.base import Type
@@ -51,25 +51,6 @@ class Kept:
             self.value = made(scope)
             self.made = None
         return self.value
-
-
-class Matches:
-    """The match variables in force; `last` is the last successful match."""
-
-    __slots__ = ("last",)
-
-    def __init__(self, last: Any) -> None:
-        self.last = last
-
-    def __getitem__(self, number: int) -> str | None:
-        match = self.last
-        if match is None:
-            return None
-        try:
-            found: str | None = match[number]
-        except IndexError:
-            return None
-        return found
 
 
 class Output:
@@ -163,9 +144,9 @@ def case(option: Value, value: Value, holder: Matches | None) -> bool:
     """Whether an option of a `case` or selector takes the value."""
     if option.__class__ is list and holder is not None and value.__class__ is list and len(value) == len(option):
         # Regular expressions inside set the match variables too.
-        return all([case(part, item, holder) for part, item in zip(option, value, strict=True)])
+        return all(case(part, item, holder) for part, item in zip(option, value, strict=True))
     if option.__class__ is dict and holder is not None and value.__class__ is dict:
-        return all([key in value and case(part, value[key], holder) for key, part in option.items()])
+        return all(key in value and case(part, value[key], holder) for key, part in option.items())
     return _kept_match(operators.matches(value, option), holder)
 
 
@@ -176,9 +157,9 @@ def any_case(options: list[Value], value: Value, holder: Matches | None) -> bool
 
 def access(scope: Scope, left: Value, *keys: Value) -> Value:
     """`left[keys]`; of a resource reference, its attributes."""
-    if left.__class__ is ResourceType and left.title is not None:
+    if isinstance(left, ResourceType) and left.type_name is not None and left.title is not None:
         return _attribute_access(scope, left, left.type_name, left.title, keys)
-    if left.__class__ is ClassType and left.class_name is not None:
+    if isinstance(left, ClassType) and left.class_name is not None:
         return _attribute_access(scope, left, "class", capital(left.class_name), keys)
     found = operators.access(left, keys, scope.compiler.reporter)
     if left.__class__ is ResourceType and left.type_name is None and isinstance(found, ResourceType) and found.type_name is not None:
@@ -266,7 +247,8 @@ def _split(scope: Scope, shape: tuple[Any, ...], value: Value, into: list[Value]
         for name in _names(shape):
             found = scope.compiler.qualified(value.class_name, name)
             if found is MISSING:
-                raise Issue(f"No value for required variable '${value.class_name}::{name}' in assignment to variables from class reference")
+                message = f"No value for required variable '${value.class_name}::{name}' in assignment to variables from class reference"
+                raise Issue(message, operand=f"${name}")
             into.append(found)
         return
     values = value if isinstance(value, list) else [value]
@@ -334,7 +316,7 @@ def no_selector_entry(value: Value) -> None:
 
 def splat(value: Value) -> dict[str, Value]:
     if not isinstance(value, dict):
-        raise Issue(f"Expected value of type Hash, got {infer(value).generalized()}")
+        raise Issue(f"Expected value of type Hash, got {infer(value).generalized()}", operand="value")
     for key, _ in entries(value):
         if not isinstance(key, str):
             raise EvaluationError(f"The attribute name {inspect_bare(key)} is not a String")
@@ -360,10 +342,8 @@ def declarable(value: Value, acceptable: bool) -> str:
             return "class"
         if isinstance(value, ResourceType) and value.type_name is not None and value.title is None:
             return value.type_name
-    if acceptable and isinstance(value, ClassType | ResourceType):
-        actual = str(value)
-    else:
-        actual = str(infer(value).generalized())
+    titled = acceptable and isinstance(value, ClassType | ResourceType)
+    actual = str(value) if titled else str(infer(value).generalized())
     raise Issue(f"Illegal Resource Type expression, expected result to be a type name, or untitled Resource, got {actual}")
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from shared.errors import EvaluationError
 
-from .issues import Issue
+from .issues import Issue, NotYet
 from .values import Reporter, Strictness, Value
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .functions.api import Closure, Types
     from .resources import Attribute, Resource
 
-__all__ = ["MISSING", "Scope"]
+__all__ = ["MISSING", "Matches", "Scope"]
 
 
 class _Missing:
@@ -29,6 +29,25 @@ RESERVED: Final = frozenset(("trusted", "facts", "server_facts"))
 BUILT_IN: Final = frozenset(("module_name", "caller_module_name"))
 
 
+class Matches:
+    """The match variables in force; `last` is the last successful match."""
+
+    __slots__ = ("last",)
+
+    def __init__(self, last: Any) -> None:
+        self.last = last
+
+    def __getitem__(self, number: int) -> str | None:
+        match = self.last
+        if match is None:
+            return None
+        try:
+            found: str | None = match[number]
+        except IndexError:
+            return None
+        return found
+
+
 class ScopeReporter(Reporter):
     """Lenient conversions, reported at the place being evaluated."""
 
@@ -39,7 +58,8 @@ class ScopeReporter(Reporter):
         self.compiler = compiler
 
     def warn(self, message: str) -> None:
-        self.compiler.warn_here(message)
+        operand, self.operand = self.operand, None
+        self.compiler.warn_here(message, operand)
 
 
 class Scope:
@@ -81,7 +101,7 @@ class Scope:
         self.source = source
         self.vars: dict[str, Value] = {}
         self.defaults: dict[str, dict[str, Attribute]] = {}
-        self.matched: Any = None
+        self.matched: Matches | None = None
         self.pending: Mapping[str, str] | None = None
 
     # --- variables ---
@@ -94,7 +114,7 @@ class Scope:
             if value is not MISSING:
                 return value
             if scope.pending is not None and name in scope.pending:
-                raise EvaluationError(scope.pending[name])
+                raise NotYet(scope.pending[name])
             scope = scope.next
         return self._unknown(name)
 
@@ -155,6 +175,14 @@ class Scope:
         if name in ("title", "name") and self.kind in ("class", "define"):
             raise Issue(f"Cannot reassign built in (or already assigned) variable '${name}'")
         raise Issue(f"Cannot reassign variable '${name}'")
+
+    def enter_matches(self) -> Matches:
+        """The match variables of a body: at first those of the scope around it, if a match is in force there."""
+        holder = self.matched
+        if holder is None:
+            around = next((scope.matched for scope in self.chain() if scope.matched is not None), None)
+            holder = self.matched = Matches(around.last if around is not None else None)
+        return holder
 
     def local(self) -> Scope:
         """A scope for a lambda or template: names are looked up here too, everything else is shared."""
@@ -240,8 +268,8 @@ class Scope:
     def log(self, level: str, message: str) -> None:
         self.compiler.log(level, message, source=self.name())
 
-    def warn_once(self, kind: str, key: str, message: str) -> None:
-        self.compiler.warn_once(kind, key, message)
+    def warn_once(self, kind: str, key: str, message: str, *, place: bool = False) -> None:
+        self.compiler.warn_once(kind, key, message, place=place)
 
     def call_function(self, name: str, args: Sequence[Value], block: Closure | None = None) -> Value:
         return self.compiler.function(name).call(self, args, block)

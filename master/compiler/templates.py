@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from shared.errors import EvaluationError, ParseError
 
+from .issues import NotYet
+from .scope import RESERVED
 from .source import Source
 from .types.describe import check_parameters
 from .values import Value
@@ -45,6 +47,8 @@ def _bound(inner: Scope, template: Template, given: Mapping[str, Value]) -> list
     assert template.parameters is not None
     bound: dict[str, Value] = {}
     for name, value in given.items():
+        if name in RESERVED:
+            raise EvaluationError(f"Attempt to assign to a reserved variable name: '{name}'")
         if value is not None:
             inner.vars[name] = value
         bound[name] = value
@@ -59,6 +63,8 @@ def _bound(inner: Scope, template: Template, given: Mapping[str, Value]) -> list
             inner.pending = later
             try:
                 bound[name] = parameter.value(inner)
+            except NotYet as error:
+                raise EvaluationError(error.message) from None
             finally:
                 inner.pending = None
             inner.vars[name] = bound[name]

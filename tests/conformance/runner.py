@@ -25,7 +25,9 @@ from master.compiler.compiler import LogEntry
 from master.compiler.loader import Loader
 from master.compiler.runtime import NAMES
 from master.compiler.world import NodeInput
-from master.worlds import FolderWorld, MemoryFiles
+from master.environment_files import MemoryFiles
+from master.environments import EnvironmentSettings, read_environment
+from master.worlds import FolderWorld
 from shared.errors import PuppetError
 
 FACTS: dict[str, Any] = {
@@ -47,7 +49,7 @@ FACTS: dict[str, Any] = {
     "memory": {"system": {"total_bytes": 4_294_967_296}},
     "is_virtual": True,
 }
-ROOT = "<env>"
+ROOT = "/<env>"
 LEVELS = ("debug", "info", "notice", "warning", "err", "alert", "emerg", "crit")
 
 
@@ -78,9 +80,9 @@ def answer(case: Mapping[str, Any], cache: CodeCache | None = None) -> Answer:
     }
     for name, value in (case.get("settings") or {}).items():
         settings[name] = value.replace("<env>", ROOT) if isinstance(value, str) else value
-    world = FolderWorld(
-        "production", ROOT, MemoryFiles(files), modulepath=[f"{ROOT}/modules"], manifest=f"{ROOT}/manifests", settings=settings
-    )
+    memory = MemoryFiles(files)
+    environment = read_environment("production", ROOT, memory, EnvironmentSettings(("/environments",)))
+    world = FolderWorld("production", ROOT, memory, modulepath=environment.modulepath, manifest=environment.manifest, settings=settings)
     name = case.get("node") or "node1.example.com"
     facts = {**FACTS, **(case.get("facts") or {})}
     classes = case.get("classes") or {}
@@ -145,6 +147,7 @@ def answer(case: Mapping[str, Any], cache: CodeCache | None = None) -> Answer:
         result.data = {"error": f"CRASH {type(error).__name__}: {error}"}
         result.crash = traceback.format_exc()
     result.data["logs"] = logs
+    result.data = json.loads(json.dumps(result.data, ensure_ascii=False).replace(ROOT, "<env>"))
     return result
 
 
@@ -168,9 +171,9 @@ def differs(case: Mapping[str, Any], wanted: Mapping[str, Any], got: Mapping[str
     for key in ("classes", "edges"):
         if wanted[key] != got[key]:
             return f"{key}\n  wanted {wanted[key]}\n  got    {got[key]}"
-    one, two = [f"{r['type']}[{r['title']}]" for r in wanted["resources"]], [f"{r['type']}[{r['title']}]" for r in got["resources"]]
-    if one != two:
-        return f"resources\n  wanted {one}\n  got    {two}"
+    named, found = [f"{r['type']}[{r['title']}]" for r in wanted["resources"]], [f"{r['type']}[{r['title']}]" for r in got["resources"]]
+    if named != found:
+        return f"resources\n  wanted {named}\n  got    {found}"
     for left, right in zip(wanted["resources"], got["resources"], strict=True):
         for key in sorted({*left, *right}):
             if json.dumps(left.get(key), sort_keys=True) != json.dumps(right.get(key), sort_keys=True):

@@ -59,7 +59,8 @@ def jump(writer: Writer, name: str, arguments: Sequence[n.Node], node: n.Node) -
     """`next` leaves the body it stands in, `return` the function or body around that; `break` ends an iteration."""
     value = writer.value(arguments[0]) if arguments else writer.at(node, text(None))
     kind = writer.frame.kind
-    if (name == "next" and kind in ("lambda", "function", "class", "define", "node")) or (name == "return" and kind in ("function", "class", "define", "node")):
+    ends_here = ("function", "class", "define", "node", "epp")
+    if name != "break" and (kind in ends_here or (name == "next" and kind == "lambda")):
         writer.emit(ast.Return(value), node)
     else:
         exception = {"next": "_Next", "return": "_Return", "break": "_Break"}[name]
@@ -156,8 +157,11 @@ def body_function(
         _start_unset(writer, frame, node)
     made = writer.function(name, list(first), frame, node)
     defaults: list[ast.expr] = []
-    for parameter in parameters:
-        argument = ast.arg(frame.python_name(parameter.name))
+    names = [parameter.name for parameter in parameters]
+    for index, parameter in enumerate(parameters):
+        # Of two parameters of one name, which only lambdas may have, the last one counts.
+        hidden = parameter.name in names[index + 1 :]
+        argument = ast.arg(writer.fresh("unused") if hidden else frame.python_name(parameter.name))
         writer.put(argument, parameter)
         if parameter.splat:
             made.args.vararg = argument
@@ -180,9 +184,11 @@ def _start_unset(writer: Writer, frame: Frame, node: n.Node) -> None:
 
 def _fill_in(writer: Writer, parameters: Sequence[n.Parameter], frame: Frame, node: n.Node) -> None:
     """Give parameters that got no value their defaults, in order; a default may use the parameters before it."""
-    later = {parameter.name for parameter in parameters}
-    frame.known -= later
-    for parameter in parameters:
+    names = [parameter.name for parameter in parameters]
+    frame.known -= set(names)
+    for index, parameter in enumerate(parameters):
+        if parameter.name in names[index + 1 :]:
+            continue
         python = frame.python_name(parameter.name)
         if parameter.splat:
             given: ast.expr = writer.run("list", load(python))

@@ -214,10 +214,11 @@ def _test(writer: Writer, subject: ast.expr, value: n.Node) -> ast.expr:
     while isinstance(inner, n.Parenthesized):
         inner = inner.expression
     subject = ast.Name(subject.id, ast.Load()) if isinstance(subject, ast.Name) else subject
-    writer.mark(value, "a Case Option")
     if isinstance(inner, n.Unary) and inner.op == "*":
         return writer.at(value, writer.run("_any_case", writer.value(inner), subject, holder))
-    return writer.at(value, writer.run("_case", writer.value(value), subject, holder))
+    option = writer.value(value)
+    writer.mark(value, "a Case Option")
+    return writer.at(value, writer.run("_case", option, subject, holder))
 
 
 RULES = {

@@ -50,8 +50,8 @@ def _attributes(writer: Writer, attributes: Attributes, values: Sequence[ast.exp
     pairs: list[ast.expr] = []
     for each, value in zip(attributes, values, strict=True):
         if isinstance(each, n.AttributeSplat):
-            writer.mark(each.value, "an Object")
-            value = writer.at(each.value, writer.run("_splat", value))
+            writer.mark(each, "an Object", value=each.value)
+            value = writer.at(each, writer.run("_splat", value))
             pairs.append(writer.at(each, ast.Tuple([text(None), value], ast.Load())))
         else:
             pairs.append(writer.at(each, ast.Tuple([text(each.name), value], ast.Load())))

@@ -53,8 +53,7 @@ def _scoped_function(writer: Writer, name: str, kind: str, parameters: Sequence[
         frame.matches = "m0"
     with writer.within(frame):
         if frame.matches is not None:
-            holder = writer.run("_Matches", ast.Attribute(load("scope"), "matched", ast.Load()))
-            writer.emit(ast.Assign([ast.Name(frame.matches, STORE)], holder), node)
+            writer.emit(ast.Assign([ast.Name(frame.matches, STORE)], writer.method("enter_matches")), node)
         writer.effect(body)
         if returns_from_lambda(body) and kind != "main":
             frame.body[:] = catching_returns(writer, list(frame.body), node)

@@ -7,7 +7,7 @@ import ast
 from shared.errors import Unsupported
 
 from .. import nodes as n
-from .frames import Frame
+from .frames import Frame, walk
 from .writer import LOAD, STORE, Writer, load, text
 
 # --- literals -----------------------------------------------------------------------------------------------------
@@ -164,8 +164,9 @@ def interpolated(writer: Writer, node: n.Node) -> ast.expr:
     pieces: list[ast.expr] = []
     for segment, value in zip(node.segments, values, strict=True):
         if isinstance(value, ast.Constant) and isinstance(value.value, str):
-            if pieces and isinstance(pieces[-1], ast.Constant):
-                pieces[-1] = writer.at(segment, text(f"{pieces[-1].value}{value.value}"))
+            last = pieces[-1] if pieces else None
+            if isinstance(last, ast.Constant) and isinstance(last.value, str):
+                pieces[-1] = writer.at(segment, text(last.value + value.value))
             elif value.value:
                 pieces.append(value)
             continue
@@ -253,13 +254,16 @@ def store(writer: Writer, name: str, value: ast.expr, node: n.Node) -> ast.expr:
 def assignment(writer: Writer, node: n.Binary) -> ast.expr:
     if node.op != "=":
         raise Unsupported(f"The operator {node.op!r} cannot be compiled", where=writer.source.locate(node.at))
-    writer.mark(node, "a '=' expression")
     left = node.left
     while isinstance(left, n.Parenthesized):
         left = left.expression
     if isinstance(left, n.Variable):
+        writer.mark(node, "a '=' expression")
         return store(writer, left.name, writer.value(node.right), node)
     if isinstance(left, n.Array):
+        writer.mark(
+            node, "a '=' expression", **{f"${each.name}": each for each in walk(left, into_lambdas=False) if isinstance(each, n.Variable)}
+        )
         value = writer.keep(writer.value(node.right), node)
         _destructure(writer, left, value, node)
         return value
@@ -272,10 +276,9 @@ def _destructure(writer: Writer, left: n.Array, value: ast.expr, node: n.Binary)
     flat: list[str] = []
     _flatten(left, flat)
     split = writer.fresh("t")
-    writer.mark(left, "an Array Expression")
-    writer.emit(ast.Assign([ast.Name(split, STORE)], writer.at(left, writer.run("_split", writer.scope(), shape, value))), left)
+    writer.emit(ast.Assign([ast.Name(split, STORE)], writer.at(node, writer.run("_split", writer.scope(), shape, value))), node)
     for index, name in enumerate(flat):
-        part = writer.at(left, ast.Subscript(load(split), text(index), LOAD))
+        part = writer.at(node, ast.Subscript(load(split), text(index), LOAD))
         store(writer, name, part, node)
 
 

@@ -105,7 +105,7 @@ class Writer:
         where = self.source.locate(at)
         return where.line or 0, where.column or 0
 
-    def put(self, python: ast.expr | ast.stmt, node: n.Node) -> None:
+    def put(self, python: ast.expr | ast.stmt | ast.arg, node: n.Node) -> None:
         """Give `python`, and whatever in it has no place yet, the place of `node`."""
         line, column, end_line, end_column = self.place(node)
         pending: list[ast.AST] = [python]

@@ -1,0 +1,125 @@
+"""Where the files of an environment are read from: the disk, watched or not, or memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Protocol
+
+from shared.errors import BadData, EvaluationError
+
+__all__ = ["DiskFiles", "Files", "MemoryFiles", "TrackedFiles"]
+
+MAX_FILE = 64 * 1024 * 1024
+"""Octets of one manifest, template or data file."""
+
+
+class Files(Protocol):
+    """Where files are read from; paths are absolute, as text."""
+
+    def read(self, path: str) -> bytes | None:
+        """The content; None when there is no such file."""
+
+    def names(self, folder: str) -> Sequence[str]:
+        """The names in a folder, sorted; none when there is no such folder."""
+
+    def is_folder(self, path: str) -> bool: ...
+
+    def matching(self, folder: str, pattern: str) -> Sequence[str]:
+        """The files below `folder` that a glob pattern matches, sorted."""
+
+
+class DiskFiles:
+    """The file system."""
+
+    def read(self, path: str) -> bytes | None:
+        try:
+            with Path(path).open("rb") as file:
+                data = file.read(MAX_FILE + 1)
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            return None
+        except (PermissionError, OSError, ValueError) as error:
+            raise EvaluationError(f"Could not read {path}: {error.__class__.__name__}", hint=str(error)) from error
+        if len(data) > MAX_FILE:
+            raise EvaluationError(f"{path} is larger than {MAX_FILE} octets")
+        return data
+
+    def names(self, folder: str) -> Sequence[str]:
+        try:
+            return sorted(each.name for each in Path(folder).iterdir())
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
+            return []
+
+    def is_folder(self, path: str) -> bool:
+        return Path(path).is_dir()
+
+    def matching(self, folder: str, pattern: str) -> Sequence[str]:
+        try:
+            return sorted(str(each) for each in Path(folder).glob(pattern) if each.is_file())
+        except (ValueError, NotImplementedError) as error:
+            raise BadData(f"The pattern {pattern!r} is not valid", hint=str(error)) from error
+
+
+class MemoryFiles:
+    """Files in a dict from path to text; for tests and for `puppet apply -e`."""
+
+    def __init__(self, files: Mapping[str, str | bytes]) -> None:
+        self.files = {path: text.encode() if isinstance(text, str) else text for path, text in files.items()}
+
+    def read(self, path: str) -> bytes | None:
+        return self.files.get(path)
+
+    def names(self, folder: str) -> Sequence[str]:
+        prefix = folder.rstrip("/") + "/"
+        return sorted({path[len(prefix) :].split("/", 1)[0] for path in self.files if path.startswith(prefix)})
+
+    def is_folder(self, path: str) -> bool:
+        prefix = path.rstrip("/") + "/"
+        return any(each.startswith(prefix) for each in self.files)
+
+    def matching(self, folder: str, pattern: str) -> Sequence[str]:
+        prefix = folder.rstrip("/") + "/"
+        return sorted(path for path in self.files if path.startswith(prefix) and PurePosixPath(path[len(prefix) :]).match(pattern))
+
+
+class TrackedFiles(DiskFiles):
+    """The file system, remembering what was looked at, so that a change can be seen."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[int, ...] | None] = {}
+
+    def read(self, path: str) -> bytes | None:
+        self._note(path)
+        return super().read(path)
+
+    def names(self, folder: str) -> Sequence[str]:
+        self._note(folder)
+        return super().names(folder)
+
+    def is_folder(self, path: str) -> bool:
+        self._note(path)
+        return super().is_folder(path)
+
+    def matching(self, folder: str, pattern: str) -> Sequence[str]:
+        found = super().matching(folder, pattern)
+        self._note(folder)
+        for each in found:
+            self._note(str(Path(each).parent))
+        return found
+
+    def _note(self, path: str) -> None:
+        if path not in self._seen:
+            self._seen[path] = _signature(path)
+
+    def unchanged(self) -> bool:
+        """Whether everything that was looked at, or looked for in vain, is still as it was."""
+        return all(_signature(path) == known for path, known in self._seen.items())
+
+
+def _signature(path: str) -> tuple[int, ...] | None:
+    try:
+        status = os.stat(path)  # noqa: PTH116 -- a Path for each of thousands of files costs more than the call
+    except (OSError, ValueError):
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino, status.st_dev

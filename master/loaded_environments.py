@@ -1,0 +1,135 @@
+"""
+Environments with what has been read of them.
+
+An environment is kept, parsed and compiled, until a file changes that was read for it; how often that is looked at is
+its `environment_timeout`.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from shared.errors import ConfigError
+
+from .compiler.builtins import all_functions
+from .compiler.checker import Issue as Finding
+from .compiler.codecache import CodeCache
+from .compiler.loader import Loader
+from .compiler.runtime import NAMES
+from .environment_files import DiskFiles, TrackedFiles
+from .environments import Environment, Environments, EnvironmentSettings
+from .worlds import FolderWorld
+
+__all__ = ["LoadedEnvironment", "LoadedEnvironments"]
+
+CONFIG_VERSION_TIMEOUT = 30.0
+"""Seconds that a config_version command may take."""
+
+
+@dataclass
+class LoadedEnvironment:
+    """An environment with what was read of it; `version` is the configuration version of its catalogs."""
+
+    environment: Environment
+    world: FolderWorld
+    loader: Loader
+    version: int | str
+    files: TrackedFiles
+    checked: float
+
+
+class LoadedEnvironments:
+    """
+    The environments below `environmentpath`, loaded when they are first asked for.
+
+    `log` is told of warnings about configuration and manifests. `clock` is monotonic, in seconds.
+    """
+
+    def __init__(
+        self,
+        settings: EnvironmentSettings,
+        cache: CodeCache,
+        *,
+        log: Callable[[str, Finding | str], None],
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self.settings = settings
+        self.directories = Environments(settings)
+        self.cache = cache
+        self.log = log
+        self.clock = clock
+        self.now = now
+        self._loaded: dict[str, LoadedEnvironment] = {}
+        self._functions = all_functions()
+
+    def get(self, name: str) -> LoadedEnvironment:
+        """
+        The environment, as its files are now (or were at the last look, if its timeout says that this is enough).
+
+        Raises:
+            NotFound: there is none. ConfigError: its configuration is wrong, or config_version fails.
+        """
+        loaded = self._loaded.get(name)
+        if loaded is not None:
+            timeout = loaded.environment.environment_timeout
+            if timeout is None or (timeout > 0 and self.clock() - loaded.checked < timeout):
+                return loaded
+            if loaded.files.unchanged():
+                loaded.checked = self.clock()
+                return loaded
+            del self._loaded[name]
+        loaded = self._load(name)
+        self._loaded[name] = loaded
+        return loaded
+
+    def forget(self, name: str | None = None) -> None:
+        """Drop what is kept of one environment, or of all (the environment cache of the admin API)."""
+        if name is None:
+            self._loaded.clear()
+        else:
+            self._loaded.pop(name, None)
+
+    def _load(self, name: str) -> LoadedEnvironment:
+        files = TrackedFiles()
+        environment = self.directories.read(name, files)
+        settings = {
+            **self.settings.compiler,
+            "environment": name,
+            "manifest": environment.manifest,
+            "modulepath": os.pathsep.join(environment.modulepath),
+            "config_version": environment.config_version,
+        }
+        world = FolderWorld(
+            name,
+            environment.root,
+            files,
+            modulepath=environment.modulepath,
+            manifest=environment.manifest,
+            settings=settings,
+            live=DiskFiles(),
+        )
+        loader = Loader(world, NAMES, self.cache, log=self.log, builtins=self._functions)
+        return LoadedEnvironment(environment, world, loader, self._version(environment), files, self.clock())
+
+    def _version(self, environment: Environment) -> int | str:
+        """What config_version prints; without it, the time of loading in seconds."""
+        if not environment.config_version:
+            return int(self.now())
+        command = shlex.split(environment.config_version)
+        try:
+            done = subprocess.run(command, capture_output=True, timeout=CONFIG_VERSION_TIMEOUT, check=False, cwd=environment.root)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise ConfigError(f"Execution of config_version command `{environment.config_version}` failed: {error}") from error
+        if done.returncode != 0:
+            shown = done.stderr.decode("utf-8", "replace").strip()[:500]
+            raise ConfigError(
+                f"Execution of config_version command `{environment.config_version}` failed with exit code {done.returncode}",
+                hint=shown,
+            )
+        return done.stdout.decode("utf-8", "replace").strip()
