@@ -6,6 +6,7 @@ The master's application: one door for everything, behind it identity, authoriza
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
 import time
@@ -106,6 +107,7 @@ class MasterApp:
             response, size = await send(request, self._ending(request, answer), compress_from=self.limits.compress_from)
             return response
         finally:
+            request.connection.idle_since = asyncio.get_running_loop().time()
             seconds = time.monotonic() - started
             access_log.write(
                 access_log.line(

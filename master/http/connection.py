@@ -174,6 +174,11 @@ class ConnectionServer(web.Server):
     def __init__(self, handler: Handler, limits: Limits) -> None:
         super().__init__(handler, request_factory=self._request)  # type: ignore[arg-type]  # we make the requests it is handed
         self.limits = limits
+        self.on_lost: Callable[[], None] = lambda: None
+
+    def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
+        super().connection_lost(handler, exc)
+        self._loop.call_soon(self.on_lost)
 
     def __call__(self) -> Connection:
         return Connection(self, self.limits, self._loop)

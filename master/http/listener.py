@@ -10,9 +10,8 @@ import socket
 import ssl
 import time
 from collections import Counter
-from collections.abc import Callable
 
-from .connection import Connection, ConnectionServer
+from .connection import ConnectionServer
 from .limits import Limits
 from .tls import ServerTls
 
@@ -20,6 +19,7 @@ log = logging.getLogger("puppet.tls")
 
 BACKLOG = 1024
 _SPARE_DESCRIPTORS = 128  # for files, workers and the loop itself
+_DRAGS_ON = 1.0  # seconds; an honest handshake takes some milliseconds
 _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -34,10 +34,11 @@ class Listener:
         self.tls = tls
         self.limits = limits
         self.refused: Counter[str] = Counter()
+        server.on_lost = self._made_room
         self.draining = False
         self._socket: socket.socket | None = None
         self._accepting: asyncio.Task[None] | None = None
-        self._handshakes: dict[asyncio.Task[None], socket.socket] = {}
+        self._handshakes: dict[asyncio.Task[None], float] = {}  # when each began, the oldest first
         self._room = asyncio.Event()
         self._log_not_before = 0.0
         self._not_logged = 0
@@ -74,8 +75,9 @@ class Listener:
     async def _accept(self, listening: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            if self.open >= self.most and not self._make_room():
+            if self.open >= self.most:
                 self._room.clear()
+                self._make_room()
                 try:
                     await asyncio.wait_for(self._room.wait(), 0.5)
                 except TimeoutError:
@@ -94,8 +96,11 @@ class Listener:
             if len(self._handshakes) >= self.limits.max_handshakes:
                 next(iter(self._handshakes)).cancel()  # the oldest one
             task = loop.create_task(self._shake_hands(peer, str(address[0])))
-            self._handshakes[task] = peer
+            self._handshakes[task] = loop.time()
             task.add_done_callback(self._shaken)
+
+    def _made_room(self) -> None:
+        self._room.set()
 
     def _shaken(self, task: asyncio.Task[None]) -> None:
         self._handshakes.pop(task, None)
@@ -113,9 +118,7 @@ class Listener:
             )
         except asyncio.CancelledError:
             self.refused["gave way to newer connections"] += 1
-            peer.close()
         except ssl.SSLError as err:
-            peer.close()
             reason = getattr(err, "verify_message", "") or (err.reason or "").replace("_", " ").lower() or "not TLS"
             self._refuse(address, reason)
         except (OSError, TimeoutError) as err:
@@ -141,17 +144,22 @@ class Listener:
             self._not_logged = 0
         log.warning(text, *arguments)
 
-    def _make_room(self) -> bool:
-        """Close the connection that will be missed least; False when all are busy."""
-        if self._handshakes:
-            next(iter(self._handshakes)).cancel()
-            return True
+    def _make_room(self) -> None:
+        """
+        Close the connection that will be missed least: a handshake that drags on, an idle stranger, an idle agent, any handshake.
+
+        Nothing is closed while all are at work: then who comes has to wait.
+        """
+        now = asyncio.get_running_loop().time()
+        oldest = next(iter(self._handshakes.items()), None)
+        if oldest is not None and now - oldest[1] > _DRAGS_ON:
+            oldest[0].cancel()
+            return
         idle = [each for each in self.server.all if not each.busy and each.transport is not None]
-        if not idle:
-            return False
-        least: Callable[[Connection], tuple[bool, float]] = lambda each: (bool(each.peer and each.peer.authenticated), each.idle_since)  # noqa: E731
-        min(idle, key=least).abort()
-        return True
+        if idle:
+            min(idle, key=lambda each: (bool(each.peer and each.peer.authenticated), each.idle_since)).abort()
+        elif oldest is not None:
+            oldest[0].cancel()
 
     async def stop(self, timeout: float | None = None) -> None:
         """Stop accepting at once; requests in flight get `timeout` seconds (default: the drain limit), then they are cut."""
