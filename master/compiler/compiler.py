@@ -545,7 +545,7 @@ class Compiler:
             self._warned.add((kind, key))
             here = current() if place else None
             if here is None:
-                self.log("warning", message)
+                self.log("warning", f"{message}\n   (file & line not available)")
             else:
                 # As deprecations are printed: the place is on a line of its own.
                 self.log("warning", f"{message}\n  ", where=Location(here.file, here.line))

@@ -74,14 +74,20 @@ def _maker(type_: Type) -> Maker:
     return found
 
 
-def convertible(type_: Type, args: Sequence[Value]) -> bool:
-    """Whether `new` has a signature for these arguments; whether it succeeds is not tried. What `Init[T]` accepts."""
+def convertible(type_: Type, args: Sequence[Value], *, several: bool = False) -> bool:
+    """
+    Whether `new` has a signature for these arguments; whether it succeeds is not tried. What `Init[T]` accepts.
+
+    `several`: only signatures that could take more than one argument count.
+    """
     made = _made(type_)
-    if made.__class__ not in _SIGNATURES:
-        if isinstance(made, t.ObjectType):
-            return any(s.accepts(args) for s in _object_signatures(made))
+    if isinstance(made, t.ObjectType):
+        signatures = _object_signatures(made)
+    elif made.__class__ in _SIGNATURES:
+        signatures = _signatures(made.__class__)
+    else:
         return False
-    return any(s.accepts(args) for s in _signatures(made.__class__))
+    return any(s.accepts(args) and not (several and s.high == 1) for s in signatures)
 
 
 def _described(name: str, signatures: Sequence[Signature], args: Sequence[Value]) -> EvaluationError:
@@ -97,7 +103,13 @@ _FLOAT_TEXT: Final = (
 _INTEGER_FROM: Final = f"Variant[Numeric, Boolean, {_INTEGER_TEXT}, Timespan, Timestamp]"
 _FLOAT_FROM: Final = f"Variant[Numeric, Boolean, {_FLOAT_TEXT}, Timespan, Timestamp]"
 _RADIX: Final = "Variant[Default, Integer[2,2], Integer[8,8], Integer[10,10], Integer[16,16]]"
-_FORMATS: Final = "Variant[String[2],Array[String[2], 1]]"
+_FORMATS: Final = "Formats"
+_ALIASES: Final = {
+    "Formats": "Variant[String[2],Array[String[2], 1]]",
+    "KeyValueArray": "Array[Tuple[Any,Any],1]",
+    "TreeArray": "Array[Tuple[Array,Any],1]",
+    "NewHashOption": "Enum[tree, hash_tree]",
+}
 _TIMESPAN_HASH: Final = (
     "Variant[Struct[{string => String[1], Optional[format] => " + _FORMATS + "}], Struct[{Optional[negative] => Boolean, "
     "Optional[days] => Integer, Optional[hours] => Integer, Optional[minutes] => Integer, Optional[seconds] => Integer, "
@@ -130,13 +142,13 @@ _SIGNATURES: Final[dict[type[Type], tuple[tuple[str, ...], ...]]] = {
     t.ArrayType: (("Variant[Array,Hash,Binary,Iterable] from", "Boolean[false] wrap?"), ("Any from", "Boolean[true] wrap")),
     t.TupleType: (("Variant[Array,Hash,Binary,Iterable] from", "Boolean[false] wrap?"), ("Any from", "Boolean[true] wrap")),
     t.HashType: (
-        ("Array[Tuple[Array,Any],1] from", "Enum[tree, hash_tree] build_option?"),
-        ("Array[Tuple[Any,Any],1] from",),
+        ("TreeArray from", "NewHashOption build_option?"),
+        ("KeyValueArray from",),
         ("Any from",),
     ),
     t.StructType: (
-        ("Array[Tuple[Array,Any],1] from", "Enum[tree, hash_tree] build_option?"),
-        ("Array[Tuple[Any,Any],1] from",),
+        ("TreeArray from", "NewHashOption build_option?"),
+        ("KeyValueArray from",),
         ("Any from",),
     ),
     t.RegexpType: (("String pattern", "Boolean escape?"),),
@@ -187,7 +199,7 @@ _SIGNATURES: Final[dict[type[Type], tuple[tuple[str, ...], ...]]] = {
 def _signatures(kind: type[Type]) -> list[Signature]:
     from .functions.api import signature_of
 
-    return [signature_of(declared) for declared in _SIGNATURES[kind]]
+    return [signature_of(declared, aliases=_ALIASES) for declared in _SIGNATURES[kind]]
 
 
 def _fitting(type_: Type, name: str, args: Sequence[Value]) -> int:
@@ -199,10 +211,10 @@ def _fitting(type_: Type, name: str, args: Sequence[Value]) -> int:
     raise _described(name, signatures, args)
 
 
-def _cannot(value: Value, target: str) -> EvaluationError:
+def _cannot(value: Value, target: str, name: str = "new") -> EvaluationError:
     if isinstance(value, str):
-        return EvaluationError(f"'new' The string '{value}' cannot be converted to {target}")
-    return EvaluationError(f"'new' Value of type {infer(value).generalized()} cannot be converted to {target}")
+        return EvaluationError(f"'{name}' The string '{value}' cannot be converted to {target}")
+    return EvaluationError(f"'{name}' Value of type {infer(value).generalized()} cannot be converted to {target}")
 
 
 # --- numbers ------------------------------------------------------------------------------------------------------
@@ -282,8 +294,8 @@ def _real(args: Sequence[Value], target: str, convert: Callable[[Value], Value])
     if signatures[1].accepts(args):
         return _absolute(convert(args[0]["from"]), args[0].get("abs", False))
     if len(args) == 1 or (len(args) == 2 and args[1].__class__ is bool):
-        raise _cannot(args[0], target)
-    raise _described("new", signatures, args)
+        raise _cannot(args[0], target, f"new_{target.lower()}")
+    raise _described(f"new_{target.lower()}", signatures, args)
 
 
 def _to_float(value: Value) -> float:
@@ -315,8 +327,8 @@ def _boolean(type_: Type, args: Sequence[Value], context: Context | None) -> Val
     signatures = _signatures(t.BooleanType)
     if not signatures[0].accepts(args):
         if len(args) == 1:
-            raise _cannot(args[0], "Boolean")
-        raise _described("new", signatures, args)
+            raise _cannot(args[0], "Boolean", "new_boolean")
+        raise _described("new_boolean", signatures, args)
     value = args[0]
     return value.lower() not in ("false", "no", "n") if isinstance(value, str) else bool(value)
 
@@ -415,7 +427,10 @@ def _sensitive(type_: Type, args: Sequence[Value], context: Context | None) -> V
 def _semver(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
     which = _fitting(t.SemVerType(), "new_Version", args)
     if which == 0:
-        return SemVer.parse(args[0])
+        try:
+            return SemVer.parse(args[0])
+        except EvaluationError as error:
+            raise EvaluationError(f"'new_Version' The string '{args[0]}' cannot be converted to a SemVer") from error
     if which == 1:
         return SemVer.of(*args)
     given = args[0]
@@ -496,7 +511,8 @@ def _init(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
     if type_.type is None:
         raise EvaluationError("Creation of new instance of type 'Init' is not supported")
     if len(args) == 1 and not type_.arguments:
-        return new(type_.type, args, context)
+        spread = args[0].__class__ is list and not type_.type.instance(args[0]) and not convertible(type_.type, args)
+        return new(type_.type, args[0] if spread else args, context)
     return new(type_.type, [*args, *type_.arguments], context)
 
 

@@ -31,6 +31,7 @@ from .types.lattice import (
     StructType,
     TupleType,
     Type,
+    TypeSetType,
 )
 from .uris import URI
 from .values import DEFAULT, Binary, Deferred, Instance, Iterator, Regexp, Value, entries
@@ -381,7 +382,7 @@ def _binary(value: Binary, format_: Format) -> str:
 
 
 def _type(value: Type, format_: Format) -> str:
-    text = value.described() if isinstance(value, ObjectType) else str(value)
+    text = value.described() if isinstance(value, ObjectType | TypeSetType) else str(value)
     if format_.letter == "s":
         return format_value(format_.spec, f'"{text}"' if format_.alt else text)
     if format_.letter == "p":

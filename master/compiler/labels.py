@@ -48,7 +48,7 @@ def label(value: Value) -> str:
 def with_article(noun: str) -> str:
     """`noun` with `a` or `an`; a quote or bracket in front does not count."""
     first = noun.lstrip("'\"[({ ")[:1].lower()
-    return f"an {noun}" if first in tuple("aeiou") else f"a {noun}"
+    return f"an {noun}" if first in tuple("aeiouy") else f"a {noun}"
 
 
 def uppercase_article(noun: str) -> str:

@@ -22,7 +22,9 @@ from .parser import parse
 from .regexps import Regexp
 from .signatures import Signature
 from .source import Source
+from .types.access import declared_type
 from .types.base import AliasType, Type
+from .types.objects import ObjectType
 from .world import World
 
 if TYPE_CHECKING:
@@ -297,10 +299,14 @@ class Loader:
         alias = AliasType(declared)
         self.types[lower] = alias
         try:
-            alias.define(value(scope))
+            definition = declared_type(declared, value(scope))
+            alias.define(definition)
         except BaseException:
             del self.types[lower]
             raise
+        if isinstance(definition, ObjectType):
+            self.types[lower] = definition
+            return definition
         return alias
 
     def _load_alias(self, lower: str) -> None:

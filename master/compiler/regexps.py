@@ -66,13 +66,22 @@ def _escaped_slashes(source: str) -> str:
     return "".join(out)
 
 
+_RUBY_WORDS = {
+    "missing ), unterminated subpattern": "end pattern with unmatched parenthesis",
+    "unbalanced parenthesis": "unmatched close parenthesis",
+    "nothing to repeat": "target of repeat operator is not specified",
+    "unterminated character set": "premature end of char-class",
+    "bad escape (end of pattern)": "too short escape sequence",
+}
+
+
 @lru_cache(maxsize=4096)
 def compiled(source: str) -> re.Pattern[str]:
     """The pattern for a Ruby regular expression; EvaluationError names what is wrong with it."""
     try:
         return re.compile(translate(source), re.MULTILINE)
     except re.error as error:
-        raise EvaluationError(f"{error.msg}: /{source}/", hint="The regular expression is not valid, or not supported here.") from error
+        raise EvaluationError(f"{_RUBY_WORDS.get(error.msg, error.msg)}: /{source}/", hint="The regular expression is not valid, or not supported here.") from error
     except RecursionError as error:
         raise EvaluationError(f"too deeply nested: /{source[:80]}/") from error
 

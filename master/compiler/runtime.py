@@ -14,6 +14,7 @@ from .definitions import ParameterSpec, capital
 from .issues import Issue, Refused
 from .labels import label
 from .locations import UNIT
+from .members import WITH_MEMBERS, member
 from .regexps import Regexp
 from .relationships import relate
 from .resources import Attribute, Resource, capitalized_type, flat_tags
@@ -23,7 +24,7 @@ from .text import inspect, to_s
 from .types.base import Type
 from .types.infer import infer
 from .types.references import ClassType, ResourceType
-from .values import DEFAULT, Instance, Iterator, Sensitive, Value, entries, key_of
+from .values import DEFAULT, Iterator, Sensitive, Value, entries, key_of
 
 __all__ = ["NAMES", "Output", "create_resources", "declare_error"]
 
@@ -283,8 +284,11 @@ def call(scope: Scope, name: str, block: Closure | None, *args: Value) -> Value:
 
 def call_method(scope: Scope, name: str, block: Closure | None, receiver: Value, *args: Value) -> Value:
     """`receiver.name(args)`: an attribute of an object, else the function."""
-    if receiver.__class__ is Instance and name in receiver.attributes and not args:
-        return receiver.attributes[name]
+    if receiver.__class__ in WITH_MEMBERS and not args:
+        try:
+            return member(receiver, name)
+        except KeyError:
+            pass
     return call(scope, name, block, receiver, *args)
 
 

@@ -7,6 +7,7 @@ Source: language reference 8.1, 8.2.
 from __future__ import annotations
 
 import math
+import re
 
 from .regexps import Regexp
 from .times import Timespan, Timestamp
@@ -39,7 +40,7 @@ def to_s(value: Value) -> str:
     if kind is Sensitive:
         return "Sensitive [value redacted]"
     if kind is Iterator:
-        return to_s(list(value))
+        return "Iterator-Value" if value.element_type is None else f"Iterator[{value.element_type.generalized()}]-Value"
     if kind is Instance or kind is Deferred:
         return program(value)
     return str(value)
@@ -51,7 +52,7 @@ def join(values: list[Value] | tuple[Value, ...], separator: str = " ") -> str:
 
 
 def float_text(value: float) -> str:
-    """The shortest text that reads back as `value`, with a fraction; exponents from 1e16 on and below 1e-4."""
+    """The shortest text that reads back as `value`, with a fraction; exponents from 1e15 on and below 1e-4."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     text = repr(value)
@@ -60,6 +61,9 @@ def float_text(value: float) -> str:
         power = int(exponent)
         mantissa += "" if "." in mantissa else ".0"
         return f"{mantissa}e{'-' if power < 0 else '+'}{abs(power):02d}"
+    if abs(value) >= 1e15:
+        sign, digits = ("-", text[1:-2]) if value < 0 else ("", text[:-2])
+        return f"{sign}{digits[0]}.{digits[1:].rstrip('0') or '0'}e+{len(digits) - 1:02d}"
     return text
 
 
@@ -69,12 +73,8 @@ _ESCAPES = {"\t": "\\t", "\n": "\\n", "\r": "\\r", '"': '\\"', "$": "\\$", "\\":
 def quoted(text: str) -> str:
     """`text` as a literal: single quotes when everything is printable, else double quotes with escapes."""
     if all(c >= " " for c in text):
-        out = []
-        for index, char in enumerate(text):
-            if char == "'" or (char == "\\" and (index + 1 == len(text) or text[index + 1] in "'\\")):
-                out.append("\\")
-            out.append(char)
-        return "'" + "".join(out) + "'"
+        # A backslash in front of a quote is that quote's escape; nothing else is doubled.
+        return "'" + re.sub(r"(\\.)|'", lambda found: found[1] or "\\'", text) + "'"
     return '"' + "".join(_ESCAPES.get(c) or (f"\\u{{{ord(c):X}}}" if c < " " else c) for c in text) + '"'
 
 

@@ -401,7 +401,7 @@ def _padded(text: str, flags: str, width: str, pad: str, size: int) -> str:
         if flag == "^":
             text = text.upper()
         elif flag == "#":
-            text = text.swapcase() if not text.isupper() else text.lower()
+            text = text.lower() if text in ("AM", "PM", "UTC") else text.upper()
         elif flag in "0_":
             pad = "0" if flag == "0" else " "
     if "-" in flags:

@@ -95,7 +95,7 @@ class Span:
             return False
         if self.high is not None and (at > self.high.precedence() or (self.high_open and at == self.high.precedence())):
             return False
-        if version.prerelease is None:
+        if version.prerelease is None or (self.low is None and self.high is None):
             return True
         return any(b is not None and b.prerelease is not None and b.stable() == version.stable() for b in (self.low, self.high))
 
@@ -160,7 +160,7 @@ class SemVerRange:
     def between(cls, low: SemVer | None, high: SemVer | None, exclude_high: bool = False) -> SemVerRange:
         span = Span(low, high, False, exclude_high)
         if low is not None and high is not None and not exclude_high:
-            return cls((span,), f"{low} - {high}" if low != high else str(low))
+            return cls((span,), f"{low} - {high}")
         return cls((span,), str(span))
 
     def includes(self, version: SemVer) -> bool:

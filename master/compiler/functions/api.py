@@ -77,13 +77,22 @@ class Context(Protocol):
 class Dispatch:
     """One signature of a function and the code for it. The signature's types are read at the first call."""
 
-    __slots__ = ("_signature", "block_name", "code", "declared", "fast", "mismatch", "returns", "wants_block")
+    __slots__ = ("_signature", "aliases", "code", "declared", "mismatch", "returns", "wants_block")
 
-    def __init__(self, declared: Sequence[str] | Signature, code: Callable[..., Value], returns: str | None = None, mismatch: bool = False):
+    def __init__(
+        self,
+        declared: Sequence[str] | Signature,
+        code: Callable[..., Value],
+        returns: str | None = None,
+        *,
+        mismatch: bool = False,
+        aliases: Mapping[str, str] | None = None,
+    ) -> None:
         self.declared = declared
         self.code = code
         self.returns = returns
         self.mismatch = mismatch
+        self.aliases = aliases or {}
         self._signature: Signature | None = declared if isinstance(declared, Signature) else None
         self.wants_block = (
             declared.block is not None if isinstance(declared, Signature) else any(re.search(r"\s&\w+\??$", text) for text in declared)
@@ -93,12 +102,31 @@ class Dispatch:
         found = self._signature
         if found is None:
             assert not isinstance(self.declared, Signature)
-            found = self._signature = signature_of(self.declared, self.returns, types)
+            found = self._signature = signature_of(self.declared, self.returns, types, self.aliases)
         return found
 
 
-def signature_of(declared: Sequence[str], returns: str | None = None, types: Types | None = None) -> Signature:
+class LocalTypes:
+    """The aliases that a function declares for its own signatures, in front of what the compilation knows."""
+
+    def __init__(self, declared: Mapping[str, str], types: Types | None) -> None:
+        self.types = types
+        self.aliases = {name: lattice.AliasType(name) for name in declared}
+        for name, text in declared.items():
+            self.aliases[name].define(parse_type(text, self))
+
+    def find_type(self, name: str) -> Type | None:
+        if name in self.aliases:
+            return self.aliases[name]
+        return self.types.find_type(name) if self.types is not None else None
+
+
+def signature_of(
+    declared: Sequence[str], returns: str | None = None, types: Types | None = None, aliases: Mapping[str, str] | None = None
+) -> Signature:
     """The Signature for parameters written as in this module's docstring."""
+    if aliases:
+        types = LocalTypes(aliases, types)
     parameters, block, block_name = [], None, "block"
     for text in declared:
         type_text, _, name = text.rpartition(" ")
@@ -123,10 +151,11 @@ class Function:
     `call(context, args, block)` runs the first dispatch that fits.
     """
 
-    __slots__ = ("dispatches", "doc", "name")
+    __slots__ = ("aliases", "dispatches", "doc", "name")
 
-    def __init__(self, name: str, dispatches: Sequence[Dispatch] = (), doc: str = "") -> None:
+    def __init__(self, name: str, dispatches: Sequence[Dispatch] = (), doc: str = "", *, aliases: Mapping[str, str] | None = None) -> None:
         self.name = name
+        self.aliases = aliases
         self.dispatches = list(dispatches)
         self.doc = doc
 
@@ -134,7 +163,7 @@ class Function:
         """Declare one more signature."""
 
         def declare(code: Callable[..., Value]) -> Callable[..., Value]:
-            self.dispatches.append(Dispatch(parameters, code, returns))
+            self.dispatches.append(Dispatch(parameters, code, returns, aliases=self.aliases))
             return code
 
         return declare
@@ -143,7 +172,7 @@ class Function:
         """Declare a message of one's own for arguments that fit no other signature; the code returns the text."""
 
         def declare(code: Callable[..., str]) -> Callable[..., str]:
-            self.dispatches.append(Dispatch(parameters, code, None, mismatch=True))
+            self.dispatches.append(Dispatch(parameters, code, None, mismatch=True, aliases=self.aliases))
             return code
 
         return declare
@@ -218,11 +247,18 @@ def legacy_function(name: str, arity: int, *, statement: bool = False) -> Callab
     return declare
 
 
-def function(name: str, *parameters: str, returns: str | None = None) -> Callable[[Callable[..., Value]], Function]:
-    """Declare the function `name` by its first signature; the docstring of the code is its doc."""
+def function(
+    name: str, *parameters: str, returns: str | None = None, aliases: Mapping[str, str] | None = None
+) -> Callable[[Callable[..., Value]], Function]:
+    """
+    Declare the function `name` by its first signature; the docstring of the code is its doc.
+
+    `aliases`: names for types, to be used in the function's signatures and shown in its errors.
+    """
 
     def declare(code: Callable[..., Value]) -> Function:
-        return Function(name, [Dispatch(parameters, code, returns)], (code.__doc__ or "").strip())
+        first = Dispatch(parameters, code, returns, aliases=aliases)
+        return Function(name, [first], (code.__doc__ or "").strip(), aliases=aliases)
 
     return declare
 

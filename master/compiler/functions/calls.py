@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from shared.errors import EvaluationError
+
 from ..values import Deferred, Sensitive, Value
 from .api import Closure, Context, function
 
@@ -27,6 +29,8 @@ def lest(context: Context, arg: Value, *, block: Closure) -> Value:
 @function("call", "String function_name", "Any arguments*", "Callable &block?")
 def call(context: Context, function_name: str, *arguments: Value, block: Closure | None = None) -> Value:
     """Call a function by name."""
+    if not context.has_function(function_name):
+        raise EvaluationError(f"Unknown function '{function_name}'")
     return context.call_function(function_name, arguments, block)
 
 

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from ..control import Break, Next, Return
+from ..types.access import BadOperand
 from ..values import Value
-from .api import Context, function
+from .api import Context, function, legacy_function
 
 
 @function("break")
 def break_(context: Context) -> Value:
     """End the iteration whose lambda is running."""
     raise Break
+
+
+@legacy_function("import", -1)
+def import_(context: Context, *args: Value) -> Value:
+    """Gone since Puppet 4; an error."""
+    raise BadOperand(
+        "Use of 'import' has been discontinued in favor of a manifest directory. See http://links.puppet.com/puppet-import-deprecation"
+    )
 
 
 @function("next", "Any value?")

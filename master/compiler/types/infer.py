@@ -8,7 +8,7 @@ from ..uris import URI
 from ..values import DEFAULT, Binary, Deferred, Instance, Iterator, Sensitive, Value, value_of
 from ..versions import SemVer, SemVerRange
 from . import containers, scalars
-from .base import ANY, UNDEF, Type, VariantType
+from .base import UNDEF, Type, VariantType
 from .merge import common_of
 from .objects import DEFERRED
 from .references import TypeType
@@ -73,7 +73,9 @@ def _infer_single(value: Value) -> Type:
     if kind is Timestamp:
         return scalars.TimestampType(value, value)
     if kind is Iterator:
-        return containers.IteratorType(value.element_type or ANY)
+        if value.element_type is None:
+            return scalars.RuntimeType("ruby", "Puppet::Pops::Types::Iterable::TreeIterator")
+        return containers.IteratorType(value.element_type)
     if kind is URI:
         return scalars.URIType.of_uri(value)
     simple = {Regexp: scalars.RegexpType, Binary: scalars.BinaryType, SemVer: scalars.SemVerType, SemVerRange: scalars.SemVerRangeType}

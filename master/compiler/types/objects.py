@@ -53,7 +53,7 @@ class ObjectType(Type):
     Defined by `define(hash)`, once, so that its attributes may refer to it.
     """
 
-    __slots__ = ("_name", "constants", "equality", "include_type", "own", "parent", "type_parameters")
+    __slots__ = ("_name", "constants", "equality", "include_type", "own", "parent", "pending", "type_parameters")
 
     def __init__(self, name: str, definition: Mapping[str, Value] | None = None) -> None:
         self._name = name
@@ -63,12 +63,28 @@ class ObjectType(Type):
         self.type_parameters: dict[str, Type] = {}
         self.equality: tuple[str, ...] | None = None
         self.include_type = True
+        self.pending: Mapping[str, Value] | None = None
         if definition is not None:
             self.define(definition)
 
     @property
     def name(self) -> str:  # type: ignore[override]
         return self._name
+
+    @classmethod
+    def unnamed(cls, definition: Mapping[str, Value]) -> ObjectType:
+        """`Object[{…}]` as it stands in a type declaration: its definition is read when `named` says what it is called."""
+        made = cls(definition.get("name") or "Object")
+        made.pending = definition
+        return made
+
+    def named(self, name: str) -> ObjectType:
+        """This type under its name, its definition read; EvaluationError says what is wrong with that."""
+        if self.pending is not None:
+            definition, self.pending = self.pending, None
+            self._name = name
+            self.define(definition)
+        return self
 
     def define(self, definition: Mapping[str, Value]) -> None:
         """Take over the initializer hash of `Object[{…}]`; EvaluationError says what is wrong with it."""
@@ -204,7 +220,7 @@ class ObjectType(Type):
             other = other.base
         if not isinstance(other, ObjectType):
             return False
-        if self.name == "Object" and not self.own:
+        if self.name == "Object" and not self.own and not self.pending:
             return True
         found: ObjectType | None = other
         while found is not None:
@@ -294,6 +310,12 @@ class ObjectExtension(Type):
         return (self.base, program(self.given))
 
 
+_BARE_TYPE_SET: Final = (
+    "TypeSet[{pcore_uri => 'http://puppet.com/2016.1/pcore', pcore_version => '1.0.0', "
+    "name_authority => 'http://puppet.com/2016.1/runtime', name => 'DefaultTypeSet', version => '0.0.0'}]"
+)
+
+
 class TypeSetType(Type):
     """A set of types under one namespace: only the bare type exists here."""
 
@@ -311,6 +333,10 @@ class TypeSetType(Type):
 
     def accepts(self, other: Type, guard: Guard) -> bool:
         return isinstance(other, TypeSetType)
+
+    def described(self) -> str:
+        """As the reference prints it."""
+        return _BARE_TYPE_SET
 
 
 def _key(name: str, optional: bool) -> Type:

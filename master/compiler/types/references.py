@@ -167,8 +167,13 @@ class InitType(Wrapper):
 
     def instance(self, value: Value) -> bool:
         from ..conversions import convertible
+        from .builtin import RICH_DATA
 
-        return self.type is None or convertible(self.type, [value, *self.arguments])
+        if self.type is None:
+            return RICH_DATA.instance(value)
+        if self.type.instance(value) or convertible(self.type, [value, *self.arguments]):
+            return True
+        return not self.arguments and value.__class__ is list and convertible(self.type, value, several=True)
 
     def accepts(self, other: Type, guard: Guard) -> bool:
         if isinstance(other, InitType):

@@ -446,7 +446,7 @@ class SensitiveType(Wrapper):
     name = "Sensitive"
 
     def __init__(self, type_: Type | None = None) -> None:
-        super().__init__(type_ if type_ is not None else ANY)
+        super().__init__(type_.generalized() if type_ is not None else ANY)
 
     def instance(self, value: Value) -> bool:
         assert self.type is not None
