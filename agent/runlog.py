@@ -71,6 +71,14 @@ class RunLog:
         for printer in self.printers:
             printer(line)
 
+    def keep(self, line: Log) -> None:
+        """Keep for the report a line that was printed by somebody else."""
+        if self.wants(line.level):
+            if len(self.lines) < self.max_lines:
+                self.lines.append(line)
+            else:
+                self.dropped += 1
+
     def debug(self, message: str) -> None:
         self.log("debug", message)
 

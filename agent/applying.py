@@ -1,0 +1,98 @@
+"""What a catalog needs to be applied here: file sources, buckets, providers."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
+
+from shared.checksums import Algorithm, algorithm
+from shared.dialects import LEGACY, MODERN, Dialect
+from shared.errors import NotFound, PeerAnswered
+from shared.indirector.core import Binding
+from shared.indirector.paths import Outgoing
+from shared.indirector.rest import Rest
+from shared.models.catalog import Catalog
+from shared.models.file_bucket_file import FILE_BUCKET_FILE
+from shared.models.file_content import FILE_CONTENT
+from shared.models.file_metadata import FILE_METADATA
+from shared.ral import Platform, Providers
+
+from .dipper import Dipper, RemoteDipper, buckets
+from .providers import builtin_providers
+from .runlog import RunLog
+from .sources import Bindings, Sources
+
+if TYPE_CHECKING:
+    from .providers.file.posix import FileContext
+    from .wiring import Wiring
+
+
+class Applying:
+    """Makes the providers of one run."""
+
+    def __init__(self, wiring: Wiring, catalog: Catalog, log: RunLog, dialect: Dialect) -> None:
+        self.wiring = wiring
+        self.catalog = catalog
+        self.log = log
+        self.dialect = dialect
+
+    def providers(self, facts: Mapping[str, Any]) -> Providers:
+        """All providers of this agent, chosen by its facts."""
+        return Providers(builtin_providers(log=self.log, files=self._files), Platform(facts=facts))
+
+    def _files(self) -> FileContext:
+        from .providers.file.posix import FileContext
+        from .providers.file.sourcing import Inlined
+
+        settings = self.wiring.settings
+        return FileContext(
+            sources=self.sources(),
+            buckets=buckets(
+                settings.clientbucketdir,
+                algorithm=self._digest(),
+                remote=self._remote_bucket,
+                report=lambda level, message: self.log.log(level, message),
+            ),
+            log=self.log,
+            environment=self.wiring.environment,
+            inlined=Inlined.of(self.catalog),
+            algorithm=self._digest(),
+            show_diff=settings.show_diff,
+        )
+
+    def sources(self) -> Sources:
+        """Where files come from: this agent's server unless a URL names another."""
+        return Sources(
+            self.wiring.indirector["file_metadata"],
+            self.wiring.indirector["file_content"],
+            environment=self.wiring.environment,
+            elsewhere=self._elsewhere,
+            static=self._static if self.dialect is MODERN else None,
+            code_id=self.catalog.code_id or "",
+        )
+
+    def _elsewhere(self, host: str, port: int | None) -> Bindings:
+        server = self.wiring.server_at(host, port)
+        return Binding(FILE_METADATA, Rest(FILE_METADATA, server)), Binding(FILE_CONTENT, Rest(FILE_CONTENT, server))
+
+    async def _static(self, path: str, code_id: str) -> AsyncIterator[bytes]:
+        query = urlencode({"environment": self.wiring.environment, "code_id": code_id})
+        target = f"/puppet/v3/static_file_content/{quote(path)}?{query}"
+        opened = await self.wiring.server.open(Outgoing("GET", target), {"Accept": "application/octet-stream"})
+        if opened.status != 200:
+            text = (await opened.read()).decode("utf-8", "replace").strip()
+            if opened.status == 404:
+                raise NotFound(f"The master does not have {path} at code_id {code_id}: {text}")
+            raise PeerAnswered(f"Error {opened.status} on SERVER: {text}", code=opened.status, body=text)
+        async for chunk in opened.chunks():
+            yield chunk
+
+    def _remote_bucket(self, host: str | None, port: int | None) -> Dipper:
+        server = self.wiring.server_at(host or self.wiring.settings.server, port)
+        binding = Binding(FILE_BUCKET_FILE, Rest(FILE_BUCKET_FILE, server))
+        return RemoteDipper(binding, algorithm=self._digest(), environment=self.wiring.environment)
+
+    def _digest(self) -> Algorithm:
+        """By what contents are stored: 3.x masters know md5 alone."""
+        return algorithm("md5" if self.dialect is LEGACY else self.wiring.settings.digest_algorithm)

@@ -1,0 +1,366 @@
+"""`puppet agent`: options, the daemon, one run. Source: command line reference 2.1."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from shared import __version__
+from shared import log as logs
+from shared.errors import ConfigError, NotFound, PuppetError, Unsupported
+from shared.settings import AgentSettings, Conf, flags_of, load, read, unknown
+
+from . import surroundings
+from .lock import DisabledLock
+
+if TYPE_CHECKING:
+    from .agent import Agent, Asked
+
+log = logging.getLogger("puppet.agent")
+
+HELP = """Usage: puppet agent [--test] [--onetime] [--noop] [--verbose | --debug] [--server HOST] [--SETTING VALUE ...]
+       puppet agent --disable [REASON] | --enable | --fingerprint [--digest NAME]
+
+Fetches this machine's catalog from a master of Puppet 3.8 to 8 and applies it; without options as a daemon, every runinterval.
+
+  --test, -t            one run in the foreground, with info messages, diffs and detailed exit codes; no cached catalog
+  --onetime             one run; with --no-daemonize in the foreground
+  --noop                only say what would be done
+  --server HOST         the master; --masterport PORT, --ca_server HOST, --environment NAME, --certname NAME as well
+  --waitforcert SEC, -w how long to wait between two questions for the certificate; 0: do not wait
+  --tags A,B            only resources with one of these tags; --skip_tags C leaves some out
+  --disable [REASON]    no runs on this machine until --enable
+  --fingerprint         print the digest of the certificate, or of its request; --digest SHA1 picks another than SHA256
+  --fqdn NAME, -f       another name for --certname
+  --job-id ID           goes to the master and into the report
+  --summarize           print the run's numbers; --evaltrace how long each resource took
+  --verbose, -v         --debug, -d: say more
+  --logdest DEST, -l    console, syslog, or files' absolute paths; a comma list
+  --version, --help
+
+Every setting of puppet.conf is an option; `puppet config print --section agent` shows them all.
+
+Exit codes: 0 the run took place; 1 it did not (no catalog, disabled, another run, no certificate); with --detailed-exitcodes
+2 changes, 4 failures, 6 both."""
+
+SHORTS = {"-v": "--verbose", "-d": "--debug", "-l": "--logdest", "-f": "--certname", "-w": "--waitforcert"}
+TEST = {
+    "onetime": True,
+    "daemonize": False,
+    "verbose": True,
+    "show_diff": True,
+    "splay": False,
+    "usecacheonfailure": False,
+    "detailed_exitcodes": True,
+}
+NO_CLIENT = 43
+
+
+@dataclass(slots=True)
+class Command:
+    """What the command line says: settings in `flags`, and what is no setting."""
+
+    flags: dict[str, Any] = field(default_factory=dict)
+    show: str = ""  # help, version, fingerprint
+    digest: str = "SHA256"
+    disable: str | None = None
+    enable: bool = False
+    client: bool = True
+
+
+def parse(argv: Sequence[str]) -> Command:
+    """The command in its words; ConfigError for what is not understood."""
+    words = ["--certname" if word == "--fqdn" else word for word in argv]
+    reason: str | None = None
+    if "--disable" in words:  # its value is optional, so it is taken out before anything else
+        at = words.index("--disable")
+        given = words[at + 1 : at + 2]
+        reason = given[0] if given and not given[0].startswith("-") else ""
+        del words[at : at + (2 if reason else 1)]
+    flags, left = flags_of(words, AgentSettings, shorts=SHORTS)
+    command = Command(flags, disable=reason)
+    while left:
+        word = left.pop(0)
+        name, _, value = word.partition("=")
+        if name in ("--help", "-h", "--version", "-V"):
+            command.show = "help" if name in ("--help", "-h") else "version"
+        elif name in ("--test", "-t"):
+            command.flags = {**TEST, **command.flags}
+        elif name == "--enable":
+            command.enable = True
+        elif name == "--disable":
+            command.disable = value
+        elif name == "--fingerprint":
+            command.show = "fingerprint"
+        elif name == "--digest":
+            command.digest = value or (left.pop(0) if left else "")
+        elif name == "--no-client":
+            command.client = False
+        elif name == "--client":
+            command.client = True
+        elif name in ("--listen", "--sourceaddress"):
+            raise Unsupported(f"puppet agent {name} is not supported", hint="Start runs with USR1, or with puppet agent --onetime.")
+        elif name.startswith("-"):
+            raise ConfigError(f"Could not parse application options: invalid option: {name}", hint="Try 'puppet agent --help'.")
+        else:
+            raise ConfigError(f"The puppet agent command does not take parameters: {word}", hint="Try 'puppet agent --help'.")
+    return command
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run `puppet agent …`; the exit code."""
+    surroundings.settle(os.environ)
+    try:
+        return run(list(sys.argv[1:] if argv is None else argv))
+    except PuppetError as err:
+        print(f"Error: {err}", file=sys.stderr)
+        if err.hint:
+            print(err.hint, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("Cancelling startup", file=sys.stderr)
+        return 0
+
+
+def run(argv: list[str]) -> int:
+    """The command itself; PuppetError when it cannot start."""
+    command = parse(argv)
+    if command.show == "help":
+        print(HELP)
+        return 0
+    if command.show == "version":
+        print(__version__)
+        return 0
+    settings, conf, problems = configured(command.flags)
+    foreground = settings.onetime or not settings.daemonize
+    set_up_logs(settings, foreground=foreground)
+    for sentence in problems:
+        log.warning("%s", sentence)
+    if command.enable or command.disable is not None:
+        return _switch(settings, command)
+    if command.show == "fingerprint":
+        return _fingerprint(settings, command.digest)
+    if not command.client:
+        if settings.onetime:
+            raise _NothingToDo("onetime is specified but there is no client")
+        raise Unsupported("Without its client an agent has nothing to do here", hint="Leave --no-client out.")
+    if not settings.onetime and settings.daemonize:
+        _background(settings)
+    import setproctitle
+
+    setproctitle.setproctitle("puppet agent")
+    from .agent import state_directories
+
+    made, looked = state_directories(settings)
+    surroundings.secure([*made, *looked])
+    asked = _asked(settings, command, conf)
+    if settings.onetime:
+        return one_run(settings, asked)
+    return _serve(settings, command, asked, argv)
+
+
+class _NothingToDo(ConfigError):
+    """--onetime with --no-client."""
+
+
+def configured(flags: dict[str, Any]) -> tuple[AgentSettings, Conf, list[str]]:
+    """The settings, the file they came from, and sentences about what in it is not understood. A file with errors is left out whole."""
+    first = load(AgentSettings, section="agent", flags=flags, conf=Conf())
+    try:
+        conf = read(first.config)
+        settings = load(AgentSettings, section="agent", flags=flags, conf=conf)
+    except ConfigError as err:
+        if err.where is None:
+            raise
+        return first, Conf(first.config), [f"{err}; the whole file is left out"]
+    from shared.settings import MasterSettings
+
+    return settings, conf, unknown(conf, AgentSettings, MasterSettings)
+
+
+def set_up_logs(settings: AgentSettings, *, foreground: bool) -> None:
+    """To the console in the foreground, to syslog otherwise, unless `logdest` says where."""
+    logs.set_up(
+        level=logs.wanted_level(debug=settings.debug, verbose=settings.verbose, log_level=settings.log_level),
+        destinations=(settings.logdest or ("console" if foreground else "syslog")).split(","),
+        colour=settings.color,
+        ident="puppet-agent",
+        facility=settings.syslogfacility,
+    )
+
+
+def _switch(settings: AgentSettings, command: Command) -> int:
+    lock = DisabledLock(settings.agent_disabled_lockfile)
+    if command.enable:
+        lock.enable()
+    else:
+        lock.disable(command.disable or "")
+    return 0
+
+
+def _fingerprint(settings: AgentSettings, digest: str) -> int:
+    from certs.ssldir import SslDir
+
+    from .bootstrap import fingerprint_text
+
+    try:
+        print(fingerprint_text(SslDir(settings.ssldir, settings.certname), digest))
+    except NotFound as err:
+        print(err, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _asked(settings: AgentSettings, command: Command, conf: Conf) -> Asked:
+    from .agent import Asked
+
+    given = "environment" in command.flags
+    in_file = any("environment" in conf.section(name) for name in ("main", "agent"))
+    patience = settings.waitforcert if "waitforcert" in command.flags else None
+    return Asked(given, given or in_file, patience)
+
+
+def process_age() -> float:
+    """Seconds since this process was started (or forked off); 0 when the system does not say."""
+    try:
+        fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+        return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[19]) / os.sysconf("SC_CLK_TCK"))
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
+
+def one_run(settings: AgentSettings, asked: Asked) -> int:
+    """One run in this process; the exit code."""
+    import uvloop
+
+    from .agent import Agent
+
+    agent = Agent(settings, asked, began=time.monotonic() - process_age())
+    return uvloop.run(until_done(agent))
+
+
+async def until_done(agent: Agent) -> int:
+    """A run that INT and TERM end well: between two resources when it is applying, at once before that; a second signal always at once."""
+    loop = asyncio.get_running_loop()
+    task = asyncio.ensure_future(agent.once())
+
+    def stop(name: str) -> None:
+        log.log(logs.NOTICE, "Caught %s; exiting", name)
+        if not agent.applying or agent.stopping:
+            task.cancel()
+        agent.stopping = True
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop, signal.Signals(number).name.removeprefix("SIG"))
+    try:
+        return await task
+    except asyncio.CancelledError:
+        return 1
+
+
+def _background(settings: AgentSettings) -> None:
+    from shared import daemon
+
+    other = daemon.PidFile(settings.pidfile).running()
+    if other is not None:
+        raise ConfigError(f"An agent is running already, as process {other}", hint=f"Stop it, or remove {settings.pidfile}.")
+    daemon.to_background()
+
+
+def _serve(settings: AgentSettings, command: Command, asked: Asked, argv: list[str]) -> int:
+    """The daemon, from its pid file to its end."""
+    from shared.daemon import PidFile
+
+    from .agent import splay_seconds
+    from .daemon import WATCHED, Actions, Daemon, ended_child, wait_for_signal
+
+    signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
+    pidfile = PidFile(settings.pidfile)
+    pidfile.write()
+    watch = _Watch(command.flags, settings)
+
+    def start_run(current: AgentSettings) -> int:
+        child = os.fork()
+        if child:
+            return child
+        _child(current, asked)
+
+    def restart() -> None:
+        pidfile.remove()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, WATCHED)
+        foreground = [] if "--no-daemonize" in argv else ["--no-daemonize"]  # the background is where we are already
+        logged = ["--logdest", "syslog"] if foreground and not settings.logdest else []
+        os.execv(sys.executable, [sys.executable, "-m", "agent", *argv, *foreground, *logged])  # noqa: S606
+
+    actions = Actions(
+        start_run=start_run,
+        reload=watch.changed,
+        reopen_logs=lambda: set_up_logs(settings, foreground=not settings.daemonize),
+        restart=restart,
+        wait=wait_for_signal,
+        ended=ended_child,
+    )
+    try:
+        return Daemon(settings, actions, splay=splay_seconds(settings)).run()
+    finally:
+        pidfile.remove()
+
+
+def _child(settings: AgentSettings, asked: Asked) -> NoReturn:
+    """A run in a process of its own, which ends here."""
+    import setproctitle
+
+    from .daemon import WATCHED
+
+    code = 1
+    try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, WATCHED)
+        setproctitle.setproctitle("puppet agent: applying configuration")
+        code = one_run(settings, asked)
+    except MemoryError:
+        code = 254
+    except Exception:
+        log.exception("The run ended with an error that was not foreseen")
+    finally:
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+class _Watch:
+    """puppet.conf, looked at again; a file with errors leaves the settings as they are."""
+
+    def __init__(self, flags: dict[str, Any], settings: AgentSettings) -> None:
+        self.flags = flags
+        self.path = settings.config
+        self.seen = self._mtime()
+
+    def _mtime(self) -> float:
+        try:
+            return self.path.stat().st_mtime
+        except OSError:
+            return 0.0
+
+    def changed(self) -> AgentSettings | None:
+        """New settings when the file has changed and can be read."""
+        mtime = self._mtime()
+        if mtime == self.seen:
+            return None
+        self.seen = mtime
+        try:
+            settings = load(AgentSettings, section="agent", flags=self.flags, conf=read(self.path))
+        except ConfigError as err:
+            log.error("Not using the new %s: %s", self.path, err)
+            return None
+        log.log(logs.NOTICE, "Config file %s changed; using its new settings", self.path)
+        return settings

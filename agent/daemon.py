@@ -1,0 +1,138 @@
+"""
+The agent as a daemon: a small process that starts runs in children, so that what a run needed is given back at its end.
+
+It is not asynchronous: it waits for signals with a time-out, and nothing else. Source: protocol reference 6.6.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from shared.settings import AgentSettings
+
+log = logging.getLogger("puppet.agent")
+NOTICE = 25
+
+WATCHED = frozenset({signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM, signal.SIGINT, signal.SIGCHLD})
+SHUTDOWN_SECONDS = 60.0  # a run may finish its current resource and report; then it is killed
+
+
+@dataclass(slots=True)
+class Actions:
+    """What the daemon does to the world; tests hand it others."""
+
+    start_run: Callable[[AgentSettings], int]  # gives the child's pid
+    reload: Callable[[], AgentSettings | None]  # new settings when their file has changed
+    reopen_logs: Callable[[], None]
+    restart: Callable[[], None]  # execs this program anew
+    wait: Callable[[float], int | None]  # a signal's number, None after that many seconds
+    ended: Callable[[], int | None]  # pid of a child that has ended
+    kill: Callable[[int, int], None] = os.kill
+    clock: Callable[[], float] = time.monotonic
+
+
+class Daemon:
+    """The scheduler. `run` returns the exit code."""
+
+    def __init__(self, settings: AgentSettings, actions: Actions, *, splay: float = 0.0) -> None:
+        self.settings = settings
+        self.actions = actions
+        self.child: int | None = None
+        self._due = actions.clock() + splay
+        self._look_due = actions.clock() + settings.filetimeout
+        self._restart_wanted = False
+        if splay:
+            log.info("Sleeping for %d seconds (splay is enabled)", splay)
+
+    def run(self) -> int:
+        """Until a signal ends it."""
+        while True:
+            self._start_if_due()
+            number = self.actions.wait(self._patience())
+            if number in (signal.SIGTERM, signal.SIGINT):
+                return self._stop(number)
+            if number is not None:
+                self._handle(number)
+            self._look_at_settings()
+            if self._restart_wanted and self.child is None:
+                log.log(NOTICE, "Restarting")
+                self.actions.restart()
+
+    def _patience(self) -> float:
+        now = self.actions.clock()
+        due = [self._due] if self.child is None else []
+        if self.settings.filetimeout:
+            due.append(self._look_due)
+        return max(0.0, min(due, default=now + 3600) - now)
+
+    def _start_if_due(self) -> None:
+        if self.child is None and self.actions.clock() >= self._due:
+            self.child = self.actions.start_run(self.settings)
+            self._due = self.actions.clock() + self.settings.runinterval
+
+    def _handle(self, number: int) -> None:
+        if number == signal.SIGCHLD:
+            while (pid := self.actions.ended()) is not None:
+                if pid == self.child:
+                    self.child = None
+            return
+        name = signal.Signals(number).name.removeprefix("SIG")
+        meaning = {signal.SIGHUP: "restart", signal.SIGUSR1: "run", signal.SIGUSR2: "reopen_logs"}[signal.Signals(number)]
+        log.log(NOTICE, "Caught %s; storing %s", name, meaning)
+        if number == signal.SIGHUP:
+            self._restart_wanted = True
+        elif number == signal.SIGUSR2:
+            self.actions.reopen_logs()
+        elif self.child is not None:
+            log.log(NOTICE, "Not triggering already-running agent")
+        else:
+            self._due = self.actions.clock()
+
+    def _look_at_settings(self) -> None:
+        now = self.actions.clock()
+        if not self.settings.filetimeout or now < self._look_due:
+            return
+        self._look_due = now + self.settings.filetimeout
+        changed = self.actions.reload()
+        if changed is not None:
+            self._due = min(self._due, now + changed.runinterval)
+            self.settings = changed
+
+    def _stop(self, number: int) -> int:
+        log.log(NOTICE, "Caught %s; exiting", signal.Signals(number).name.removeprefix("SIG"))
+        if self.child is not None:
+            self._send(self.child, signal.SIGTERM)
+            deadline = self.actions.clock() + SHUTDOWN_SECONDS
+            while self.child is not None and self.actions.clock() < deadline:
+                if self.actions.wait(max(0.0, deadline - self.actions.clock())) == signal.SIGCHLD:
+                    self._handle(signal.SIGCHLD)
+            if self.child is not None:
+                log.warning("The run did not end within %d seconds; killing it", SHUTDOWN_SECONDS)
+                self._send(self.child, signal.SIGKILL)
+        return 0
+
+    def _send(self, pid: int, number: int) -> None:
+        try:
+            self.actions.kill(pid, number)
+        except ProcessLookupError:
+            self.child = None
+
+
+def wait_for_signal(seconds: float) -> int | None:
+    """The next of WATCHED, which must be blocked; None after `seconds`."""
+    found = signal.sigtimedwait(WATCHED, seconds)
+    return found.si_signo if found is not None else None
+
+
+def ended_child() -> int | None:
+    """The pid of a child that has ended, once for each."""
+    try:
+        pid, _ = os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return None
+    return pid or None

@@ -1,0 +1,302 @@
+"""One run, from the first question to the report. Source: protocol reference 6.2 to 6.4."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from shared.dialects import LEGACY, MODERN, Dialect
+from shared.errors import PeerError, PuppetError
+from shared.failpoints import failpoint
+from shared.indirector.core import Request
+from shared.indirector.termini import kill_group
+from shared.models.catalog import Catalog
+from shared.models.report import Report
+from shared.settings import AgentSettings
+
+from .retrieval import NoCatalog, Retrieval, Retrieved
+from .runlog import RunLog, utc_now
+from .state import StateFile, TransactionStore, write_classes, write_resources, write_summary
+from .steps import Steps
+
+if TYPE_CHECKING:
+    from .transaction.run import Applied
+    from .transaction.summary import RunFacts
+    from .wiring import Wiring
+
+log = logging.getLogger("puppet.agent")
+NOTICE = 25
+
+SUMMARY_MODE = 0o644  # monitoring reads it
+COMMAND_OUTPUT = 64 * 1024  # characters of a prerun or postrun command's output that are logged
+
+
+class CommandFailed(PuppetError):
+    """prerun_command or postrun_command did not end with 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """
+    What a run came to.
+
+    Attributes:
+        completed: A catalog was applied, whatever became of its resources.
+        bits: 2 changes, 4 failures.
+    """
+
+    completed: bool
+    bits: int
+    report: Report
+
+
+class Run:
+    """
+    One run. The lock is held and connections are verified by now.
+
+    Args:
+        fixed: The environment was given on the command line.
+        configured: The environment that puppet.conf or the command line names; None: it is only the default.
+        stop: Asked between two resources; once true the rest is skipped.
+        startup: Seconds since the process, or the daemon's run, began.
+    """
+
+    def __init__(
+        self,
+        wiring: Wiring,
+        runlog: RunLog,
+        steps: Steps,
+        *,
+        fixed: bool = False,
+        configured: str | None = None,
+        stop: Callable[[], bool] = lambda: False,
+        startup: float = 0.0,
+        now: Callable[[], datetime] = utc_now,
+        new_uuid: Callable[[], str] = lambda: str(uuid.uuid4()),
+    ) -> None:
+        self.wiring = wiring
+        self.settings: AgentSettings = wiring.settings
+        self.log = runlog
+        self.steps = steps
+        self.now = now
+        self._stop = stop
+        self._started = now()
+        self._uuid = new_uuid()
+        self._initial = wiring.environment
+        self._retrieval = Retrieval(wiring, steps, uuid=self._uuid, fixed=fixed, configured=configured)
+        if startup:
+            steps.metrics["startup_time"] = startup
+
+    async def execute(self) -> Outcome:
+        """Do it, write the state files, send the report. Raises nothing that is foreseen: it is in the log, the report and the outcome."""
+        settings = self.settings
+        applied: Applied | None = None
+        retrieved: Retrieved | None = None
+        completed = False
+        try:
+            async with asyncio.timeout(settings.runtimeout or None):
+                try:
+                    retrieved = await self._retrieval.retrieve()
+                    applied = await self._apply(retrieved)
+                    completed = applied.completed
+                except NoCatalog as err:
+                    log.error("%s", err)
+                except PuppetError as err:
+                    log.error("Failed to apply catalog: %s", err)
+                    if err.hint:
+                        log.error("%s", err.hint)
+                except OSError as err:
+                    log.error("Failed to apply catalog: %s", err)
+                completed = await self._postrun() and completed
+        except TimeoutError:
+            log.error(
+                "Execution of Puppet configuration client did not complete within %d seconds and was terminated.", settings.runtimeout
+            )
+            completed = False
+        report = await self._report(retrieved, applied, completed)
+        return Outcome(completed, max(report.exit_bits, 0) if completed else 0, report)
+
+    # Applying.
+
+    async def _apply(self, retrieved: Retrieved) -> Applied:
+        from shared.ral.catalog import resources_of
+        from shared.types import KNOWN, builtin_types
+        from shared.types.filebucket import Filebucket
+        from shared.types.schedule import default_schedules
+
+        from .applying import Applying
+        from .transaction.run import ApplyContext, apply_catalog
+
+        settings, catalog = self.settings, retrieved.catalog
+        dialect = await self._dialect()
+        with self.steps.step("convert", metric="convert_catalog"):
+            defaults = [*default_schedules(), Filebucket("puppet", {"path": str(settings.clientbucketdir)})]
+            resources = resources_of(catalog, builtin_types(), known=frozenset(KNOWN), defaults=defaults, lenient=True)
+        await self._keep(catalog, retrieved.cached)
+        await write_classes(settings.classfile, catalog.classes, self.log)
+        await write_resources(settings.resourcefile, resources, self.log)
+        log.info("Applying configuration version '%s'", catalog.version)
+        await self._prerun()
+        store = TransactionStore(settings.transactionstorefile)
+        await store.load(self.log)
+        context = ApplyContext(
+            log=self.log,
+            providers=Applying(self.wiring, catalog, self.log, dialect).providers(retrieved.facts.values),
+            state=StateFile(settings.statefile, ttl=timedelta(seconds=settings.statettl or 0)),
+            store=store,
+            noop=settings.noop,
+            tags=settings.tags,
+            skip_tags=settings.skip_tags,
+            ignore_schedules=settings.ignoreschedules,
+            evaltrace=settings.evaltrace,
+            stop=self._stop,
+            now=self.now,
+        )
+        with self.steps.step("apply") as doing:
+            applied = await apply_catalog(resources, context)
+            changed = sum(1 for status in applied.statuses.values() if status.changed)
+            failed = sum(1 for status in applied.statuses.values() if status.failed)
+            doing.detail = f"{changed} changed, {failed} failed"
+        await store.store(self.log)
+        return applied
+
+    async def _keep(self, catalog: Catalog, cached: str) -> None:
+        """Cache a catalog that can be applied, for the day when the master is away. Not in noop."""
+        cache = self.wiring.catalog.cache
+        if cache is None or cached != "not_used" or self.settings.noop:
+            return
+        log.info("Caching catalog for %s", catalog.name)
+        try:
+            await cache.save(Request(catalog.name, self.wiring.environment, body=catalog))
+        except OSError as err:
+            log.error("Could not cache the catalog: %s", err)
+        failpoint("agent.catalog-cached")
+
+    async def _prerun(self) -> None:
+        if self.settings.prerun_command:
+            with self.steps.step("prerun"):
+                await self._command("prerun_command", self.settings.prerun_command)
+
+    async def _postrun(self) -> bool:
+        """Whether the run may still count as complete."""
+        if not self.settings.postrun_command:
+            return True
+        try:
+            with self.steps.step("postrun"):
+                async with asyncio.timeout(self.settings.runtimeout or None):
+                    await self._command("postrun_command", self.settings.postrun_command)
+        except CommandFailed as err:
+            log.error("%s", err)
+            return False
+        except TimeoutError:
+            log.error("Could not run command from postrun_command: it did not end within %d seconds", self.settings.runtimeout)
+            return False
+        return True
+
+    async def _command(self, setting: str, command: str) -> None:
+        """Run an administrator's command in a shell, as Puppet does; its output is logged."""
+        process = await asyncio.create_subprocess_exec(
+            "/bin/sh",
+            "-c",
+            command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            out, _ = await process.communicate()
+        finally:
+            kill_group(process.pid)
+            await process.wait()
+        text = out.decode("utf-8", "replace").strip()[:COMMAND_OUTPUT]
+        if process.returncode:
+            raise CommandFailed(f"Could not run command from {setting}: Execution of '{command}' returned {process.returncode}: {text}")
+        for line in text.splitlines():
+            log.info("%s: %s", setting, line)
+
+    # Reporting.
+
+    async def _dialect(self) -> Dialect:
+        """What the master speaks; when it is away, what it spoke before, else the newer one."""
+        known = self.wiring.spoken.of(self.wiring.server.site)
+        if known is not None:
+            return known
+        try:
+            return await self.wiring.server.dialect()
+        except PeerError:
+            return MODERN
+
+    def _facts(self, retrieved: Retrieved | None, dialect: Dialect) -> RunFacts:
+        from .transaction.summary import RunFacts
+
+        catalog = retrieved.catalog if retrieved else None
+        modern = dialect is not LEGACY
+        return RunFacts(
+            host=self.settings.certname,
+            started=self._started,
+            environment=self.wiring.environment,
+            version=dialect.version,
+            transaction_uuid=self._uuid,
+            configuration_version=catalog.version if catalog else None,
+            catalog_uuid=catalog.catalog_uuid if catalog else None,
+            code_id=catalog.code_id if catalog else None,
+            job_id=self.settings.job_id or None,
+            server_used=str(self.wiring.server.site) if modern else None,
+            cached_catalog_status=retrieved.cached if retrieved else None,
+            noop=self.settings.noop,
+            report_format=dialect.report_format,
+        )
+
+    async def _report(self, retrieved: Retrieved | None, applied: Applied | None, completed: bool) -> Report:
+        """The finished report, written here and sent to the master; neither failing changes what the run came to."""
+        from .transaction.summary import report_of
+
+        settings = self.settings
+        dialect = self.wiring.spoken.of(self.wiring.server.site) or MODERN
+        self.steps.metrics["total"] = self.steps.total()
+        report = report_of(self._facts(retrieved, dialect), self.log, applied, self.steps.metrics)
+        if not completed and report.status != "failed":
+            report = report.model_copy(update={"status": "failed"})
+        summary = report.to_summary(last_run=int(self.now().timestamp()), initial_environment=self._initial)
+        await write_summary(settings.lastrunfile, summary, self.log, mode=SUMMARY_MODE)
+        failpoint("agent.summary-written")
+        binding = self.wiring.indirector["report"]
+        if settings.report:
+            with self.steps.step("report") as doing:
+                try:
+                    async with asyncio.timeout(settings.report_timeout):
+                        await binding.save(Request(report.name, self.wiring.environment, body=report, ignore_cache_save=True))
+                    doing.detail = report.status
+                except TimeoutError:
+                    log.error("Could not send report: the master did not take it within %d seconds", settings.report_timeout)
+                    doing.detail = "not sent"
+                except (PuppetError, OSError) as err:
+                    log.error("Could not send report: %s", err)
+                    doing.detail = "not sent"
+        try:
+            await binding.save(Request(report.name, self.wiring.environment, body=report, ignore_terminus=True))
+        except (PuppetError, OSError) as err:
+            log.error("Could not keep the report: %s", err)
+        failpoint("agent.report-kept")
+        return report
+
+
+def summary_text(report: Report) -> str:
+    """`--summarize`: the metrics of a run as a table. Source: what Puppet prints after a run."""
+    lines = []
+    for name in sorted(report.metrics):
+        metric = report.metrics[name]
+        lines.append(f"{metric.label or name}:")
+        for _, label, number in sorted(metric.values, key=lambda value: value[2]):
+            if number:
+                shown = f"{number:.2f}" if isinstance(number, float) else str(number)
+                lines.append(f"{label:>15}: {shown}")
+    if report.configuration_version is not None:
+        lines += ["Version:", f"{'Config':>15}: {report.configuration_version}", f"{'Puppet':>15}: {report.puppet_version}"]
+    return "\n".join(lines)
