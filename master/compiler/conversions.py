@@ -120,6 +120,10 @@ _SEMVER_HASH: Final = (
     r"Optional[prerelease] => Pattern[/\A[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*\z/], "
     r"Optional[build] => Pattern[/\A[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*\z/]}]"
 )
+_SEMVER: Final = (
+    r"\A(?:0|[1-9][0-9]*)\.(?:0|[1-9][0-9]*)\.(?:0|[1-9][0-9]*)"
+    r"(?:-[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?\Z"
+)
 _QUALIFIER: Final = r"Pattern[/\A[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*\z/]"
 _BOUND: Final = "Variant[Default, SemVer]"
 _BYTES: Final = "Array[Integer[0, 255]]"
@@ -155,7 +159,7 @@ _SIGNATURES: Final[dict[type[Type], tuple[tuple[str, ...], ...]]] = {
     t.TypeType: (("String[1] type_string",),),
     t.SensitiveType: (("Any value",),),
     t.SemVerType: (
-        ("String[1] str",),
+        (f"Pattern[/{_SEMVER}/] str",),
         ("Integer[0] major", "Integer[0] minor", "Integer[0] patch", f"{_QUALIFIER} prerelease?", f"{_QUALIFIER} build?"),
         (f"{_SEMVER_HASH} hash_args",),
     ),
@@ -425,12 +429,11 @@ def _sensitive(type_: Type, args: Sequence[Value], context: Context | None) -> V
 
 
 def _semver(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
+    if len(args) == 1 and isinstance(args[0], str) and not re.fullmatch(_SEMVER, args[0]):
+        raise EvaluationError(f"'new_Version' The string '{args[0]}' cannot be converted to a SemVer")
     which = _fitting(t.SemVerType(), "new_Version", args)
     if which == 0:
-        try:
-            return SemVer.parse(args[0])
-        except EvaluationError as error:
-            raise EvaluationError(f"'new_Version' The string '{args[0]}' cannot be converted to a SemVer") from error
+        return SemVer.parse(args[0])
     if which == 1:
         return SemVer.of(*args)
     given = args[0]

@@ -210,7 +210,8 @@ class Instance:
         return isinstance(other, Instance) and self.type.same_instance(self, other)
 
     def __hash__(self) -> int:
-        return hash((self.type.name, key_of(self.attributes)))
+        names = self.type.equality if self.type.equality is not None else self.attributes
+        return hash((self.type.name, *[key_of(self.attributes.get(name)) for name in names]))
 
     def __repr__(self) -> str:
         return f"Instance({self.type.name}, {self.attributes!r})"

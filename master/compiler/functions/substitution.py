@@ -33,18 +33,30 @@ def split_type(context: Context, str_: str, pattern: RegexpType) -> list[str]:
 
 
 def _split(text: str, regexp: Regexp) -> list[str]:
+    """As Ruby splits: an empty match right where the last part ended takes one character with it."""
     out: list[str] = []
-    start = 0
-    for found in regexp.pattern.finditer(text):
-        if found.end() == found.start():
-            if found.start() >= len(text) or found.start() == start == 0:
+    search = regexp.pattern.search
+    begin = start = 0
+    empty_before = False
+    while start <= len(text) and (found := search(text, start)):
+        at, end = found.span()
+        if at == end == start:
+            if not text:
+                out.append("")
+                break
+            if not empty_before:
+                start += 1
+                empty_before = True
                 continue
-            if found.start() == start:
-                continue
-        out.append(text[start : found.start()])
+            out.append(text[begin : begin + 1])
+            begin = start
+        else:
+            out.append(text[begin:at])
+            begin = start = end
+        empty_before = False
         out += [group for group in found.groups() if group is not None]
-        start = found.end()
-    out.append(text[start:])
+    if begin < len(text):
+        out.append(text[begin:])
     while out and not out[-1]:
         out.pop()
     return out
@@ -72,9 +84,23 @@ def regsubst_regexp(context: Context, target: Value, pattern: Value, replacement
 
 def _substituted(target: Value, regexp: Regexp, replacement: Value, everywhere: bool) -> Value:
     new = _hash_template(replacement) if isinstance(replacement, dict) else _template(replacement)
-    count = 0 if everywhere else 1
+    if everywhere:
+        return [_all(regexp, new, item) for item in target] if isinstance(target, list) else _all(regexp, new, target)
     sub = regexp.pattern.sub
-    return [sub(new, item, count=count) for item in target] if isinstance(target, list) else sub(new, target, count=count)
+    return [sub(new, item, count=1) for item in target] if isinstance(target, list) else sub(new, target, count=1)
+
+
+def _all(regexp: Regexp, new: Callable[[re.Match[str]], str], text: str) -> str:
+    """All matches replaced. Behind an empty one Ruby goes on with the next character, where `re` would try again."""
+    out = []
+    at = done = 0
+    while at <= len(text) and (found := regexp.pattern.search(text, at)):
+        start, end = found.span()
+        out += (text[done:start], new(found))
+        done = end
+        at = end + 1 if start == end else end
+    out.append(text[done:])
+    return "".join(out)
 
 
 def _hash_template(replacement: dict[str, str]) -> Callable[[re.Match[str]], str]:

@@ -61,7 +61,7 @@ class ObjectType(Type):
         self.own: dict[str, Attribute] = {}
         self.constants: dict[str, Attribute] = {}
         self.type_parameters: dict[str, Type] = {}
-        self.equality: tuple[str, ...] | None = None
+        self.equality: tuple[str, ...] | None = None  # None: all attributes
         self.include_type = True
         self.pending: Mapping[str, Value] | None = None
         if definition is not None:

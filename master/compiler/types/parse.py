@@ -97,6 +97,8 @@ class _Parser:
     def value(self) -> Value:
         kind, text = self.tokens[self.at]
         self.at += 1
+        if kind == "end":
+            raise EvaluationError("Syntax error at end of input", hint=f"The type {self.text} is not complete.")
         if kind == "type":
             return self.access(self.named(text))
         if kind == "number":

@@ -406,11 +406,18 @@ class URIType(Type):
 
     @classmethod
     def of_uri(cls, uri: URI) -> URIType:
-        found = {n: getattr(uri, n) for n in ("scheme", "userinfo", "host", "path", "query", "fragment", "opaque") if getattr(uri, n)}
-        if uri.host:
-            found["host"] = uri.host.lower()
         port = uri.shown_port()
-        return cls(found | ({"port": str(port)} if port is not None else {}))
+        parts = {
+            "scheme": uri.scheme,
+            "userinfo": uri.userinfo,
+            "host": uri.host.lower() if uri.host else None,
+            "port": None if port is None else str(port),
+            "path": uri.path,
+            "query": uri.query,
+            "fragment": uri.fragment,
+            "opaque": uri.opaque,
+        }
+        return cls({name: part for name, part in parts.items() if part})
 
     def instance(self, value: Value) -> bool:
         if value.__class__ is not URI:
