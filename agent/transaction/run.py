@@ -53,7 +53,7 @@ class ApplyContext:
     now: Callable[[], datetime] = utc_now
 
 
-@dataclass
+@dataclass(repr=False)  # asyncio puts the repr of a task's result together, which here is a whole report
 class Applied:
     """What a run came to; `times` in seconds by phase, `error` what stopped it."""
 
@@ -83,6 +83,7 @@ class Transaction:
         self._prefetched: dict[Provider[Any], Mapping[str, State | None]] = {}
         self._prefetch_failed: set[Provider[Any]] = set()
         self._without_provider: dict[str, None] = {}
+        self._warned: set[str] = set()
 
     # --- what resources may ask (Surroundings)
 
@@ -239,6 +240,10 @@ class Transaction:
             resource.handler = providers.for_resource(resource)
         except ResourceError:
             return False
+        _, warning = providers.default(type_name)
+        if warning and warning not in self._warned:
+            self._warned.add(warning)
+            self.log_sink.warning(warning)
         return True
 
     def _give_up(self, resource: Type) -> None:

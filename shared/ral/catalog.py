@@ -108,9 +108,12 @@ class Resources:
         """The containment path, outermost first: `Stage[main]`, `Apache`, `File[/x]`."""
         path = self._paths.get(resource)
         if path is None:
-            container = self.container_of(resource)
-            own = resource.title if resource.ref.type == "class" else str(resource.ref)
-            path = [*(self.path_of(container) if container else ()), own]
+            chain: dict[Type, None] = {}
+            inner: Type | None = resource
+            while inner is not None and inner not in chain:  # a hostile catalog may contain itself
+                chain[inner] = None
+                inner = self.container_of(inner)
+            path = [each.title if each.ref.type == "class" else str(each.ref) for each in reversed(chain)]
             self._paths[resource] = path
         return path
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from ..errors import ResourceError, Unsupported
@@ -22,6 +24,14 @@ class Platform:
     facts: Mapping[str, Any] = field(default_factory=dict)
     features: frozenset[str] = frozenset()
     find_program: Callable[[str], str | None] = which
+
+    @classmethod
+    def here(cls, facts: Mapping[str, Any]) -> Platform:
+        """This machine: its facts and the features that can be seen without asking anything else."""
+        found = {"posix"} | ({"root"} if os.geteuid() == 0 else set())
+        if Path("/sys/fs/selinux/enforce").exists():
+            found.add("selinux")
+        return cls(facts, frozenset(found))
 
     def fact(self, name: str) -> Any:
         """A fact by its name, or by a dotted path into a structured one (`os.family`); None: no such fact."""

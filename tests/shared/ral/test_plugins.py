@@ -1,0 +1,86 @@
+"""Types and providers of modules, in Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from shared.errors import ConfigError
+from shared.ral import Platform, Providers
+from shared.ral.plugins import plugin_providers, plugin_types
+
+TYPE = '''
+from collections.abc import Iterator
+from pathlib import Path
+from shared.ral import Param, Property, Ref, Type, ensurable
+
+class DnsZone(Type, name="dnszone"):
+    """Manage a DNS zone at a hosting provider."""
+
+    ensure = ensurable()
+    name = Param(str, namevar=True)
+    email = Property(str, match=r".+@.+")
+    yaml_fog_file = Param(Path, default=Path("/etc/puppet/fog.yaml"))
+
+    def autorequire(self) -> Iterator[Ref]:
+        yield Ref("file", str(self.yaml_fog_file))
+'''
+PROVIDER = """
+from puppet_type_dnszone import DnsZone
+from shared.ral import Provider
+
+class Fog(Provider[DnsZone], type=DnsZone):
+    async def prefetch(self, wanted):
+        return {name: {"email": "a@b"} for name in wanted}
+"""
+
+
+def module(folder: Path, **files: str) -> Path:
+    """A module's lib with `type_x` or `provider_x_y` as files."""
+    for name, text in files.items():
+        kind, _, rest = name.partition("_")
+        path = folder / "puppet" / kind / (rest.replace("_", "/", 1) + ".py")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+async def test_a_modules_type_and_provider_are_used_like_builtin_ones(tmp_path: Path) -> None:
+    lib = module(tmp_path, type_dnszone=TYPE, provider_dnszone_fog=PROVIDER)
+    types = plugin_types([lib])
+    zone = types["dnszone"]("example.com", {"email": "c@d"})
+    providers = Providers(plugin_providers([lib], types, {}), Platform())
+    provider = providers.for_resource(zone)
+    assert provider.name == "fog"
+    assert await provider.retrieve(zone) == {"email": "a@b"}
+    assert [str(ref) for ref in zone.autorequire()] == ["File[/etc/puppet/fog.yaml]"]
+
+
+def test_a_changed_file_is_loaded_anew(tmp_path: Path) -> None:
+    lib = module(tmp_path, type_dnszone=TYPE)
+    assert "comment" not in plugin_types([lib])["dnszone"].declaration.attributes
+    module(tmp_path, type_dnszone=TYPE.replace("email = ", "comment = Property(str)\n    email = "))
+    assert "comment" in plugin_types([lib])["dnszone"].declaration.attributes
+    assert not list(tmp_path.rglob("__pycache__"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("import nosuchmodule", "Could not load .*type/dnszone.py: ModuleNotFoundError"),
+        ("def broken(:", "Could not load .*dnszone.py: SyntaxError"),
+        ("x = 1", "must define one subclass of Type, not 0"),
+        (TYPE.replace('"dnszone"', '"other"'), "defines the type other, not dnszone"),
+    ],
+)
+def test_a_type_that_cannot_be_used_is_refused_by_file(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        plugin_types([module(tmp_path, type_dnszone=text)])
+
+
+def test_a_provider_that_wants_arguments_is_refused(tmp_path: Path) -> None:
+    lib = module(tmp_path, type_dnszone=TYPE, provider_dnszone_fog=PROVIDER + "\n    def __init__(self, zones): ...\n")
+    makers = plugin_providers([lib], plugin_types([lib]), {})
+    with pytest.raises(ConfigError, match="Could not make the provider of"):
+        makers["dnszone"]()
