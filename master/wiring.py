@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from certs.keys import KeyKind
 from certs.oids import OidNames
 from certs.ssldir import SslDir
 from shared import plainjson
@@ -42,10 +41,9 @@ from shared.models.status import STATUS, Status
 from shared.settings import MasterSettings
 from shared.settings.values import ttl
 
-from .ca.authority import CaRules
 from .ca.autosign import Autosign
 from .ca.bootstrap import bootstrap
-from .ca.policy import SigningPolicy
+from .ca.configured import ca_rules, key_kind
 from .ca.service import CaService
 from .ca.store import CaFiles
 from .environments import Environments, EnvironmentSettings
@@ -122,65 +120,11 @@ def environment_settings(settings: MasterSettings) -> EnvironmentSettings:
     )
 
 
-class EnvironmentDoor:
-    """What HTTP asks of environments, off the event loop."""
-
-    def __init__(self, environments: Environments, forget: Callable[[], None]) -> None:
-        self.environments = environments
-        self.forget = forget
-
-    async def exists(self, name: str) -> bool:
-        return await asyncio.to_thread(self.environments.exists, name)
-
-    async def listing(self) -> Mapping[str, Any]:
-        return await asyncio.to_thread(self._listing)
-
-    async def expire(self, name: str | None) -> None:
-        self.forget()
-
-    def _listing(self) -> dict[str, Any]:
-        """Source: protocol reference 3.14."""
-        found = [self.environments.read(name) for name in self.environments.names()]
-        return {
-            "search_paths": [Path(path).as_uri() for path in self.environments.settings.environmentpath],
-            "environments": {
-                each.name: {
-                    "settings": {
-                        "modulepath": list(each.modulepath),
-                        "manifest": each.manifest,
-                        "environment_timeout": "unlimited" if each.environment_timeout is None else int(each.environment_timeout),
-                        "config_version": each.config_version,
-                    }
-                }
-                for each in found
-            },
-        }
-
-
 def mount_matcher(allow: Sequence[str], deny: Sequence[str], client: Client) -> bool:
     """The patterns of a mount, as those of auth.conf; `deny *` only says what holds anyway."""
     entries = [entry(pattern, True, "fileserver.conf") for pattern in allow]
     entries += [entry(pattern, False, "fileserver.conf") for pattern in deny if pattern != "*"]
     return Rule("mount", Prefix("/"), tuple(entries)).decides(client, ())
-
-
-def ca_rules(settings: MasterSettings) -> CaRules:
-    """The CA's part of the settings."""
-    return CaRules(
-        ca_ttl=settings.ca_ttl,
-        renewal_ttl=settings.auto_renewal_cert_ttl,
-        crl_ttl=settings.crl_ttl,
-        allow_duplicate_certs=settings.allow_duplicate_certs,
-        allow_auto_renewal=settings.allow_auto_renewal,
-        policy=SigningPolicy(settings.allow_subject_alt_names, settings.allow_authorization_extensions),
-        master=settings.certname,
-        max_pending_requests=settings.max_pending_requests,
-        max_pending_bytes=settings.max_pending_bytes,
-    )
-
-
-def key_kind(settings: MasterSettings) -> KeyKind:
-    return KeyKind(settings.key_type, settings.keylength, settings.named_curve)
 
 
 def open_ca(settings: MasterSettings) -> CaService:
@@ -235,7 +179,7 @@ class Choice:
     def __init__(self, settings: MasterSettings, environments: Environments) -> None:
         self.settings = settings
         self.routes = read_routes(settings.route_file, "master")
-        modules = environments.modulepath(settings.environment) if environments.exists(settings.environment) else []
+        modules = environments.modulepath(settings.environment) if environments.has(settings.environment) else []
         libs = [lib for base in modules if base.is_dir() for lib in sorted(base.glob("*/lib"))]
         self.plugins = find_plugins([*libs, settings.libdir])
 
@@ -309,7 +253,7 @@ def bind(settings: MasterSettings, environments: Environments, compile: Compile,
             nodes=node,
             compile=compile,
             server_facts=server_facts(settings),
-            environments=environments.exists,
+            environments=environments.has,
             now=lambda: datetime.now(UTC),
         ),
         "json": lambda: Json(CATALOG, settings.server_datadir / "catalog"),
@@ -363,9 +307,9 @@ def trust_files(settings: MasterSettings) -> TrustFiles:
     return TrustFiles(settings.hostcert, settings.hostprivkey, settings.localcacert, settings.hostcrl)
 
 
-def workers_for(settings: MasterSettings) -> Workers:
+def workers_for(settings: MasterSettings, environments: Environments) -> Workers:
     return Workers(
-        environment_settings(settings),
+        environments,
         size=settings.compile_workers,
         timeout=settings.compile_timeout,
         memory=settings.compile_memory,
@@ -394,12 +338,12 @@ async def running(settings: MasterSettings) -> AsyncIterator[Master]:
 @asynccontextmanager
 async def _serving(settings: MasterSettings, ca: CaService | None) -> AsyncIterator[Master]:
     environments = Environments(environment_settings(settings))
-    workers = workers_for(settings)
+    workers = workers_for(settings, environments)
     limits = Limits.of(settings)
     indirector = await asyncio.to_thread(bind, settings, environments, workers, ca)
     http = HttpServer(
         indirector=indirector,
-        environments=EnvironmentDoor(environments, workers.forget),
+        environments=environments,
         trust=trust_files(settings),
         limits=limits,
         ca=CaEndpoints(ca, limits) if ca else None,
@@ -440,7 +384,7 @@ def _refreshing(ca: CaService) -> Callable[[], Any]:
 async def local_catalog(settings: MasterSettings, name: str) -> Any:
     """The catalog of a node with the facts that are stored for it, as plain data; PuppetError."""
     environments = Environments(environment_settings(settings))
-    workers = workers_for(settings)
+    workers = workers_for(settings, environments)
     try:
         indirector = await asyncio.to_thread(bind, settings, environments, workers, None)
         catalog = await indirector.catalog.find(name, environment=settings.environment)

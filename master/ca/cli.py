@@ -308,7 +308,7 @@ class Commands:
             self.console.notice(f"Revoked certificate with serial {serial}")
 
     def clean(self, name: str, wish: Wish) -> None:
-        """Revoke, then remove certificate, request and the keys that `generate` made."""
+        """Revoke, then remove certificate, request, and what this host's ssldir has of the name."""
         certname(name)
         store = self.registry.store
         if self.authority.serials_of(name):
@@ -319,10 +319,11 @@ class Commands:
             path = store.signed_path(name) if kind == "Puppet::SSL::Certificate" else store.request_path(name)
             self._removed(kind.removeprefix("Puppet::SSL::"), name, path)
         ssl = SslDir(self.place.ssldir.root, name)
-        for path in (ssl.hostprivkey, ssl.hostpubkey):
+        for kind, path in (("Certificate", ssl.hostcert), ("Key", ssl.hostprivkey), ("", ssl.hostpubkey)):
             if path.exists():
                 path.unlink()
-                self._removed("Key", name, path)
+                if kind:
+                    self._removed(kind, name, path)
 
     def generate(self, name: str, wish: Wish) -> None:
         """A key in this host's ssldir and a certificate for it; nothing that exists is overwritten."""

@@ -191,3 +191,13 @@ def test_a_policy_setting_allows_names_without_the_option(cert, site, pem) -> No
     submit(site, pem, "web1", dns_alt_names=["www"])
     assert cert("--no-allow-dns-alt-names", "sign", "web1")[0] == 24
     assert cert("sign", "web1")[0] == 0
+
+
+def test_the_masters_own_certificate_is_made_anew_after_a_clean(cert, empty_site, site) -> None:
+    site.bootstrap()
+    first = site.ssldir.certificate()
+    assert cert("clean", "master.example.com")[0] == 0
+    site.bootstrap()
+    second = site.ssldir.certificate()
+    assert second.serial_number == first.serial_number + 1
+    assert site.open().revoked() == {first.serial_number}

@@ -1,0 +1,29 @@
+"""The CA's part of the settings, as the plain values that the CA takes."""
+
+from __future__ import annotations
+
+from certs.keys import KeyKind
+from shared.settings import MasterSettings
+
+from .authority import CaRules
+from .policy import SigningPolicy
+
+
+def ca_rules(settings: MasterSettings) -> CaRules:
+    """How the CA works."""
+    return CaRules(
+        ca_ttl=settings.ca_ttl,
+        renewal_ttl=settings.auto_renewal_cert_ttl,
+        crl_ttl=settings.crl_ttl,
+        allow_duplicate_certs=settings.allow_duplicate_certs,
+        allow_auto_renewal=settings.allow_auto_renewal,
+        policy=SigningPolicy(settings.allow_subject_alt_names, settings.allow_authorization_extensions),
+        master=settings.certname,
+        max_pending_requests=settings.max_pending_requests,
+        max_pending_bytes=settings.max_pending_bytes,
+    )
+
+
+def key_kind(settings: MasterSettings) -> KeyKind:
+    """What kind of private key is made."""
+    return KeyKind(settings.key_type, settings.keylength, settings.named_curve)
