@@ -1,0 +1,214 @@
+"""Compiling a catalog in this process, for `puppet apply`: settings, environment, facts and node become a catalog."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from agent.facts.facter import Sources, gather
+from agent.facts.host import Host
+from master.compiler.builtins import all_functions
+from master.compiler.catalogs import wire_catalog
+from master.compiler.codecache import CodeCache
+from master.compiler.compiler import Compiler, LogEntry
+from master.compiler.loader import Loader
+from master.compiler.runtime import NAMES, call
+from master.compiler.world import NodeInput
+from master.environment_files import DiskFiles
+from master.environments import Environment, Environments, EnvironmentSettings, read_environment
+from master.termini.catalog import trusted
+from master.termini.node import RESERVED_FACTS
+from master.worlds import FolderWorld
+from shared.dialects import MODERN
+from shared.errors import CompileError, ConfigError, EvaluationError, NotFound, PuppetError
+from shared.indirector import Request, Terminus
+from shared.models.catalog import CATALOG, Catalog
+from shared.models.node import Node
+from shared.richdata import Deferred
+from shared.settings import MasterSettings
+
+OPTIONAL = "production"  # the environment that may be missing: `puppet apply` then works with none
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What to compile: `code` as text, or the file or folder at `path`."""
+
+    code: str | None = None
+    path: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A catalog, how its deferred values are resolved, and the seconds that compiling took."""
+
+    catalog: Catalog
+    resolve: Callable[[Deferred], Any]
+    seconds: float
+
+
+def environment_of(settings: MasterSettings, *, modulepath: Sequence[Path] = ()) -> Environment:
+    """
+    The environment that the settings name; `modulepath` takes the place of its own.
+
+    Raises:
+        NotFound: there is none of that name; only `production` may be missing. ConfigError: its environment.conf is wrong.
+    """
+    name = settings.environment
+    limits = EnvironmentSettings.of(settings)
+    try:
+        found = Environments(limits).read(name)
+    except NotFound as err:
+        if name != OPTIONAL:
+            places = os.pathsep.join(limits.environmentpath)
+            raise NotFound(
+                f"Could not find a directory environment named '{name}' anywhere in the path: {places}. Does the directory exist?",
+                hint=err.hint,
+            ) from err
+        found = read_environment(name, f"{limits.environmentpath[0] if limits.environmentpath else ''}/{name}", DiskFiles(), limits)
+    if not modulepath:
+        return found
+    return replace(found, modulepath=tuple(str(each.absolute()) for each in modulepath))
+
+
+def modules_of(environment: Environment) -> list[Path]:
+    """The folders of all modules, the first of each name along the modulepath."""
+    found: dict[str, Path] = {}
+    for base in environment.modulepath:
+        try:
+            folders = sorted(each for each in Path(base).iterdir() if each.is_dir())
+        except OSError:
+            continue
+        for folder in folders:
+            found.setdefault(folder.name, folder)
+    return list(found.values())
+
+
+async def facts_for(host: Host, sources: Sources, environment: Environment, *, certname: str, noop: bool) -> dict[str, Any]:
+    """This machine's facts; the environment's modules bring theirs, as no plugin sync comes first."""
+    modules = modules_of(environment)
+    sources = replace(
+        sources,
+        external=[*sources.external, *(each for module in modules if (each := module / "facts.d").is_dir())],
+        custom=[*sources.custom, *(each for module in modules if (each := module / "lib" / "facter").is_dir())],
+    )
+    values = await gather(host, sources)
+    return {**values, "clientcert": certname, "clientversion": MODERN.version, "clientnoop": noop}
+
+
+async def node_for(settings: MasterSettings, name: str) -> Node:
+    """
+    What the node terminus says of this node.
+
+    Raises:
+        PuppetError: it fails, or does not know the node. ConfigError: there is no such terminus.
+    """
+    if settings.node_terminus == "plain":
+        return Node(name=name)
+    from master.wiring import node_makers
+
+    makers = node_makers(settings)
+    if settings.node_terminus not in makers:
+        raise ConfigError(f"There is no terminus {settings.node_terminus} for node", hint=f"There are {', '.join(sorted(makers))}.")
+    terminus: Terminus[Node] = makers[settings.node_terminus]()
+    found = await terminus.find(Request(name, settings.environment))
+    if found is None:
+        raise PuppetError(f"Could not find node {name}", hint="The node terminus does not know it.")
+    return found
+
+
+def settings_shown(settings: MasterSettings, environment: Environment, manifest: Manifest) -> dict[str, Any]:
+    """What `$settings::…` is in manifests: text, numbers and booleans."""
+    shown = {name: value if isinstance(value, bool | int) else _text(value) for name, value in settings.model_dump().items()}
+    return shown | {
+        "environment": environment.name,
+        "manifest": "no_manifest" if manifest.path is None else str(manifest.path.absolute()),
+        "modulepath": os.pathsep.join(environment.modulepath),
+        "config_version": environment.config_version,
+        "storeconfigs": False,
+    }
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, tuple | list):
+        return (os.pathsep if value and isinstance(value[0], Path) else ",").join(map(str, value))
+    return "" if value is None else str(value)
+
+
+def compile_here(
+    settings: MasterSettings,
+    environment: Environment,
+    manifest: Manifest,
+    node: Node,
+    facts: Mapping[str, Any],
+    log: Callable[[LogEntry], None],
+) -> Compiled:
+    """
+    The catalog of this node. Blocks.
+
+    Raises:
+        CompileError: located, in the reference's words, with the node's name.
+    """
+    began = time.perf_counter()
+    world = FolderWorld(
+        environment.name,
+        environment.root,
+        DiskFiles(),
+        modulepath=environment.modulepath,
+        manifest=str(manifest.path.absolute()) if manifest.path is not None else None,
+        settings=settings_shown(settings, environment, manifest),
+        code=manifest.code,
+    )
+    loader = Loader(
+        world,
+        NAMES,
+        CodeCache(),
+        log=lambda level, finding: log(LogEntry(level, finding.message, finding.where)),
+        builtins=all_functions(),
+    )
+    known = {name: value for name, value in facts.items() if name not in RESERVED_FACTS}
+    compiler = Compiler(
+        world,
+        loader,
+        NodeInput(
+            node.name,
+            environment=environment.name,
+            facts=known,
+            parameters={**known, **node.parameters},
+            classes=node.class_parameters(),
+            trusted=trusted(node.name, None),
+            server_facts={"environment": environment.name},
+        ),
+        log,
+    )
+    compiler.compile()
+    data = wire_catalog(compiler, version=version_of(environment, settings.command_timeout), rich=True)
+    return Compiled(CATALOG.model.from_data(data), lambda deferred: _resolved(compiler, deferred), time.perf_counter() - began)
+
+
+def version_of(environment: Environment, seconds: float) -> int | str:
+    """What the environment's config_version program prints, else the time; ConfigError when it fails or takes longer than `seconds`."""
+    if not environment.config_version:
+        return int(time.time())
+    command = shlex.split(environment.config_version)
+    try:
+        done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=seconds, check=True)
+    except (OSError, subprocess.SubprocessError) as err:
+        raise ConfigError(f"Execution of config_version command `{environment.config_version}` failed: {err}") from err
+    return done.stdout.decode("utf-8", "replace").strip()[:1000]
+
+
+def _resolved(compiler: Compiler, deferred: Deferred) -> Any:
+    """The value of a deferred call, with the functions of the environment that the catalog was compiled in."""
+    try:
+        return call(compiler.top, deferred.name, None, *deferred.arguments)
+    except CompileError:
+        raise
+    except PuppetError as err:
+        raise EvaluationError(err.message, where=err.where, hint=err.hint) from err

@@ -1,0 +1,215 @@
+"""Applying a catalog without a master: local file serving, local buckets, the report processed here."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from agent.dipper import buckets
+from agent.providers import builtin_providers
+from agent.providers.file.posix import FileContext
+from agent.providers.file.sourcing import Inlined
+from agent.runlog import RunLog
+from agent.sources import Sources
+from agent.state import StateFile, write_classes, write_report, write_resources, write_summary
+from agent.transaction.run import Applied, ApplyContext, apply_catalog
+from agent.transaction.summary import RunFacts, report_of
+from master.fileserver import FileServer
+from master.reports.processors import Http, Logged, Processed, Processor, Store, processors_for
+from master.termini.files import ContentServer, MetadataServer
+from shared import plainjson
+from shared.checksums import algorithm
+from shared.dialects import MODERN
+from shared.errors import BadData, PuppetError
+from shared.indirector import Binding, Request
+from shared.indirector.termini import kill_group
+from shared.models.catalog import CATALOG, Catalog
+from shared.models.file_content import FILE_CONTENT
+from shared.models.file_metadata import FILE_METADATA
+from shared.models.report import Report
+from shared.ral import Platform, Providers
+from shared.ral.catalog import Resources, resources_of
+from shared.richdata import Deferred
+from shared.settings import AgentSettings, MasterSettings
+from shared.types import KNOWN, builtin_types
+from shared.types.filebucket import Filebucket
+from shared.types.schedule import default_schedules
+
+SUMMARY_MODE = 0o644  # monitoring reads it
+RUN_MODE = "user"  # what `puppet apply` is in the summary
+COMMAND_OUTPUT = 64 * 1024  # bytes of a prerun or postrun command's output that are logged
+
+
+@dataclass(frozen=True, slots=True)
+class LocalRun:
+    """
+    What one run needs besides its catalog.
+
+    Attributes:
+        modulepath: where `puppet:///modules/…` is served from.
+        classes_too: also write classes.txt and resources.txt.
+    """
+
+    settings: AgentSettings
+    master: MasterSettings
+    modulepath: tuple[Path, ...]
+    log: RunLog
+    facts: Mapping[str, Any]
+    started: datetime
+    classes_too: bool = False
+
+    async def apply(self, catalog: Catalog, resolve: Callable[[Deferred], Any] | None, times: dict[str, float]) -> tuple[Report, bool]:
+        """
+        The report of the run, and whether there was one.
+
+        Args:
+            resolve: calls a deferred value's function; None: there must be none.
+            times: seconds by phase, before the run.
+        Raises:
+            PuppetError: the catalog cannot be applied at all; nothing was changed.
+        """
+        resources = resources_of(
+            catalog, builtin_types(), known=frozenset(KNOWN), defaults=[*default_schedules(), self._bucket()], resolve=resolve
+        )
+        if self.classes_too:
+            await write_classes(self.settings.classfile, catalog.classes, self.log)
+            await write_resources(self.settings.resourcefile, resources, self.log)
+        self.log.info(f"Using environment '{catalog.environment or self.settings.environment}'")
+        applied: Applied | None = None
+        completed = False
+        if await self._command("prerun_command", self.settings.prerun_command):
+            applied = await self._applied(catalog, resources)
+            completed = applied.completed
+        completed = await self._command("postrun_command", self.settings.postrun_command) and completed
+        return await self._reported(catalog, applied, completed, times), completed
+
+    def _bucket(self) -> Filebucket:
+        return Filebucket("puppet", {"path": str(self.settings.clientbucketdir)})
+
+    async def _applied(self, catalog: Catalog, resources: Resources) -> Applied:
+        settings = self.settings
+        files = self._files(catalog)
+        context = ApplyContext(
+            log=self.log,
+            providers=Providers(builtin_providers(log=self.log, files=lambda: files), Platform(facts=self.facts)),
+            state=StateFile(settings.statefile, ttl=timedelta(seconds=settings.statettl or 0)),
+            noop=settings.noop,
+            tags=settings.tags,
+            skip_tags=settings.skip_tags,
+            ignore_schedules=settings.ignoreschedules,
+            evaltrace=settings.evaltrace,
+        )
+        async with asyncio.timeout(settings.runtimeout or None):
+            return await apply_catalog(resources, context)
+
+    def _files(self, catalog: Catalog) -> FileContext:
+        settings, digest = self.settings, algorithm(self.settings.digest_algorithm)
+        server = FileServer(
+            settings.fileserverconfig,
+            modulepath=lambda environment: self.modulepath,
+            matcher=lambda allow, deny, client: True,  # who may read is a question to a server, not to oneself
+            filetimeout=settings.filetimeout,
+        )
+        environment = catalog.environment or settings.environment
+        return FileContext(
+            sources=Sources(
+                Binding(FILE_METADATA, MetadataServer(server, digest=settings.digest_algorithm)),
+                Binding(FILE_CONTENT, ContentServer(server)),
+                environment=environment,
+            ),
+            buckets=buckets(settings.clientbucketdir, algorithm=digest, report=lambda level, message: self.log.log(level, message)),
+            log=self.log,
+            environment=environment,
+            inlined=Inlined.of(catalog),
+            algorithm=digest,
+            show_diff=settings.show_diff,
+        )
+
+    async def _command(self, setting: str, command: str) -> bool:
+        """Run an administrator's command in a shell, as Puppet does; whether it ended with 0."""
+        if not command:
+            return True
+        process = await asyncio.create_subprocess_exec(
+            "/bin/sh",
+            "-c",
+            command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            out, _ = await process.communicate()
+        finally:
+            kill_group(process.pid)
+            await process.wait()
+        if process.returncode == 0:
+            return True
+        text = out[:COMMAND_OUTPUT].decode("utf-8", "replace")
+        self.log.err(f"Could not run command from {setting}: Execution of '{command}' returned {process.returncode}: {text}")
+        return False
+
+    async def _reported(self, catalog: Catalog, applied: Applied | None, completed: bool, times: dict[str, float]) -> Report:
+        """The report, given to the processors of the setting `reports`, and kept as that of the last run."""
+        settings = self.settings
+        times["total"] = (datetime.now(UTC) - self.started).total_seconds()
+        environment = catalog.environment or settings.environment
+        report = report_of(
+            RunFacts(
+                host=settings.certname,
+                started=self.started,
+                environment=environment,
+                version=MODERN.version,
+                transaction_uuid=str(uuid.uuid4()),
+                configuration_version=catalog.version,
+                catalog_uuid=catalog.catalog_uuid,
+                cached_catalog_status="not_used",
+                noop=settings.noop,
+            ),
+            self.log,
+            applied,
+            times,
+        )
+        if not completed and report.status != "failed":
+            report = report.model_copy(update={"status": "failed"})
+        summary = report.to_summary(
+            last_run=int(datetime.now(UTC).timestamp()), run_mode=RUN_MODE, initial_environment=settings.environment
+        )
+        await write_summary(settings.lastrunfile, summary, self.log, mode=SUMMARY_MODE)
+        await write_report(settings.lastrunreport, report, self.log)
+        if settings.report:
+            try:
+                await self._processors().save(Request(report.name, environment, body=report))
+            except (PuppetError, OSError) as err:
+                self.log.err(f"Could not send report: {err}")
+        return report
+
+    def _processors(self) -> Processed:
+        master = self.master
+        makers: dict[str, Callable[[], Processor]] = {
+            "store": lambda: Store(master.reportdir),
+            "log": Logged,
+            "http": lambda: Http(master.reporturl),
+        }
+        return Processed(processors_for(master.reports, makers))
+
+
+def catalog_from(text: bytes) -> Catalog:
+    """
+    The catalog in a document: JSON, with rich data or without, wrapped as 3.x wrote it or bare.
+
+    Raises:
+        BadData: it is something else, or does not hang together.
+    """
+    try:
+        data = plainjson.loads(text)
+        if isinstance(data, dict) and "document_type" in data and isinstance(data.get("data"), dict):
+            data = data["data"]
+        return CATALOG.model.from_data(data).checked()
+    except BadData as err:
+        raise BadData(f"Could not deserialize catalog from rich_data_json: {err.message}", hint=err.hint) from err
