@@ -21,6 +21,9 @@ class Files(Protocol):
     def read(self, path: str) -> bytes | None:
         """The content; None when there is no such file."""
 
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or folder of that path."""
+
     def names(self, folder: str) -> Sequence[str]:
         """The names in a folder, sorted; none when there is no such folder."""
 
@@ -44,6 +47,9 @@ class DiskFiles:
         if len(data) > MAX_FILE:
             raise EvaluationError(f"{path} is larger than {MAX_FILE} octets")
         return data
+
+    def exists(self, path: str) -> bool:
+        return Path(path).exists()
 
     def names(self, folder: str) -> Sequence[str]:
         try:
@@ -70,6 +76,9 @@ class MemoryFiles:
     def read(self, path: str) -> bytes | None:
         return self.files.get(path)
 
+    def exists(self, path: str) -> bool:
+        return path in self.files or self.is_folder(path)
+
     def names(self, folder: str) -> Sequence[str]:
         prefix = folder.rstrip("/") + "/"
         return sorted({path[len(prefix) :].split("/", 1)[0] for path in self.files if path.startswith(prefix)})
@@ -92,6 +101,10 @@ class TrackedFiles(DiskFiles):
     def read(self, path: str) -> bytes | None:
         self._note(path)
         return super().read(path)
+
+    def exists(self, path: str) -> bool:
+        self._note(path)
+        return super().exists(path)
 
     def names(self, folder: str) -> Sequence[str]:
         self._note(folder)

@@ -116,13 +116,16 @@ class FolderWorld:
 
     def find_file(self, reference: str, kind: str) -> str | None:
         if reference.startswith("/"):
-            return reference if self.live.read(reference) is not None else None
+            return reference if self._is_there(reference) else None
         module, _, rest = reference.partition("/")
         root = self.module_root(module) if rest else None
         candidates = [f"{root}/{kind}/{rest}"] if root is not None else []
         if kind == "templates":
             candidates.append(f"{self.root}/templates/{reference}")
-        return next((posixpath.normpath(path) for path in candidates if self.live.read(posixpath.normpath(path)) is not None), None)
+        return next((found for path in candidates if self._is_there(found := _tidy(path))), None)
+
+    def _is_there(self, path: str) -> bool:
+        return self.live.is_folder(path) or self.live.exists(path)
 
     def read_file(self, path: str) -> bytes:
         data = self.live.read(path)
@@ -167,3 +170,9 @@ class FolderWorld:
 
     def now(self) -> int:
         return self._clock()
+
+
+def _tidy(path: str) -> str:
+    """Without `.` and `..`; a slash at the end stays, it says that a folder is meant."""
+    tidy = posixpath.normpath(path)
+    return f"{tidy}/" if path.endswith("/") and tidy != "/" else tidy

@@ -84,13 +84,17 @@ def _parameters(resource: Resource, compiler: Compiler, rich: bool) -> dict[str,
         trimmed = resource.title.rstrip("/") or "/"
         if trimmed != resource.title:
             found[namevar] = trimmed
+
+    def warn(message: str) -> None:
+        compiler.log("warning", message, where=resource.place)
+
     main = resource.title == "main" and resource.type in ("Class", "Stage")
     for name, value in values.items():
         if value is None or (name == namevar and value == resource.title and not main):
             continue
         if name in RELATIONSHIPS and isinstance(value, list):
             value = [each for each in _flat(value) if each is not None]
-        found[name] = encode(value, lambda message: compiler.log("warning", message), f"{resource.ref}['{name}']", rich=rich)
+        found[name] = encode(value, warn, f"{resource.ref}['{name}']", rich=rich)
     return found
 
 

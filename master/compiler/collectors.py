@@ -114,9 +114,11 @@ class Collector:
         for resource in found:
             resource.virtual = False
         if self.attributes:
+            # The reference makes a resource of the override, which so gets the defaults in force at the collector.
+            attributes = {**(self.scope.default_attributes(self.type) or {}), **self.attributes}
             for resource in new:
                 reference = (resource.type, resource.title)
-                compiler.add_override(Override(reference, self.attributes, self.scope.source, self.file, self.line, forced=True))
+                compiler.add_override(Override(reference, attributes, self.scope.source, self.file, self.line, forced=True))
         for resource in new:
             self.collected[resource.type, resource.title] = resource
         return bool(new)

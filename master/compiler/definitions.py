@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from shared.errors import EvaluationError, Location
 
-from .control import Return
 from .issues import NotYet
 from .locations import FINAL
 from .regexps import Regexp
@@ -186,10 +185,7 @@ class Definition:
         if self.body is None:
             return
         own = scope.vars
-        try:
-            self.body(scope, *[own[parameter.name] for parameter in self.parameters])
-        except Return:
-            return
+        self.body(scope, *[own[parameter.name] for parameter in self.parameters])
 
     def _names(self, scope: Scope, resource: Resource, parent: Scope | None) -> None:
         own = scope.vars

@@ -12,6 +12,7 @@ from typing import Any
 from shared.errors import Unsupported
 
 from .definitions import capital
+from .labels import label, with_article
 from .resources import capitalized_type
 from .text import to_s
 from .types import lattice
@@ -45,7 +46,7 @@ def encode(value: Value, warn: Warn, place: str, *, rich: bool = True) -> Any:
     if kind is str or kind is int or kind is bool or value is None or kind is float:
         return value
     if kind is list:
-        return [encode(item, warn, place, rich=rich) for item in value]
+        return [encode(item, warn, f"{place}[{index}]", rich=rich) for index, item in enumerate(value)]
     if kind is dict:
         return _hash(value, warn, place, rich)
     if isinstance(value, ResourceType | ClassType):
@@ -91,19 +92,17 @@ def _rich(value: Value, warn: Warn, place: str) -> Any:
     if isinstance(value, Sensitive):
         return {"__ptype": "Sensitive", "__pvalue": encode(value.unwrap(), warn, place)}
     if isinstance(value, Deferred):
-        return {"__ptype": "Deferred", "name": value.name, "arguments": encode(value.arguments, warn, place)}
+        arguments = {"arguments": encode(value.arguments, warn, place)} if value.arguments else {}
+        return {"__ptype": "Deferred", "name": value.name, **arguments}
     if isinstance(value, Instance):
         return {"__ptype": value.type.name} | {name: encode(item, warn, place) for name, item in value.attributes.items()}
-    if isinstance(value, lattice.IntegerType | lattice.FloatType) and hasattr(value, "range"):
-        return _number_type(value)
     if isinstance(value, lattice.Type):
         return _type(value, warn, place)
     raise Unsupported(f"{place}: a value of {_name(value)} cannot stand in a catalog")
 
 
-def _number_type(value: Any) -> dict[str, Any]:
-    data: dict[str, Any] = {"__ptype": f"Pcore::{type(value).__name__}"}
-    low, high = value.range
+def _number(low: float, high: float) -> dict[str, Any]:
+    data: dict[str, Any] = {}
     if low != -lattice.INF:
         data["from"] = low
     if high != lattice.INF:
@@ -111,13 +110,75 @@ def _number_type(value: Any) -> dict[str, Any]:
     return data
 
 
-def _type(value: lattice.Type, warn: Warn, place: str) -> Any:
-    """A type: by its attributes where it has any, else its class alone."""
-    name = type(value).__name__
-    data: dict[str, Any] = {"__ptype": f"Pcore::{name}"}
-    if str(value) == value.name:
-        return data
-    raise Unsupported(f"{place}: the type {value} cannot stand in a catalog yet", hint="Turn it into a String.")
+def _size(size: Any) -> dict[str, Any]:
+    return {"__ptype": "Pcore::IntegerType", **_number(size[0], lattice.INF if size[1] is None else size[1])}
+
+
+def _type(value: Any, warn: Warn, place: str) -> Any:
+    """A type by its attributes, those left out that are as in the bare type. Source: observed at 7.23."""
+
+    def inner(part: Any) -> Any:
+        return _type(part, warn, place)
+
+    data: dict[str, Any] = {"__ptype": f"Pcore::{type(value).__name__}"}
+    if isinstance(value, lattice.AliasType):
+        return inner(value.definition)
+    if isinstance(value, lattice.RangeType):
+        data |= _number(value.low, value.high)
+    elif isinstance(value, lattice.StringType):
+        if value.value is not None:
+            data["size_type_or_value"] = value.value
+        elif value.size is not None:
+            data["size_type_or_value"] = _size(value.size)
+    elif isinstance(value, lattice.EnumType):
+        data["values"] = list(value.values)
+        if value.any_case:
+            data["case_insensitive"] = True
+    elif isinstance(value, lattice.PatternType):
+        data["patterns"] = [{"__ptype": "Pcore::RegexpType", "pattern": each.source} for each in value.patterns]
+    elif isinstance(value, lattice.RegexpType):
+        if value.regexp is not None:
+            data["pattern"] = value.regexp.source
+    elif isinstance(value, lattice.ArrayType):
+        data |= {"element_type": inner(value.element)} if value.element not in (None, lattice.ANY) else {}
+        data |= {"size_type": _size(value.size)} if value.size is not None else {}
+    elif isinstance(value, lattice.HashType):
+        if not (value.key_type in (None, lattice.ANY) and value.value_type in (None, lattice.ANY)):
+            data |= {"key_type": inner(value.key_type or lattice.ANY), "value_type": inner(value.value_type or lattice.ANY)}
+        data |= {"size_type": _size(value.size)} if value.size is not None else {}
+    elif isinstance(value, lattice.CollectionType):
+        data |= {"size_type": _size(value.size)} if value.size is not None else {}
+    elif isinstance(value, lattice.StructType):
+        data["elements"] = [
+            {"__ptype": "Pcore::StructElement", "key_type": inner(each.key_type), "value_type": inner(each.value_type)}
+            for each in value.elements
+        ]
+    elif isinstance(value, lattice.TupleType):
+        data["types"] = [inner(each) for each in value.types]
+        exact = (len(value.types), len(value.types))
+        data |= {"size_type": _size(value.size)} if value.size is not None and tuple(value.size) != exact else {}
+    elif isinstance(value, lattice.VariantType):
+        data["types"] = [inner(each) for each in value.types]
+    elif isinstance(value, lattice.CallableType):
+        if value.params is not None:
+            data["param_types"] = inner(value.params)
+            data["block_type"] = None if value.block is None else inner(value.block)
+            data["return_type"] = None if value.returns is None else inner(value.returns)
+    elif isinstance(value, lattice.TimeType):
+        data |= {"from": encode(value.low, warn, place)} if value.low is not None else {}
+        data |= {"to": encode(value.high, warn, place)} if value.high is not None else {}
+    elif isinstance(value, lattice.SemVerType):
+        data |= {"ranges": [encode(each, warn, place) for each in value.ranges]} if value.ranges else {}
+    elif isinstance(value, lattice.SensitiveType | lattice.BooleanType):
+        pass
+    elif isinstance(value, lattice.InitType):
+        data |= {"type": inner(value.type)} if value.type is not None else {}
+        data |= {"init_args": [encode(each, warn, place) for each in value.arguments]} if value.arguments else {}
+    elif isinstance(value, lattice.Wrapper):
+        data |= {"type": inner(value.type)} if value.type is not None else {}
+    elif str(value) != value.name:
+        raise Unsupported(f"{place}: the type {value} cannot stand in a catalog", hint="Turn it into a String.")
+    return data
 
 
 def _poor(value: Value, warn: Warn, place: str) -> Any:
@@ -132,12 +193,8 @@ def _poor(value: Value, warn: Warn, place: str) -> Any:
 
 
 def _name(value: Value) -> str:
-    if isinstance(value, lattice.Type):
-        return f"Puppet::Pops::Types::P{type(value).__name__}"
-    if isinstance(value, Iterator):
-        return "Iterator"
-    return "Undef" if value is None else type(value).__name__
+    return "Iterator" if isinstance(value, Iterator) else label(value)
 
 
 def _article(value: Value) -> str:
-    return "an" if _name(value)[:1] in "AEIOU" else "a"
+    return with_article(_name(value)).split(" ", 1)[0]

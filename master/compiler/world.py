@@ -88,6 +88,9 @@ class World(Protocol):
     def environment_file(self, path: str) -> Source | None:
         """A text file of the environment itself, e.g. `functions/f.pp`."""
 
+    def module_root(self, name: str) -> str | None:
+        """The folder of a module."""
+
     def module_of(self, file: str) -> str | None:
         """The module that owns the file at this path."""
 

@@ -59,13 +59,13 @@ def jump(writer: Writer, name: str, arguments: Sequence[n.Node], node: n.Node) -
     """`next` leaves the body it stands in, `return` the function or body around that; `break` ends an iteration."""
     value = writer.value(arguments[0]) if arguments else writer.at(node, text(None))
     kind = writer.frame.kind
-    ends_here = ("function", "class", "define", "node", "epp")
+    ends_here = ("function", "class", "define", "epp")
     if name != "break" and (kind in ends_here or (name == "next" and kind == "lambda")):
         writer.emit(ast.Return(value), node)
     else:
         exception = {"next": "_Next", "return": "_Return", "break": "_Break"}[name]
         made = writer.run(exception) if name == "break" else writer.run(exception, value)
-        if kind == "main" and name != "break":
+        if kind in ("main", "node") and name != "break":
             made = writer.run("_stray", made, text(writer.source.line(node.at)))
         writer.emit(ast.Raise(writer.at(node, made), None), node)
     return writer.at(node, text(None))

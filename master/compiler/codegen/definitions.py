@@ -55,7 +55,7 @@ def _scoped_function(writer: Writer, name: str, kind: str, parameters: Sequence[
         if frame.matches is not None:
             writer.emit(ast.Assign([ast.Name(frame.matches, STORE)], writer.method("enter_matches")), node)
         writer.effect(body)
-        if returns_from_lambda(body) and kind != "main":
+        if returns_from_lambda(body) and kind not in ("main", "node"):
             frame.body[:] = catching_returns(writer, list(frame.body), node)
     names = ["scope", *[frame.python_name(parameter.name) for parameter in parameters]]
     made = writer.function(name, names, frame, node)

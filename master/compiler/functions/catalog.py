@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
-from shared.errors import EvaluationError
+from shared.errors import EvaluationError, Location
 
 from ..resources import Resource, capitalized_type, flat_tags
 from ..text import to_s
@@ -133,10 +133,10 @@ def create_resources(context: Context, *arguments: Value) -> None:
     name = to_s(type_) if not isinstance(type_, ResourceType) else str(type_.type_name)
     form = 2 if name.startswith("@@") else 1 if name.startswith("@") else 0
     bare = name.removeprefix("@").removeprefix("@").lower()
-    if form and bare == "class":
-        raise EvaluationError("Classes are not virtualizable")
     where = current()
     file, line = (where.file, where.line) if where is not None else (None, None)
+    if form and bare == "class":
+        raise EvaluationError("Evaluation Error: Classes are not virtualizable", where=Location(file, line))
     for title, given in entries(instances):
         if given is not None and not isinstance(given, dict):
             raise EvaluationError(f"create_resources(): the attributes of {to_s(title)} must be a hash")
@@ -149,6 +149,8 @@ def create_resources(context: Context, *arguments: Value) -> None:
 @function("tag", "Any tags*")
 def tag(context: Context, *tags: Value) -> None:
     """Tag the class, define or node that says it, and with it all that is in it."""
+    if not tags:
+        raise EvaluationError("tag(): Wrong number of arguments given (0 for minimum 1)")
     resource = _scope(context).resource
     if resource is not None:
         resource.add_tags(flat_tags(list(tags)))

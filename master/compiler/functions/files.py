@@ -100,14 +100,21 @@ def binary_file(context: Context, path: str) -> Binary:
     return Binary(world.read_file(found))
 
 
-@function("find_file", "Variant[String, Array[String]] paths+")
+@function("module_directory", "Variant[String, Array[String]] names*")
+def module_directory(context: Context, *names: Value) -> str | None:
+    """The folder of the first of these modules that exists, or undef."""
+    world = _scope(context).compiler.world
+    return next((found for name in _flat(names) if (found := world.module_root(name)) is not None), None)
+
+
+@function("find_file", "Variant[String, Array[String]] paths*")
 def find_file(context: Context, *paths: Value) -> str | None:
     """The path of the first of these files that exists, or undef."""
     world = _scope(context).compiler.world
     return next((found for name in _flat(paths) if (found := world.find_file(name, "files")) is not None), None)
 
 
-@function("find_template", "Variant[String, Array[String]] paths+")
+@function("find_template", "Variant[String, Array[String]] paths*")
 def find_template(context: Context, *paths: Value) -> str | None:
     """The path of the first of these templates that exists, or undef."""
     world = _scope(context).compiler.world
