@@ -20,7 +20,7 @@ from shared.errors import CompileError, PuppetError, Unavailable
 from shared.log import LEVELS
 
 from . import frames
-from .environments import EnvironmentSettings
+from .environments import Environments
 from .termini.catalog import CompileJob
 
 log = logging.getLogger("puppet.compiler")
@@ -91,7 +91,7 @@ class Workers:
 
     def __init__(
         self,
-        settings: EnvironmentSettings,
+        environments: Environments,
         *,
         size: int,
         timeout: float,
@@ -100,21 +100,17 @@ class Workers:
         cache: Path | None,
         delay: Callable[[], float] = random.random,
     ) -> None:
-        self.generation = 0
+        self.environments = environments
         self.size = size
         self.timeout = timeout
         self.queue = queue
         self.delay = delay
-        self._setup = {"settings": asdict(settings), "cache": str(cache) if cache else "", "memory": memory}
+        self._setup = {"settings": asdict(environments.settings), "cache": str(cache) if cache else "", "memory": memory}
         self._idle: list[Worker] = []
         self._all: set[Worker] = set()
         self._slots = asyncio.Semaphore(size)
         self._waiting = 0
         self._closed = False
-
-    def forget(self) -> None:
-        """Have everything read anew that is kept of environments."""
-        self.generation += 1
 
     async def warm(self) -> None:
         """Have one process ready; a failure is only logged, the first compile will say it again."""
@@ -133,7 +129,7 @@ class Workers:
         """
         if self._waiting >= self.queue:
             raise Unavailable(f"{self._waiting} catalogs wait to be compiled", retry_after=5 + int(self.delay() * 55))
-        message = asdict(job) | {"generation": self.generation}
+        message = asdict(job) | {"generation": self.environments.generation}
         self._waiting += 1
         try:
             await self._slots.acquire()

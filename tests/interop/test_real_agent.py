@@ -1,0 +1,187 @@
+"""Debian's puppet agent 7.23, unmodified, against our master."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from shared import plainyaml
+from tests.processes import MasterProcess, RealAgent, has_real_puppet, master
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+
+SITE = {
+    "manifests/site.pp": """
+        node default {
+          class { 'stage': root => $facts['stage_root'] }
+        }
+    """,
+    "modules/stage/manifests/init.pp": """
+        class stage (String[1] $root) {
+          file { $root: ensure => directory }
+          file { "${root}/plain":
+            source => 'puppet:///modules/stage/plain.txt',
+            mode   => '0640',
+          }
+          file { "${root}/tree":
+            ensure  => directory,
+            source  => 'puppet:///modules/stage/tree',
+            recurse => true,
+            purge   => true,
+          }
+          file { "${root}/facts":
+            content => epp('stage/facts.epp', { ruby => $facts['from_ruby'] }),
+            notify  => Exec["/bin/sh -c 'date > ${root}/refreshed'"],
+          }
+          exec { "/bin/sh -c 'date > ${root}/refreshed'": refreshonly => true }
+          notify { "certname ${trusted['certname']}": noop => true }
+        }
+    """,
+    "modules/stage/files/plain.txt": "plain text\n",
+    "modules/stage/files/tree/a": "a\n",
+    "modules/stage/files/tree/deep/b": "b\n",
+    "modules/stage/templates/facts.epp": "<%- | String $ruby | -%>\nruby says <%= $ruby %>\n",
+    "modules/stage/lib/facter/from_ruby.rb": "Facter.add(:from_ruby) { setcode { 'hello' } }\n",
+    "modules/stage/facts.d/external.txt": "external_fact=yes\n",
+}
+
+
+@pytest.fixture(autouse=True)
+def _installed() -> None:
+    if not has_real_puppet():
+        pytest.fail("Debian's puppet-agent is not installed: apt-get install puppet-agent")
+
+
+@pytest.fixture
+def running(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[MasterProcess]:
+    """A master with the site; autosign as the test's parameter says (default: true)."""
+    with master(tmp_path / "master", autosign=getattr(request, "param", "true")) as process:
+        process.write(SITE)
+        yield process.start()
+
+
+def agent_of(running: MasterProcess, name: str = "web1.example.com") -> RealAgent:
+    root = running.root.parent / name
+    root.mkdir()
+    return RealAgent(root, running.port, name, {"stage_root": str(root / "stage")})
+
+
+def test_a_first_run_changes_and_a_second_has_nothing_to_do(running: MasterProcess) -> None:
+    agent = agent_of(running)
+    first = agent.test()
+    assert first.code == 2, first.text
+    for line in (
+        "Creating a new RSA SSL key",
+        "Downloaded certificate for web1.example.com",
+        "Retrieving pluginfacts",
+        "Retrieving plugin",
+    ):
+        assert line in first
+    stage = agent.root / "stage"
+    assert (stage / "plain").read_text() == "plain text\n"
+    assert (stage / "plain").stat().st_mode & 0o777 == 0o640
+    assert (stage / "tree" / "deep" / "b").read_text() == "b\n"
+    assert (stage / "facts").read_text() == "ruby says hello\n"
+    assert (stage / "refreshed").exists()
+    assert (agent.root / "vardir" / "lib" / "facter" / "from_ruby.rb").exists()
+    assert (agent.ssl / "crl.pem").read_text().startswith("-----BEGIN X509 CRL-----")
+    assert "certname web1.example.com" in first
+
+    (stage / "tree" / "stray").write_text("not from the master\n")
+    repaired = agent.test()
+    assert repaired.code == 2 and not (stage / "tree" / "stray").exists(), repaired.text
+
+    last = agent.test()
+    assert last.code == 0, last.text
+    assert "Error:" not in "\n".join(line for line in last.text.splitlines() if "Facter" not in line)
+
+
+def test_the_report_is_stored_and_readable(running: MasterProcess) -> None:
+    agent = agent_of(running)
+    assert agent.test().code == 2
+    (path,) = (running.reports / "web1.example.com").iterdir()
+    report = plainyaml.loads(path.read_bytes(), aliases=True)
+    assert (report["host"], report["status"], report["report_format"]) == ("web1.example.com", "changed", 12)
+    assert report["resource_statuses"]["Notify[certname web1.example.com]"]["events"][0]["status"] == "noop"
+    metric = {name: value for name, _, value in report["metrics"]["resources"]["values"]}
+    assert metric["changed"] > 4 and metric["failed"] == 0
+
+
+def test_facts_of_all_kinds_arrive(running: MasterProcess) -> None:
+    agent_of(running).test()
+    text = (running.root / "var" / "yaml" / "facts" / "web1.example.com.yaml").read_text()
+    assert "from_ruby: hello" in text
+    assert re.search(r"external_fact: '?yes'?\n", text)
+
+
+@pytest.mark.parametrize("running", ["false"], indirect=True)
+def test_a_request_waits_for_the_administrator(running: MasterProcess) -> None:
+    agent = agent_of(running)
+    waiting = agent.test()
+    assert waiting.code == 1, waiting.text
+    assert "Couldn't fetch certificate from CA server" in waiting
+    fingerprint = re.search(r"Request fingerprint \(SHA256\): (\S+)", waiting.text)
+    listed = running.puppet("cert", "list")
+    assert fingerprint is not None and fingerprint[1] in listed and '"web1.example.com"' in listed
+
+    signed = running.puppet("cert", "sign", "web1.example.com")
+    assert signed.code == 0, signed.text
+    assert "Signed certificate request for web1.example.com" in signed
+    assert agent.test().code == 2
+    assert agent.test().code == 0
+
+
+def test_a_revoked_agent_is_refused(running: MasterProcess) -> None:
+    agent = agent_of(running)
+    assert agent.test().code == 2
+    revoked = running.puppet("cert", "revoke", "web1.example.com")
+    assert revoked.code == 0, revoked.text
+    refused = agent.test()
+    assert refused.code == 1, refused.text
+    assert "revoked" in refused.text or "Forbidden" in refused.text
+    reports = len(list((running.reports / "web1.example.com").iterdir()))
+    assert reports == 1
+    assert agent_of(running, "web2.example.com").test().code == 2
+
+
+def test_a_compile_error_reaches_the_agent_with_its_place(running: MasterProcess) -> None:
+    agent = agent_of(running)
+    assert agent.test().code == 2
+    running.write(
+        {"modules/stage/manifests/init.pp": "class stage (String[1] $root) {\n  notice($nothing.upcase)\n  include no::such\n}\n"}
+    )
+    broken = agent.test()
+    assert broken.code == 1, broken.text
+    assert "Error 500 on SERVER: Server Error: Evaluation Error: " in broken
+    assert re.search(r"init\.pp, line: \d, column: \d+\) on node web1\.example\.com", broken.text)
+
+
+def test_an_intruders_csr_for_a_known_name_is_refused(running: MasterProcess) -> None:
+    agent = agent_of(running)
+    assert agent.test().code == 2
+    before = (running.ca / "signed" / "web1.example.com.pem").read_bytes()
+    root = running.root.parent / "intruder"
+    root.mkdir()
+    intruder = RealAgent(root, running.port, "web1.example.com", {"stage_root": str(root / "stage")})
+    refused = intruder.test()
+    assert refused.code == 1, refused.text
+    assert (running.ca / "signed" / "web1.example.com.pem").read_bytes() == before
+    assert not (root / "stage").exists()
+
+
+def test_tools_of_the_real_puppet_work(running: MasterProcess) -> None:
+    agent = agent_of(running)
+    assert agent.test().code == 2
+    verified = agent.puppet("ssl", "verify")
+    assert verified.code == 0 and "Verified client certificate" in verified, verified.text
+    catalog = agent.puppet("catalog", "download", "--terminus", "rest")
+    assert catalog.code == 0, catalog.text
+    backup = agent.root / "stage" / "plain"
+    stored = agent.puppet("filebucket", "backup", str(backup), "--remote")
+    assert stored.code == 0, stored.text
+    checksum = stored.text.strip().split()[-1]
+    fetched = agent.puppet("filebucket", "get", checksum, "--remote")
+    assert "plain text" in fetched, fetched.text
