@@ -7,7 +7,7 @@ import logging
 import ssl
 import tempfile
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -75,7 +75,7 @@ def load(files: TrustFiles) -> Trust:
             Without a CRL nothing starts: revocation that is not checked is worse than a master that is down.
     """
     authorities = bundles.certificates(_read(files.authorities, "CA certificate"))
-    crls = _genuine(bundles.revocation_lists(_read(files.crl, "CRL")), authorities, files.crl)
+    crls = _crls(files, authorities)
     context = _context(files, authorities, crls)
     ends = [crl.next_update_utc for crl in crls if crl.next_update_utc is not None]
     return Trust(context, Revocations.of(crls), authorities, crls, min(ends, default=None))
@@ -89,6 +89,10 @@ def _read(path: Path, what: str) -> bytes:
             f"Could not read the {what} {path}: {err.strerror}",
             hint="The CA writes it on the master's first start.",
         ) from err
+
+
+def _crls(files: TrustFiles, authorities: tuple[x509.Certificate, ...]) -> tuple[x509.CertificateRevocationList, ...]:
+    return _genuine(bundles.revocation_lists(_read(files.crl, "CRL")), authorities, files.crl)
 
 
 def _genuine(
@@ -197,10 +201,22 @@ class ServerTls:
         await self.reload()
 
     async def reload(self) -> None:
-        """Load the files now; the CA service calls this after a revocation."""
+        """
+        Load the files now; the CA service calls this after a revocation.
+
+        Raises:
+            ConfigError: something cannot be loaded. The old state stays, but for what is revoked: that counts at once if the
+                CRL itself can be read, whatever is wrong with the other files.
+        """
         async with self._loading:
             seen = await asyncio.to_thread(self._stamps)
-            self._trust = await asyncio.to_thread(load, self.files)
+            try:
+                self._trust = await asyncio.to_thread(load, self.files)
+            except PuppetError:
+                if self._trust is not None:
+                    crls = await asyncio.to_thread(_crls, self.files, self._trust.authorities)
+                    self._trust = replace(self._trust, revocations=Revocations.of(crls), crls=crls)
+                raise
             self._seen = seen
         await self._check_dates()
 
@@ -215,7 +231,7 @@ class ServerTls:
                 else:
                     await self._check_dates()
             except (PuppetError, OSError, ssl.SSLError, ValueError) as err:
-                self._seen = await asyncio.to_thread(self._stamps)
+                self._seen = await asyncio.to_thread(self._stamps)  # complain once a change
                 log.error("Could not load the certificates or CRLs anew, the old ones stay in force: %s", err)
 
     def _stamps(self) -> tuple[object, ...]:

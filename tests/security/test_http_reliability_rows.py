@@ -72,7 +72,7 @@ async def test_R_13_a_client_that_leaves_does_not_break_off_what_was_begun(start
         await until(lambda: "agent1" in gate.instances)
 
 
-async def test_R_13_a_body_that_breaks_off_is_not_stored(start: Start, shelves: Shelves) -> None:
+async def test_R_13_a_body_that_breaks_off_is_not_stored(start: Start, shelves: Shelves, caplog: pytest.LogCaptureFixture) -> None:
     async with start() as master:
         for name, kind in (("facts/agent1", "application/json"), ("file_bucket_file/md5/900150983cd24fb0d6963f7d28e17f72", "text/plain")):
             client = await master.client("agent1")
@@ -83,6 +83,7 @@ async def test_R_13_a_body_that_breaks_off_is_not_stored(start: Start, shelves: 
         await until(lambda: not master.server.listener.server.all)
         assert shelves["facts"].instances == {}
         assert shelves["file_bucket_file"].streams == {}
+        assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 @pytest.mark.slow

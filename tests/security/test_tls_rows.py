@@ -301,3 +301,14 @@ async def test_a_new_server_certificate_is_shown_without_a_restart(start: Start,
         client = await master.client("agent1")
         shown = client.writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
         assert shown == ssl.PEM_cert_to_DER_cert(ca.certificate_of("puppet").read_text())
+
+
+async def test_a_revocation_counts_although_another_file_is_broken(start: Start, ca: ThrowAwayCa) -> None:
+    async with start() as master:
+        client = await master.client("agent1")
+        assert (await client.ask("GET", NODE)).status == 200
+        ca.certificate_of("puppet").write_bytes(b"nonsense")
+        ca.revoke(x509.load_pem_x509_certificate(ca.certificate_of("agent1").read_bytes()))
+        with pytest.raises(ConfigError):
+            await master.server.tls.reload()
+        assert (await client.ask("GET", NODE)).status == 403
