@@ -106,6 +106,8 @@ class Agent:
                 log.error("%s", err.hint)
         except OSError as err:
             log.error("Could not run: %s", err)
+        except Exception:
+            log.exception("Could not run: the agent met an error that was not foreseen")
         return 1
 
     async def _bootstrap(self, spoken: Spoken) -> Verifier:

@@ -182,9 +182,12 @@ def configured(flags: dict[str, Any]) -> tuple[AgentSettings, Conf, list[str]]:
         if err.where is None:
             raise
         return first, Conf(first.config), [f"{err}; the whole file is left out"]
-    from shared.settings import MasterSettings
+    problems = unknown(conf, AgentSettings)
+    if problems:  # a master on the same host has settings of its own in that file
+        from shared.settings import MasterSettings
 
-    return settings, conf, unknown(conf, AgentSettings, MasterSettings)
+        problems = unknown(conf, AgentSettings, MasterSettings)
+    return settings, conf, problems
 
 
 def set_up_logs(settings: AgentSettings, *, foreground: bool) -> None:

@@ -16,14 +16,16 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final, NoReturn
 from urllib.parse import urljoin, urlsplit
 
-import aiohttp
 from yarl import URL
 
 from shared.errors import BadData, PeerAnswered, PeerError, PeerNotTrusted, PeerUnreachable, TooLarge
 from shared.indirector.rest import Answer
 from shared.names import shown
 
-from .tls import Verifier, refusal, unverified_context
+from .tls import Verifier, refusal, unverified_context, without_system_authorities
+
+with without_system_authorities():
+    import aiohttp
 
 log = logging.getLogger("puppet.http")
 

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus
 
 from shared import plainyaml
-from shared.dialects import LEGACY, Dialect
+from shared.dialects import LEGACY, MODERN, Dialect
 from shared.errors import BadData, PeerAnswered, PeerError, PuppetError
 from shared.indirector.core import Option, Request
 from shared.models.catalog import Catalog
 from shared.models.facts import Facts
+from shared.models.file_metadata import FileMetadata
 from shared.names import environment as environment_name
 from shared.plainjson import dumps
 from shared.settings import AgentSettings
@@ -207,7 +208,7 @@ class Retrieval:
         """7: an environment that is not there must not empty the plugin directories."""
         if await self._dialect() is LEGACY:
             return True
-        request = Request[Any]("plugins", self.wiring.environment, options={"recurse": "false"})
+        request: Request[FileMetadata] = Request("plugins", self.wiring.environment, options={"recurse": "false"})
         try:
             if await self.wiring.indirector["file_metadata"].search(request) is not None:
                 return True
@@ -283,10 +284,12 @@ class Retrieval:
                 raise PuppetError(f"Could not retrieve local facts: {err}") from err
             if found is None:
                 raise PuppetError(f"Could not retrieve local facts: there are none for {self.settings.certname}")
+            version = (await self._dialect() or MODERN).version  # masters and manifests go by what they speak with
             own: Mapping[str, Any] = {
                 "clientcert": self.settings.certname,
-                "clientversion": found.values.get("puppetversion", ""),
+                "clientversion": version,
                 "clientnoop": self.settings.noop,
+                "puppetversion": version,
             }
             doing.detail = f"{len(found.values) + len(own)} facts"
             return found.model_copy(update={"values": {**found.values, **own}})
@@ -303,7 +306,7 @@ class Retrieval:
             options |= {"job_uuid": self.settings.job_id} if self.settings.job_id else {}
             options |= {"check_environment": "true", "static_catalog": "true", "checksum_type": CHECKSUM_TYPES}
         name = self.settings.certname
-        request = Request[Catalog](name, self.wiring.environment, options=options, ignore_cache=True, ignore_cache_save=True)
+        request: Request[Catalog] = Request(name, self.wiring.environment, options=options, ignore_cache=True, ignore_cache_save=True)
         catalog = await self.wiring.catalog.find(request)
         if catalog is None:
             raise PeerAnswered(f"The master has no catalog for {name}", code=404)
@@ -313,7 +316,7 @@ class Retrieval:
         """The catalog of the last good run; None when there is none. One that cannot be read is moved aside."""
         name = self.settings.certname
         try:
-            catalog = await self.wiring.catalog.find(Request[Catalog](name, self.wiring.environment, ignore_terminus=True))
+            catalog = await self.wiring.catalog.find(Request(name, self.wiring.environment, ignore_terminus=True))
             if catalog is not None:
                 return _own(catalog, name)
         except PuppetError as err:

@@ -112,6 +112,9 @@ class Run:
                         log.error("%s", err.hint)
                 except OSError as err:
                     log.error("Failed to apply catalog: %s", err)
+                except Exception:
+                    # A fault of ours; the report of a failed run is the best place for it.
+                    log.exception("Failed to apply catalog: the agent met an error that was not foreseen")
                 completed = await self._postrun() and completed
         except TimeoutError:
             log.error(
@@ -140,7 +143,6 @@ class Run:
         await self._keep(catalog, retrieved.cached)
         await write_classes(settings.classfile, catalog.classes, self.log)
         await write_resources(settings.resourcefile, resources, self.log)
-        log.info("Applying configuration version '%s'", catalog.version)
         await self._prerun()
         store = TransactionStore(settings.transactionstorefile)
         await store.load(self.log)

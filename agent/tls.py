@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -22,6 +24,26 @@ HANDSHAKE_HINTS = {
     "BAD_CERTIFICATE": "The master does not accept our certificate.",
     "CERTIFICATE_REQUIRED": "The master wants a certificate from us.",
 }
+
+
+@contextmanager
+def without_system_authorities() -> Iterator[None]:
+    """
+    While this lasts, default TLS contexts hold none of the system's CAs.
+
+    aiohttp makes such a context when it is imported; reading some 140 certificates that this agent
+    never trusts took 30 of the 120 ms of that import.
+    """
+    name = "SSL_CERT_FILE"
+    before = os.environ.get(name)
+    os.environ[name] = os.devnull
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
 
 
 def _context() -> ssl.SSLContext:

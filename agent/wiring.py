@@ -81,7 +81,6 @@ def fact_sources(settings: AgentSettings) -> Sources:
         limits=ProgramLimits(settings.external_fact_timeout, settings.external_fact_output),
         core_seconds=settings.fact_timeout,
         legacy=settings.include_legacy_facts,
-        added={"puppetversion": MODERN.version},
     )
 
 
