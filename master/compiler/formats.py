@@ -7,7 +7,7 @@ Source: language reference 8.3; layout of `#` in containers as of the reference 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cmp_to_key
 from typing import Final
@@ -115,7 +115,7 @@ def _merged(lower: Formats | None, higher: Formats | None) -> Formats | None:
         return lower or higher
     kept = {t: f for t, f in lower.items() if not any(h != t and h.assignable(t) for h in higher)}
     united = {t: higher[t].over(kept.get(t)) if t in higher else kept[t] for t in [*kept, *higher]}
-    return dict(sorted(united.items(), key=cmp_to_key(lambda a, b: _rank(a[0], b[0]))))
+    return {t: united[t] for t in sorted(united, key=cmp_to_key(_rank))}
 
 
 _RANKS: Final = ((StructType, 1), (HashType, 2), (TupleType, 3), (ArrayType, 4), (PatternType, 10), (EnumType, 11), (StringType, 12))
@@ -168,7 +168,7 @@ def to_string(value: Value, formats: Value = DEFAULT) -> str:
     """
     if formats is DEFAULT:
         if value.__class__ is str:
-            return value  # type: ignore[no-any-return]
+            return str(value)
         return _text(value, _DEFAULTS, _Indent())
     if isinstance(formats, str):
         own = ArrayType() if isinstance(value, list) else HashType() if isinstance(value, dict) else infer_set(value)
@@ -273,7 +273,7 @@ def _string(value: str, format_: Format) -> str:
         return format_value(format_.spec, value)
     if letter == "p":
         return _flagged(format_, double_quoted(value) if format_.alt else quoted(value))
-    changes = {
+    changes: dict[str, Callable[[str], str]] = {
         "c": _capitalized,
         "C": lambda text: "::".join(map(_capitalized, text.split("::"))),
         "u": str.upper,

@@ -96,7 +96,7 @@ def program(value: Value) -> str:
     if kind is Binary:
         return f"Binary('{value}')"
     if kind is Deferred:
-        attributes = {"name": value.name} | ({"arguments": value.arguments} if value.arguments else {})
+        attributes = {"name": value.name} | ({} if value.arguments is None else {"arguments": value.arguments})
         return f"Deferred({program(attributes)})"
     if kind is Instance:
         return f"{value.type.name}({program(value.type.init_hash(value))})"

@@ -18,7 +18,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Iterator as PythonIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -191,7 +191,7 @@ class Deferred:
     """A call that the agent makes: a function's name (or `$variable`) and its arguments."""
 
     name: str
-    arguments: list[Value] = field(default_factory=list)
+    arguments: list[Value] | None = None
 
     def __hash__(self) -> int:
         return hash((self.name, key_of(self.arguments)))

@@ -42,7 +42,7 @@ def call_deferred(context: Context, deferred: Deferred) -> Value:
 def resolved(context: Context, value: Value) -> Value:
     """`value` with every Deferred in it called; arguments first."""
     if isinstance(value, Deferred):
-        arguments = [resolved(context, item) for item in value.arguments]
+        arguments = [resolved(context, item) for item in value.arguments or []]
         if value.name.startswith("$"):
             try:
                 found = context.variable(value.name[1:])

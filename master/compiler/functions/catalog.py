@@ -115,7 +115,7 @@ def realize(context: Context, *references: Value) -> None:
 @function("create_resources", "Any arguments*")
 def create_resources(context: Context, *arguments: Value) -> None:
     """Declare resources from a hash of titles to attributes; `@` and `@@` before the type make them virtual or exported."""
-    from .. import runtime
+    from .. import declaring
     from ..locations import current
 
     scope = _scope(context)
@@ -143,7 +143,7 @@ def create_resources(context: Context, *arguments: Value) -> None:
         if given is None:
             raise EvaluationError("no implicit conversion of nil into Hash", hint=f"Give {to_s(title)} an empty hash: {{}}.")
         titles = [to_s(each) for each in title] if isinstance(title, list) else [to_s(title)]
-        runtime.create_resources(scope, bare, titles, {**defaults, **given}, form=form, file=file, line=line)
+        declaring.create_resources(scope, bare, titles, {**defaults, **given}, form=form, file=file, line=line)
 
 
 @function("tag", "Any tags*")

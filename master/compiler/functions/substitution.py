@@ -92,7 +92,7 @@ def _substituted(target: Value, regexp: Regexp, replacement: Value, everywhere: 
 
 def _all(regexp: Regexp, new: Callable[[re.Match[str]], str], text: str) -> str:
     """All matches replaced. Behind an empty one Ruby goes on with the next character, where `re` would try again."""
-    out = []
+    out: list[str] = []
     at = done = 0
     while at <= len(text) and (found := regexp.pattern.search(text, at)):
         start, end = found.span()

@@ -184,7 +184,7 @@ class ObjectType(Type):
         """An instance with these attributes, which have been checked; missing ones get their defaults."""
         given = {a.name: values.get(a.name, a.default) for a in self.attributes.values() if a.kind != "derived"}
         if self is DEFERRED:
-            return Deferred(given["name"], given.get("arguments") or [])
+            return Deferred(given["name"], given.get("arguments"))
         return Instance(self, given)
 
     def member(self, instance: Instance, name: str) -> Value:
