@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 from shared.errors import EvaluationError
 
 from . import operators
+from .overrides import Override
 from .resources import Attribute, Resource
 from .text import to_s
 from .values import Value
 
 if TYPE_CHECKING:
     from .compiler import Compiler
-    from .definitions import Definition
     from .scope import Scope
 
-__all__ = ["Collector", "Override", "Realizer", "Test", "test_all", "test_any", "test_is"]
+__all__ = ["Collector", "Realizer", "Test", "test_all", "test_any", "test_is"]
 
 Test = Callable[[Resource], bool]
 
@@ -49,29 +49,6 @@ def test_all(left: Test, right: Test) -> Test:
 
 def test_any(left: Test, right: Test) -> Test:
     return lambda resource: left(resource) or right(resource)
-
-
-class Override:
-    """New values for a resource; `forced`: a collector's, which may replace anything."""
-
-    __slots__ = ("attributes", "file", "forced", "line", "reference", "source")
-
-    def __init__(
-        self,
-        reference: tuple[str, str],
-        attributes: Mapping[str, Attribute],
-        source: Definition | None,
-        file: str | None,
-        line: int | None,
-        *,
-        forced: bool = False,
-    ) -> None:
-        self.reference = reference
-        self.attributes = attributes
-        self.source = source
-        self.file = file
-        self.line = line
-        self.forced = forced
 
 
 class Collector:

@@ -8,15 +8,16 @@ from typing import Any
 
 from shared.errors import CompileError, EvaluationError, Location, PuppetError
 
-from .collectors import Collector, Override, Realizer, unresolved_error
+from .collectors import Collector, Realizer, unresolved_error
 from .control import Jump
-from .definitions import Definition, HostClass, NodeBlock, capital
+from .definitions import Definition, HostClass, capital
 from .functions import Function
 from .issues import Issue
 from .loader import Loader
 from .locations import FINAL, current, located, stray
+from .overrides import Override, apply_override
 from .relationships import Relationship, materialize, validate
-from .resources import INHERITED, METAPARAMETERS, Attribute, Catalog, Resource, capitalized_type
+from .resources import INHERITED, METAPARAMETERS, Catalog, Resource, capitalized_type
 from .scope import MISSING, Scope, ScopeReporter
 from .types.base import Type
 from .types.builtin import BUILTIN_TYPES
@@ -229,7 +230,7 @@ class Compiler:
             waiting = self.overrides.get((resource.type, resource.title))
             if waiting:
                 for override in waiting:
-                    self.merge(resource, override)
+                    apply_override(self, resource, override)
                 waiting.clear()
             self._finish_resource(resource)
         main = self.catalog.find("Class", "main")
@@ -367,50 +368,12 @@ class Compiler:
     # --- overrides ---
 
     def add_override(self, override: Override) -> None:
+        """Apply an override now, or keep it until its resource is declared."""
         resource = self.catalog.find(*override.reference)
         if resource is not None:
-            self.merge(resource, override)
+            apply_override(self, resource, override)
         else:
             self.overrides.setdefault(override.reference, []).append(override)
-
-    def merge(self, resource: Resource, override: Override) -> None:
-        """Apply new values to a resource, where that is allowed. Source: language reference 4.6."""
-        place = Location(override.file, override.line)
-        source = override.source
-        child = override.forced or (source is not None and source.is_child_of(resource.source))
-        if not child and source is not resource.source:
-            raise EvaluationError("Only subclasses can override parameters", where=place)
-        if resource.evaluated:
-            shown = f", defined at {resource.place}," if resource.file or resource.line else ""
-            message = f"Attempt to override an already evaluated resource{shown} with new values"
-            if self.reporter.strict is Strictness.ERROR:
-                raise EvaluationError(message, where=place)
-            if self.reporter.strict is Strictness.WARNING:
-                self.log("warning", message, where=place)
-        for name, attribute in override.attributes.items():
-            self._override_attribute(resource, name, attribute, forced=override.forced)
-
-    def _override_attribute(self, resource: Resource, name: str, attribute: Attribute, *, forced: bool) -> None:
-        if name not in resource.values:
-            resource.take(name, attribute)
-            return
-        origin = resource.origin(name)
-        scope = resource.scope or self.top
-        if scope.is_default(resource.type, name, attribute.value):
-            return
-        child = forced or (attribute.source is not None and attribute.source.is_child_of(origin.source))
-        if not child and not (attribute.source is origin.source and scope.is_default(resource.type, name, origin.value)):
-            by = _shown_source(origin.source)
-            place = f" at {Location(origin.file, origin.line)}" if origin.file or origin.line else ""
-            raise EvaluationError(
-                f"Parameter '{name}' is already set on {resource.ref}{by}{place}; cannot redefine",
-                where=Location(attribute.file, attribute.line),
-            )
-        if attribute.add:
-            old = origin.value if isinstance(origin.value, list) else [origin.value]
-            new = attribute.value if isinstance(attribute.value, list) else [attribute.value]
-            attribute = Attribute([*_flat(old), *_flat(new)], attribute.source, attribute.file, attribute.line)
-        resource.take(name, attribute)
 
     def import_exported(self, collector: Collector) -> list[Resource]:
         """Resources of other nodes that a collector takes."""
@@ -509,7 +472,7 @@ class Compiler:
         if found is None:
             return None
         for signature in found.signatures(self):
-            if signature.accepts(value.arguments):
+            if signature.accepts(value.arguments or []):
                 return signature.returns
         return None
 
@@ -553,23 +516,6 @@ class Compiler:
 
 def _handed_down(resource: Resource) -> dict[str, Value]:
     return {name: resource.values[name] for name in INHERITED if resource.values.get(name) is not None}
-
-
-def _flat(value: list[Value]) -> list[Value]:
-    found: list[Value] = []
-    for item in value:
-        found.extend(_flat(item) if isinstance(item, list) else [item])
-    return found
-
-
-def _shown_source(source: Definition | None) -> str:
-    if source is None:
-        return ""
-    if isinstance(source, NodeBlock):
-        return f" by Node[{source.name}]"
-    if not source.name:
-        return ""
-    return f" by {'Class' if isinstance(source, HostClass) else 'Define'}[{source.name}]"
 
 
 def _similar(name: str, resource: Resource) -> str:

@@ -92,7 +92,7 @@ def _rich(value: Value, warn: Warn, place: str) -> Any:
     if isinstance(value, Sensitive):
         return {"__ptype": "Sensitive", "__pvalue": encode(value.unwrap(), warn, place)}
     if isinstance(value, Deferred):
-        arguments = {"arguments": encode(value.arguments, warn, place)} if value.arguments else {}
+        arguments = {"arguments": encode(value.arguments, warn, place)} if value.arguments is not None else {}
         return {"__ptype": "Deferred", "name": value.name, **arguments}
     if isinstance(value, Instance):
         return {"__ptype": value.type.name} | {name: encode(item, warn, place) for name, item in value.attributes.items()}
