@@ -32,7 +32,7 @@ class Generator:
         made = await self._ask(resource, "generate")
         deep = resource.declaration.depth_first
         for each in made if deep else reversed(made):
-            self._add(resource, each)
+            self._add(resource, each, {"before": resource} if deep else {"after": resource})
             _order_before_run(resource, each)
             await self.before_run(each)
 
@@ -46,7 +46,7 @@ class Generator:
         for each in made:
             if each not in graph:
                 priority = graph.priority_within(resource)
-                self._add(resource, each)
+                self._add(resource, each, {})
                 graph.add(each, priority)
         by_key = {each.key: each for each in made}
         self._contain(graph, resource, by_key)
@@ -65,12 +65,11 @@ class Generator:
             return ()
         return [self.resources.find(each.ref) or each for each in made]
 
-    def _add(self, parent: Type, child: Type) -> None:
+    def _add(self, parent: Type, child: Type, place: dict[str, Type]) -> None:
         if self.resources.find(child.ref) is not None:
             return
         tags = tuple(dict.fromkeys((*child.origin.tags, *parent.origin.tags)))
         child.origin = replace(child.origin, tags=tags)
-        place = {"before": parent} if parent.declaration.depth_first else {"after": parent}
         try:
             self.resources.add(child, within=self.resources.container_of(parent), **place)
         except ResourceError as err:
