@@ -1,0 +1,42 @@
+"""One line a request, whatever the request."""
+
+from __future__ import annotations
+
+import pytest
+
+from master.http.access_log import line
+from master.http.limits import Limits
+from shared.errors import ConfigError
+from shared.settings import MasterSettings
+
+
+def written(target: str, method: str = "GET", name: str = "web1") -> str:
+    return line(address="10.1.2.3", name=name, method=method, target=target, status=200, size=12, seconds=0.0123)
+
+
+def test_a_line_names_peer_request_and_result() -> None:
+    assert written("/production/node/web1?x=secret") == '10.1.2.3 web1 "GET /production/node/web1" 200 12 0.012'
+    assert written("/", name="") == '10.1.2.3 - "GET /" 200 12 0.012'
+
+
+@pytest.mark.parametrize("target", ['/a" 200 0\n10.0.0.1', "/\x1b[31m", "/\udcff", "/ü€", "/\\", "/a b"])
+def test_a_line_stays_one_line_of_printable_ascii(target: str) -> None:
+    found = written(target)
+    assert found.isascii()
+    assert found.isprintable()
+    assert found.count('"') == 2
+
+
+def test_a_line_is_cut() -> None:
+    assert len(written("/" + "x" * 10_000)) < 300
+
+
+def test_limits_come_from_settings_of_the_same_name() -> None:
+    names = set(Limits.__dataclass_fields__) - {"trust_poll_interval"}
+    assert names <= set(MasterSettings.model_fields)
+
+
+def test_an_unknown_limit_is_an_error_that_names_it() -> None:
+    assert Limits().body("max_facts_body") == 16 * 2**20
+    with pytest.raises(ConfigError, match="max_nothing"):
+        Limits().body("max_nothing")

@@ -1,0 +1,83 @@
+"""Bodies unpacked within their limits; answers packed as asked."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+
+import pytest
+
+from master.http.answers import coding, packed
+from master.http.bodies import Inflater, inflated
+from shared.errors import BadData, TooLarge
+
+
+def bare_deflate(data: bytes) -> bytes:
+    packer = zlib.compressobj(wbits=-15)
+    return packer.compress(data) + packer.flush()
+
+
+@pytest.mark.parametrize(("how", "pack"), [("gzip", gzip.compress), ("deflate", zlib.compress), ("deflate", bare_deflate)])
+@pytest.mark.parametrize("data", [b"", b"a", b"abc" * 100_000, bytes(range(256)) * 3000])
+def test_what_was_packed_is_unpacked(how: str, pack: object, data: bytes) -> None:
+    assert inflated(pack(data), how, 10**6) == data  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(("length", "fits"), [(1000, True), (1001, False)])
+def test_the_limit_is_of_the_unpacked_size(length: int, fits: bool) -> None:
+    body = gzip.compress(b"x" * length)
+    if fits:
+        assert len(inflated(body, "gzip", 1000)) == 1000
+    else:
+        with pytest.raises(TooLarge):
+            inflated(body, "gzip", 1000)
+
+
+@pytest.mark.parametrize(
+    ("how", "body"),
+    [
+        ("gzip", b""),
+        ("gzip", b"x"),
+        ("gzip", gzip.compress(b"abc")[:-1]),
+        ("gzip", gzip.compress(b"abc") + b"\0"),
+        ("gzip", gzip.compress(b"abc") + gzip.compress(b"abc")),
+        ("gzip", zlib.compress(b"abc")),
+        ("deflate", gzip.compress(b"abc")),
+        ("deflate", zlib.compress(b"abc")[:-1]),
+    ],
+)
+def test_what_is_not_whole_is_bad_data(how: str, body: bytes) -> None:
+    with pytest.raises(BadData):
+        inflated(body, how, 10**6)
+
+
+def test_a_stream_is_unpacked_in_pieces_of_bounded_size() -> None:
+    inflater = Inflater("gzip")
+    body = gzip.compress(b"\0" * 10_000_000)
+    pieces = [piece for start in range(0, len(body), 7) for piece in inflater.feed(body[start : start + 7])]
+    inflater.finish()
+    assert sum(map(len, pieces)) == 10_000_000
+    assert max(map(len, pieces)) <= 256 * 1024
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        ("", ""),
+        ("identity", ""),
+        ("gzip;q=1.0,deflate;q=0.6,identity;q=0.3", "gzip"),
+        ("gzip; q=1.0, deflate; q=1.0; identity", "gzip"),
+        ("deflate", "deflate"),
+        ("GZIP", "gzip"),
+        ("x-gzip", "gzip"),
+        ("gzip;q=0, deflate", "deflate"),
+        ("gzip; q=0.0", ""),
+        ("br, zstd", ""),
+    ],
+)
+def test_the_coding_is_what_the_client_asks_for(header: str, expected: str) -> None:
+    assert coding(header) == expected
+
+
+def test_packing_the_same_twice_gives_the_same() -> None:
+    assert packed(b"abc", "gzip") == packed(b"abc", "gzip")
