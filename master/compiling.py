@@ -93,12 +93,10 @@ def answer(bench: Bench, job: Mapping[str, Any], say: Callable[[bytes], None]) -
     except PuppetError as err:
         return frames.packed(frames.plain_error(err))
     except MemoryError:
+        # What it has grown to is not given back: this process is done, whoever started it takes another.
+        hint = "Raise it, or look for endless growth."
         return frames.packed(
-            frames.plain_error(
-                CompileError(
-                    "The catalog needs more memory than compile_memory allows", hint="Raise compile_memory, or look for endless growth."
-                )
-            )
+            frames.plain_error(CompileError("The catalog needs more memory than compile_memory allows", hint=hint)) | {"last": True}
         )
     except RecursionError:
         return frames.packed(frames.plain_error(CompileError("The code is nested too deeply to be compiled")))

@@ -34,6 +34,7 @@ class Worker:
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
+        self.spent = False  # it ran out of memory and ends: no second job for it
 
     @classmethod
     async def start(cls, setup: Mapping[str, Any]) -> Worker:
@@ -117,8 +118,8 @@ class Workers:
         try:
             async with self._slots:
                 self._idle.append(await self._worker())
-        except (PuppetError, OSError, TimeoutError, asyncio.IncompleteReadError) as err:
-            log.error("Could not start a compiling process: %s", err)
+        except PuppetError as err:
+            log.error("%s", err)
 
     async def __call__(self, job: CompileJob) -> bytes:
         """
@@ -157,7 +158,10 @@ class Workers:
             await self._drop(worker)
             raise PuppetError(f"The process that compiled the catalog of {name} ended with {worker.process.returncode}") from err
         except PuppetError:
-            self._idle.append(worker)
+            if worker.spent:
+                await self._drop(worker)
+            else:
+                self._idle.append(worker)
             raise
         except BaseException:
             # Whoever asked has left in the middle; the process still works on the answer.
@@ -175,6 +179,7 @@ class Workers:
             elif "done" in message:
                 return body
             else:
+                worker.spent = bool(message.get("last"))
                 raise frames.error_of(message)
 
     async def _worker(self) -> Worker:
@@ -185,7 +190,10 @@ class Workers:
             self._all.discard(worker)
         if self._closed:
             raise Unavailable("The master is stopping")
-        worker = await Worker.start(self._setup)
+        try:
+            worker = await Worker.start(self._setup)
+        except (OSError, TimeoutError, asyncio.IncompleteReadError) as err:
+            raise PuppetError("A compiling process could not be started", hint="The master's log says why.") from err
         self._all.add(worker)
         return worker
 

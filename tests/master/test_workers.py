@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from master.environments import Environments, EnvironmentSettings
+from master.termini.catalog import CompileJob
+from master.workers import Workers
+from shared.errors import CompileError, NotFound, PuppetError, Unavailable
+
+pytestmark = pytest.mark.slow
+
+
+@asynccontextmanager
+async def pool(root: Path, manifest: str, **limits: Any) -> AsyncIterator[Workers]:
+    folder = root / "environments" / "production" / "manifests"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "site.pp").write_text(manifest)
+    environments = Environments(EnvironmentSettings((str(root / "environments"),)))
+    settings: dict[str, Any] = {"size": 1, "timeout": 20.0, "memory": 2**30, "queue": 10, "cache": root / "cache"}
+    workers = Workers(environments, **{**settings, **limits})
+    try:
+        yield workers
+    finally:
+        await workers.close()
+
+
+def job(name: str = "n", **facts: Any) -> CompileJob:
+    return CompileJob(name, "production", facts=facts, parameters=facts, trusted={"certname": name}, server_facts={"servername": "m"})
+
+
+def titles(body: bytes) -> list[str]:
+    return [each["title"] for each in json.loads(body)["resources"] if each["type"] == "Notify"]
+
+
+async def test_a_catalog_comes_back_as_json_and_log_lines_as_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "puppet"):
+        async with pool(tmp_path, "notify { \"${trusted['certname']} ${colour}\": }\nwarning('careful')") as workers:
+            assert titles(await workers(job(colour="red"))) == ["n red"]
+    assert any(record.levelno == logging.WARNING and "careful" in record.getMessage() for record in caplog.records)
+
+
+async def test_an_error_keeps_its_place_and_the_worker_lives_on(tmp_path: Path) -> None:
+    async with pool(tmp_path, "notify { 'x': message => 1 + $bad }\n") as workers:
+        with pytest.raises(CompileError) as caught:
+            await workers(job(bad="text"))
+        assert caught.value.where is not None and (caught.value.where.line, caught.value.where.file) == (
+            1,
+            str(tmp_path / "environments/production/manifests/site.pp"),
+        )
+        assert titles(await workers(job(bad=2))) == ["x"]
+
+
+async def test_R_20_a_worker_that_dies_costs_one_request_and_is_replaced(tmp_path: Path) -> None:
+    async with pool(tmp_path, "notify { 'x': }") as workers:
+        await workers(job())
+        (worker,) = workers._all
+        os.kill(worker.process.pid, signal.SIGSTOP)
+        asked = asyncio.create_task(workers(job()))
+        await asyncio.sleep(0.05)
+        os.kill(worker.process.pid, signal.SIGKILL)
+        with pytest.raises(PuppetError, match="ended with -9"):
+            await asked
+        assert titles(await workers(job())) == ["x"]
+
+
+async def test_CMP_05_a_compile_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+    async with pool(tmp_path, "Integer[1, 10000000000].each |$i| { $x = $i }", timeout=1.0) as workers:
+        with pytest.raises(CompileError, match="compile_timeout"):
+            await workers(job())
+
+
+async def test_CMP_05_a_compile_that_eats_memory_is_ended(tmp_path: Path) -> None:
+    manifest = '$x = Integer[1, 100000000].map |$i| { "a rather long text ${i} a rather long text" }'
+    async with pool(tmp_path, manifest, memory=64 * 2**20, timeout=60.0) as workers:
+        with pytest.raises(PuppetError, match="compile_memory"):
+            await workers(job())
+        (tmp_path / "environments/production/manifests/site.pp").write_text("notify { 'well': }")
+        assert titles(await workers(job())) == ["well"]
+
+
+async def test_beyond_the_queue_the_answer_is_not_now(tmp_path: Path) -> None:
+    async with pool(tmp_path, "notify { 'x': }", queue=1) as workers:
+        results = await asyncio.gather(*(workers(job()) for _ in range(4)), return_exceptions=True)
+    refused = [each for each in results if isinstance(each, Unavailable)]
+    assert len(refused) == 2 and all(5 <= each.retry_after <= 60 for each in refused)
+
+
+async def test_a_caller_who_leaves_does_not_leave_an_answer_to_the_next(tmp_path: Path) -> None:
+    async with pool(tmp_path, "Integer[1, 1000000000].each |$i| { $x = $i }\nnotify { $trusted['certname']: }") as workers:
+        asked = asyncio.create_task(workers(job("first")))
+        await asyncio.sleep(0.5)
+        asked.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asked
+        (tmp_path / "environments/production/manifests/site.pp").write_text("notify { $trusted['certname']: }")
+        assert titles(await workers(job("second"))) == ["second"]
+
+
+async def test_CMP_09_no_catalog_holds_another_nodes_values(tmp_path: Path) -> None:
+    manifest = 'notify { "${trusted[\'certname\']} ${secret}": }\nif $secret =~ /[05]$/ { fail("no ${secret}") }'
+    async with pool(tmp_path, manifest, size=2, queue=100) as workers:
+        results = await asyncio.gather(*(workers(job(f"n{i}", secret=f"s{i}")) for i in range(60)), return_exceptions=True)
+    for number, result in enumerate(results):
+        if number % 5 == 0:
+            assert isinstance(result, CompileError) and f"no s{number}" in str(result)
+        else:
+            assert isinstance(result, bytes) and titles(result) == [f"n{number} s{number}"]
+
+
+async def test_a_changed_manifest_is_seen_by_the_next_compile(tmp_path: Path) -> None:
+    async with pool(tmp_path, "notify { 'old': }") as workers:
+        assert titles(await workers(job())) == ["old"]
+        (tmp_path / "environments/production/manifests/site.pp").write_text("notify { 'brand new': }")
+        assert titles(await workers(job())) == ["brand new"]
+
+
+async def test_an_environment_that_is_not_there_is_named(tmp_path: Path) -> None:
+    async with pool(tmp_path, "") as workers:
+        with pytest.raises(NotFound, match="Could not find environment 'nope'"):
+            await workers(CompileJob("n", "nope"))
+
+
+async def test_closing_leaves_no_process(tmp_path: Path) -> None:
+    async with pool(tmp_path, "notify { 'x': }", size=2) as workers:
+        await asyncio.gather(workers(job()), workers(job()))
+        processes = [worker.process for worker in workers._all]
+    assert len(processes) == 2 and all(process.returncode is not None for process in processes)
