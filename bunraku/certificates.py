@@ -127,35 +127,20 @@ def _find(place: cli.CaPlace, names: list[str]) -> int:
 
 async def _remote(words: list[str]) -> int:
     """The same against the CA at ca_server, with this host's certificate."""
-    from datetime import UTC, datetime
-
-    from agent.http import Site
-    from agent.server import Server, Spoken
-    from agent.tls import Verifier
-    from agent.wiring import client_for
     from shared.indirector import Binding
     from shared.indirector.rest import Rest
     from shared.models.certificate import CERTIFICATE
     from shared.models.certificate_status import CERTIFICATE_STATUS, CertificateStatus
     from shared.settings import AgentSettings
 
+    from .peer import connected
+
     flags, left = flags_of(words, AgentSettings)
     action, *names = left or ["list"]
     if action != "list" and len(names) != 1:
         raise ConfigError(f"puppet certificate {action} takes 1 argument, but you gave {len(names)}")
     settings = await asyncio.to_thread(load, AgentSettings, section="agent", flags=flags)
-    revocation = settings.certificate_revocation
-    verifier = Verifier(
-        settings.localcacert,
-        settings.hostcrl if revocation != "false" else None,
-        revocation if revocation != "false" else False,
-        lambda: datetime.now(UTC),
-        settings.hostcert,
-        settings.hostprivkey,
-    )
-    async with client_for(settings, verifier) as client:
-        site = Site(settings.ca_server, settings.ca_port or settings.masterport)
-        server = Server(site, client, Spoken(), lambda: settings.environment or "production")
+    async with connected(settings, settings.ca_server, settings.ca_port) as server:
         states = Binding(CERTIFICATE_STATUS, Rest(CERTIFICATE_STATUS, server, prefix="puppet-ca"))
         if action == "find":
             found = await Binding(CERTIFICATE, Rest(CERTIFICATE, server, prefix="puppet-ca")).find(names[0])

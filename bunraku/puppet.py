@@ -28,18 +28,21 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 }
 
 
+SEE_HELP = "See 'puppet help' for help on available puppet subcommands"
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `puppet SUBCOMMAND …`; the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if not arguments:
-        print("See 'puppet help' for help on available puppet subcommands")
+        print(SEE_HELP)
         return 0
     name = arguments[0]
     if name in ("--version", "-V", "version"):
         print(__version__)
         return 0
     if name in ("help", "--help", "-h"):
-        return run([*arguments[1:2], "--help"]) if len(arguments) > 1 and arguments[1] in COMMANDS else show_help()
+        return run([*arguments[1:2], "--help"]) if len(arguments) > 1 else show_help()
     if name.startswith("-") or name.endswith(".pp"):
         return complain(f"Could not parse application options: invalid option: {name}", "Puppet wants a subcommand first.")
     return run(arguments)
@@ -53,7 +56,10 @@ def run(arguments: Sequence[str]) -> int:
         if program:
             os.execv(program, [program, *rest])  # noqa: S606
         close = difflib.get_close_matches(name, COMMANDS, n=1)
-        return complain(f"Unknown Puppet subcommand '{name}'", f"Did you mean {close[0]}?" if close else "")
+        return complain(f"Unknown Puppet subcommand '{name}'", f"Did you mean {close[0]}?" if close else SEE_HELP)
+    if rest[:1] in (["--version"], ["-V"]):
+        print(__version__)
+        return 0
     module, _, function = COMMANDS[name][1].partition(":")
     command: Command = getattr(import_module(module), function)
     try:
@@ -80,7 +86,8 @@ def show_help() -> int:
 def complain(message: str, hint: str = "") -> int:
     """`Error: …` and what to try, on standard error; 1."""
     print(f"Error: {message}", file=sys.stderr)
-    print(hint if hint else "See 'puppet help' for help on available puppet subcommands", file=sys.stderr)
+    if hint:
+        print(hint, file=sys.stderr)
     return 1
 
 
