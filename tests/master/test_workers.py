@@ -81,7 +81,7 @@ async def test_CMP_05_a_compile_that_takes_too_long_is_ended(tmp_path: Path) -> 
 
 async def test_CMP_05_a_compile_that_eats_memory_is_ended(tmp_path: Path) -> None:
     manifest = '$x = Integer[1, 100000000].map |$i| { "a rather long text ${i} a rather long text" }'
-    async with pool(tmp_path, manifest, memory=64 * 2**20, timeout=60.0) as workers:
+    async with pool(tmp_path, manifest, memory=256 * 2**20, timeout=60.0) as workers:
         with pytest.raises(PuppetError, match="compile_memory"):
             await workers(job())
         (tmp_path / "environments/production/manifests/site.pp").write_text("notify { 'well': }")
