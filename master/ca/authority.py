@@ -206,7 +206,7 @@ class Authority:
         When all are expired, the last one; [] when the CA never issued one.
         """
         now = self.now()
-        lines = [record for record in self.store.records() if record.is_of(name)]
+        lines = self.store.ledger().of(name)
         found = {record.serial for record in lines if record.not_after > now}
         current = self.signed_certificate(name)
         if current is not None:
@@ -350,7 +350,7 @@ class Authority:
         if revoked is not None:
             when = revoked.revocation_date_utc
             return ocsp.answer(asked, "revoked", authority=self.certificate, key=self.key, now=self.now(), revoked_at=when)
-        known = any(record.serial == asked.serial for record in self.store.records())
+        known = asked.serial in self.store.ledger().serials
         return ocsp.answer(asked, "good" if known else "unknown", authority=self.certificate, key=self.key, now=self.now())
 
     def expirations(self) -> dict[str, dict[str, str]]:

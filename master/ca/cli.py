@@ -297,7 +297,7 @@ class Commands:
         """By name: every certificate of it. By 0xSERIAL: that one."""
         if re.fullmatch(r"0x[0-9a-f]{1,40}", name):
             serials = [int(name, 16)]
-            if not any(record.serial == serials[0] for record in self.registry.store.records()):
+            if serials[0] not in self.registry.store.ledger().serials:
                 raise BadData(f"Could not find a certificate with the serial {name} in the inventory")
             self.authority.revoke_serials(serials, by=BY, name=name)
         else:

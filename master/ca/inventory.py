@@ -11,8 +11,6 @@ from cryptography import x509
 from certs.certificates import time_text
 from certs.csr import subject_text
 
-_TIME = "%Y-%m-%dT%H:%M:%SUTC"
-
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -32,9 +30,30 @@ class Record:
             certificate.serial_number, certificate.not_valid_before_utc, certificate.not_valid_after_utc, subject_text(certificate.subject)
         )
 
-    def is_of(self, name: str) -> bool:
-        """Whether the certificate was issued to `name`; some writers leave out the slash."""
-        return self.subject in (f"/CN={name}", f"CN={name}")
+    @property
+    def name(self) -> str:
+        """Who the certificate was issued to: the subject without `/CN=` (some writers leave out the slash)."""
+        return self.subject.removeprefix("/").removeprefix("CN=")
+
+
+class Ledger:
+    """The records of an inventory, found by name and by serial."""
+
+    def __init__(self, found: Iterable[Record] = ()) -> None:
+        self.records: list[Record] = []
+        self.serials: set[int] = set()
+        self._by_name: dict[str, list[Record]] = {}
+        for record in found:
+            self.add(record)
+
+    def add(self, record: Record) -> None:
+        self.records.append(record)
+        self.serials.add(record.serial)
+        self._by_name.setdefault(record.name, []).append(record)
+
+    def of(self, name: str) -> list[Record]:
+        """All certificates ever issued to `name`, the oldest first."""
+        return self._by_name.get(name, [])
 
 
 def records(text: str) -> Iterator[Record]:
@@ -45,12 +64,13 @@ def records(text: str) -> Iterator[Record]:
             continue
         try:
             serial = int(fields[0], 16)
-            start, end = (datetime.strptime(field, _TIME).replace(tzinfo=UTC) for field in fields[1:3])
+            start, end = (_moment(field) for field in fields[1:3])
         except ValueError:
             continue
         yield Record(serial, start, end, fields[3].strip())
 
 
-def rebuilt(certificates: Iterable[x509.Certificate]) -> str:
-    """An inventory of these certificates, by serial, each once."""
-    return "".join(str(record) for record in sorted({Record.of(c) for c in certificates}, key=lambda r: (r.serial, r.subject)))
+def _moment(text: str) -> datetime:
+    if len(text) != 22 or not text.endswith("UTC"):
+        raise ValueError(text)
+    return datetime.fromisoformat(text[:-3]).replace(tzinfo=UTC)

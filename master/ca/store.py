@@ -16,7 +16,7 @@ from shared.files import FileLock, append_synced, make_directory, open_beneath, 
 from shared.names import certname, shown
 
 from . import inventory
-from .inventory import Record
+from .inventory import Ledger, Record
 
 log = logging.getLogger("puppet.ca")
 
@@ -89,7 +89,7 @@ class CaStore:
         self._threads = threading.RLock()
         self._depth = 0
         self._file_lock: FileLock | None = None
-        self._inventory: tuple[Stamp, list[Record]] = (None, [])
+        self._ledger: tuple[Stamp, Ledger] = (None, Ledger())
 
     @property
     def owner(self) -> tuple[int, int] | None:
@@ -190,20 +190,29 @@ class CaStore:
         return serial
 
     def record(self, record: Record) -> None:
-        """Add a line to the inventory."""
+        """Add a line to the inventory; the caller holds the lock."""
+        known, ledger = self._ledger
+        current = known is not None and known == stamp_of(self.files.cert_inventory)
         append_synced(self.files.cert_inventory, str(record).encode())
+        if current:
+            ledger.add(record)
+            self._ledger = (stamp_of(self.files.cert_inventory), ledger)
         failpoint("ca.inventory-written")
 
-    def records(self) -> list[Record]:
-        """All readable lines of the inventory; read again only when the file has changed."""
+    def ledger(self) -> Ledger:
+        """The readable lines of the inventory; read again only when somebody else has changed the file."""
         stamp = stamp_of(self.files.cert_inventory)
         if stamp is None:
-            return []
-        known, found = self._inventory
+            return Ledger()
+        known, ledger = self._ledger
         if known != stamp:
-            found = list(inventory.records(self.files.cert_inventory.read_text("utf-8", "replace")))
-            self._inventory = (stamp, found)
-        return found
+            ledger = Ledger(inventory.records(self.files.cert_inventory.read_text("utf-8", "replace")))
+            self._ledger = (stamp, ledger)
+        return ledger
+
+    def records(self) -> list[Record]:
+        """All readable lines of the inventory, in its order."""
+        return list(self.ledger().records)
 
     # --- requests and certificates
 
