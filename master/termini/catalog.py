@@ -150,6 +150,8 @@ class Compiler(Terminus[Catalog]):
         dialect = request.dialect or MODERN
         body = twice_decoded(text)
         format = of_content_type(form, dialect.formats_read(FACTS))
+        if body.strip() == b"null":
+            return None  # `puppet catalog download` has none and says so
         if len(body) > LARGE:
             facts = await asyncio.to_thread(dialect.load, FACTS, body, format)
         else:

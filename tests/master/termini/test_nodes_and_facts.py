@@ -231,10 +231,11 @@ async def test_HTTP_16_facts_in_a_form_that_is_not_taken_are_refused(options: di
     assert master.jobs == []
 
 
-async def test_stored_facts_serve_when_none_came() -> None:
+@pytest.mark.parametrize("options", [{}, {"facts": "null", "facts_format": "application/json"}])
+async def test_stored_facts_serve_when_none_came(options: dict[str, str]) -> None:
     master = Master()
     master.facts.instances["n"] = Facts(name="n", values={"old": 1})
-    await master.ask()
+    await master.ask(**options)
     assert master.jobs[0].facts == {"old": 1}
 
 
