@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import shlex
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -172,7 +173,7 @@ class Shell(Posix, type=Exec, name="shell", features=("umask",)):
     """Lines for /bin/sh, which finds programs, knows builtins and expands patterns."""
 
     def _found(self, resource: Exec, command: Words, path: str | None) -> tuple[Sequence[str], str]:
-        line = command if isinstance(command, str) else " ".join(command)
+        line = command if isinstance(command, str) else shlex.join(command)
         return [SHELL, "-c", line], SHELL
 
 

@@ -14,7 +14,7 @@ from shared.types.file import File
 from shared.types.filebucket import Filebucket
 
 from ...dipper import Dipper
-from .places import Place, file_type, place_of
+from .places import Place, file_type, place_in_thread, place_of
 from .writing import Replacement, Rights
 
 Buckets = Callable[[Filebucket | None], Dipper]  # None: the bucket `puppet`, when the catalog does not declare it
@@ -46,8 +46,8 @@ async def back_up(resource: File, buckets: Buckets, say: Callable[[str, str], No
     """
     if not resource.backup:
         return
-    with place_of(resource.path) as place:
-        info = place.lstat()
+    async with place_in_thread(resource.path) as place:
+        info = await asyncio.to_thread(place.lstat)
         if info is None:
             return
         kind = file_type(info)
@@ -62,10 +62,11 @@ async def back_up(resource: File, buckets: Buckets, say: Callable[[str, str], No
                 await _to_bucket(resource, place, kind, buckets, say)
             else:
                 await asyncio.to_thread(_beside, resource, place, info)
-        except (OSError, PuppetError) as err:
-            detail = err.message if isinstance(err, PuppetError) else err.strerror
-            text = f"Could not back up {resource.path}: {detail}" if in_bucket(resource) else f"Could not back {resource.path} up: {detail}"
-            raise ResourceError(text) from err
+        except OSError as err:
+            text = f"Could not back up {resource.path}" if in_bucket(resource) else f"Could not back {resource.path} up"
+            raise ResourceError(f"{text}: {err.strerror}") from err
+        except PuppetError as err:
+            raise ResourceError(f"Could not back up {resource.path}: {err.message}" if in_bucket(resource) else err.message) from err
 
 
 async def _to_bucket(resource: File, place: Place, kind: str, buckets: Buckets, say: Callable[[str, str], None]) -> None:
@@ -80,7 +81,7 @@ async def _to_bucket(resource: File, place: Place, kind: str, buckets: Buckets, 
     else:
         files = [resource.path] if kind == "file" else []
     for path in files:
-        with place_of(path) as where:
+        async with place_in_thread(path) as where:
             fd = await asyncio.to_thread(where.open)
             try:
                 if not stat.S_ISREG(os.fstat(fd).st_mode):

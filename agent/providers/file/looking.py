@@ -42,7 +42,7 @@ def state_of(resource: File, *, content: bool, warn: Warn) -> State | None:
         warn("Could not stat; permission denied")
         return None
     except OSError as err:
-        if err.errno not in (errno.EINVAL, errno.ELOOP, errno.ENAMETOOLONG):
+        if err.errno not in (errno.EINVAL, errno.ELOOP):
             raise
         warn("Could not stat; invalid pathname")
         return None

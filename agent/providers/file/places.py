@@ -8,12 +8,13 @@ stands in a folder that only those can write; or what it leads to belongs to the
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import shutil
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -73,6 +74,17 @@ def place_of(path: str, *, follow: bool = False) -> Iterator[Place]:
         yield Place(folder, name, path)
     finally:
         os.close(folder)
+
+
+@asynccontextmanager
+async def place_in_thread(path: str) -> AsyncIterator[Place]:
+    """`place_of`, whose walk (a network file system may hang) does not hold up the event loop."""
+    manager = place_of(path)
+    place = await asyncio.to_thread(manager.__enter__)
+    try:
+        yield place
+    finally:
+        manager.__exit__(None, None, None)
 
 
 def _located(path: str, *, follow: bool) -> tuple[int, str]:

@@ -75,11 +75,19 @@ class Posix(Provider[File], type=File, name="posix", features=("manages_symlinks
     async def generate(self, resource: File) -> Sequence[Type]:
         """No resources: what is to be said about a resource before the run."""
         if resource.recurselimit is not None and not resource.recurses:
-            resource.log("warning", "Possible error: recurselimit is set but not recurse, no recursion will happen")
+            self._warn_early(resource, "Possible error: recurselimit is set but not recurse, no recursion will happen")
+        if resource.wanted("checksum_value") and not resource.wanted("content") and not resource.source:
+            self._warn_early(resource, "Checksum value is ignored unless content or source are specified")
+        where = f"\n   {resource.origin.where}" if resource.origin.where else ""
         if resource.is_given("source_permissions") and resource.source_permissions != "ignore":
             text = "The `source_permissions` parameter is deprecated. Explicitly set `owner`, `group`, and `mode`."
-            self.context.log.log("warning", f"{text}\n   {resource.origin.where or ''}".rstrip())
+            self.context.log.log("warning", text + where)
+        if resource.wanted("content") and resource.actual_content is None:
+            self.context.log.log("warning", f'Using a checksum in a file\'s "content" property is deprecated.{where}')
         return ()
+
+    def _warn_early(self, resource: File, text: str) -> None:
+        self.context.log.log("warning", text, source=f"/{resource.ref}", tags=resource.origin.tags, where=resource.origin.where)
 
     async def eval_generate(self, resource: File) -> Sequence[Type]:
         return await children_of(resource, self.context.sources, self.context.inlined) if resource.recurses else ()
@@ -92,7 +100,7 @@ class Posix(Provider[File], type=File, name="posix", features=("manages_symlinks
             resource.resum(self.context.algorithm)
         if resource.source and resource.wanted("checksum_value") is None:
             metadata = await metadata_of(resource, self.context.sources, self.context.inlined, self.context.environment)
-            take_over(resource, metadata, root=self.root)
+            await asyncio.to_thread(lambda: take_over(resource, metadata, root=self.root))
         watched = {"content", "checksum_value"}
         content = any(resource.wanted(each) for each in watched) or not watched.isdisjoint(resource.audit) or not resource.manages_anything
 
@@ -136,17 +144,29 @@ class Posix(Provider[File], type=File, name="posix", features=("manages_symlinks
         self._let_go()
         held = Held()
         try:
-            await held.take(self._content(resource))
+            if not await self._fetched(resource, held, attribute):
+                return
             text = await asyncio.to_thread(difference, resource, held, self.context.differ)
             if text:
                 resource.log(resource.loglevel, f"\n{text}", attribute)
-            if held.complete and not resource.simulated:
-                self._held = (resource, held)
         except (OSError, PuppetError) as err:
             resource.log("warning", f"Could not show the difference: {_text(err)}", attribute)
         finally:
-            if self._held is None:
+            if held.complete and held.size and not resource.simulated:
+                self._held = (resource, held)
+            else:
                 held.close()
+
+    async def _fetched(self, resource: File, held: Held, attribute: str) -> bool:
+        """The wanted content in `held`; False when it cannot be had, which only noop tells: the change itself will fail otherwise."""
+        try:
+            await held.take(self._content(resource))
+        except (OSError, PuppetError) as err:
+            held.complete = False
+            if resource.simulated:
+                resource.log("warning", f"Could not show the difference: {_text(err)}", attribute)
+            return False
+        return True
 
     def _let_go(self) -> None:
         if self._held is not None:
@@ -339,7 +359,10 @@ class Posix(Provider[File], type=File, name="posix", features=("manages_symlinks
 
     async def _validate(self, resource: File, path: str) -> None:
         command = str(resource.validate_cmd).replace(resource.validate_replacement, shlex.quote(path))
-        result = await execute(argv_of(command), seconds=self.context.validation_seconds, fail=False, shown=command)
+        try:
+            result = await execute(argv_of(command), seconds=self.context.validation_seconds, fail=False, shown=command)
+        except ResourceError as err:
+            raise ResourceError(err.message) from None  # one line of the log is enough
         output = result.text.rstrip("\n")
         if resource.is_sensitive("content") and output:
             output = "[output redacted]"
