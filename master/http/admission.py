@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -11,29 +12,40 @@ from shared.errors import Unavailable
 
 class Admission:
     """
-    At most `active` requests inside `slot` and `queued` waiting for one, first come first served.
+    At most `active` requests inside `slot` and `queued` waiting for one, first come first served; `each` of one client, so that a
+    single host, however slow it sends, cannot take all of them.
 
     `delay(most)` gives the seconds of Retry-After, random up to `most`, so that the agents turned away do not come back together.
     """
 
-    def __init__(self, active: int, queued: int, most: int, delay: Callable[[int], int]) -> None:
+    def __init__(self, active: int, queued: int, each: int, most: int, delay: Callable[[int], int]) -> None:
         self.queued = queued
+        self.each = each
         self.most = most
         self.delay = delay
         self.waiting = 0
         self._slots = asyncio.Semaphore(active)
+        self._of: Counter[str] = Counter()
 
     @asynccontextmanager
-    async def slot(self) -> AsyncIterator[None]:
-        """One of the slots; Unavailable when too many wait already."""
+    async def slot(self, client: str) -> AsyncIterator[None]:
+        """One of the slots; Unavailable when too many wait already, or this client has too many."""
+        if self._of[client] >= self.each:
+            raise Unavailable(f"{client} has {self.each} requests under way already", retry_after=self.delay(min(self.most, 60)))
         if self._slots.locked() and self.waiting >= self.queued:
             raise Unavailable("Too many requests are waiting", retry_after=self.delay(self.most))
-        self.waiting += 1
+        self._of[client] += 1
         try:
-            await self._slots.acquire()
+            self.waiting += 1
+            try:
+                await self._slots.acquire()
+            finally:
+                self.waiting -= 1
+            try:
+                yield
+            finally:
+                self._slots.release()
         finally:
-            self.waiting -= 1
-        try:
-            yield
-        finally:
-            self._slots.release()
+            self._of[client] -= 1
+            if not self._of[client]:
+                del self._of[client]

@@ -37,6 +37,10 @@ from .tls import ServerTls
 log = logging.getLogger("puppet.http")
 
 
+# Strangers reach these. They take no slot, which a slow sender would hold; the CA's own queue is bounded.
+_OF_THE_CA = frozenset({"certificate", "certificate_request", "certificate_revocation_list", "certificate_status"})
+
+
 class Ca(Protocol):
     """The endpoints below /puppet-ca/v1."""
 
@@ -149,20 +153,17 @@ class MasterApp:
 
     async def _answer(self, request: HttpRequest, client: Client, raw_path: str, raw_query: str, scheme: Scheme) -> Answer:
         rules = await self.auth.rules()
-        if scheme is LEGACY_SCHEME:
+        if scheme is LEGACY_SCHEME or (raw_path.startswith("/puppet/v3/") and raw_path != "/puppet/v3/environments"):
             call = parse(request.method, raw_path, raw_query)
-            async with self.admission.slot():
+            if call.indirection in _OF_THE_CA:
                 return await self.handlers.answer(request, call, client, rules)
-        if raw_path.startswith("/puppet/v3/") and raw_path != "/puppet/v3/environments":
-            call = parse(request.method, raw_path, raw_query)
-            async with self.admission.slot():
+            async with self.admission.slot(client.name):
                 return await self.handlers.answer(request, call, client, rules)
         target = Target.of(request.method, raw_path, raw_query)
         if target.segments[0] == "puppet-ca":
             if self.ca is None or target.segments[1:2] != ("v1",):
                 return text(404, "Not Found")
-            async with self.admission.slot():
-                return await self.ca.answer(request, target, client, rules)
+            return await self.ca.answer(request, target, client, rules)
         answer = await self.native.answer(target, client, rules)
         return answer or not_routed(target.path, request.headers.get("Accept", ""))
 

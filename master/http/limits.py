@@ -24,6 +24,7 @@ class Limits:
     max_handshakes: int = 512
     max_active_requests: int = 256
     max_queued_requests: int = 5000
+    max_client_requests: int = 16
     max_retry_delay: int = 1800
     max_header_line: int = 8190
     max_header_count: int = 100

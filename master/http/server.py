@@ -57,7 +57,9 @@ class HttpServer:
         self.limits = limits
         self.auth = AuthFile(auth_conf, filetimeout=filetimeout)
         self.tls = ServerTls(trust, interval=limits.trust_poll_interval, on_expired=on_crl_expired, now=now)
-        self.admission = Admission(limits.max_active_requests, limits.max_queued_requests, limits.max_retry_delay, delay)
+        self.admission = Admission(
+            limits.max_active_requests, limits.max_queued_requests, limits.max_client_requests, limits.max_retry_delay, delay
+        )
         self.state = "starting"
         self.app = MasterApp(
             handlers=Handlers(indirector, environments, limits),

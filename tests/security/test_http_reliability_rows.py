@@ -92,9 +92,9 @@ async def test_R_15_a_stop_lets_requests_end_and_frees_the_port(start: Start, sh
     async with start() as master:
         idle = await master.client("agent1")
         assert (await idle.ask("GET", "/status/v1/simple")).status == 200
-        clients = [await master.client("agent1") for _ in range(20)]
+        clients = [await master.client("agent1") for _ in range(15)]
         asked = [asyncio.create_task(client.ask("GET", f"{V3}/catalog/agent1{ENV}")) for client in clients]
-        await until(lambda: gate.begun == 20)
+        await until(lambda: gate.begun == 15)
         stopping = asyncio.create_task(master.server.stop(5.0))
         assert await idle.ended(1)
         with pytest.raises(OSError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import gzip
 import json
 import os
@@ -512,3 +513,57 @@ async def test_R_18_beyond_the_queue_503_with_a_random_delay(start: Start, shelv
         gate.set()
         assert sorted(answer.status for answer in await asyncio.gather(*asked)) == [200, 200, 503, 503]
         assert json.loads(next(a for a in await asyncio.gather(*asked) if a.status == 200).body)["name"] == "agent1"
+
+
+async def test_R_18_one_client_cannot_take_all_slots(start: Start, shelves: Shelves) -> None:
+    async with start({"max_client_requests": 2, "body_timeout": 5}) as master:
+        head = f"PUT {V3}/facts/agent1{ENV} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"
+        for _ in range(2):
+            slow = await master.client("agent1")
+            await slow.send(head.encode())
+        await asyncio.sleep(0.05)
+        third = await master.client("agent1")
+        answer = await third.ask("GET", f"{V3}/node/agent1{ENV}")
+        assert answer.status == 503
+        assert 1 <= int(answer.headers["retry-after"]) <= 60
+        other = await master.client("agent2")
+        assert (await other.ask("GET", f"{V3}/node/agent2{ENV}")).status == 200
+
+
+RUBY = [
+    b"--- !ruby/object:ERB\nsrc: `id`\n",
+    b"--- !ruby/hash:ActionController::Base\na: 1\n",
+    b'--- !!python/object/apply:os.system ["touch /tmp/owned"]\n',
+    b"--- !!python/name:os.system\n",
+    b"--- !ruby/object:Puppet::Transaction::Report\nhost: agent2\n",
+]
+
+
+@pytest.mark.parametrize("body", RUBY)
+async def test_HTTP_14_tags_make_no_objects(agent1: RawClient, shelves: Shelves, body: bytes) -> None:
+    for kind in ("text/yaml", "text/b64_zlib_yaml"):
+        packed = body if kind == "text/yaml" else base64.b64encode(zlib.compress(body))
+        answer = await agent1.ask("PUT", "/production/report/agent1", packed, Content_Type=kind)
+        assert answer.status == 400, answer
+    assert shelves["report"].instances == {}
+
+
+BOMBS = {
+    "aliases": b"a: &a [x,x,x,x,x,x,x,x,x]\n"
+    + b"".join(b"%c: &%c [%s]\n" % (98 + n, 98 + n, b",".join([b"*%c" % (97 + n)] * 9)) for n in range(9)),
+    "depth": b"[" * 3000,
+    "indented depth": b"".join(b" " * n + b"a:\n" for n in range(1500)),
+    "merge onto itself": b"a: &a\n  <<: *a\n",
+    "one scalar": b"a: " + b"x" * 50_000_000,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("body", BOMBS.values(), ids=BOMBS.keys())
+async def test_HTTP_17_costly_yaml_is_400(agent1: RawClient, master: RunningMaster, shelves: Shelves, body: bytes) -> None:
+    before = resident()
+    answer = await agent1.ask("PUT", "/production/report/agent1", body, Content_Type="text/yaml")
+    assert answer.status == 400, answer
+    assert resident() - before < 64 * 2**20 + 4 * len(body)
+    assert shelves["report"].instances == {}
+    await still_alive(master)

@@ -312,3 +312,32 @@ async def test_a_revocation_counts_although_another_file_is_broken(start: Start,
         with pytest.raises(ConfigError):
             await master.server.tls.reload()
         assert (await client.ask("GET", NODE)).status == 403
+
+
+@pytest.mark.parametrize("version", ["TLSv1_2", "TLSv1_3"])
+async def test_TLS_02_a_resumed_session_does_not_outlive_the_revocation(start: Start, ca: ThrowAwayCa, version: str) -> None:
+    context = ca.context("agent1")
+    context.minimum_version = context.maximum_version = ssl.TLSVersion[version]
+
+    def ask(port: int, session: ssl.SSLSession | None) -> tuple[bytes, ssl.SSLSession | None, bool]:
+        plain = socket.create_connection(("127.0.0.1", port), timeout=5)
+        with plain, context.wrap_socket(plain, server_hostname="puppet", session=session) as tls:
+            tls.sendall(f"GET {NODE} HTTP/1.1\r\nHost: x\r\nAccept: */*\r\nConnection: close\r\n\r\n".encode())
+            answer = b""
+            while piece := tls.recv(4096):
+                answer += piece
+            return answer, tls.session, bool(tls.session_reused)
+
+    async with start() as master:
+        answer, session, _ = await asyncio.to_thread(ask, master.port, None)
+        assert answer.startswith(b"HTTP/1.1 200")
+        assert session is None or not session.has_ticket
+        again, session, _ = await asyncio.to_thread(ask, master.port, session)
+        assert again.startswith(b"HTTP/1.1 200")
+        # Only the list of what is revoked changes, as it would between the CA's word and the next context.
+        ca.revoke(x509.load_pem_x509_certificate(ca.certificate_of("agent1").read_bytes()))
+        ca.certificate_of("puppet").write_bytes(b"nonsense")
+        with pytest.raises(ConfigError):
+            await master.server.tls.reload()
+        answer, _, _ = await asyncio.to_thread(ask, master.port, session)
+        assert answer.startswith(b"HTTP/1.1 403")
