@@ -9,20 +9,20 @@ back, because third-party tools read the files that Puppet leaves (reports, stat
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
+from . import yamlwriter
 from .errors import BadData
 from .names import shown
+from .yamlwriter import OldSymbol, RubyObject, Symbol, Timestamp
 
 MAX_DEPTH = 100  # levels of nesting
 MAX_EXPANSION = 1_000_000  # nodes, when aliases are allowed and counted each time they are used
 
 _RUBY = re.compile(r"!ruby/(object|hash|sym|symbol|array|string|class|struct)(?::([\w:]+))?")
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 ALLOWED_CLASSES = frozenset(
     {
@@ -47,32 +47,6 @@ ALLOWED_CLASSES = frozenset(
         "Symbol",
     }
 )
-
-
-class Symbol(str):
-    """A Ruby symbol: text that is written as `:text` (or `!ruby/sym text`)."""
-
-    __slots__ = ()
-
-
-class OldSymbol(str):
-    """A Ruby symbol as 3.8 writes it: `!ruby/sym text`."""
-
-    __slots__ = ()
-
-
-class Timestamp(str):
-    """A time, `2026-11-20 21:48:31.123456789 +00:00`, that is written without quotes, so that readers take it for a time."""
-
-    __slots__ = ()
-
-
-@dataclass(frozen=True, slots=True)
-class RubyObject:
-    """A map that is written with Ruby's tag of `cls`, e.g. `Puppet::Node::Facts`."""
-
-    cls: str
-    fields: dict[str, Any]
 
 
 class _Plain(_LOADER):  # type: ignore[misc]
@@ -175,50 +149,9 @@ def _check(text: str, aliases: bool) -> None:
             raise BadData(f"YAML of more than {MAX_EXPANSION} nodes")
 
 
-class _Writer(_DUMPER):  # type: ignore[misc]
-    """Block style, Ruby's tags, symbols as `:text`, no aliases."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-def _object(writer: Any, data: RubyObject) -> yaml.Node:
-    node: yaml.Node = writer.represent_mapping(f"!ruby/object:{data.cls}", data.fields)
-    return node
-
-
-def _text(writer: Any, data: str) -> yaml.Node:
-    # Quoted where Ruby would read a symbol out of it.
-    style = '"' if data[:1] == ":" else ("|" if "\n" in data and data.replace("\n", "").isprintable() else None)
-    node: yaml.Node = writer.represent_scalar("tag:yaml.org,2002:str", data, style=style)
-    return node
-
-
-def _symbol(writer: Any, data: Symbol) -> yaml.Node:
-    node: yaml.Node = writer.represent_scalar("tag:yaml.org,2002:str", ":" + data)
-    return node
-
-
-def _old_symbol(writer: Any, data: OldSymbol) -> yaml.Node:
-    node: yaml.Node = writer.represent_scalar("!ruby/sym", str(data))
-    return node
-
-
-def _timestamp(writer: Any, data: Timestamp) -> yaml.Node:
-    node: yaml.Node = writer.represent_scalar("tag:yaml.org,2002:timestamp", str(data))
-    return node
-
-
-_Writer.add_representer(OldSymbol, _old_symbol)
-_Writer.add_representer(Timestamp, _timestamp)
-_Writer.add_representer(RubyObject, _object)
-_Writer.add_representer(str, _text)
-_Writer.add_representer(Symbol, _symbol)
-
-
 def dumps(data: Any) -> bytes:
     """`data` as one YAML document in UTF-8, starting with `---`; key order is kept."""
-    text: str = yaml.dump(
-        data, Dumper=_Writer, sort_keys=False, allow_unicode=True, explicit_start=True, default_flow_style=False, width=10_000
-    )
-    return text.encode("utf-8", "surrogatepass")
+    return yamlwriter.write(data).encode("utf-8", "surrogatepass")
+
+
+__all__ = ["ALLOWED_CLASSES", "MAX_DEPTH", "MAX_EXPANSION", "OldSymbol", "RubyObject", "Symbol", "Timestamp", "dumps", "loads"]

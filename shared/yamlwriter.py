@@ -1,0 +1,172 @@
+"""
+YAML in Ruby's style, written fast: reports and state files are large, and a general emitter takes longer than the run itself.
+
+Block style, keys in their order, no aliases; text is quoted wherever YAML 1.1 or Ruby would read something else out of it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+
+class Symbol(str):
+    """A Ruby symbol: text that is written as `:text`."""
+
+    __slots__ = ()
+
+
+class OldSymbol(str):
+    """A Ruby symbol as 3.8 writes it: `!ruby/sym text`."""
+
+    __slots__ = ()
+
+
+class Timestamp(str):
+    """A time, `2026-11-20 21:48:31.123456789 +00:00`, that is written without quotes, so that readers take it for a time."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RubyObject:
+    """A map that is written with Ruby's tag of `cls`, e.g. `Puppet::Node::Facts`."""
+
+    cls: str
+    fields: dict[str, Any]
+
+
+# What needs no quotes: it begins with a letter, `/` or `_`, and neither `: ` nor ` #` nor an outer blank is in it.
+_PLAIN = re.compile(r"[A-Za-z_/](?:[\w/.,+@%()\[\]{}=;~$<>*&!?|^'\"\\-]|:(?=[^ ])| (?=[^ #]))*", re.ASCII)
+_WORDS = frozenset(("y", "n", "yes", "no", "true", "false", "on", "off", "null"))  # in any case: not text
+_UNPRINTABLE = re.compile("[^\\x20-\\x7e\\xa0-\\u2027\\u202a-\\ud7ff\\ue000-\\ufefe\\uff00-\\ufffd\U00010000-\U0010ffff]")
+_LONG = 120  # characters above which a key takes the explicit form; readers stop at 1024
+
+
+class CannotWrite(TypeError):
+    """A value of a type that has no form here."""
+
+
+def write(data: Any) -> str:
+    """One document, from `---` to its last newline; CannotWrite for what is neither a map, a list nor a scalar."""
+    lines: list[str] = []
+    _node(data, "---", "", lines)
+    return "\n".join(lines) + "\n"
+
+
+def _node(value: Any, head: str, indent: str, lines: list[str]) -> None:
+    """`value` behind `head` (`---`, `key:` or `-`); what it contains stands on further lines, at `indent`."""
+    if isinstance(value, str):
+        lines.append(f"{head} {_text(value, indent)}")
+    elif isinstance(value, RubyObject):
+        _map(value.fields, f"{head} !ruby/object:{value.cls}", indent, lines)
+    elif isinstance(value, Mapping):
+        _map(value, head, indent, lines)
+    elif isinstance(value, list | tuple):
+        _list(value, head, indent, lines)
+    elif value is None:
+        lines.append(head)
+    else:
+        lines.append(f"{head} {_scalar(value)}")
+
+
+def _map(value: Mapping[Any, Any], head: str, indent: str, lines: list[str]) -> None:
+    if not value:
+        lines.append(f"{head} {{}}")
+        return
+    # A map in a list begins beside its dash.
+    beside = head.endswith("-") and head != "---"
+    if not beside:
+        lines.append(head)
+    inner = indent + "  "
+    for number, (key, item) in enumerate(value.items()):
+        text = _text(key, indent) if isinstance(key, str) else _scalar(key)
+        if "\n" in text or len(text) > _LONG:
+            text = _quoted(key) if isinstance(key, str) else text
+            lead, text = f"? {text}", ":"
+            lines.append(f"{head} {lead}" if beside and number == 0 else f"{indent}{lead}")
+            start = indent + text
+        else:
+            start = f"{head} {text}:" if beside and number == 0 else f"{indent}{text}:"
+        # A list stands at its key's own indentation.
+        _node(item, start, indent if isinstance(item, list | tuple) else inner, lines)
+
+
+def _list(value: list[Any] | tuple[Any, ...], head: str, indent: str, lines: list[str]) -> None:
+    if not value:
+        lines.append(f"{head} []")
+        return
+    beside = head.endswith("-") and head != "---"
+    if not beside:
+        lines.append(head)
+    inner = indent + "  "
+    for number, item in enumerate(value):
+        _node(item, f"{head} -" if beside and number == 0 else f"{indent}-", inner, lines)
+
+
+def _text(text: str, indent: str) -> str:
+    if type(text) is not str:
+        if isinstance(text, Symbol):
+            return f":{text}" if _PLAIN.fullmatch(text) else f":{_quoted(text)}"
+        if isinstance(text, Timestamp):
+            return str(text)
+        if isinstance(text, OldSymbol):
+            return f"!ruby/sym {_text(str(text), indent)}"
+        text = str(text)
+    if _PLAIN.fullmatch(text):
+        return text if len(text) > 5 or text.lower() not in _WORDS else f"'{text}'"
+    if "\n" in text:
+        return _block(text, indent) or _quoted(text)
+    if _UNPRINTABLE.search(text):
+        return _quoted(text)
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _block(text: str, indent: str) -> str:
+    """Several lines as they are; '' when that would not be read back the same."""
+    body = text.rstrip("\n")
+    if not body or body.lstrip("\n")[0] == " " or _UNPRINTABLE.search(text.replace("\n", "")):
+        return ""
+    ends = len(text) - len(body)
+    mark = "|-" if ends == 0 else "|" if ends == 1 else "|+"
+    pad = indent or "  "
+    lines = [pad + line if line else "" for line in body.split("\n")]
+    return "\n".join([mark, *lines, *[""] * max(ends - 1, 0)])
+
+
+def _quoted(text: str) -> str:
+    return _UNPRINTABLE.sub(_escaped, json.dumps(text, ensure_ascii=False))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+
+
+def _scalar(value: Any) -> str:
+    if value is True or value is False:
+        return "true" if value else "false"
+    if value is None:
+        return "null"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return _float(value)
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ")
+    raise CannotWrite(f"YAML has no form for a {type(value).__name__}")
+
+
+def _float(value: float) -> str:
+    if math.isnan(value):
+        return ".nan"
+    if math.isinf(value):
+        return ".inf" if value > 0 else "-.inf"
+    text = repr(value)
+    # Without a point, 1e-05 is read as text.
+    return text.replace("e", ".0e", 1) if "e" in text and "." not in text else text
