@@ -62,6 +62,7 @@ def plain_error(err: PuppetError) -> dict[str, Any]:
         "message": err.message,
         "hint": err.hint,
         "legacy": err.legacy,
+        "node": getattr(err, "node", ""),
         "where": [where.file, where.line, where.column] if where else None,
     }
 
@@ -71,4 +72,6 @@ def error_of(data: dict[str, Any]) -> PuppetError:
     where = Location(*data["where"]) if data.get("where") else None
     err = _ERRORS.get(str(data.get("error")), PuppetError)(str(data.get("message")), where=where, hint=str(data.get("hint") or ""))
     err.legacy = str(data.get("legacy") or "")
+    if isinstance(err, CompileError):
+        err.node = str(data.get("node") or "")
     return err

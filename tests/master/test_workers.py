@@ -57,6 +57,7 @@ async def test_an_error_keeps_its_place_and_the_worker_lives_on(tmp_path: Path) 
             1,
             str(tmp_path / "environments/production/manifests/site.pp"),
         )
+        assert str(caught.value).endswith("column: 30) on node n")
         assert titles(await workers(job(bad=2))) == ["x"]
 
 
