@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from shared.ral import ABSENT, Param, Property, Ref, State, Type
-from shared.ral.attributes import text_of
+from ..ral import ABSENT, Param, Property, Ref, State, Type
+from ..ral.attributes import text_of
 
 Words = str | list[str]  # a command: a line, or program and arguments
 

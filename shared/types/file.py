@@ -8,13 +8,13 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
-from shared import checksums, modes
-from shared.checksums import Algorithm, Checksum
-from shared.errors import BadData, ResourceError
-from shared.models.file_metadata import FileMetadata
-from shared.ral import ABSENT, Ensure, Origin, Param, Property, Ref, State, TitlePatterns, Type, Value
-from shared.ral.attributes import text_of
-from shared.ral.catalog import Resources
+from .. import checksums, modes
+from ..checksums import Algorithm, Checksum
+from ..errors import BadData, ResourceError
+from ..models.file_metadata import FileMetadata
+from ..ral import ABSENT, Ensure, Origin, Param, Property, Ref, State, TitlePatterns, Type, Value
+from ..ral.attributes import text_of
+from ..ral.catalog import Resources
 
 _ONLY_WITH_SOURCE = ("none", "ctime", "mtime")
 _NOT_FOR_CHILDREN = frozenset(

@@ -103,7 +103,9 @@ def _run(argv: Sequence[str], program: str, manner: Manner, stop: threading.Even
                 env=inherited(manner.environment),
                 umask=manner.umask,
                 start_new_session=True,
-                **identity,
+                user=identity.user,
+                group=identity.group,
+                extra_groups=identity.further,
             )
         except PermissionError as err:
             raise ResourceError(f"Could not execute '{argv[0]}': {err.strerror}") from err
@@ -124,31 +126,35 @@ def _run(argv: Sequence[str], program: str, manner: Manner, stop: threading.Even
         os.close(output)
 
 
-def _identity(manner: Manner) -> dict[str, object]:
-    """Popen's arguments for user and group; LookupError names an unknown one."""
-    found: dict[str, object] = {}
+@dataclass(frozen=True, slots=True)
+class _Identity:
+    """Ids to run as; None: our own."""
+
+    user: int | None = None
+    group: int | None = None
+    further: list[int] | None = None
+
+
+def _identity(manner: Manner) -> _Identity:
+    """Who a command runs as; LookupError names an unknown user or group."""
     gid: int | None = None
     if manner.group:
         try:
             gid = int(manner.group) if manner.group.isdigit() else grp.getgrnam(manner.group).gr_gid
         except KeyError as err:
             raise LookupError(f"Could not find group {manner.group}") from err
-        found["group"] = gid
-    if manner.user:
-        try:
-            entry = pwd.getpwuid(int(manner.user)) if manner.user.isdigit() else pwd.getpwnam(manner.user)
-        except KeyError as err:
-            raise LookupError(f"Could not find user {manner.user}") from err
-        if gid is None:
-            found["group"] = gid = entry.pw_gid
-        if os.geteuid() == 0:
-            found["user"] = entry.pw_uid
-            found["extra_groups"] = os.getgrouplist(entry.pw_name, gid)
-        elif entry.pw_uid != os.geteuid():
+    if not manner.user:
+        return _Identity(group=gid)
+    try:
+        entry = pwd.getpwuid(int(manner.user)) if manner.user.isdigit() else pwd.getpwnam(manner.user)
+    except KeyError as err:
+        raise LookupError(f"Could not find user {manner.user}") from err
+    if os.geteuid() != 0:
+        if entry.pw_uid != os.geteuid():
             raise ResourceError("Only root can execute commands as other users")
-        else:
-            found.pop("group")
-    return found
+        return _Identity(group=gid)
+    gid = entry.pw_gid if gid is None else gid
+    return _Identity(entry.pw_uid, gid, os.getgrouplist(entry.pw_name, gid))
 
 
 class _Head:
