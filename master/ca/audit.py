@@ -10,6 +10,7 @@ from cryptography import x509
 
 from certs.certificates import time_text
 from certs.fingerprints import fingerprint
+from shared.log import NOTICE
 
 Audit = Callable[[dict[str, object]], None]
 
@@ -17,8 +18,8 @@ log = logging.getLogger("puppet.ca.audit")
 
 
 def to_log(entry: dict[str, object]) -> None:
-    """One line on the logger `puppet.ca.audit`; JSON escapes control and non-ASCII characters."""
-    log.info("%s", json.dumps(entry, ensure_ascii=True, separators=(",", ":")))
+    """One line on the logger `puppet.ca.audit`, shown at the usual level; JSON escapes control and non-ASCII characters."""
+    log.log(NOTICE, "%s", json.dumps(entry, ensure_ascii=True, separators=(",", ":")))
 
 
 def entry(action: str, name: str, *, by: str, result: str = "done", **details: object) -> dict[str, object]:

@@ -12,7 +12,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -31,6 +31,8 @@ class Model(BaseModel):
     """What an indirection moves. Frozen; unknown fields of a peer are dropped."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", arbitrary_types_allowed=True)
+
+    takes_name_of_key: ClassVar[bool] = False  # an instance to be saved that has no name is about the key it is sent to
 
     name: str
     expiration: datetime | None = None  # UTC; None: never
@@ -344,6 +346,8 @@ class Binding(Generic[M]):
 
     def _request(self, key: str | Request[M], verb: str, parameters: dict[str, Any]) -> Request[M]:
         request: Request[M] = key if isinstance(key, Request) else request_for(key, **parameters)
+        if request.body is not None and not request.body.name and request.body.takes_name_of_key:
+            request = replace(request, body=request.body.model_copy(update={"name": request.key}))
         if request.body is not None and request.body.name != request.key:
             raise BadRequest(f'Instance name "{request.body.name}" does not match requested key "{request.key}"')
         if request.client is not None and not self.terminus.authorized(verb, request):

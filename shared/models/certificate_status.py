@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -17,6 +17,8 @@ class CertificateStatus(Model):
     What a caller sends is judged by the CA, so its fields take any value here; a body without a name is about the key
     it is sent to. Times are texts as they are on the wire.
     """
+
+    takes_name_of_key: ClassVar[bool] = True
 
     name: str = ""
     state: str = ""
