@@ -16,10 +16,10 @@ from shared.models.catalog import Catalog
 from shared.models.file_bucket_file import FILE_BUCKET_FILE
 from shared.models.file_content import FILE_CONTENT
 from shared.models.file_metadata import FILE_METADATA
-from shared.ral import Platform, Providers
+from shared.ral import Providers
 
 from .dipper import Dipper, RemoteDipper, buckets
-from .providers import builtin_providers
+from .providers import providers_here
 from .runlog import RunLog
 from .sources import Bindings, Sources
 
@@ -39,7 +39,7 @@ class Applying:
 
     def providers(self, facts: Mapping[str, Any]) -> Providers:
         """All providers of this agent, chosen by its facts."""
-        return Providers(builtin_providers(log=self.log, files=self._files), Platform(facts=facts))
+        return providers_here(log=self.log, files=self._files, facts=facts)
 
     def _files(self) -> FileContext:
         from .providers.file.posix import FileContext

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.dipper import buckets
-from agent.providers import builtin_providers
+from agent.providers import providers_here
 from agent.providers.file.posix import FileContext
 from agent.providers.file.sourcing import Inlined
 from agent.runlog import RunLog
@@ -32,7 +32,6 @@ from shared.models.catalog import CATALOG, Catalog
 from shared.models.file_content import FILE_CONTENT
 from shared.models.file_metadata import FILE_METADATA
 from shared.models.report import Report
-from shared.ral import Platform, Providers
 from shared.ral.catalog import Resources, resources_of
 from shared.richdata import Deferred
 from shared.settings import AgentSettings, MasterSettings
@@ -96,7 +95,7 @@ class LocalRun:
         files = self._files(catalog)
         context = ApplyContext(
             log=self.log,
-            providers=Providers(builtin_providers(log=self.log, files=lambda: files), Platform(facts=self.facts)),
+            providers=providers_here(log=self.log, files=lambda: files, facts=self.facts),
             state=StateFile(settings.statefile, ttl=timedelta(seconds=settings.statettl or 0)),
             noop=settings.noop,
             tags=settings.tags,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from shared.ral import Provider, Providers, Type
+from shared.ral import Platform, Provider, Providers, Type
 
 from ..runlog import RunLog
 
@@ -59,3 +60,18 @@ def builtin_providers(
         return [Purge(providers, types or {})] if providers else []
 
     return {"notify": notify, "exec": exec_, "file": file, "tidy": tidy, "resources": resources}
+
+
+def platform_here(facts: Mapping[str, Any]) -> Platform:
+    """This machine as providers are chosen by: its facts, and the features `posix` and, for root, `root`."""
+    return Platform(facts=facts, features=frozenset({"posix", "root"} if os.geteuid() == 0 else {"posix"}))
+
+
+def providers_here(*, log: RunLog, files: Callable[[], FileContext], facts: Mapping[str, Any]) -> Providers:
+    """All providers of this machine, for one run."""
+    from shared.types import builtin_types
+
+    made: Providers = Providers(
+        builtin_providers(log=log, files=files, providers=lambda: made, types=builtin_types()), platform_here(facts)
+    )
+    return made
