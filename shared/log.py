@@ -82,7 +82,8 @@ class ConsoleFormatter(_Formatter):
     def format(self, record: logging.LogRecord) -> str:
         shown = _SHOWN[LEVELS[level_name(record.levelno)]]
         source = getattr(record, "source", "")
-        line = f"{shown}: {source}: {self.text(record)}" if source and source != "Puppet" else f"{shown}: {self.text(record)}"
+        text = self.text(record).removesuffix("\n")  # a diff ends its last line itself
+        line = f"{shown}: {source}: {text}" if source and source != "Puppet" else f"{shown}: {text}"
         code = _COLOURS[LEVELS[level_name(record.levelno)]]
         return f"\x1b[{code}m{line}\x1b[0m" if self.colour and code else line
 
