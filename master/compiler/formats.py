@@ -34,7 +34,7 @@ from .types.lattice import (
     TypeSetType,
 )
 from .uris import URI
-from .values import DEFAULT, Binary, Deferred, Instance, Iterator, Regexp, Value, entries
+from .values import DEFAULT, Binary, Deferred, Instance, Iterator, Regexp, Sensitive, Value, entries
 
 __all__ = ["Format", "to_string"]
 
@@ -252,7 +252,8 @@ def _single(value: Value, format_: Format) -> str:
     if kind is URI:
         return _uri(value, format_)
     if format_.letter == "p":
-        return format_value(format_.with_letter("s"), to_s(value))
+        text = f"#<{to_s(value)}>" if kind is Sensitive else to_s(value)
+        return format_value(format_.with_letter("s"), text)
     return format_value(format_.spec, value)
 
 

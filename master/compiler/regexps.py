@@ -2,8 +2,8 @@
 Ruby's regular expressions on Python's `re`: translated once, where the two flavours differ.
 
 Differences handled: `^ $` are line anchors and `^` is not one behind a final line break, `\\A \\z \\Z \\h \\H \\R \\e`,
-`\\w \\d \\s` are ASCII, POSIX brackets are not, `(?m)` is "dot matches line break", `(?<name>…)`, `\\k<name>`, `\\g` is refused,
-nested sets in brackets. Possessive quantifiers and atomic groups are the same in both (Python 3.11).
+`\\w \\d \\s` are ASCII, POSIX brackets are not, `(?m)` is "dot matches line break", `(?<name>…)`, `\\k<name>`, sets and `&&` inside
+brackets. `\\g`, `\\G` and `\\K` are refused. Possessive quantifiers and atomic groups are the same in both (Python 3.11).
 """
 
 from __future__ import annotations
@@ -81,7 +81,9 @@ def compiled(source: str) -> re.Pattern[str]:
     try:
         return re.compile(translate(source), re.MULTILINE)
     except re.error as error:
-        raise EvaluationError(f"{_RUBY_WORDS.get(error.msg, error.msg)}: /{source}/", hint="The regular expression is not valid, or not supported here.") from error
+        raise EvaluationError(
+            f"{_RUBY_WORDS.get(error.msg, error.msg)}: /{source}/", hint="The regular expression is not valid, or not supported here."
+        ) from error
     except RecursionError as error:
         raise EvaluationError(f"too deeply nested: /{source[:80]}/") from error
 
@@ -180,6 +182,11 @@ def _ranges(name: str, negated: bool) -> str:
     return "".join(parts)
 
 
+def _union(content: list[str], others: list[str]) -> str:
+    parts = [f"[{''.join(content)}]"] if content else []
+    return parts[0] if parts and not others else "(?:" + "|".join([*parts, *others]) + ")"
+
+
 def translate(source: str) -> str:
     """`source`, a Ruby regular expression, as one for `re` with MULTILINE; re.error when it cannot be."""
     return _Translator(source).run()
@@ -198,7 +205,7 @@ class _Translator:
             if char == "\\":
                 out.append(self.escape())
             elif char == "[":
-                out.append("[" + self.set_items() + "]")
+                out.append(self.char_set()[0])
             elif char == "(":
                 out.append(self.group())
             elif char == ")":
@@ -343,7 +350,7 @@ class _Translator:
             if char == "\\":
                 self.at += 1
             elif char == "[":
-                self.set_items()
+                self.char_set()
                 continue
             elif char == "(":
                 depth += 1
@@ -354,14 +361,19 @@ class _Translator:
             self.at += 1
         return source[start : self.at]
 
-    def set_items(self) -> str:
-        """A bracket set; its content for `re`. Nested sets are united; `&&` is refused."""
+    def char_set(self) -> tuple[str, str | None]:
+        """
+        A bracket set as an expression for one character, and its plain content when it is no more than that.
+
+        Python has neither sets in sets nor `&&`: what is negated inside becomes an alternative, `&&` a lookahead.
+        """
         source = self.source
         self.at += 1
-        out = []
-        if source.startswith("^", self.at):
-            self.at += 1
-            out.append("^")
+        negated = source.startswith("^", self.at)
+        self.at += negated
+        unions: list[str] = []
+        content: list[str] = []
+        others: list[str] = []
         first = True
         while True:
             if self.at >= len(source):
@@ -369,24 +381,37 @@ class _Translator:
             char = source[self.at]
             if char == "]" and not first:
                 self.at += 1
-                return "".join(out)
+                break
             first = False
             if source.startswith("&&", self.at):
-                raise re.error("intersections in a character class are not supported")
-            found = re.compile(r"\[:(\^?)(\w+):\]").match(source, self.at)
-            if found:
-                self.at = found.end()
-                out.append(_ranges(found[2], bool(found[1])))
-            elif char == "[":
-                inner = self.set_items()
-                if inner.startswith("^"):
-                    raise re.error("a negated set inside a character class is not supported")
-                out.append(inner)
-            elif char == "\\":
-                out.append(self.set_escape())
+                self.at += 2
+                unions.append(_union(content, others))
+                content, others = [], []
             else:
-                self.at += 1
-                out.append("\\" + char if char in "[]&~|^" else char)
+                self.set_item(char, content, others)
+        if not unions and not others:
+            plain = "".join(content)
+            return (f"[^{plain}]", None) if negated else (f"[{plain}]", plain)
+        *before, last = [*unions, _union(content, others)]
+        whole = "".join(f"(?={union})" for union in before) + last
+        return (rf"(?:(?!{whole})[\s\S])" if negated else f"(?:{whole})"), None
+
+    def set_item(self, char: str, content: list[str], others: list[str]) -> None:
+        found = re.compile(r"\[:(\^?)(\w+):\]").match(self.source, self.at)
+        if found:
+            self.at = found.end()
+            content.append(_ranges(found[2], bool(found[1])))
+        elif char == "[":
+            expression, plain = self.char_set()
+            if plain is None:
+                others.append(expression)
+            else:
+                content.append(plain)
+        elif char == "\\":
+            content.append(self.set_escape())
+        else:
+            self.at += 1
+            content.append("\\" + char if char in "[]&~|^" else char)
 
     def set_escape(self) -> str:
         char = self.source[self.at + 1 : self.at + 2]

@@ -193,7 +193,7 @@ def _radix(spec: Spec, number: int) -> str:
     wanted = spec.precision if spec.precision is not None else 0
     if "0" in spec.flags and "-" not in spec.flags and spec.width is not None and spec.precision is None:
         wanted = spec.width - len(prefix)
-    text = digits.rjust(wanted, top) if wanted > len(digits) + 2 or (wanted and wanted >= len(digits)) else ".." + digits
+    text = ".." + digits.rjust(wanted - 2, top)
     return spec.padded(prefix + (text.upper() if spec.letter == "X" else text))
 
 
@@ -228,7 +228,7 @@ def to_integer(value: Value, base: int | None = None) -> int:
     if kind is float:
         if not math.isfinite(value):
             raise EvaluationError("NaN" if math.isnan(value) else float_text(value))
-        return math.floor(value) if base is None else int(value)
+        return int(value)
     if kind is str:
         number = _integer_of(value, base)
         if number is None:

@@ -120,7 +120,9 @@ def sort_array(context: Context, array_value: list[Value], *, block: Closure | N
 def _sorted(items: list[Value], block: Closure | None) -> list[Value]:
     if block is None and all(item.__class__ is str for item in items):
         return sorted(items)
-    return sorted(items, key=cmp_to_key(ruby_order if block is None else by_block(block)))
+    order = ruby_order if block is None else by_block(block)
+    # Python asks "is the later one less?"; asked the other way round, lambdas and errors see the earlier one first.
+    return sorted(items, key=cmp_to_key(lambda later, earlier: -order(earlier, later)))
 
 
 # --- max, min -----------------------------------------------------------------------------------------------------
