@@ -46,6 +46,19 @@ async def test_puppets_own_state_file_is_read_and_written_in_its_form(tmp_path: 
     assert path.stat().st_mode & 0o777 == 0o660
 
 
+async def test_a_file_of_nothing_but_times_is_read_the_same_by_its_lines(tmp_path: Path) -> None:
+    path, log = tmp_path / "state.yaml", RunLog()
+    state = StateFile(path)
+    refs = ["File[/x]", "Exec[it's: # odd]", "Exec[two\nlines]", "Notify[0644]", "Exec[" + "long " * 300 + "]"]
+    for ref in refs:
+        state.of(ref).update(checked=NOW, synced=NOW)
+    await state.store(log, NOW)
+    again = StateFile(path)
+    await again.load(log)
+    assert [again.of(ref) for ref in refs] == [{"checked": NOW, "synced": NOW}] * len(refs)
+    assert not log.lines
+
+
 async def test_entries_of_38_with_tagged_symbols_are_read(tmp_path: Path) -> None:
     path = tmp_path / "state.yaml"
     path.write_text("--- \n  File[/srv/a3]: \n    !ruby/sym checked: 2026-11-20 21:55:13.381031 +00:00\n")
