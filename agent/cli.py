@@ -24,6 +24,7 @@ from .lock import DisabledLock
 
 if TYPE_CHECKING:
     from .agent import Agent, Asked
+    from .steps import Step
 
 log = logging.getLogger("puppet.agent")
 
@@ -42,7 +43,7 @@ Fetches this machine's catalog from a master of Puppet 3.8 to 8 and applies it; 
   --fingerprint         print the digest of the certificate, or of its request; --digest SHA1 picks another than SHA256
   --fqdn NAME, -f       another name for --certname
   --job-id ID           goes to the master and into the report
-  --summarize           print the run's numbers; --evaltrace how long each resource took
+  --summarize           print the run's numbers; --evaltrace how long each resource took, --steps how long each step of the run
   --verbose, -v         --debug, -d: say more
   --logdest DEST, -l    console, syslog, or files' absolute paths; a comma list
   --version, --help
@@ -114,6 +115,11 @@ def parse(argv: Sequence[str]) -> Command:
         else:
             raise ConfigError(f"The puppet agent command does not take parameters: {word}", hint="Try 'puppet agent --help'.")
     return command
+
+
+def _show_step(step: Step) -> None:
+    """One line for a step that has ended."""
+    print(f"Step: {step.name:<14} {step.seconds * 1000:8.1f} ms  {step.detail}".rstrip(), flush=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -247,7 +253,7 @@ def one_run(settings: AgentSettings, asked: Asked) -> int:
 
     from .agent import Agent
 
-    agent = Agent(settings, asked, began=time.monotonic() - process_age())
+    agent = Agent(settings, asked, began=time.monotonic() - process_age(), watch_steps=_show_step if settings.steps else None)
     return uvloop.run(until_done(agent))
 
 

@@ -61,6 +61,7 @@ class AgentSettings(CommonSettings):
     job_id: str = setting("", doc="The number of the job that started this run, for the master and the report.")
     detailed_exitcodes: Flag = setting(False, doc="Exit with 2 for changes, 4 for failures, 6 for both.")
     evaltrace: Flag = setting(False, doc="Show how long each resource took.")
+    steps: Flag = setting(False, doc="Show each step of a run and how long it took.")
     summarize: Flag = setting(False, doc="Show a summary of the run.")
     graph: Flag = setting(False, doc="Write the graphs of a catalog as dot files.")
     graphdir: Path = setting("$statedir/graphs", doc="Where those go.")

@@ -1,0 +1,187 @@
+"""
+The pair at work: a master with a fresh CA and two runs of an agent, on this machine, in a temporary directory.
+
+`make demo` runs this. Everything listens on 127.0.0.1 and is gone when it ends.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+DEMO = Path(__file__).parent
+BIN = Path(sys.executable).parent
+START = 60.0  # seconds for the master to listen
+RUN = 120.0  # seconds for one run
+LISTENING = re.compile(r"Serving Puppet on (\S+) port (\d+)")
+REQUEST = re.compile(r'"(\w+) (\S+)" (\d+) (\d+) ([\d.]+)$')
+
+
+class Failed(Exception):
+    """The demo did not go as it should; the text says where."""
+
+
+def say(text: str = "") -> None:
+    print(text, flush=True)
+
+
+def title(text: str) -> None:
+    bold = ("\x1b[1m", "\x1b[0m") if sys.stdout.isatty() else ("", "")
+    say(f"\n{bold[0]}== {text}{bold[1]}")
+
+
+@contextmanager
+def master(root: Path) -> Iterator[tuple[int, Path]]:
+    """A master on a free port; gives the port and its log. Stopped as an administrator would."""
+    log = root / "master.log"
+    site = root / "master" / "code" / "environments" / "production"
+    shutil.copytree(DEMO / "site", site)
+    command = [
+        str(BIN / "puppet-master"), "--no-daemonize", "--verbose", "--bindaddress", "127.0.0.1", "--masterport", "0",
+        "--certname", "localhost", "--autosign", "true", "--confdir", str(root / "master"), "--vardir", str(root / "master" / "var"),
+        "--rundir", str(root / "master" / "run"), "--logdir", str(root / "master" / "log"), "--user", "root",
+    ]  # fmt: skip
+    began = time.monotonic()
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
+    try:
+        port = listening(process, log)
+        say(f"   it made a CA and its own certificate, and listens on 127.0.0.1 port {port} after {time.monotonic() - began:.2f} s")
+        yield port, log
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+        try:
+            code = process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            code = -9
+    if code != 0:
+        raise Failed(f"the master ended with {code}:\n{log.read_text()}")
+
+
+def listening(process: subprocess.Popen[bytes], log: Path) -> int:
+    deadline = time.monotonic() + START
+    while time.monotonic() < deadline:
+        if match := LISTENING.search(log.read_text("utf-8", "replace")):
+            return int(match[2])
+        if process.poll() is not None:
+            break
+        time.sleep(0.05)
+    raise Failed(f"the master did not start:\n{log.read_text('utf-8', 'replace')}")
+
+
+def agent(root: Path, port: int) -> tuple[int, float]:
+    """One run, its output shown as it comes; exit code and seconds."""
+    home = root / "agent"
+    command = [
+        str(BIN / "puppet-agent"), "--onetime", "--test", "--steps", "--server", "localhost", "--masterport", str(port),
+        "--certname", "agent.example.com", "--confdir", str(home), "--vardir", str(home / "var"),
+        "--rundir", str(home / "run"), "--logdir", str(home / "log"),
+    ]  # fmt: skip
+    environ = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "FACTER_demo_root": str(root / "machine")}
+    say("   $ puppet-agent --onetime --test --server localhost --masterport " + str(port))
+    began = time.monotonic()
+    process = subprocess.Popen(command, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert process.stdout is not None
+    try:
+        for line in process.stdout:
+            say("   | " + line.rstrip("\n").replace(str(root), "…"))
+        code = process.wait(RUN)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    return code, time.monotonic() - began
+
+
+def requests(log: Path, since: int) -> list[tuple[str, str, str, float]]:
+    """(method, path, status, seconds) of what the master answered since an offset of its log."""
+    text = log.read_bytes()[since:].decode("utf-8", "replace")
+    found = (REQUEST.search(line) for line in text.splitlines())
+    return [(match[1], match[2], match[3], float(match[5])) for match in found if match]
+
+
+def summary(root: Path) -> dict[str, dict[str, float]]:
+    import yaml
+
+    data: dict[str, dict[str, float]] = yaml.safe_load((root / "agent" / "var" / "state" / "last_run_summary.yaml").read_text())
+    return data
+
+
+def one_run(root: Path, port: int, log: Path, wanted: int) -> tuple[float, dict[str, dict[str, float]], int]:
+    since = log.stat().st_size
+    code, seconds = agent(root, port)
+    answered = requests(log, since)
+    say("   what the master answered:")
+    for method, path, status, took in answered:
+        say(f"     {method:<5} {path:<62} {status}  {took * 1000:6.1f} ms")
+    if code != wanted:
+        raise Failed(f"the run ended with {code}, not with {wanted}; the master's log:\n{log.read_text()}")
+    return seconds, summary(root), len(answered)
+
+
+def table(rows: list[tuple[str, tuple[float, dict[str, dict[str, float]], int]]]) -> None:
+    """What two runs did, side by side."""
+    say(f"   {'':<28}" + "".join(f"{name:>14}" for name, _ in rows))
+    lines = [
+        ("requests", lambda run: f"{run[2]}"),
+        ("resources", lambda run: f"{run[1]['resources']['total']:.0f}"),
+        ("changed", lambda run: f"{run[1]['resources'].get('changed', 0):.0f}"),
+        *((name.replace("_", " "), lambda run, name=name: f"{run[1]['time'].get(name, 0) * 1000:.0f} ms")
+          for name in ("plugin_sync", "fact_generation", "config_retrieval", "catalog_application")),
+        ("whole command", lambda run: f"{run[0] * 1000:.0f} ms"),
+    ]  # fmt: skip
+    for label, value in lines:
+        say(f"   {label:<28}" + "".join(f"{value(run):>14}" for _, run in rows))
+
+
+def main() -> int:
+    root = Path(tempfile.mkdtemp(prefix="bunraku-demo-"))
+    try:
+        title("A master starts, with a fresh certificate authority")
+        with master(root) as (port, log):
+            title("First run: from no key at all to a stored report")
+            (root / "machine").mkdir()
+            (root / "machine" / "motd").write_text("Welcome.\n  * Nobody was here yet.\n")  # so that there is a change to show
+            first = one_run(root, port, log, 2)
+            title("Second run: nothing to do")
+            second = one_run(root, port, log, 0)
+            title("The two runs")
+            table([("first", first), ("second", second)])
+            (report,) = list((root / "master" / "var" / "reports").iterdir())
+            say(f"\n   {len(list(report.iterdir()))} reports of {report.name} are stored, and this is what was made:")
+            for path in sorted((root / "machine").rglob("*")):
+                if path.is_file():
+                    text = path.read_text().strip().splitlines()
+                    say(f"     {path.relative_to(root / 'machine')!s:<22} {json.dumps(text[0] if text else '', ensure_ascii=False)}")
+        title("The master has stopped. What to type next")
+        for line in (
+            "source .venv/bin/activate",
+            "puppet master --no-daemonize --verbose --certname $(hostname -f) --user $USER    # a master of your own",
+            "puppet cert list                                                                 # who waits for a certificate",
+            "puppet cert sign NAME",
+            "puppet agent --test --server MASTER                                              # on each machine",
+            "puppet config print --section master                                             # every setting",
+        ):
+            say("   " + line)
+        return 0
+    except Failed as err:
+        say(f"\nThe demo failed: {err}")
+        return 1
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
