@@ -13,12 +13,12 @@ import marshal
 import os
 import stat
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType
 
-from shared.errors import ConfigError, PuppetError
-from shared.files import write_atomic
+from shared.errors import ConfigError
 
 from .codegen import CODE_VERSION
 
@@ -81,8 +81,8 @@ class CodeCache:
         path = self.directory / key[:2] / key[2:]
         try:
             path.parent.mkdir(mode=0o700, exist_ok=True)
-            write_atomic(path, MAGIC + hashlib.sha256(data).digest() + data, mode=0o600)
-        except (OSError, PuppetError):
+            _replace(path, MAGIC + hashlib.sha256(data).digest() + data)
+        except OSError:
             return
 
     def _remember(self, key: str, unit: StoredUnit) -> None:
@@ -108,6 +108,18 @@ class CodeCache:
         except (ValueError, EOFError, TypeError):
             return None
         return StoredUnit(code, marks, warnings)
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Whole or not at all, but not synced: what a crash tears is seen by its digest, and made again."""
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
 
 
 def relocated(code: CodeType, filename: str) -> CodeType:

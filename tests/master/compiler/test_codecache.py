@@ -1,0 +1,100 @@
+"""Compiled code on disk: used when it is ours and whole, never otherwise."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from master.compiler.codecache import CodeCache, relocated
+from master.compiler.testing import compiled
+from shared.errors import CompileError, ConfigError
+
+MANIFEST = "class c { notify { 'x': message => [1, 2].map |$i| { $i + 1 } } }\ninclude c\n"
+
+
+def _files(directory: Path) -> list[Path]:
+    return [path for path in directory.rglob("*") if path.is_file()]
+
+
+def test_code_comes_back_from_disk_in_a_private_file(tmp_path: Path) -> None:
+    directory = tmp_path / "cache"
+    first = compiled(MANIFEST, cache=CodeCache(directory))
+    (stored,) = _files(directory)
+    assert stored.stat().st_mode & 0o777 == 0o600
+    assert directory.stat().st_mode & 0o777 == 0o700
+    cache = CodeCache(directory)
+    assert cache.get(cache.key(MANIFEST, "None|warning|False"), "/env/manifests/site.pp") is not None
+    assert compiled(MANIFEST, cache=cache).parameters("Notify[x]") == first.parameters("Notify[x]")
+
+
+@pytest.mark.parametrize("damage", ["cut", "foreign", "flipped", "writable", "link"])
+def test_a_file_that_is_not_whole_or_not_ours_alone_is_not_run(tmp_path: Path, damage: str) -> None:
+    directory = tmp_path / "cache"
+    compiled(MANIFEST, cache=CodeCache(directory))
+    (stored,) = _files(directory)
+    content = stored.read_bytes()
+    if damage == "cut":
+        stored.write_bytes(content[: len(content) // 2])
+    elif damage == "foreign":
+        stored.write_bytes(b"not what it should be")
+    elif damage == "flipped":
+        stored.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    elif damage == "writable":
+        stored.chmod(0o666)
+    else:
+        elsewhere = tmp_path / "elsewhere"
+        stored.rename(elsewhere)
+        stored.symlink_to(elsewhere)
+    cache = CodeCache(directory)
+    assert cache.get(cache.key(MANIFEST, "None|warning|False"), "x.pp") is None
+    assert compiled(MANIFEST, cache=cache).refs == ["Class[C]", "Notify[x]"]
+
+
+def test_a_directory_that_others_can_write_to_is_refused(tmp_path: Path) -> None:
+    directory = tmp_path / "cache"
+    directory.mkdir()
+    directory.chmod(0o777)
+    with pytest.raises(ConfigError, match="not private"):
+        CodeCache(directory)
+
+
+def test_a_disk_that_refuses_costs_nothing_but_the_cache(tmp_path: Path) -> None:
+    if os.geteuid() == 0:
+        (tmp_path / "cache").mkdir(mode=0o700)
+        cache = CodeCache(tmp_path / "cache")
+        (tmp_path / "cache").rmdir()
+        (tmp_path / "cache").write_text("a file in its place")
+    else:
+        cache = CodeCache(tmp_path / "cache")
+        (tmp_path / "cache").chmod(0o500)
+    assert compiled(MANIFEST, cache=cache).refs == ["Class[C]", "Notify[x]"]
+
+
+def test_other_text_checks_and_versions_have_other_keys() -> None:
+    cache = CodeCache()
+    keys = {cache.key("a", "x"), cache.key("b", "x"), cache.key("a", "y")}
+    assert len(keys) == 3
+
+
+def test_moved_code_says_its_new_file_throughout() -> None:
+    code = compile("def f():\n    return lambda: 1\n", "/old.pp", "exec")
+    moved = relocated(code, "/new.pp")
+    inner = next(each for each in moved.co_consts if hasattr(each, "co_consts"))
+    innermost = next(each for each in inner.co_consts if hasattr(each, "co_consts"))
+    assert {moved.co_filename, inner.co_filename, innermost.co_filename} == {"/new.pp"}
+
+
+def test_an_error_in_cached_code_names_the_file_it_was_read_from_now(tmp_path: Path) -> None:
+    cache = CodeCache(tmp_path / "cache")
+    files = {"modules/a/manifests/init.pp": "class a { }\n"}
+    for name in ("one", "two"):
+        with pytest.raises(CompileError, match=rf"/env/modules/{name}/functions/f\.pp"):
+            compiled(f"{name}::f()", {**files, f"modules/{name}/functions/f.pp": f"function {name}::f() {{ fail('x') }}\n"}, cache=cache)
+
+
+def test_warnings_of_a_file_are_told_again_from_the_cache(tmp_path: Path) -> None:
+    for _ in range(2):
+        logs = compiled('notice("a\\qb")', cache=CodeCache(tmp_path / "cache")).logs
+        assert [entry.level for entry in logs] == ["warning", "notice"]
