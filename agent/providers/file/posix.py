@@ -26,7 +26,7 @@ from .backup import Buckets, back_up, bucket_of, in_bucket
 from .looking import resolve_accounts, state_of
 from .places import file_type, place_of, remove, set_mode, set_owner
 from .recursion import children_of
-from .showing import Held, difference
+from .showing import TOO_LARGE, Held, difference, too_large
 from .sourcing import Inlined, metadata_of, take_over
 from .writing import Replacement, Rights
 
@@ -142,6 +142,9 @@ class Posix(Provider[File], type=File, name="posix", features=("manages_symlinks
             resource.log(resource.loglevel, "[diff redacted]", attribute)
             return
         self._let_go()
+        if await asyncio.to_thread(too_large, resource.path):
+            resource.log(resource.loglevel, f"\n{TOO_LARGE}", attribute)
+            return
         held = Held()
         try:
             if not await self._fetched(resource, held, attribute):

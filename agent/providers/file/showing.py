@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 from shared.textdiff import Differ
 from shared.types.file import File
@@ -12,6 +13,16 @@ from shared.types.file import File
 from .places import place_of
 
 MAX_INPUT = 8 * 1024 * 1024  # bytes of a file that is compared line by line
+
+TOO_LARGE = f"[diff not shown: more than {MAX_INPUT} bytes]"
+
+
+def too_large(path: str) -> bool:
+    """Whether a file is too large to be compared, so that its new content need not be fetched for that. Blocking."""
+    try:
+        return Path(path).stat().st_size > MAX_INPUT
+    except OSError:
+        return False
 
 
 class Held:
@@ -57,7 +68,7 @@ def difference(resource: File, held: Held, differ: Differ) -> str:
             if place.foreign_hard_link(info):
                 return "[diff not shown: this is a hard link to another user's file]"
             if info.st_size > MAX_INPUT or not held.complete:
-                return f"[diff not shown: more than {MAX_INPUT} bytes]"
+                return TOO_LARGE
             wanted = f"{resource.path} (wanted)"
             output = differ.compare(fd, held.fd, labels=(resource.path, wanted))
         finally:
