@@ -65,7 +65,7 @@ async def test_a_servers_bucket_is_asked_first_and_sent_only_what_it_lacks(kept)
 async def test_a_server_of_3x_stores_by_md5(kept):
     server = Server()
     value = await RemoteDipper(Binding(FILE_BUCKET_FILE, server), algorithm="md5").keep(*kept)
-    assert value == hashlib.md5(b"content").hexdigest() and list(server.stored)[0].startswith(f"md5/{value}/")
+    assert value == hashlib.md5(b"content").hexdigest() and next(iter(server.stored)).startswith(f"md5/{value}/")
 
 
 async def test_what_a_bucket_does_not_have_is_named(tmp_path):
