@@ -215,11 +215,13 @@ def sort_key(node: Node) -> str:
     return node.sort_key if isinstance(node, Anchor) else str(node.ref)
 
 
-def describe_cycles(graph: Graph, cycles: Sequence[Sequence[Node]]) -> str:
-    """The message about cycles, as Puppet prints it: a backslash and an n stand between its parts."""
+def describe_cycles(graph: Graph, cycles: Sequence[Sequence[Node]], file: str = "") -> str:
+    """The message about cycles, as Puppet prints it: a backslash and an n stand between its parts. `file`: where they are drawn."""
     count = len(cycles)
     lines = "".join(f"({' => '.join(map(str, graph.path_in(cycle)))})\\n" for cycle in cycles)
     hint = "Try the '--graph' option and opening the resulting '.dot' file in OmniGraffle or GraphViz"
+    if file:
+        hint = f"Cycle graph written to {file}."
     return f"Found {count} dependency cycle{'s' if count > 1 else ''}:\n{lines}{hint}"
 
 
@@ -228,6 +230,13 @@ Note = Callable[[Type, str], None]
 
 def build(resources: Resources, note: Note) -> Graph:
     """The graph of a catalog: explicit edges, automatic ones where no explicit one is against them, anchors for containers."""
+    graph = relationships(resources, note)
+    expand(graph, resources)
+    return graph
+
+
+def relationships(resources: Resources, note: Note) -> Graph:
+    """The graph as manifests say it, containers still in it."""
     graph = Graph()
     for resource in resources.order:
         graph.add(resource)
@@ -236,7 +245,6 @@ def build(resources: Resources, note: Note) -> Graph:
             graph.link(source, target, label)
     for resource in resources.order:
         _link_automatic(graph, resources, resource, note)
-    _replace_containers(graph, resources)
     return graph
 
 
@@ -277,7 +285,7 @@ def _link_automatic(graph: Graph, resources: Resources, resource: Type, note: No
             graph.link(source, target, label)
 
 
-def _replace_containers(graph: Graph, resources: Resources) -> None:
+def expand(graph: Graph, resources: Resources) -> None:
     """Put an admissible and a completed anchor in the place of each class, define and stage."""
     containers = [r for r in resources.order if isinstance(r, Component) or r.declaration.name == "stage"]
     first: dict[Node, Anchor] = {}

@@ -6,13 +6,16 @@ Source: resource layer reference 3.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from shared.errors import PuppetError, ResourceError
+from shared.files import write_atomic
 from shared.models.report import ResourceStatus
 from shared.ral import Provider, Providers, Ref, State, Type
 from shared.ral.catalog import Resources
@@ -20,9 +23,10 @@ from shared.ral.components import Component, Unmanaged
 
 from ..runlog import RunLog, utc_now
 from ..state import StateFile, TransactionStore
+from . import dot
 from .events import EventQueue
 from .generate import Generator
-from .graph import Anchor, Graph, Node, Walk, build, describe_cycles
+from .graph import Anchor, Graph, Node, Walk, describe_cycles, expand, relationships
 from .harness import Harness, reason
 from .status import Status
 
@@ -49,6 +53,7 @@ class ApplyContext:
     skip_tags: Sequence[str] = ()
     ignore_schedules: bool = False
     evaltrace: bool = False
+    graphs: Path | None = None  # folder for the graphs of the run, which must exist; None: they are not written
     stop: Callable[[], bool] = _never
     now: Callable[[], datetime] = utc_now
 
@@ -145,8 +150,12 @@ class Transaction:
             await self.context.store.load(self.log_sink)
         if self.resources.version is not None:
             self.log_sink.info(f"Applying configuration version '{self.resources.version}'")
-        self.graph = build(self.resources, lambda resource, message: resource.log("debug", message))
-        self._refuse_cycles()
+        self.graph = relationships(self.resources, lambda resource, message: resource.log("debug", message))
+        await self._draw("resources", lambda: dot.containment(self.resources))
+        await self._draw("relationships", lambda: dot.order(self.graph, "Relationships"))
+        expand(self.graph, self.resources)
+        await self._draw("expanded_relationships", lambda: dot.order(self.graph, "Expanded_relationships"))
+        await self._refuse_cycles()
         try:
             await self._walk()
         finally:
@@ -163,11 +172,24 @@ class Transaction:
         if failed:
             raise ResourceError("Some pre-run checks failed")
 
-    def _refuse_cycles(self) -> None:
+    async def _draw(self, name: str, text: Callable[[], str]) -> str:
+        """Write one graph, if graphs are wanted; gives its path or ''."""
+        if self.context.graphs is None:
+            return ""
+        path = self.context.graphs / f"{name}.dot"
+        try:
+            await asyncio.to_thread(write_atomic, path, text().encode())
+        except OSError as err:
+            self.log_sink.err(f"Could not write {path}: {err.strerror}")
+            return ""
+        return str(path)
+
+    async def _refuse_cycles(self) -> None:
         cycles = self.graph.cycles()
         if not cycles:
             return
-        self.log_sink.err(describe_cycles(self.graph, cycles))
+        file = await self._draw("cycles", lambda: dot.cycles(self.graph, cycles))
+        self.log_sink.err(describe_cycles(self.graph, cycles, file))
         for cycle in cycles:
             for node in cycle:
                 if isinstance(node, Type):

@@ -309,6 +309,16 @@ async def test_a_cycle_applies_nothing_and_fails_its_members() -> None:
     assert it.said_by_puppet[-1] == "err Failed to apply catalog: One or more resource dependency cycles detected in graph"
 
 
+async def test_the_graphs_of_a_run_are_written_when_wanted(tmp_path: Path) -> None:
+    await run(World(), box("a", ensure="present"), box("b", require="Box[a]"), contained=True, graphs=tmp_path)
+    assert '    "Class[Main]" -> "Box[a]" [\n        fontsize = 8\n    ]\n' in (tmp_path / "resources.dot").read_text()
+    assert '"Box[a]" -> "Box[b]"' in (tmp_path / "relationships.dot").read_text()
+    assert '"Box[b]" -> "Whit[completed_Class[Main]]"' in (tmp_path / "expanded_relationships.dot").read_text()
+    it = await run(World(), box("a", require="Box[b]"), box("b", require="Box[a]"), graphs=tmp_path)
+    assert (tmp_path / "cycles.dot").read_text().splitlines()[2] == '"Box[a]" -> "Box[b]" -> "Box[a]"'
+    assert it.said_by_puppet[0].endswith(f"Cycle graph written to {tmp_path}/cycles.dot.")
+
+
 async def test_a_stop_lets_the_current_resource_finish_and_skips_the_rest() -> None:
     """R-39"""
     world = World()

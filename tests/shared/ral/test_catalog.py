@@ -160,3 +160,17 @@ def test_defaults_are_added_where_the_catalog_has_none() -> None:
 def test_a_catalog_that_does_not_hang_together_is_refused(catalog: Catalog, message: str) -> None:
     with pytest.raises(BadData, match=message):
         resources_of(catalog, TYPES)
+
+
+def test_containers_that_contain_each_other_do_not_hang_a_path() -> None:
+    """AG-10"""
+    loop = [{"type": "Class", "title": title, "kind": "class"} for title in ("a", "b")]
+    found = made(*loop, edges=[("Class[a]", "Class[b]"), ("Class[b]", "Class[a]")])
+    assert found.path_of(found.order[0]) == ["B", "A"]
+
+
+def test_a_chain_of_ten_thousand_containers_has_a_path() -> None:
+    """AG-10"""
+    deep = [{"type": "Class", "title": f"c{n}", "kind": "class"} for n in range(10_000)]
+    found = made(*deep, edges=[(f"Class[c{n}]", f"Class[c{n + 1}]") for n in range(9_999)])
+    assert len(found.path_of(found.order[-1])) == 10_000

@@ -1,0 +1,45 @@
+"""A run's graphs as Graphviz files, for `--graph`: resources.dot, relationships.dot, expanded_relationships.dot, cycles.dot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from shared.ral.catalog import Resources
+
+from .graph import Graph, Node, sort_key
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '\\"') + '"'
+
+
+def _document(name: str, nodes: Iterable[str], edges: Iterable[tuple[str, str]]) -> str:
+    parts = [f"digraph {name} {{", f'    label = "{name}"']
+    for node in nodes:
+        parts += [f"    {_quoted(node)} [", "        fontsize = 8,", f"        label = {_quoted(node)}", "    ]", ""]
+    for source, target in edges:
+        parts += [f"    {_quoted(source)} -> {_quoted(target)} [", "        fontsize = 8", "    ]", ""]
+    return "\n".join([*parts, "}"]) + "\n"
+
+
+def containment(resources: Resources) -> str:
+    """Which resource is in which."""
+
+    def edges() -> Iterator[tuple[str, str]]:
+        for container in resources.order:
+            for child in resources.children(container):
+                yield str(container.ref), str(child.ref)
+
+    return _document("Resources", (str(each.ref) for each in resources.order), edges())
+
+
+def order(graph: Graph, name: str) -> str:
+    """Which resource waits for which; `name` is Relationships, or Expanded_relationships once containers are anchors."""
+    edges = ((sort_key(source), sort_key(target)) for source in graph.nodes for target in graph.dependents(source))
+    return _document(name, map(sort_key, graph.nodes), edges)
+
+
+def cycles(graph: Graph, found: Sequence[Sequence[Node]]) -> str:
+    """One way round in each cycle."""
+    ways = [" -> ".join(_quoted(str(node)) for node in graph.path_in(cycle)) for cycle in found]
+    return "\n".join(["digraph Resource_Cycles {", '  label = "Resource Cycles"', *ways, "}"]) + "\n"
