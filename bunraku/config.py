@@ -12,7 +12,9 @@ from shared.files import make_directory, write_atomic
 from shared.plainjson import dumps_pretty
 from shared.settings import AgentSettings, CommonSettings, MasterSettings, canonical, conf, flags_of, load, printed
 
-HELP = """Usage: puppet config print [all | NAME...] [--section main|agent|master|user] [--json]
+from .faces import call_of
+
+HELP = """Usage: puppet config print [all | NAME...] [--section main|agent|master|user] [--json | --render-as json]
        puppet config set NAME VALUE [--section SECTION]
        puppet config delete NAME [--section SECTION]
 
@@ -23,35 +25,23 @@ Every setting can be given as an option, as in: puppet config print ssldir --con
 def main(argv: Sequence[str]) -> int:
     """Run `puppet config …`; the exit code."""
     flags, left = flags_of(list(argv), AgentSettings, MasterSettings)
-    section, as_json = "main", False
-    words: list[str] = []
-    while left:
-        word = left.pop(0)
-        if word in ("--help", "-h"):
-            print(HELP)
-            return 0
-        if word == "--section" or word.startswith("--section="):
-            section = word.partition("=")[2] or (left.pop(0) if left else "")
-        elif word in ("--json", "--render-as=json"):
-            as_json = True
-        elif word.startswith("--"):
-            raise ConfigError(f"invalid option: {word}", hint="Try 'puppet config --help'.")
-        else:
-            words.append(word)
+    call = call_of("config", left, options=("section",))
+    if call.help:
+        print(HELP)
+        return 0
+    section = call.options.get("section", "main")
     if section not in conf.SECTIONS:
         raise ConfigError(f"There is no section {section}", hint=f"Sections are {', '.join(sorted(conf.SECTIONS))}.")
     section = "master" if section == "server" else section
-    action, *names = words or ["print"]
+    action = call.words[0] if call.words else "print"
     if action == "print":
-        return print_settings(names, section, flags, as_json=as_json)
-    if action == "set" and len(names) == 2:
-        return set_setting(section, names[0], names[1], flags)
-    if action == "delete" and len(names) == 1:
-        return delete_setting(section, names[0], flags)
-    if action in ("set", "delete"):
-        wanted = 2 if action == "set" else 1
-        raise ConfigError(f"puppet config {action} takes {wanted} argument(s), but you gave {len(names)}")
-    raise ConfigError(f"'config' has no '{action}' action.  See `puppet help config`.")
+        return print_settings(call.words[1:], section, flags, as_json=call.json)
+    if action == "set":
+        name, value = call.counted("set", 2)
+        return set_setting(section, name, value, flags)
+    if action == "delete":
+        return delete_setting(section, call.counted("delete", 1)[0], flags)
+    raise call.unknown_action(action)
 
 
 def in_force(section: str, flags: dict[str, Any]) -> dict[str, str]:
@@ -66,12 +56,12 @@ def in_force(section: str, flags: dict[str, Any]) -> dict[str, str]:
 
 
 def print_settings(names: Sequence[str], section: str, flags: dict[str, Any], *, as_json: bool) -> int:
-    """One name: its bare value; several or all: `name = value`. An unknown name prints an empty line, as Puppet has it."""
+    """One name: its bare value; several or all: `name = value`. An unknown name prints an empty value, as Puppet has it."""
     values = in_force(section, flags)
-    chosen = values if names in ([], ["all"]) else {name: values.get(canonical(name), "") for name in names}
+    chosen = values if tuple(names) in ((), ("all",)) else {name: values.get(canonical(name), "") for name in names}
     if as_json:
         sys.stdout.buffer.write(dumps_pretty(chosen))
-    elif len(names) == 1 and names != ["all"]:
+    elif len(names) == 1 and names[0] != "all":
         print(chosen[names[0]])
     else:
         print("\n".join(f"{name} = {value}" for name, value in sorted(chosen.items())))
@@ -96,11 +86,12 @@ def set_setting(section: str, name: str, value: str, flags: dict[str, Any]) -> i
 
 
 def delete_setting(section: str, name: str, flags: dict[str, Any]) -> int:
-    """Take one setting out of puppet.conf."""
+    """Take one setting out of puppet.conf; one that is not there is only warned about."""
     path = _file(section, flags)
     text, taken = conf.without_setting(path.read_text("utf-8") if path.exists() else "", section, canonical(name))
     if taken is None:
-        raise ConfigError(f"No setting found in configuration file for section '{section}' setting name '{name}'")
+        print(f"Warning: No setting found in configuration file for section '{section}' setting name '{name}'", file=sys.stderr)
+        return 0
     write_atomic(path, text.encode())
     print(f"Deleted setting from '{section}': '{taken}'")
     return 0

@@ -9,40 +9,44 @@ from pathlib import Path
 from master.compiler.checker import Issue, check
 from master.compiler.parser import parse
 from master.compiler.source import Source
-from shared.errors import ConfigError, ParseError, PuppetError
+from shared.errors import Location, ParseError, PuppetError
 from shared.plainjson import dumps_pretty
 from shared.settings import MasterSettings, flags_of, load
 
-HELP = """Usage: puppet parser validate [FILE...] [--json]
+from .faces import call_of
 
-Checks manifests (with --epp: templates): the files given, standard input when something is piped in, otherwise the environment's main
-manifest. Silent and 0 when all is well; every error of every file, and 1, when it is not."""
+HELP = """Usage: puppet parser validate [FILE | FOLDER...] [--epp] [--json | --render-as json]
+
+Checks manifests (with --epp: templates): the files given, else what is piped in, else the environment's main manifest. Silent and 0 when
+all is well; every error of every file, and 1, when it is not. As JSON: an object by file, with message, full_message, file, line, pos."""
 
 
 def main(argv: Sequence[str]) -> int:
     """Run `puppet parser …`; the exit code."""
     flags, left = flags_of(list(argv), MasterSettings)
-    if "--help" in left or "-h" in left or not left:
+    call = call_of("parser", left, flags=("epp",))
+    if call.help or not call.words:
         print(HELP)
         return 0
-    as_json = any(each in ("--json", "--render-as=json") for each in left)
-    epp = "--epp" in left
-    action, *words = [each for each in left if each not in ("--json", "--render-as=json", "--epp")]
-    if action != "validate":
-        raise ConfigError(f"'parser' has no '{action}' action.  See `puppet help parser`.")
-    wrong = [each for each in words if each.startswith("--")]
-    if wrong:
-        raise ConfigError(f"invalid option: {wrong[0]}", hint="Try 'puppet parser --help'.")
+    if call.words[0] != "validate":
+        raise call.unknown_action(call.words[0])
     settings = load(MasterSettings, section="user", flags=flags)
-    found = {name: problems(source, settings.strict, epp=epp) for name, source in sources(words, settings).items()}
-    if as_json:
-        sys.stdout.buffer.write(dumps_pretty({name: [_plain(each) for each in issues] for name, issues in found.items()}))
+    epp = "epp" in call.flags
+    found = {name: problems(source, settings.strict, epp=epp) for name, source in sources(call.words[1:], settings).items()}
+    if call.json:
+        data = {name: _plain(issues, settings.environment) for name, issues in found.items() if issues}
+        sys.stdout.buffer.write(dumps_pretty(data))
     else:
-        for issues in found.values():
-            for each in issues:
-                kind = "Error: Could not parse for environment production:" if each.severity == "error" else "Warning:"
-                print(f"{kind} {each}" + (f"\n       {each.hint}" if each.hint else ""), file=sys.stderr)
+        for each in (issue for issues in found.values() for issue in issues):
+            shown = _shown(each, settings.environment) if each.severity == "error" else str(each)
+            print(f"{'Error' if each.severity == 'error' else 'Warning'}: {shown}", file=sys.stderr)
+            if each.hint:
+                print(f"       {each.hint}", file=sys.stderr)
     return 1 if any(each.severity == "error" for issues in found.values() for each in issues) else 0
+
+
+def _shown(issue: Issue, environment: str) -> str:
+    return f"Could not parse for environment {environment}: {issue}".rstrip()
 
 
 def problems(source: Source, strict: str, *, epp: bool = False) -> list[Issue]:
@@ -50,7 +54,7 @@ def problems(source: Source, strict: str, *, epp: bool = False) -> list[Issue]:
     try:
         return check(parse(source, epp=epp), source, strict=strict)  # type: ignore[arg-type]
     except ParseError as err:
-        return [Issue("error", err.message, err.where or source.locate(0), err.hint)]
+        return [Issue("error", err.message, err.where or Location(source.file), err.hint)]
 
 
 def sources(words: Sequence[str], settings: MasterSettings) -> dict[str, Source]:
@@ -60,29 +64,33 @@ def sources(words: Sequence[str], settings: MasterSettings) -> dict[str, Source]
         if missing:
             raise PuppetError("One or more file(s) specified did not exist:\n" + "\n".join(f"     {word}" for word in missing))
         files = [file for word in words for file in (sorted(Path(word).rglob("*.pp")) if Path(word).is_dir() else [Path(word)])]
-    elif not sys.stdin.isatty() and (piped := sys.stdin.read()):
-        return {"STDIN": Source(piped)}
+    elif not sys.stdin.isatty():
+        return {"STDIN": Source(sys.stdin.read())}
     else:
-        folder = next((base / settings.environment for base in settings.environmentpath if (base / settings.environment).is_dir()), None)
-        if folder is None:
-            raise ConfigError(f"Could not find a directory environment named '{settings.environment}'")
-        manifest = folder / settings.default_manifest
+        from .compilation import environment_of
+
+        manifest = Path(environment_of(settings).manifest or settings.default_manifest)
         print(f"No manifest specified. Validating the default manifest {manifest}", file=sys.stderr)
         files = sorted(manifest.rglob("*.pp")) if manifest.is_dir() else [manifest]
     found: dict[str, Source] = {}
     for file in files:
         try:
-            found[str(file)] = Source(file.read_text("utf-8"), str(file))
+            found[str(file)] = Source(file.read_text("utf-8"), str(file.absolute()))
         except (OSError, UnicodeDecodeError) as err:
             raise PuppetError(f"Could not read {file}: {err}") from err
     return found
 
 
-def _plain(issue: Issue) -> dict[str, object]:
+def _plain(issues: Sequence[Issue], environment: str) -> dict[str, object]:
+    """What is wrong with one file: the first error in Puppet's own keys, and all of them in `issues`."""
+    first = next((each for each in issues if each.severity == "error"), issues[0])
+    return _one(first, environment) | {"issues": [_one(each, environment) | {"severity": each.severity} for each in issues]}
+
+
+def _one(issue: Issue, environment: str) -> dict[str, object]:
     return {
-        "severity": issue.severity,
         "message": issue.message,
-        "full_message": str(issue),
+        "full_message": _shown(issue, environment),
         "file": issue.where.file,
         "line": issue.where.line,
         "pos": issue.where.column,

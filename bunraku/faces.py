@@ -1,0 +1,73 @@
+"""What all faces have in common: actions, `--render-as`, the errors for wrong calls. Source: command line reference 1.2."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from shared.errors import ConfigError
+
+RENDERERS = ("console", "s", "json")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A face's command line, without settings: its words (the action first), options with their values, and flags."""
+
+    face: str
+    words: tuple[str, ...] = ()
+    options: dict[str, str] = field(default_factory=dict)
+    flags: frozenset[str] = frozenset()
+    json: bool = False
+    help: bool = False
+
+    def unknown_action(self, action: str) -> ConfigError:
+        return ConfigError(f"'{self.face}' has no '{action}' action.  See `puppet help {self.face}`.")
+
+    def counted(self, action: str, number: int) -> tuple[str, ...]:
+        """The action's arguments, of which there must be `number`."""
+        given = self.words[1:]
+        if len(given) != number:
+            plural = "" if number == 1 else "s"
+            raise ConfigError(
+                f"puppet {self.face} {action} takes {number} argument{plural}, but you gave {len(given)}",
+                hint=f"Try 'puppet help {self.face} {action}' for usage",
+            )
+        return given
+
+
+def call_of(face: str, left: Sequence[str], *, options: Collection[str] = (), flags: Collection[str] = ()) -> Call:
+    """
+    What is left of a face's command line after the settings.
+
+    Args:
+        options: names of options that take a value; flags: of those that take none. `--json` and `--render-as` are always there.
+    Raises:
+        ConfigError: another option, a value that is missing, a format that is not known.
+    """
+    words: list[str] = []
+    given: dict[str, str] = {}
+    seen: set[str] = set()
+    pending = list(left)
+    while pending:
+        word = pending.pop(0)
+        name, equals, value = word.removeprefix("--").partition("=")
+        if word == "--":
+            words += pending
+            break
+        if word in ("--help", "-h"):
+            seen.add("help")
+        elif word.startswith("--") and (name in options or name == "render-as"):
+            if not equals and not pending:
+                raise ConfigError(f"Could not parse application options: missing argument: --{name}")
+            given[name] = value if equals else pending.pop(0)
+        elif word.startswith("--") and not equals and (name in flags or name == "json"):
+            seen.add(name)
+        elif word.startswith("-") and len(word) > 1:
+            raise ConfigError(f"Could not parse application options: invalid option: {word}", hint=f"Try 'puppet {face} --help'.")
+        else:
+            words.append(word)
+    form = given.pop("render-as", "console")
+    if form not in RENDERERS:
+        raise ConfigError(f"I don't know how to render '{form}'", hint=f"There are {', '.join(RENDERERS)}.")
+    return Call(face, tuple(words), given, frozenset(seen - {"help", "json"}), form == "json" or "json" in seen, "help" in seen)
