@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,6 +12,7 @@ from certs.ssldir import SslDir
 from master.ca import cli
 from master.ca.configured import ca_rules, key_kind
 from master.ca.store import CaFiles
+from shared import daemon
 from shared.errors import ConfigError, NotFound
 from shared.settings import MasterSettings, flags_of, load
 
@@ -31,6 +33,8 @@ _OWN_OPTIONS = {"--dns_alt_names", "--dns-alt-names"}  # of the request to make,
 def place_for(flags: dict[str, Any]) -> cli.CaPlace:
     """The CA of this host, as the settings say."""
     settings = load(MasterSettings, section="master", flags=flags)
+    if os.geteuid() == 0 and settings.ca and not settings.cadir.exists():
+        _for_the_master(settings)
     return cli.CaPlace(
         CaFiles.at(settings.cadir),
         SslDir(settings.ssldir, settings.certname),
@@ -40,6 +44,16 @@ def place_for(flags: dict[str, Any]) -> cli.CaPlace:
         dns_alt_names=settings.dns_alt_names,
         generate=key_kind(settings).generate,
     )
+
+
+def _for_the_master(settings: MasterSettings) -> None:
+    """A CA that root makes here belongs to the account that the master will run as, when there is one."""
+    try:
+        uid, gid = daemon.account(settings.user, settings.group)
+    except ConfigError:
+        return  # no such account: the master cannot run as it either, and will say so
+    daemon.own((settings.ssldir, settings.cadir), uid, gid, mode=0o771)
+    settings.cadir.chmod(0o750)
 
 
 def cert(argv: Sequence[str]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,12 +86,24 @@ class SslDir:
     def cadir(self) -> Path:
         return self.root / "ca"
 
+    @property
+    def owner(self) -> tuple[int, int] | None:
+        """(uid, gid) that root gives to new files: those of the directory itself, which may be the service's. None: the caller's own."""
+        if os.geteuid() != 0 or not self.root.exists():
+            return None
+        info = self.root.stat()
+        return info.st_uid, info.st_gid
+
     def create(self) -> None:
         """Make the directories that are missing, with Puppet's modes; what is there stays as it is."""
-        for folder in (self.root, self.certdir, self.publickeydir, self.requestdir):
-            make_directory(folder, mode=DIRECTORY_MODE)
-        for folder in (self.privatekeydir, self.privatedir):
-            make_directory(folder, mode=PRIVATE_DIRECTORY_MODE)
+        make_directory(self.root, mode=DIRECTORY_MODE)
+        public = ((folder, DIRECTORY_MODE) for folder in (self.certdir, self.publickeydir, self.requestdir))
+        private = ((folder, PRIVATE_DIRECTORY_MODE) for folder in (self.privatekeydir, self.privatedir))
+        for folder, mode in (*public, *private):
+            if not folder.exists():
+                make_directory(folder, mode=mode)
+                if self.owner is not None:
+                    os.chown(folder, *self.owner, follow_symlinks=False)
 
     def authorities(self) -> tuple[x509.Certificate, ...] | None:
         """The CA bundle; None when there is none yet. BadData names the file."""
@@ -118,24 +131,24 @@ class SslDir:
         return _read(self.hostcsr)
 
     def save_authorities(self, pem: bytes) -> None:
-        write_atomic(self.localcacert, pem, mode=PUBLIC_MODE)
+        write_atomic(self.localcacert, pem, mode=PUBLIC_MODE, owner=self.owner)
 
     def save_crls(self, pem: bytes) -> None:
-        write_atomic(self.hostcrl, pem, mode=PUBLIC_MODE)
+        write_atomic(self.hostcrl, pem, mode=PUBLIC_MODE, owner=self.owner)
 
     def save_certificate(self, certificate: x509.Certificate) -> None:
-        write_atomic(self.hostcert, bundles.dump([certificate]), mode=PUBLIC_MODE)
+        write_atomic(self.hostcert, bundles.dump([certificate]), mode=PUBLIC_MODE, owner=self.owner)
 
     def save_request(self, csr: x509.CertificateSigningRequest) -> None:
-        write_atomic(self.hostcsr, bundles.dump([csr]), mode=PUBLIC_MODE)
+        write_atomic(self.hostcsr, bundles.dump([csr]), mode=PUBLIC_MODE, owner=self.owner)
 
     def save_key(self, key: PrivateKey, *, password: bytes | None = None) -> None:
         """The private key, then its public half; a crash in between leaves a key whose public half is written next time."""
-        keys.save(self.hostprivkey, key, password=password)
+        keys.save(self.hostprivkey, key, password=password, owner=self.owner)
         self.save_public_key(key)
 
     def save_public_key(self, key: PrivateKey) -> None:
-        write_atomic(self.hostpubkey, keys.public_pem(key.public_key()), mode=PUBLIC_MODE)
+        write_atomic(self.hostpubkey, keys.public_pem(key.public_key()), mode=PUBLIC_MODE, owner=self.owner)
 
     def own_files(self) -> Iterable[Path]:
         """The files that belong to this node alone: what `puppet ssl clean` removes."""

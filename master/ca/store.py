@@ -150,8 +150,7 @@ class CaStore:
         with self._threads:
             if self._depth == 0:
                 path = self.files.cadir / "ca.lock"
-                if self.owner is not None and not path.exists():
-                    write_atomic(path, b"", mode=PRIVATE_MODE, owner=self.owner)
+                self._make_lock(path)
                 self._file_lock = FileLock(path)
                 self._file_lock.acquire(timeout=self.lock_timeout)
             self._depth += 1
@@ -162,6 +161,18 @@ class CaStore:
                 if self._depth == 0 and self._file_lock is not None:
                     self._file_lock.release()
                     self._file_lock = None
+
+    def _make_lock(self, path: Path) -> None:
+        """The lock's file, for the owner of the directory, so that root does not lock the master out. Never replaced: others may hold it."""
+        owner = self.owner
+        if owner is None or path.exists():
+            return
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, PRIVATE_MODE)
+        except FileExistsError:
+            return
+        os.fchown(fd, *owner)
+        os.close(fd)
 
     def write(self, path: Path, data: bytes, *, mode: int = PUBLIC_MODE) -> None:
         write_atomic(path, data, mode=mode, owner=self.owner)

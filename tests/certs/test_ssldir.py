@@ -49,3 +49,16 @@ def test_a_damaged_file_is_named(tmp_path) -> None:
 def test_a_name_that_climbs_is_refused(tmp_path) -> None:
     with pytest.raises(BadName):
         SslDir(tmp_path, "../web1")
+
+
+@pytest.mark.skipif("__import__('os').geteuid() != 0", reason="needs root, to give files away")
+def test_root_gives_new_files_to_the_owner_of_the_directory(tmp_path, ca) -> None:
+    import os
+
+    ssl = SslDir(tmp_path / "ssl", "web1")
+    ssl.root.mkdir()
+    os.chown(ssl.root, 65534, 65534)
+    ssl.create()
+    ssl.save_key(KeyKind("ec").generate())
+    ssl.save_certificate(ca.leaf("web1"))
+    assert {p.stat().st_uid for p in ssl.root.rglob("*")} == {65534}
