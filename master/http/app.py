@@ -6,7 +6,6 @@ The master's application: one door for everything, behind it identity, authoriza
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import secrets
 import time
@@ -27,18 +26,14 @@ from .admission import Admission
 from .answers import Answer, send, text
 from .auth_conf import AuthFile, Rules
 from .connection import HttpRequest
-from .handlers import Handlers
+from .handlers import OF_THE_CA, Handlers
 from .identity import Peer, ProxyRules
 from .limits import Limits
 from .native import Native, Target
-from .schemes import LEGACY_SCHEME, MODERN_SCHEME, Scheme, not_routed
+from .schemes import LEGACY_SCHEME, MODERN_SCHEME, Scheme, not_routed, one_line
 from .tls import ServerTls
 
 log = logging.getLogger("puppet.http")
-
-
-# Strangers reach these. They take no slot, which a slow sender would hold; the CA's own queue is bounded.
-_OF_THE_CA = frozenset({"certificate", "certificate_request", "certificate_revocation_list", "certificate_status"})
 
 
 class Ca(Protocol):
@@ -102,7 +97,7 @@ class MasterApp:
                 answer = refusal.answer
             except PuppetError as err:
                 answer = scheme.error(err)
-                log.log(logging.ERROR if answer.status >= 500 else logging.INFO, "%s %s: %s", address, name or "-", shown(str(err), 500))
+                report(err, answer.status, address, name)
             except (ConnectionError, web.GracefulExit):
                 raise
             except Exception:  # noqa: BLE001  # the request's outermost frame
@@ -111,7 +106,6 @@ class MasterApp:
             response, size = await send(request, self._ending(request, answer), compress_from=self.limits.compress_from)
             return response
         finally:
-            request.connection.idle_since = asyncio.get_running_loop().time()
             seconds = time.monotonic() - started
             access_log.write(
                 access_log.line(
@@ -155,7 +149,8 @@ class MasterApp:
         rules = await self.auth.rules()
         if scheme is LEGACY_SCHEME or (raw_path.startswith("/puppet/v3/") and raw_path != "/puppet/v3/environments"):
             call = parse(request.method, raw_path, raw_query)
-            if call.indirection in _OF_THE_CA:
+            if call.indirection in OF_THE_CA:
+                # Strangers reach these. They take no slot, which a slow sender would hold; the CA's own queue is bounded.
                 return await self.handlers.answer(request, call, client, rules)
             async with self.admission.slot(client.name):
                 return await self.handlers.answer(request, call, client, rules)
@@ -182,6 +177,12 @@ def _certificate_of(transport: object) -> bytes | None:
     tls = get("ssl_object") if get is not None else None
     found: bytes | None = tls.getpeercert(binary_form=True) if tls is not None else None
     return found
+
+
+def report(error: PuppetError, status: int, address: str, name: str) -> None:
+    """A foreseen error in the log; what to try is for the administrator, the peer gets only the message."""
+    hint = f" ({one_line(error.hint)})" if error.hint else ""
+    log.log(logging.ERROR if status >= 500 else logging.INFO, "%s %s: %s%s", address, name or "-", shown(str(error), 500), hint)
 
 
 def check_message(request: HttpRequest, limits: Limits) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -33,6 +34,8 @@ from .limits import Limits
 from .native import Target, permitted
 from .schemes import one_line
 
+log = logging.getLogger("puppet.http")
+
 T = TypeVar("T")
 
 _JSON_KINDS = ("application/json", "text/pson", "pson")
@@ -51,6 +54,8 @@ class CaEndpoints:
         try:
             return await self._answer(request, target, client, rules)
         except PuppetError as err:
+            if err.status >= 500:
+                log.error("%s %s: %s", client.address, client.name, err)
             headers = {"Retry-After": str(err.retry_after)} if isinstance(err, Unavailable) else {}
             return replace(text(err.status, one_line(err.message)), headers=headers)
 

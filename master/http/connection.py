@@ -79,7 +79,8 @@ class Connection(RequestHandler):
     @property
     def busy(self) -> bool:
         """Whether a request is being answered or waits for it."""
-        return self._request_in_progress or bool(self._messages)
+        answering = self._waiter is None and self._task_handler is not None and self.transport is not None
+        return answering or bool(self._messages)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -174,9 +175,21 @@ class ConnectionServer(web.Server):
     """Makes a Connection for each accepted socket and knows all of them."""
 
     def __init__(self, handler: Handler, limits: Limits) -> None:
-        super().__init__(handler, request_factory=self._request)  # type: ignore[arg-type]  # we make the requests it is handed
+        super().__init__(self._answered, request_factory=self._request)  # type: ignore[arg-type]  # we make the requests it is handed
         self.limits = limits
+        self.handler = handler
+        self.working: set[asyncio.Task[Any]] = set()  # the requests being answered, also those whose client is gone
         self.on_lost: Callable[[], None] = lambda: None
+
+    async def _answered(self, request: HttpRequest) -> web.StreamResponse:
+        task = asyncio.current_task()
+        assert task is not None
+        self.working.add(task)
+        try:
+            return await self.handler(request)
+        finally:
+            self.working.discard(task)
+            request.connection.idle_since = self._loop.time()
 
     def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
         super().connection_lost(handler, exc)

@@ -35,6 +35,10 @@ _MAX_KEY = 4096
 _BY_CERTNAME = frozenset({"catalog", "node", "facts", "report", "certificate", "certificate_request", "certificate_status"})
 
 
+# Served below /puppet-ca/v1, and in scheme A; never below /puppet/v3.
+OF_THE_CA = frozenset({"certificate", "certificate_request", "certificate_revocation_list", "certificate_status", "ocsp"})
+
+
 class Environments(Protocol):
     """What the HTTP layer asks about environments."""
 
@@ -97,7 +101,8 @@ class Handlers:
         return await self._run(request, call, client)
 
     async def _modern(self, request: HttpRequest, call: Call, client: Client, rules: Rules) -> Answer:
-        if call.indirection not in self.indirector or not self.indirector[call.indirection].indirection.remote:
+        known = self.indirector.get(call.indirection)
+        if known is None or not known.indirection.remote or call.indirection in OF_THE_CA:
             return not_routed(call.path, request.headers.get("Accept", ""))
         if call.method == "DELETE":
             raise MethodNotAllowed(f"DELETE is not supported for {call.indirection}")
@@ -115,7 +120,8 @@ class Handlers:
         return await self._run(request, call, client)
 
     def _denied(self, call: Call, client: Client, answer: Answer) -> Answer:
-        log.warning("Denied: %s(%s) access to /%s/%s [%s]", client.name, client.address, call.indirection, shown(call.key), call.verb)
+        path = shown(f"/{call.indirection}/{call.key}", 200)
+        log.warning("Denied: %s(%s) access to %s [%s]", client.name, client.address, path, call.verb)
         return answer
 
     async def _check_environment(self, name: str) -> None:

@@ -11,6 +11,8 @@ import ssl
 import time
 from collections import Counter
 
+from shared.errors import ConfigError
+
 from .connection import ConnectionServer
 from .limits import Limits
 from .tls import ServerTls
@@ -21,6 +23,24 @@ BACKLOG = 1024
 _SPARE_DESCRIPTORS = 128  # for files, workers and the loop itself
 _DRAGS_ON = 1.0  # seconds; an honest handshake takes some milliseconds
 _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket that listens on a name or address; `*` and `::` are all addresses of both families."""
+    wanted = "::" if host == "*" else host
+    family, kind, protocol, _, address = socket.getaddrinfo(wanted or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+    listening = socket.socket(family, kind, protocol)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if wanted == "::":
+            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        listening.setblocking(False)
+        listening.bind(address)
+        listening.listen(BACKLOG)
+    except BaseException:
+        listening.close()
+        raise
+    return listening
 
 
 class Listener:
@@ -44,19 +64,14 @@ class Listener:
         self._not_logged = 0
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
-        """Listen; gives the address and port (of interest when `port` is 0). OSError when the address is taken."""
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listening = socket.socket(family, socket.SOCK_STREAM)
+        """Listen; gives the address and port (of interest when `port` is 0). ConfigError when that cannot be."""
         try:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6 and host == "::":
-                listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-            listening.setblocking(False)
-            listening.bind((host, port))
-            listening.listen(BACKLOG)
-        except BaseException:
-            listening.close()
-            raise
+            listening = await asyncio.get_running_loop().run_in_executor(None, _listening, host, port)
+        except OSError as err:
+            raise ConfigError(
+                f"Could not listen on {host} port {port}: {err.strerror or err}",
+                hint="Another program may use the port already; the settings are bindaddress and masterport.",
+            ) from err
         self._socket = listening
         self._accepting = asyncio.create_task(self._accept(listening), name="accept")
         address = listening.getsockname()
@@ -176,12 +191,16 @@ class Listener:
         self.server.close_idle()
         end = time.monotonic() + (self.limits.drain_timeout if timeout is None else timeout)
         while time.monotonic() < end:
-            if not any(each.busy for each in self.server.all):
+            if not self.server.working and not any(each.busy for each in self.server.all):
                 break
             await asyncio.sleep(0.02)
-        cut = [each for each in self.server.all if each.busy]
+        cut = set(self.server.working)
         if cut:
             log.warning("Cut %d requests that did not end within the drain limit", len(cut))
-            for each in cut:
-                each.abort()
+        for each in self.server.all:
+            each.abort()
+        for request in cut:
+            request.cancel()
+        if cut:
+            await asyncio.wait(cut, timeout=1.0)
         await self.server.shutdown(1.0)

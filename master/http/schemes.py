@@ -75,11 +75,6 @@ def _headers(error: PuppetError) -> dict[str, str]:
     return {}
 
 
-def _closes(error: PuppetError) -> bool:
-    """Whether the request's body may be unread, so that the connection cannot go on."""
-    return isinstance(error, TooLarge | TooSlow | UnsupportedMediaType | Unavailable)
-
-
 class LegacyScheme(Scheme):
     """Puppet 3.x: the message as text; 400 for whatever has no status of its own, compile errors included."""
 
@@ -93,7 +88,7 @@ class LegacyScheme(Scheme):
             status, message = error.status, _prefix(error) + message
         elif isinstance(error, (Denied, *_SAME_EVERYWHERE)):
             status = error.status
-        return replace(text(status, one_line(message)), headers=_headers(error), close=_closes(error))
+        return replace(text(status, one_line(message)), headers=_headers(error))
 
     def forbidden(self, call: Call, client: Client, decision: Decision) -> Answer:
         who = f"{client.name}({client.address})"
@@ -127,7 +122,7 @@ class ModernScheme(Scheme):
     def _json(self, status: int, message: str, kind: str, error: PuppetError | None = None) -> Answer:
         body = json.dumps({"message": one_line(message), "issue_kind": kind}).encode("ascii")
         headers = _headers(error) if error else {}
-        return Answer(status, body, "application/json;charset=utf-8", headers, close=error is not None and _closes(error))
+        return Answer(status, body, "application/json;charset=utf-8", headers)
 
     def forbidden(self, call: Call, client: Client, decision: Decision) -> Answer:
         return forbidden_path(call.path, call.method)

@@ -78,7 +78,7 @@ class HttpServer:
         self.listener: Listener | None = None
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
-        """Load rules and certificates, listen; gives address and port. ConfigError, OSError when that cannot be."""
+        """Load rules and certificates, listen; gives address and port. ConfigError when that cannot be."""
         await self.auth.start()
         await self.tls.start()
         self.listener = Listener(ConnectionServer(self.app.handle, self.limits), self.tls, self.limits)

@@ -108,6 +108,25 @@ async def test_R_15_a_stop_lets_requests_end_and_frees_the_port(start: Start, sh
 
 
 @pytest.mark.slow
+async def test_R_15_a_stop_waits_for_what_was_begun_by_a_client_that_left(start: Start, shelves: Shelves) -> None:
+    shelves["facts"] = gate = Gate(shelves["facts"])
+    async with start() as master:
+        client = await master.client("agent1")
+        body = b'{"name":"agent1","values":{}}'
+        head = f"PUT {V3}/facts/agent1{ENV} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        await client.send(head.encode() + body)
+        await until(lambda: gate.begun == 1)
+        client.writer.transport.abort()
+        await until(lambda: all(each.transport is None for each in master.server.listener.server.all))
+        stopping = asyncio.create_task(master.server.stop(5.0))
+        await asyncio.sleep(0.1)
+        assert not stopping.done()
+        gate.open.set()
+        await asyncio.wait_for(stopping, 3)
+        assert "agent1" in gate.instances
+
+
+@pytest.mark.slow
 async def test_R_15_what_does_not_end_is_cut_at_the_drain_limit(start: Start, shelves: Shelves) -> None:
     shelves["catalog"] = gate = Gate(shelves["catalog"])
     async with start() as master:

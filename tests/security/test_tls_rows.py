@@ -341,3 +341,9 @@ async def test_TLS_02_a_resumed_session_does_not_outlive_the_revocation(start: S
             await master.server.tls.reload()
         answer, _, _ = await asyncio.to_thread(ask, master.port, session)
         assert answer.startswith(b"HTTP/1.1 403")
+
+
+async def test_a_port_that_is_taken_is_named(start: Start) -> None:
+    async with start() as master, start() as other:
+        with pytest.raises(ConfigError, match=f"Could not listen on 127.0.0.1 port {master.port}: Address already in use"):
+            await other.server.listener.start("127.0.0.1", master.port)
