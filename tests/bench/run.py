@@ -1,0 +1,193 @@
+"""
+Measures this against Debian's `puppet agent`, in ratios, on the machine it runs on: `make bench`.
+
+Both agents apply the same catalog from the same master, in turn, so that noise hits both. Numbers are medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import os
+import ssl
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent.parent))
+
+from tests.processes import MasterProcess, RealAgent, clean_environment, has_real_puppet, master
+
+RESOURCES = 60  # files and directories in the catalog, beside an exec
+MUST = {"start": 2.0, "memory": 200.0, "wall": 1 / 3, "cpu": 1 / 3, "peak": 80.0}
+AIM = {"start": 1.0, "memory": 120.0, "wall": 1 / 6, "cpu": 1 / 6, "peak": 60.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Of one command: seconds of wall and processor time, MiB of memory at most; its exit code."""
+
+    wall: float
+    cpu: float
+    peak: float
+    code: int
+
+
+def cost_of(argv: list[str], environ: dict[str, str]) -> Cost:
+    """Run a command, its output thrown away, and say what it cost, with its children."""
+    null = os.open(os.devnull, os.O_RDWR)
+    began = time.perf_counter()
+    pid = os.posix_spawn(argv[0], argv, environ, file_actions=[(os.POSIX_SPAWN_DUP2, null, fd) for fd in (0, 1, 2)])
+    _, status, usage = os.wait4(pid, 0)
+    wall = time.perf_counter() - began
+    os.close(null)
+    return Cost(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, os.waitstatus_to_exitcode(status))
+
+
+def site() -> dict[str, str]:
+    """A catalog with files of both kinds, a tree, a template."""
+    files = {f"modules/bench/files/tree/{i}": f"file {i}\n" * 20 for i in range(RESOURCES // 3)}
+    return files | {
+        "manifests/site.pp": "node default { class { 'bench': root => $facts['bench_root'] } }",
+        "modules/bench/manifests/init.pp": f"""
+            class bench (String[1] $root) {{
+              file {{ $root: ensure => directory }}
+              file {{ "${{root}}/tree": ensure => directory, source => 'puppet:///modules/bench/tree', recurse => true }}
+              Integer[1, {RESOURCES // 3}].each |$i| {{
+                file {{ "${{root}}/content-${{i}}": content => "number ${{i}}\\n", mode => '0640' }}
+                file {{ "${{root}}/source-${{i}}": source => "puppet:///modules/bench/tree/${{$i % {RESOURCES // 3}}}" }}
+              }}
+              exec {{ "/bin/true # ${{root}}": refreshonly => true, provider => shell }}
+            }}
+        """,
+    }
+
+
+def first_answer(process: MasterProcess) -> float:
+    """Seconds from the start of a master to its first answer."""
+    began = time.perf_counter()
+    process.start()
+    connection = http.client.HTTPSConnection("127.0.0.1", process.port, context=ssl._create_unverified_context(), timeout=10)
+    connection.request("GET", "/status/v1/simple")
+    if connection.getresponse().read() != b"running":
+        raise RuntimeError("the master does not run")
+    seconds = time.perf_counter() - began
+    connection.close()
+    return seconds
+
+
+def memory_of(pid: int) -> tuple[float, float]:
+    """MiB of a process and its children: resident, and with shared pages shared out (PSS)."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    resident = proportional = 0.0
+    for each in [str(pid), *children]:
+        for line in Path(f"/proc/{each}/smaps_rollup").read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name == "Rss":
+                resident += int(value.split()[0]) / 1024
+            elif name == "Pss":
+                proportional += int(value.split()[0]) / 1024
+    return resident, proportional
+
+
+def verdict(value: float, must: float, aim: float) -> str:
+    return "aim met" if value <= aim else "must met" if value <= must else "MISSED"
+
+
+def median(costs: list[Cost], what: Callable[[Cost], float]) -> float:
+    return statistics.median(map(what, costs))
+
+
+def run(repeat: int) -> dict[str, object]:
+    found: dict[str, object] = {}
+    with tempfile.TemporaryDirectory(prefix="bunraku-bench-") as folder:
+        root = Path(folder)
+        with master(root / "master", autosign="true") as process:
+            process.write(site())
+            print("master")
+            cold = first_answer(process)
+            process.stop()
+            starts = []
+            for _ in range(repeat):
+                starts.append(first_answer(process))
+                process.stop()
+            start = statistics.median(starts)
+            print(f"  first start, making a CA and its certificate (RSA 2048)  {cold:6.2f} s")
+            print(
+                f"  start to first answer                                    {start:6.2f} s    {verdict(start, MUST['start'], AIM['start'])}"
+            )
+            first_answer(process)
+            time.sleep(2)
+            resident, proportional = memory_of(process.pid)
+            judged = verdict(resident, MUST["memory"], AIM["memory"])
+            print(f"  idle memory, all processes                               {resident:6.0f} MB   {judged}")
+            print(f"  the same with shared pages counted once                  {proportional:6.0f} MB")
+            found |= {"start": start, "first_start": cold, "idle_rss": resident, "idle_pss": proportional}
+            found |= agents(root, process, repeat)
+    return found
+
+
+def agents(root: Path, process: MasterProcess, repeat: int) -> dict[str, object]:
+    """Our agent and Debian's on the same catalog."""
+    names = {"confdir": "conf", "vardir": "var", "rundir": "run", "logdir": "log"}
+    ours_argv = [sys.executable, "-I", "-m", "agent", "--onetime", "--test", "--server", "localhost", "--masterport", str(process.port)]
+    ours_argv += ["--certname", "ours.test", "--keylength", "2048"]
+    ours_argv += [part for name, place in names.items() for part in (f"--{name}", str(root / "ours" / place))]
+    ours_environ = clean_environment(FACTER_bench_root=str(root / "ours-managed"))
+    costs: dict[str, list[Cost]] = {"ours": [], "theirs": []}
+    commands = {"ours": (ours_argv, ours_environ)}
+    if has_real_puppet():
+        theirs = RealAgent(root / "theirs", process.port, "theirs.test", {"bench_root": str(root / "theirs-managed")})
+        theirs.root.mkdir()
+        environ = clean_environment(HOME=str(theirs.root), FACTER_bench_root=theirs.facts["bench_root"])
+        commands["theirs"] = (["/usr/bin/puppet", "agent", "-t", *theirs.options], environ)
+    else:
+        print("  Debian's puppet-agent is not installed; there is nothing to compare with")
+    for name, (argv, environ) in commands.items():
+        first = cost_of(argv, environ)
+        if first.code != 2:
+            raise RuntimeError(f"the first run of {name} ended with {first.code}; the master's log:\n{process.log[-3000:]}")
+    for _ in range(repeat):
+        for name, (argv, environ) in commands.items():
+            cost = cost_of(argv, environ)
+            if cost.code != 0:
+                raise RuntimeError(f"an unchanged run of {name} ended with {cost.code}")
+            costs[name].append(cost)
+    print(f"agent, unchanged run of {RESOURCES + 2} resources, median of {repeat}")
+    print(f"  {'':<24}{'ours':>10}{'puppet':>10}{'ratio':>9}")
+    result: dict[str, object] = {}
+    for what, unit, getter in (
+        ("wall", "s", lambda c: c.wall),
+        ("cpu", "s", lambda c: c.cpu),
+        ("peak", "MB", lambda c: c.peak),
+    ):
+        mine = median(costs["ours"], getter)
+        line = f"  {what + ', ' + unit:<24}{mine:>10.2f}"
+        result[f"ours_{what}"] = mine
+        if costs["theirs"]:
+            other = median(costs["theirs"], getter)
+            result[f"theirs_{what}"] = other
+            line += f"{other:>10.2f}{mine / other:>9.3f}"
+            line += "    " + verdict(mine if what == "peak" else mine / other, MUST[what], AIM[what])
+        print(line)
+    return result
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeat", type=int, default=5, help="runs of each (default 5)")
+    parser.add_argument("--json", action="store_true", help="also print the numbers as one JSON object, last")
+    options = parser.parse_args()
+    found = run(options.repeat)
+    if options.json:
+        print(json.dumps(found))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
