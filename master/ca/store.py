@@ -163,7 +163,7 @@ class CaStore:
                     self._file_lock = None
 
     def _make_lock(self, path: Path) -> None:
-        """The lock's file, for the owner of the directory, so that root does not lock the master out. Never replaced: others may hold it."""
+        """The lock's file, for the owner of the directory, so that root does not lock the master out. Never replaced: it may be held."""
         owner = self.owner
         if owner is None or path.exists():
             return

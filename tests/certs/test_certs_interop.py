@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from certs import bundles, certificates, crl, csr, keys
+from certs import bundles, certificates, crl, csr, keys, ocsp
 from certs.keys import KeyKind
 
 pytestmark = [pytest.mark.slow]
@@ -116,3 +116,36 @@ def test_puppet_reads_our_requests(tmp_path: Path) -> None:
         '[["pp_role", "web"]]',
         "true",
     ]
+
+
+def test_openssl_asks_and_believes_our_ocsp_answers(tmp_path: Path) -> None:
+    key = KeyKind("ec").generate()
+    authority = certificates.self_signed_authority(key, "ca", serial=1, ttl=10**8, now=NOW)
+    (tmp_path / "ca.pem").write_bytes(certificates.pem(authority))
+    for serial, status in ((2, "good"), (3, "revoked"), (4, "unknown")):
+        made = certificates.leaf(
+            f"web{serial}", KeyKind("ec").generate().public_key(), issuer=authority, issuer_key=key, serial=serial, ttl=10**7, now=NOW
+        )
+        (tmp_path / "leaf.pem").write_bytes(certificates.pem(made))
+        ask = ["openssl", "ocsp", "-issuer", "ca.pem", "-cert", "leaf.pem", "-reqout", "request.der"]
+        subprocess.run(ask, cwd=tmp_path, check=True, capture_output=True)
+        asked = ocsp.question((tmp_path / "request.der").read_bytes())
+        answer = ocsp.answer(asked, status, authority=authority, key=key, now=NOW)  # type: ignore[arg-type]
+        (tmp_path / "answer.der").write_bytes(answer)
+        read = [
+            "openssl",
+            "ocsp",
+            "-issuer",
+            "ca.pem",
+            "-cert",
+            "leaf.pem",
+            "-reqin",
+            "request.der",
+            "-respin",
+            "answer.der",
+            "-CAfile",
+            "ca.pem",
+        ]
+        found = subprocess.run(read, cwd=tmp_path, check=False, capture_output=True, text=True)
+        assert "Response verify OK" in found.stderr
+        assert f"leaf.pem: {status}" in found.stdout

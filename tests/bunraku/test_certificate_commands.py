@@ -1,0 +1,51 @@
+"""`puppet cert`, `puppet ca` and `puppet certificate` from the command line's words to the files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bunraku import certificates
+from certs import bundles
+from shared.errors import ConfigError, NotFound
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> list[str]:
+    return ["--confdir", str(tmp_path), "--vardir", str(tmp_path / "var"), "--certname", "m.example.com", "--key_type", "ec"]
+
+
+def test_the_settings_place_the_ca_and_options_may_stand_anywhere(places, tmp_path: Path, capsys) -> None:
+    assert certificates.cert([*places, "generate", "--dns_alt_names", "www,w2", "web1"]) == 0
+    assert certificates.cert(["list", *places, "--all"]) == 0
+    out = capsys.readouterr().out
+    assert '+ "web1" (SHA256)' in out
+    assert '(alt names: "DNS:w2", "DNS:web1", "DNS:www")' in out
+    assert (tmp_path / "ssl" / "ca" / "signed" / "web1.pem").exists()
+    assert certificates.ca(["revoke", "nobody", *places]) == 1
+    assert certificates.cert(["revoke", "nobody", *places]) == 24
+
+
+def test_a_host_that_is_no_ca_exits_23_and_makes_nothing(places, tmp_path: Path, capsys) -> None:
+    (tmp_path / "puppet.conf").write_text("[master]\nca = false\n")
+    assert certificates.cert(["list", *places]) == 23
+    assert "the setting ca is false" in capsys.readouterr().err
+    assert not (tmp_path / "ssl").exists()
+
+
+def test_a_local_certificate_is_found_and_the_location_is_required(places, capsys) -> None:
+    certificates.cert(["generate", "web1", *places])
+    capsys.readouterr()
+    assert certificates.certificate(["find", "ca", "--ca-location", "local", *places]) == 0
+    assert bundles.certificates(capsys.readouterr().out.encode())
+    with pytest.raises(NotFound, match="Could not find certificate nobody"):
+        certificates.certificate(["find", "nobody", "--ca-location=only", *places])
+    for words in (["list"], ["list", "--ca-location", "moon"]):
+        with pytest.raises(ConfigError, match="ca-location"):
+            certificates.certificate([*words, *places])
+
+
+def test_without_words_the_commands_say_how_they_are_used(capsys) -> None:
+    assert certificates.cert([]) == certificates.ca(["--help"]) == certificates.certificate([]) == 0
+    assert capsys.readouterr().out.count("Usage: puppet") == 3
