@@ -75,14 +75,14 @@ class Harness:
             if isinstance(resource, Unmanaged):
                 raise resource.reason
             state = await self._read(resource, prefetched)
-            failpoint("transaction.retrieved")
+            failpoint(f"transaction.read:{resource.ref}")
             evaluation = self._begin(resource, provider, state, status)
             await self._perform(evaluation)
             if status.changed and not resource.simulated:
                 self.state.of(str(resource.ref))["synced"] = self.now()
                 if provider:
                     await provider.flush(resource, state)
-            failpoint("transaction.applied")
+            failpoint(f"transaction.done:{resource.ref}")
         except Exception as err:  # noqa: BLE001  # a provider's mistake fails its resource, not the run
             self._log_unforeseen(resource, err)
             resource.log("err", f"Could not evaluate: {reason(err)}")
