@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Generic
 
-from master.ca.service import CaService
 from shared.dialects import LEGACY
 from shared.errors import BadRequest, Conflict, PuppetError
 from shared.indirector.core import M, Request, Terminus
@@ -15,6 +14,8 @@ from shared.models.certificate_request import CertificateRequest
 from shared.models.certificate_revocation_list import CertificateRevocationList
 from shared.models.certificate_status import CertificateStatus
 from shared.models.ocsp import Ocsp, request_of
+
+from ..ca.service import CaService
 
 
 class _OfCa(Terminus[M], Generic[M]):
