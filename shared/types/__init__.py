@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from shared.ral import Type
-
+from ..ral import Type
 from .known import KNOWN, KnownType
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from shared.ral import Param, Type
+from ..ral import Param, Type
 
 
 def _path(value: Any) -> str | bool:

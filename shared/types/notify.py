@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from shared.ral import Param, Property, State, Type
+from ..ral import Param, Property, State, Type
 
 
 class Message(Property[Any]):

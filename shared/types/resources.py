@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from shared.errors import ResourceError
-from shared.ral import Param, Type
-from shared.ral.attributes import text_of
-
+from ..errors import ResourceError
+from ..ral import Param, Type
+from ..ral.attributes import text_of
 from .known import KNOWN
 
 if TYPE_CHECKING:
-    from shared.ral.catalog import Resources as Catalog
+    from ..ral.catalog import Resources as Catalog
 
 NEVER_PURGED = frozenset(("root", "nobody", "bin", "noaccess", "daemon", "sys"))  # users
 

@@ -6,7 +6,7 @@ import re
 from datetime import datetime, timedelta
 from typing import Any
 
-from shared.ral import Param, Type
+from ..ral import Param, Type
 
 _RANGE = re.compile(r"\d+(:\d+){0,2}\s*-\s*\d+(:\d+){0,2}")
 _DAY = re.compile(r"(Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(day)?", re.IGNORECASE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shared.ral import Param, Type
+from ..ral import Param, Type
 
 
 class Stage(Type, name="stage", providers=False):

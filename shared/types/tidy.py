@@ -6,8 +6,8 @@ import os.path
 import re
 from typing import Any
 
-from shared.ral import Param, Type
-from shared.ral.attributes import text_of
+from ..ral import Param, Type
+from ..ral.attributes import text_of
 
 _AGES = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _SIZES = {"b": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
