@@ -118,9 +118,8 @@ def run(repeat: int) -> dict[str, object]:
                 process.stop()
             start = statistics.median(starts)
             print(f"  first start, making a CA and its certificate (RSA 2048)  {cold:6.2f} s")
-            print(
-                f"  start to first answer                                    {start:6.2f} s    {verdict(start, MUST['start'], AIM['start'])}"
-            )
+            judged = verdict(start, MUST["start"], AIM["start"])
+            print(f"  start to first answer                                    {start:6.2f} s    {judged}")
             first_answer(process)
             time.sleep(2)
             resident, proportional = memory_of(process.pid)
