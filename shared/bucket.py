@@ -200,16 +200,17 @@ class Bucket:
             return new.keep(value, path)
 
     def sweep(self, *, older_than: float = 86400.0) -> int:
-        """Remove what writers that died left behind more than `older_than` seconds ago; how many."""
+        """Remove what writers that died left behind more than `older_than` seconds ago; how many. Each new writer does it."""
         gone = 0
         try:
             left = list(self.root.iterdir())
         except FileNotFoundError:
             return 0
         for path in left:
-            if path.name.startswith(".incoming-") and path.lstat().st_mtime < time.time() - older_than:
-                path.unlink(missing_ok=True)
-                gone += 1
+            with suppress(FileNotFoundError):
+                if path.name.startswith(".incoming-") and path.lstat().st_mtime < time.time() - older_than:
+                    path.unlink()
+                    gone += 1
         return gone
 
     def _room(self, more: int) -> None:
@@ -264,6 +265,7 @@ class Incoming:
 
     def __enter__(self) -> Incoming:
         make_directory(self.bucket.root, mode=0o770)
+        self.bucket.sweep()
         self.bucket._room(0)
         self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         return self

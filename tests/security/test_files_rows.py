@@ -437,7 +437,7 @@ def test_AG_03_a_temporary_name_that_is_taken_is_never_used(tmp_path, monkeypatc
     trap.write_text("trap")
     letters = iter("aaaaaaa" + "bbbbbbb" + "ccccccc")
     monkeypatch.setattr("agent.providers.file.writing.secrets.choice", lambda _: next(letters))
-    stem = f".f{time.strftime('%Y%m%d', time.localtime(0))}-{os.getpid()}-"
+    stem = f".f.puppet{time.strftime('%Y%m%d', time.localtime(0))}-{os.getpid()}-"
     (tmp_path / f"{stem}aaaaaaa").symlink_to(trap)
     os.link(trap, tmp_path / f"{stem}bbbbbbb")
     with Replacement(str(tmp_path / "f"), Rights(), "none", now=lambda: 0) as new:

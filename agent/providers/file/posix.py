@@ -28,9 +28,10 @@ from .places import file_type, place_of, remove, set_mode, set_owner
 from .recursion import children_of
 from .showing import TOO_LARGE, Held, difference, too_large
 from .sourcing import Inlined, metadata_of, take_over
-from .writing import Replacement, Rights
+from .writing import Replacement, Rights, sweep
 
 NO_DIRECTORY = "Not removing directory; use 'force' to override"
+MAX_FOLDERS = 100_000  # remembered as tidied up
 _SELINUX = ("seluser", "selrole", "seltype", "selrange")
 
 
@@ -69,6 +70,7 @@ class Posix(Provider[File], type=File, name="posix", features=("manages_symlinks
         self.root = os.geteuid() == 0
         self._held: tuple[File, Held] | None = None
         self._warned = False
+        self._swept: set[str] = set()
 
     # --- further resources
 
@@ -282,6 +284,7 @@ class Posix(Provider[File], type=File, name="posix", features=("manages_symlinks
     async def _write(self, resource: File) -> None:
         """Put the wanted content in place, with the wanted owner and mode from the first byte on."""
         await self._make_way(resource, "file")
+        await self._tidy(os.path.dirname(resource.path))  # noqa: PTH120
         rights, missing = await asyncio.to_thread(self._rights, resource)
         algorithm = checksums.algorithm(resource.checksum)
         new = await asyncio.to_thread(
@@ -303,6 +306,13 @@ class Posix(Provider[File], type=File, name="posix", features=("manages_symlinks
             await asyncio.to_thread(new.close)
         if missing:
             raise NoSuchAccount(missing)
+
+    async def _tidy(self, folder: str) -> None:
+        """Once a run and folder: what a killed run left goes."""
+        if folder not in self._swept:
+            if len(self._swept) < MAX_FOLDERS:
+                self._swept.add(folder)
+            await asyncio.to_thread(sweep, folder)
 
     def _rights(self, resource: File) -> tuple[Rights, str]:
         """What a new file in this place gets, and which wanted owner or group this system does not know. Blocking."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import stat
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -19,6 +21,7 @@ from shared.failpoints import failpoint
 from .places import Place, place_of
 
 _LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
+_LEFTOVER = re.compile(r"\..*\.puppet\d{8}-(\d{1,10})-[0-9a-z]{7}", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +164,8 @@ class Replacement:
 
 def _created(folder: Place, plain_name: bool, now: float) -> tuple[int, str]:
     """A new private file of a name nobody can foresee: (descriptor, name). Bounded tries; a name that is taken is never used."""
-    stem = f"{'' if plain_name else '.'}{folder.name[:150]}{time.strftime('%Y%m%d', time.localtime(now))}-{os.getpid()}-"
+    unique = f"{time.strftime('%Y%m%d', time.localtime(now))}-{os.getpid()}-"
+    stem = f"{folder.name[:150]}{unique}" if plain_name else f".{folder.name[:150]}.puppet{unique}"
     for _ in range(100):
         name = stem + "".join(secrets.choice(_LETTERS) for _ in range(7))
         try:
@@ -170,6 +174,36 @@ def _created(folder: Place, plain_name: bool, now: float) -> tuple[int, str]:
             continue
         return fd, name
     raise FileExistsError(errno.EEXIST, "no free name for a temporary file", folder.path)
+
+
+def sweep(path: str) -> None:
+    """Remove from a folder what runs that were killed left there: our own hidden files, named after a process that is gone. Blocking."""
+    try:
+        with place_of(f"{path.rstrip('/')}/x") as place:
+            fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=place.folder)
+    except OSError:
+        return
+    try:
+        for name in os.listdir(fd):  # noqa: PTH208  # by descriptor
+            match = _LEFTOVER.fullmatch(name)
+            if match is None or _alive(int(match[1])):
+                continue
+            with suppress(FileNotFoundError, PermissionError):
+                info = os.lstat(name, dir_fd=fd)
+                if stat.S_ISREG(info.st_mode) and info.st_nlink == 1:
+                    os.unlink(name, dir_fd=fd)
+    finally:
+        os.close(fd)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
 
 
 def _sync(folder: int) -> None:

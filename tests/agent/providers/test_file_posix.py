@@ -1,8 +1,11 @@
 """The type file on a real file system: what the recorded cases of `puppet apply` do not cover."""
 
+import asyncio
 import hashlib
 import os
 import stat
+import subprocess
+import sys
 
 import pytest
 
@@ -142,6 +145,23 @@ async def test_a_write_that_the_disk_refuses_leaves_the_old_file_and_no_litter(t
     done = await apply(File(str(path), {"content": "new"}))
     assert path.read_text() == "old" and names(tmp_path) == ["a"]
     assert done.events[0][1] == "failure"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", ["file.written", "file.renamed"])
+async def test_a_run_that_is_killed_leaves_the_old_or_the_new_file_and_the_next_run_tidies_up(tmp_path, point):
+    path = tmp_path / "a"
+    path.write_text("old")
+    script = (
+        "import asyncio; from agent.providers.testing import apply; from shared.types.file import File\n"
+        f"asyncio.run(apply(File({str(path)!r}, {{'content': 'new', 'show_diff': False}})))"
+    )
+    environment = os.environ | {"BUNRAKU_FAILPOINTS": f"{point}=kill"}
+    killed = await asyncio.to_thread(subprocess.run, [sys.executable, "-c", script], env=environment, timeout=30)
+    assert killed.returncode == -9
+    assert path.read_text() == ("new" if point == "file.renamed" else "old")
+    await apply(File(str(path), {"content": "next"}))
+    assert path.read_text() == "next" and names(tmp_path) == ["a"]
 
 
 async def test_a_change_keeps_the_rights_that_nobody_manages(tmp_path):
