@@ -18,7 +18,7 @@ from cryptography import x509
 from certs import bundles, crl, verify
 from master.ca import inventory
 from master.ca.store import CaStore
-from shared.errors import ConfigError, Conflict, OutOfSpace, PuppetError, Unavailable
+from shared.errors import BadRequest, ConfigError, Conflict, OutOfSpace, PuppetError, Unavailable
 from tests.ca_site import Site
 
 SIGNING = ["ca.serial-stored", "ca.inventory-written", "ca.certificate-written", "ca.request-removed"]
@@ -326,6 +326,18 @@ def test_R_10_a_directory_of_somebody_else_is_said_with_the_user(pem) -> None:
         assert "Permission denied" in last
     finally:
         shutil.rmtree(root)
+
+
+async def test_R_11_a_request_whose_answer_was_lost_counts_as_submitted_and_the_poll_goes_on(site, pem) -> None:
+    ca = site.service()
+    text = pem("web1")
+    await ca.submit_request("web1", text)
+    with pytest.raises(BadRequest, match="already has a requested certificate") as error:
+        await ca.submit_request("web1", text)
+    assert error.value.status == 400  # what agents take for "it is there already"
+    await ca.set_state("web1", "signed")
+    assert b"BEGIN CERTIFICATE" in (await ca.certificate("web1") or b"")
+    await ca.close()
 
 
 def test_R_12_revoking_again_and_again_changes_nothing(site, pem) -> None:
