@@ -31,7 +31,7 @@ from .sourcing import Inlined, metadata_of, take_over
 from .writing import Replacement, Rights, sweep
 
 NO_DIRECTORY = "Not removing directory; use 'force' to override"
-MAX_FOLDERS = 100_000  # remembered as tidied up
+MAX_FOLDERS = 100_000  # that are tidied up in one run
 _SELINUX = ("seluser", "selrole", "seltype", "selrange")
 
 
@@ -309,9 +309,8 @@ class Posix(Provider[File], type=File, name="posix", features=("manages_symlinks
 
     async def _tidy(self, folder: str) -> None:
         """Once a run and folder: what a killed run left goes."""
-        if folder not in self._swept:
-            if len(self._swept) < MAX_FOLDERS:
-                self._swept.add(folder)
+        if folder not in self._swept and len(self._swept) < MAX_FOLDERS:
+            self._swept.add(folder)
             await asyncio.to_thread(sweep, folder)
 
     def _rights(self, resource: File) -> tuple[Rights, str]:
