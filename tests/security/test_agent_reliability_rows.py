@@ -1,0 +1,423 @@
+"""Rows of the reliability table about the agent: lost replies, clocks, kills, two at once, masters that are away or lie."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+
+from agent.bootstrap import Bootstrap, Options
+from agent.bootstrap.texts import NoCertificate
+from agent.http import Client, Site
+from agent.lock import RunLock
+from agent.server import Spoken
+from agent.testing import Ask, FakeMaster, Reply, ThrowAwayCa
+from certs.keys import KeyKind
+from certs.ssldir import SslDir
+from shared import plainyaml
+from shared.dialects import LEGACY, MODERN
+from shared.errors import PeerUnreachable
+from tests.pair import Pair
+from tests.scripted_master import JSON, NAME, Scripted, catalog, file, reply, root_entry
+
+
+@pytest.mark.parametrize("legacy", [True, False])
+async def test_R_11_a_request_whose_reply_was_lost_is_not_made_again_by_hand(tmp_path: Path, legacy: bool) -> None:
+    ca = ThrowAwayCa.new()
+    stored: dict[str, bytes] = {}
+
+    def answer(ask: Ask) -> Reply:
+        if ask.path.endswith("/certificate/ca"):
+            return Reply(body=ca.pem)
+        if "revocation" in ask.path:
+            return Reply(body=ca.crl_pem())
+        if ask.method == "PUT":
+            if NAME in stored:
+                return Reply(400, f"{NAME} already has a requested certificate; ignoring certificate request".encode())
+            stored[NAME] = ask.body
+            return Reply(cut=0, headers={"Content-Length": "10"})  # stored, and the reply is lost
+        if "/certificate_request/" in ask.path:
+            return Reply(body=stored[NAME]) if NAME in stored else Reply(404)
+        return Reply(404)
+
+    master = FakeMaster(ca.context(tmp_path), answer)
+    layout = SslDir(tmp_path / "ssl", NAME)
+
+    async def run() -> None:
+        options = Options(key=KeyKind("ec"), waitforcert=0)
+        spoken = Spoken(fixed=LEGACY if legacy else MODERN)
+        site = Site("localhost", master.port)
+        await Bootstrap(layout, site, options, Client, spoken, now=lambda: datetime.now(UTC), tell=lambda text: None).run()
+
+    async with master.running():
+        with pytest.raises(PeerUnreachable):
+            await run()
+        with pytest.raises(NoCertificate):
+            await run()
+    assert sum(ask.method == "PUT" for ask in master.asked) == (1 if legacy else 2)
+    ours = x509.load_pem_x509_csr(layout.request() or b"").public_key()
+    assert x509.load_pem_x509_csr(stored[NAME]).public_key() == ours
+
+
+@pytest.mark.parametrize(("minutes", "fine"), [(4, True), (6, False)])
+async def test_R_28_a_crl_from_a_little_in_the_future_is_taken(
+    tmp_path: Path, minutes: int, fine: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    site = Scripted(tmp_path)
+    (site.agent_root / "ssl" / "crl.pem").write_bytes(site.ca.crl_pem(now=datetime.now(UTC) + timedelta(minutes=minutes)))
+    assert await site.run() == (0 if fine else 1)
+    assert ("not yet valid, verify time is synchronized" in caplog.text) is not fine
+
+
+async def test_R_29_a_master_that_falls_silent_is_given_up(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    site = Scripted(tmp_path, {"/catalog/": Reply(hang=True)})
+    assert await site.run(http_read_timeout=1, usecacheonfailure=False) == 1
+    assert "did not answer in time" in caplog.text
+    assert not (site.state / "agent_catalog_run.lock").exists()
+
+
+async def test_R_29_a_run_that_takes_too_long_is_ended_and_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    site = Scripted(tmp_path, {"/catalog/": Reply(hang=True)})
+    assert await site.run(runtimeout=1) == 1
+    assert "did not complete within 1 seconds and was terminated" in caplog.text
+    assert site.asked()[-1] == f"PUT /puppet/v3/report/{NAME}"
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b'{"name": "other.test"}', b"\0" * 100, json.dumps(catalog(name="other.test")).encode()]
+)
+async def test_R_33_a_cached_catalog_that_is_bad_is_moved_aside(tmp_path: Path, body: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    site = Scripted(tmp_path, {"/catalog/": Reply(500, b"down")})
+    site.cached.parent.mkdir(parents=True)
+    site.cached.write_bytes(body)
+    assert await site.run() == 1
+    assert not site.cached.exists()
+    assert site.cached.with_name(site.cached.name + ".bad").read_bytes() == body
+    assert "Could not retrieve catalog; skipping run" in caplog.text
+
+
+async def test_R_32_a_cached_catalog_of_another_environment_is_not_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "file"
+    site = Scripted(
+        tmp_path,
+        {"/catalog/": reply(catalog(file(path, "x"))), "/node/": reply({"name": NAME, "environment": "production", "parameters": {}})},
+    )
+    assert await site.run() == 2
+    path.unlink()
+    site.answers["/catalog/"] = Reply(503, b"down")
+    site.answers["/node/"] = reply({"name": NAME, "environment": "other", "parameters": {}})
+    assert await site.run(use_last_environment=False) == 1
+    assert not path.exists()
+    assert "Not using cached catalog because its environment 'production' does not match 'other'" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "answer", [Reply(503, b"down"), Reply(413, b"too large"), Reply(hang=True), Reply(cut=0, headers={"Content-Length": "9"})]
+)
+async def test_R_34_a_report_that_cannot_be_sent_changes_nothing_about_the_run(
+    tmp_path: Path, answer: Reply, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "file"
+    site = Scripted(tmp_path, {"/catalog/": reply(catalog(file(path, "x"))), "/report/": answer})
+    assert await site.run(report_timeout=1) == 2
+    assert "Could not send report" in caplog.text
+    assert plainyaml.loads((site.state / "last_run_summary.yaml").read_bytes())["changes"]["total"] == 1
+    assert (site.state / "last_run_report.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["last_run_summary.yaml", "state.yaml", "transactionstore.yaml", "agent_catalog_run.lock", "dialects.json"]
+)
+@pytest.mark.parametrize("body", [b"", b"\xff\xfe garbage", b"[1, 2", b"99999999"])
+async def test_R_35_state_files_that_are_corrupt_do_not_stop_a_run(tmp_path: Path, name: str, body: bytes) -> None:
+    site = Scripted(tmp_path)
+    site.state.mkdir(parents=True, mode=0o750)
+    (site.state / name).write_bytes(body)
+    assert await site.run(scheme="auto" if name == "dialects.json" else "b") == 0
+
+
+@pytest.mark.parametrize("body", [b"", b"garbage", b'{"disabled_message": 5}'])
+async def test_R_35_a_corrupt_disabled_file_still_disables(tmp_path: Path, body: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    site = Scripted(tmp_path)
+    site.state.mkdir(parents=True)
+    (site.state / "agent_disabled.lock").write_bytes(body)
+    caplog.set_level(logging.INFO, "puppet")
+    assert await site.run() == 1
+    assert "administratively disabled (Reason: 'reason not specified');" in caplog.text
+    assert site.asked() == []
+
+
+@pytest.mark.parametrize("header", ["1000000000", "0", "-7", "Fri, 31 Dec 2999 23:59:59 GMT", "soon"])
+async def test_R_40_retry_after_is_obeyed_within_limits(tmp_path: Path, header: str, caplog: pytest.LogCaptureFixture) -> None:
+    site = Scripted(tmp_path, {"/catalog/": Reply(503, b"busy", {"Retry-After": header})})
+    began = time.monotonic()
+    assert await site.run(http_longest_wait=1, http_retries=1, usecacheonfailure=False, http_read_timeout=2) == 1
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize(
+    "answer", [Reply(body=b"<html>", headers={"Content-Type": "text/html"}), Reply(body=b"[{", headers=JSON), Reply(500), Reply(body=b"")]
+)
+async def test_R_40_plugins_are_not_removed_because_a_master_lies(tmp_path: Path, answer: Reply) -> None:
+    content = b"x"
+    entry = root_entry(
+        relative_path="kept.rb",
+        type="file",
+        mode=420,
+        checksum={"type": "sha256", "value": "{sha256}2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"},
+    )
+    site = Scripted(tmp_path, {"/file_metadatas/plugins": reply([root_entry(), entry]), "/file_content/": Reply(body=content)})
+    assert await site.run() == 0
+    kept = site.agent_root / "var" / "lib" / "kept.rb"
+    assert kept.read_bytes() == content
+    site.answers["/file_metadatas/plugins"] = answer
+    await site.run()
+    assert kept.read_bytes() == content
+
+
+# --- R-38: two runs at once
+
+
+def test_R_38_only_one_of_many_takes_the_lock(tmp_path: Path) -> None:
+    path = tmp_path / "state" / "run.lock"
+    first, second = RunLock(path), RunLock(path)
+    assert first.acquire()
+    assert path.read_text() == str(os.getpid())
+    assert not second.acquire()
+    first.release()
+    assert not path.exists()
+    assert second.acquire()
+    second.release()
+
+
+@pytest.mark.parametrize("text", ["", "garbage", "999999999", "-1", str(2**31)])
+def test_R_38_a_lock_that_a_dead_process_left_is_taken_over(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "run.lock"
+    path.write_text(text)
+    lock = RunLock(path)
+    assert lock.acquire()
+    lock.release()
+
+
+HOLDER = "import sys, time; sys.argv[0] = 'puppet agent'; print('up', flush=True); time.sleep(60)"
+
+
+@pytest.mark.slow
+def test_R_38_a_live_puppet_that_only_wrote_its_pid_is_respected(tmp_path: Path) -> None:
+    path = tmp_path / "run.lock"
+    with subprocess.Popen([sys.executable, "-c", HOLDER, "puppet agent: applying"], stdout=subprocess.PIPE) as other:
+        try:
+            assert other.stdout is not None
+            other.stdout.readline()
+            path.write_text(str(other.pid))
+            assert not RunLock(path).acquire()
+        finally:
+            other.kill()
+            other.wait()
+    assert RunLock(path).acquire()
+
+
+CONTENDER = """
+import sys, time
+from pathlib import Path
+from agent.lock import RunLock
+path, record = Path(sys.argv[1]), Path(sys.argv[2])
+for _ in range(60):
+    lock = RunLock(path)
+    if lock.acquire():
+        with record.open("a") as file:
+            file.write("in\\n")
+        time.sleep(0.002)
+        with record.open("a") as file:
+            file.write("out\\n")
+        lock.release()
+"""
+
+
+@pytest.mark.slow
+def test_R_38_no_two_processes_are_ever_in_a_run_together(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    command = [sys.executable, "-c", CONTENDER, str(tmp_path / "run.lock"), str(record)]
+    contenders = [subprocess.Popen(command, cwd=Path(__file__).parents[2]) for _ in range(4)]
+    assert [each.wait(timeout=60) for each in contenders] == [0] * 4
+    lines = record.read_text().split()
+    assert len(lines) > 20
+    assert lines == ["in", "out"] * (len(lines) // 2)
+
+
+async def test_R_38_a_run_while_another_is_on_says_so_and_ends_with_1(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "puppet")
+    site = Scripted(tmp_path)
+    lock = RunLock(site.state / "agent_catalog_run.lock")
+    assert lock.acquire()
+    try:
+        assert await site.run() == 1
+        assert f"already in progress; skipping  ({site.state}/agent_catalog_run.lock exists)" in caplog.text
+        assert site.asked() == []
+        assert await site.run(waitforlock=1, maxwaitforlock=1) == 1
+        assert "maxwaitforlock timeout has been exceeded" in caplog.text
+    finally:
+        lock.release()
+    assert await site.run() == 0
+
+
+# --- R-30, R-39: real processes
+
+
+def command(site: Scripted, **more: Any) -> list[str]:
+    options = {
+        "confdir": site.agent_root,
+        "vardir": site.agent_root / "var",
+        "logdir": site.agent_root / "log",
+        "rundir": site.agent_root / "run",
+        "server": "localhost",
+        "masterport": site.master.port,
+        "certname": NAME,
+        "key_type": "ec",
+        **more,
+    }
+    return [sys.executable, "-m", "agent", "--test", *(f"--{name}={value}" for name, value in options.items())]
+
+
+async def started(site: Scripted, **more: Any) -> asyncio.subprocess.Process:
+    environ = {**os.environ, "BUNRAKU_FAILPOINTS": more.pop("failpoints", "")}
+    return await asyncio.create_subprocess_exec(
+        *command(site, **more),
+        cwd=Path(__file__).parents[2],
+        env=environ,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+
+
+POINTS = [
+    "agent.key-saved",
+    "agent.ca-saved",
+    "agent.crl-saved",
+    "agent.csr-sent",
+    "agent.csr-saved",
+    "agent.certificate-saved",
+    "agent.locked",
+    "agent.node-done",
+    "agent.plugin-written",
+    "agent.plugin-fetched",
+    "agent.pluginsync-done",
+    "agent.facts-done",
+    "agent.catalog-done",
+    "agent.catalog-cached",
+    "agent.apply",
+    "agent.apply-done",
+    "agent.summary-written",
+    "agent.report-done",
+    "agent.report-kept",
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["a", "b"])
+async def test_R_30_killed_at_any_step_the_next_run_converges(tmp_path: Path, scheme: str) -> None:
+    pair = Pair(tmp_path)
+    points = random.Random(30).sample(POINTS, len(POINTS) if scheme == "b" else 7)
+    async with pair.mastered():
+        undisturbed: dict[str, str] | None = None
+        for number, point in enumerate(points):
+            root = tmp_path / f"agent{number}"
+            options = {
+                "confdir": root,
+                "vardir": root / "var",
+                "logdir": root / "log",
+                "rundir": root / "run",
+                "server": "localhost",
+                "masterport": pair.port,
+                "certname": f"agent{number}.{scheme}.test",
+                "key_type": "ec",
+                "scheme": scheme,
+            }
+            argv = [sys.executable, "-m", "agent", "--test", *(f"--{name}={value}" for name, value in options.items())]
+            killed = await _ended(argv, f"{point}=kill")
+            assert killed[0] == -signal.SIGKILL, f"{point}: {killed}"
+            code, text = await _ended(argv, "")
+            assert code in (0, 2), f"after {point}: {text}"
+            code, text = await _ended(argv, "")
+            assert code == 0, f"after {point}, second: {text}"
+            assert not list(root.rglob("*.tmp")), point
+            assert not (root / "var" / "state" / "agent_catalog_run.lock").exists()
+            found = {name: text for name, text in pair.contents().items() if name != "facts"}
+            undisturbed = undisturbed or found
+            assert found == undisturbed
+
+
+async def _ended(argv: list[str], failpoints: str) -> tuple[int | None, str]:
+    process = await asyncio.create_subprocess_exec(
+        *argv,
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "BUNRAKU_FAILPOINTS": failpoints},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    try:
+        async with asyncio.timeout(60):
+            out, _ = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return process.returncode, out.decode()
+
+
+@pytest.mark.slow
+async def test_R_39_a_signal_in_a_run_ends_it_between_two_resources_with_a_report(tmp_path: Path) -> None:
+    after = tmp_path / "after"
+    parameters = {"command": "/bin/sleep 2", "before": f"File[{after}]"}
+    nap = {"type": "Exec", "title": "nap", "tags": ["exec"], "exported": False, "parameters": parameters}
+    site = Scripted(tmp_path, {"/catalog/": reply(catalog(nap, file(after, "x")))})
+    async with site.master.running():
+        process = await started(site)
+        for _ in range(200):
+            if any("/catalog/" in line for line in site.asked()):
+                break
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(0.7)
+        process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(30):
+            out, _ = await process.communicate()
+    assert "Caught TERM; exiting" in out.decode()
+    assert not after.exists()
+    assert site.asked()[-1] == f"PUT /puppet/v3/report/{NAME}"
+    assert not (site.state / "agent_catalog_run.lock").exists()
+
+
+@pytest.mark.slow
+async def test_R_39_a_signal_before_the_catalog_ends_the_run_at_once(tmp_path: Path) -> None:
+    site = Scripted(tmp_path, {"/certificate": Reply(404)}, certified=False)
+    ca = site.ca
+    site.answers = {
+        "/certificate/ca": Reply(body=ca.pem),
+        "revocation": Reply(body=ca.crl_pem()),
+        "/certificate_request/": Reply(),
+        "/certificate/": Reply(404),
+    }
+    async with site.master.running():
+        process = await started(site, waitforcert=60)
+        for _ in range(200):
+            if any(line.endswith(f"/certificate/{NAME}") for line in site.asked()):
+                break
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        async with asyncio.timeout(10):
+            out, _ = await process.communicate()
+    assert process.returncode == 1
+    assert "Caught INT; exiting" in out.decode()
