@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -64,7 +63,7 @@ def builtin_providers(
 
 def platform_here(facts: Mapping[str, Any]) -> Platform:
     """This machine as providers are chosen by: its facts, and the features `posix` and, for root, `root`."""
-    return Platform(facts=facts, features=frozenset({"posix", "root"} if os.geteuid() == 0 else {"posix"}))
+    return Platform.here(facts)
 
 
 def providers_here(*, log: RunLog, files: Callable[[], FileContext], facts: Mapping[str, Any]) -> Providers:
