@@ -85,7 +85,8 @@ class MasterApp:
         address = identity.address_of(request.connection.peername)
         raw_path, _, raw_query = request.raw_path.partition("?")
         scheme: Scheme = MODERN_SCHEME if is_scheme_b(raw_path) else LEGACY_SCHEME
-        request.version_header = scheme.dialect.version
+        # /v2.0 is of Puppet 3.5 to 3.8, in whose time its errors were JSON already.
+        request.version_header = LEGACY_SCHEME.dialect.version if raw_path.startswith("/v2.0/") else scheme.dialect.version
         name, status, size = "", 0, 0
         try:
             try:

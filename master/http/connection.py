@@ -84,7 +84,7 @@ class Connection(RequestHandler):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        self._start_deadline(self.limits.header_timeout, "no request")
+        self._start_deadline(self.limits.header_timeout, "request")
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._stop_deadline()
@@ -119,7 +119,7 @@ class Connection(RequestHandler):
         if self.busy:  # an earlier request of the pipeline is still being answered
             self._start_deadline(self.limits.header_timeout, self._deadline_what)
             return
-        log.info("Closed the connection of %s: %s in time", self.address, self._deadline_what)
+        log.info("Closed the connection of %s: its %s did not come in time", self.address, self._deadline_what)
         self.force_close()
 
     @property

@@ -8,6 +8,7 @@ import gzip
 import json
 import os
 import sys
+import time
 import zlib
 from typing import Any
 
@@ -254,6 +255,20 @@ async def test_HTTP_09_who_sends_nothing_or_drips_is_cut(start: Start) -> None:
         assert (await slow.answer()).status == 408
         await asyncio.gather(*(task for task in drips if task.cancel()), return_exceptions=True)
         await still_alive(master)
+
+
+@pytest.mark.slow
+async def test_HTTP_09_silent_and_dripping_clients_do_not_stop_an_agent(start: Start) -> None:
+    async with start({"header_timeout": 3, "max_connections": 100}) as master:
+        for number in range(150):
+            client = await master.client()
+            if number % 2:
+                await client.send(b"GET /status")
+        started = time.monotonic()
+        agent = await master.client("agent1")
+        assert (await agent.ask("GET", f"{V3}/node/agent1{ENV}")).status == 200
+        assert time.monotonic() - started < 2
+        assert master.server.listener.open <= 101
 
 
 @pytest.mark.slow

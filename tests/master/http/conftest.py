@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,12 @@ def server_of(ca: ThrowAwayCa, termini: dict[str, Shelf[Any]], **options: Any) -
     bindings = [Binding(by_name[name], terminus) for name, terminus in termini.items()]
     defaults: dict[str, Any] = {"environments": KnownEnvironments(), "limits": Limits(), "trust": ca.trust("puppet")}
     return HttpServer(indirector=Indirector(bindings), **(defaults | options))
+
+
+@pytest.fixture
+def serve(ca: ThrowAwayCa, termini: dict[str, Shelf[Any]]) -> Callable[..., AbstractAsyncContextManager[RunningMaster]]:
+    """Starts a server over the shelves, with options as HttpServer takes them."""
+    return lambda **options: running(server_of(ca, termini, **options), ca)
 
 
 @pytest.fixture

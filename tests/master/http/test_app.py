@@ -5,6 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +15,7 @@ import pytest
 from master.testing import RunningMaster
 from shared.errors import CompileError, Unavailable
 from shared.models.node import Node
-from shared.testing import Shelf
+from shared.testing import KnownEnvironments, Shelf
 
 Termini = dict[str, Shelf[Any]]
 
@@ -229,8 +232,10 @@ async def test_status_is_open_and_says_nothing_of_the_host(master: RunningMaster
 
 async def test_environments_are_listed_under_both_names_for_agents_only(master: RunningMaster) -> None:
     agent, stranger = await master.client("agent1"), await master.client()
-    for target in ("/v2.0/environments", "/puppet/v3/environments"):
-        assert json.loads((await agent.ask("GET", target)).body)["environments"] == {"production": {"settings": {}}}
+    for target, version in (("/v2.0/environments", "3.8.7"), ("/puppet/v3/environments", "7.23.0")):
+        answer = await agent.ask("GET", target)
+        assert json.loads(answer.body)["environments"] == {"production": {"settings": {}}}
+        assert (answer.headers["content-type"], answer.headers["x-puppet-version"]) == ("application/json", version)
         assert (await stranger.ask("GET", target)).status == 403
 
 
@@ -250,3 +255,39 @@ async def test_the_access_log_has_one_escaped_line_a_request(master: RunningMast
     lines = [record.getMessage() for record in caplog.records if record.name == "puppet.access"]
     assert lines[0].startswith('127.0.0.1 agent1 "GET /production/node/agent1" 200 ')
     assert len(lines) == 1 or "\\x22" in lines[1]
+
+
+async def test_the_environment_cache_is_forgotten_for_whom_a_rule_allows_it(
+    serve: Callable[..., AbstractAsyncContextManager[RunningMaster]], tmp_path: Path
+) -> None:
+    rules = tmp_path / "auth.conf"
+    rules.write_text("path /puppet-admin-api/v1/environment-cache\nmethod destroy\nallow ops\n")
+    environments = KnownEnvironments(["production", "test"])
+    async with serve(auth_conf=rules, environments=environments) as master:
+        ops, agent = await master.client("ops"), await master.client("agent1")
+        target = "/puppet-admin-api/v1/environment-cache"
+        assert (await agent.ask("DELETE", target)).status == 403
+        for query, status in (("", 204), ("?environment=test", 204), ("?environment=no", 404), ("?environment=../x", 400)):
+            assert (await ops.ask("DELETE", target + query)).status == status
+        assert environments.expired == [None, "test"]
+
+
+@pytest.mark.parametrize("target", ["/production/node/agent1", "/puppet/v3/node/agent1?environment=production", "/nothing"])
+async def test_who_asks_for_the_end_of_the_connection_gets_it(master: RunningMaster, target: str) -> None:
+    agent = await master.client("agent1")
+    answer = await agent.ask("GET", target, Connection="close")
+    assert answer.headers["connection"] == "close"
+    assert await agent.ended(1)
+
+
+async def test_what_belongs_to_the_ca_is_not_served_below_puppet_v3(master: RunningMaster) -> None:
+    agent = await master.client("agent1")
+    assert (await agent.ask("GET", "/puppet/v3/certificate/ca?environment=production")).status == 404
+    assert (await agent.ask("GET", "/puppet-ca/v1/certificate/ca")).text == "Not Found"
+
+
+async def test_pson_carries_bytes_that_are_not_utf_8(master: RunningMaster, termini: Termini) -> None:
+    termini["node"].instances["agent1"] = Node(name="agent1", parameters={"bytes": "\udcff"})
+    agent = await master.client("agent1")
+    answer = await agent.ask("GET", "/production/node/agent1", Accept="pson")
+    assert (answer.status, b'"bytes":"\xff"' in answer.body) == (200, True)
