@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -12,11 +13,14 @@ from shared.errors import EvaluationError, ParseError
 from .compiler.nativetypes import NativeTypes
 from .compiler.source import Source
 from .compiler.values import Value
-from .compiler.world import Exported, NodeInput, NotFoundInData, TypesKnown
+from .compiler.world import Exported, NodeInput, NotFoundInData, Ruby, TypesKnown
 from .environment_files import Files
 from .hiera import Hiera
 
 __all__ = ["FolderWorld"]
+
+PROGRAM_TIMEOUT = 300.0
+"""Seconds that a program of `generate` may take."""
 
 
 class FolderWorld:
@@ -132,6 +136,23 @@ class FolderWorld:
         if data is None:
             raise EvaluationError(f"Could not read {path}")
         return data
+
+    def execute(self, command: Sequence[str]) -> str:
+        try:
+            done = subprocess.run(
+                list(command), capture_output=True, timeout=PROGRAM_TIMEOUT, check=False, cwd=posixpath.dirname(command[0]) or "/"
+            )
+        except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+            raise EvaluationError(f"Failed to execute generator {command[0]}: {error}") from error
+        if done.returncode != 0:
+            raise EvaluationError(
+                f"Failed to execute generator {command[0]}: Execution of '{' '.join(command)}' returned {done.returncode}"
+            )
+        return done.stdout.decode("utf-8", "replace")
+
+    @property
+    def ruby(self) -> Ruby | None:
+        return None
 
     # --- data ---
 

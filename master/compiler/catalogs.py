@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from .compiler import Compiler, LogEntry
@@ -29,8 +31,24 @@ def compile_catalog(
         CompileError: located, in the reference's words.
     """
     compiler = Compiler(world, loader, node, log)
-    compiler.compile()
-    return wire_catalog(compiler, version=version, rich=rich)
+    with _room():
+        compiler.compile()
+        return wire_catalog(compiler, version=version, rich=rich)
+
+
+RECURSION = 10_000
+"""Python frames, some eight for a class that includes another; twice as many still fit into a stack of 8 MiB."""
+
+
+@contextmanager
+def _room() -> Iterator[None]:
+    """Classes and functions nest more deeply than Python's usual limit takes."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, RECURSION))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
 
 
 def wire_catalog(compiler: Compiler, *, version: int | str, rich: bool = True, exported: bool = False) -> dict[str, Any]:

@@ -473,6 +473,9 @@ class Compiler:
             return None
         for signature in found.signatures(self):
             if signature.accepts(value.arguments or []):
+                if signature.returns is None:
+                    told = f"Deferred function {value.name} has no return_type, unable to guarantee value type during compilation."
+                    self.warn_once("deprecations", told, told, place=True)
                 return signature.returns
         return None
 

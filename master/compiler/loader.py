@@ -24,6 +24,7 @@ from .signatures import Signature
 from .source import Source
 from .types.access import declared_type
 from .types.base import AliasType, Type
+from .types.builtin import BUILTIN_TYPES
 from .types.objects import ObjectType
 from .world import World
 
@@ -162,6 +163,8 @@ class Loader:
             self.functions[name.lower()] = _LanguageFunction(name, signature, body)
 
         def alias(name: str, value: Callable[[Scope], Type], line: int, column: int) -> None:
+            self._no_taken_type(name)
+            self._no_second("type", name, file, line, column)
             self.aliases[name.lower()] = (name, value)
 
         def template(specs: Sequence[ParameterSpec] | None, body: Body) -> None:
@@ -196,12 +199,23 @@ class Loader:
         self.node_names[added.name] = added
         self.nodes.append(added)
 
+    def _no_taken_type(self, name: str) -> None:
+        """An alias may not have the name of a type that Puppet brings."""
+        lower = name.lower()
+        if lower in BUILTIN_TYPES:
+            origin = "Originally set by Puppet-Type-System/Static-Loader."
+        elif self.world.types.find(lower) is not None or lower in ("node", "class"):
+            origin = "Set at unknown location"
+        else:
+            return
+        raise EvaluationError(f"Attempt to redefine entity 'http://puppet.com/2016.1/runtime/type/{lower}'. {origin}", where=FINAL)
+
     def _no_second(self, kind: str, name: str, file: str | None, line: int, column: int) -> None:
         earlier = self.places.get((kind, name))
         if earlier is not None:
             entity = "type" if kind == "define" else kind
             raise EvaluationError(
-                f"Attempt to redefine entity 'http://puppet.com/2016.1/runtime/{entity}/{name}'. "
+                f"Attempt to redefine entity 'http://puppet.com/2016.1/runtime/{entity}/{name.lower()}'. "
                 f"Originally set at file://{earlier.file}?line={earlier.line}&pos={earlier.column}.",
                 where=FINAL,
             )
@@ -380,11 +394,17 @@ class _LanguageFunction(Function):
         self.body = body
         self.signature: Signature | None = None
 
+    def signatures(self, types: Any = None) -> list[Signature]:
+        return [self._signature(types.top)]
+
+    def _signature(self, scope: Any) -> Signature:
+        if self.signature is None:
+            self.signature = self.make_signature(scope)
+            self.dispatches.append(Dispatch(self.signature, self.body))
+        return self.signature
+
     def call(self, context: Any, args: Sequence[Any], block: Any = None) -> Any:
-        signature = self.signature
-        if signature is None:
-            signature = self.signature = self.make_signature(context.global_scope())
-            self.dispatches.append(Dispatch(signature, self.body))
+        signature = self.signature or self._signature(context.global_scope())
         if block is not None or not signature.accepts(args):
             raise signature.refuse(self.name, args, block)
         value = self.body(context, *args)

@@ -193,6 +193,8 @@ def _poor(value: Value, warn: Warn, place: str) -> Any:
 
 
 def _name(value: Value) -> str:
+    if isinstance(value, lattice.Type):
+        return f"{value.name}-Type"
     return "Iterator" if isinstance(value, Iterator) else label(value)
 
 

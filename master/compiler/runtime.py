@@ -20,7 +20,7 @@ from .scope import MISSING, Matches, Scope
 from .signatures import Closure, Parameter, Signature
 from .text import inspect, to_s
 from .types.access import flattened
-from .types.base import Type
+from .types.base import Type, TypeReference
 from .types.references import ClassType, ResourceType
 from .values import DEFAULT, Sensitive, Value, key_of
 
@@ -200,6 +200,12 @@ def type_named(scope: Scope, name: str) -> Type:
     return found
 
 
+def type_or_reference(scope: Scope, name: str) -> Type:
+    """The type, or the mere name of one that is not there."""
+    found = scope.compiler.find_type(name)
+    return found if found is not None else TypeReference(name.removeprefix("::"))
+
+
 def checked_syntax(scope: Scope, syntax: str, value: Value) -> Value:
     """The text of a heredoc with a syntax, checked now that it is known."""
     from .checker import problem
@@ -355,6 +361,7 @@ NAMES: Final[dict[str, Any]] = {
     "_stray": stray,
     "_text": text,
     "_type": type_named,
+    "_type_or_reference": type_or_reference,
     "_unfold": operators.unfold,
     "_plus": plus,
     "_minus": minus,

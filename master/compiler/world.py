@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from .source import Source
 from .values import Value
 
-__all__ = ["Exported", "KnownType", "NodeInput", "NotFoundInData", "TypesKnown", "World"]
+__all__ = ["Exported", "KnownType", "NodeInput", "NotFoundInData", "Ruby", "TypesKnown", "World"]
 
 
 class NotFoundInData(Exception):
@@ -65,6 +65,13 @@ class NodeInput:
     server_facts: Mapping[str, Any] = field(default_factory=dict)
 
 
+class Ruby(Protocol):
+    """The seam for ERB, which is Ruby code."""
+
+    def erb(self, text: str, file: str | None, variables: Mapping[str, Value]) -> str:
+        """The text of a template."""
+
+
 class World(Protocol):
     """
     One environment as the compiler sees it. What it answers may not change while a catalog is compiled.
@@ -99,6 +106,13 @@ class World(Protocol):
 
     def read_file(self, path: str) -> bytes:
         """The content of a file that `find_file` found."""
+
+    def execute(self, command: Sequence[str]) -> str:
+        """What a program on the compiling host prints; EvaluationError when it fails."""
+
+    @property
+    def ruby(self) -> Ruby | None:
+        """Who evaluates ERB templates; None: nobody."""
 
     def lookup(self, key: str, node: NodeInput, interpolate: Callable[[str], Value]) -> Value:
         """A value of the site's data; NotFoundInData when there is none. `interpolate` gives a variable's value by name."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from .. import nodes as n
 from .calls import body_function, catching_returns, required_after_optional, returns_from_lambda, signature
-from .expressions import is_constant, is_constant_in_type
+from .expressions import is_constant
 from .frames import Frame, assigned_names, reads_scope, uses_matches
 from .writer import STORE, Writer, load, text
 
@@ -154,8 +154,7 @@ def _function(writer: Writer, node: n.FunctionDefinition) -> None:
 
 
 def _alias(writer: Writer, node: n.TypeAlias) -> None:
-    assert is_constant_in_type(node.type) or True
-    with writer.within(Frame("type")):
+    with writer.within(Frame("alias")):
         value = writer.value(node.type)
     wrapped = writer.at(node, ast.Lambda(writer.parameters(["scope"]), value))
     _registered(writer, "_alias", node, text(node.name), wrapped)

@@ -143,7 +143,9 @@ def parenthesized(writer: Writer, node: n.Node) -> ast.expr:
 def type_name(writer: Writer, node: n.Node) -> ast.expr:
     assert isinstance(node, n.TypeName)
     writer.mark(node, "a Type-Name")
-    return constant_type(writer, node, writer.at(node, writer.run("_type", load("scope"), text(node.value))))
+    # What an alias stands for need not be there: it then takes no value.
+    runtime = "_type_or_reference" if writer.frame.kind == "alias" else "_type"
+    return constant_type(writer, node, writer.at(node, writer.run(runtime, load("scope"), text(node.value))))
 
 
 def constant_type(writer: Writer, node: n.Node, made: ast.expr) -> ast.expr:
@@ -449,8 +451,7 @@ def access(writer: Writer, node: n.Node) -> ast.expr:
     operands = {"-1": node.left, **{str(index): key for index, key in enumerate(node.keys)}}
     writer.mark(node, "a '[]' expression", **operands)
     if _is_type_expression(node) and not _reads_attribute(node):
-        frame = Frame("type")
-        with writer.within(frame):
+        with writer.within(Frame("alias" if writer.frame.kind == "alias" else "type")):
             made = _accessed(writer, node)
         return constant_type(writer, node, made)
     return _accessed(writer, node)

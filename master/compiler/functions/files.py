@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, cast
 
@@ -9,7 +10,8 @@ from shared.errors import EvaluationError, Unsupported
 
 from ..locations import FINAL
 from ..templates import render_epp
-from ..text import program, to_s
+from ..text import program as quoted
+from ..text import to_s
 from ..types.base import Type
 from ..types.describe import describe_mismatch
 from ..types.infer import infer
@@ -56,26 +58,45 @@ def inline_epp(context: Context, template: str, parameters: dict[str, Value] | N
     return render_epp(scope, "inline_epp", template, "inlined-epp-text", parameters, outside=scope)
 
 
-def _no_ruby(what: str) -> Unsupported:
-    return Unsupported(f"{what} is an ERB template, which needs Ruby", hint="Rewrite it as EPP: epp() and inline_epp() work.")
+def _erb(scope: Scope, text: str, file: str | None, what: str) -> str:
+    ruby = scope.compiler.world.ruby
+    if ruby is None:
+        raise Unsupported(f"{what} is an ERB template, which needs Ruby", hint="Rewrite it as EPP: epp() and inline_epp() work.")
+    return ruby.erb(text, file, scope.variables())
 
 
 @function("template", "Any files+")
 def template(context: Context, *files: Value) -> str:
-    """ERB templates are Ruby code: they are named, and refused."""
+    """The text of ERB templates, one after the other. They are Ruby code: without Ruby they are named, and refused."""
     scope = _scope(context)
+    texts: list[str] = []
     for name in _flat(files):
         found = scope.compiler.world.find_file(name, "templates")
         if found is None:
             raise EvaluationError(f"Could not find template '{name}'")
-        raise _no_ruby(found)
-    return ""
+        content = scope.compiler.world.read_file(found).decode("utf-8", "surrogateescape")
+        texts.append(_erb(scope, content, found, found))
+    return "".join(texts)
 
 
 @function("inline_template", "Any templates+")
 def inline_template(context: Context, *templates: Value) -> str:
-    """ERB templates are Ruby code: refused."""
-    raise _no_ruby("The text given to inline_template()")
+    """The text of ERB templates that are given as text."""
+    scope = _scope(context)
+    return "".join([_erb(scope, text, None, "The text given to inline_template()") for text in _flat(templates)])
+
+
+@function("generate", "Any command+")
+def generate(context: Context, *command: Value) -> str:
+    """What a program on the compiling host prints; it has to be named by its whole path."""
+    program, *arguments = _flat(command)
+    if not program.startswith("/"):
+        raise EvaluationError("Generators must be fully qualified")
+    if re.fullmatch(r"[-/\w.+]+", program, re.ASCII) is None:
+        raise EvaluationError("Generators can only contain alphanumerics, file separators, and dashes")
+    if "/.." in program:
+        raise EvaluationError("Can not use generators with '..' in them.")
+    return _scope(context).compiler.world.execute([program, *arguments])
 
 
 @function("file", "Any paths+")
@@ -181,7 +202,7 @@ def _lookup(scope: Scope, name: Value, options: dict[str, Value], block: Closure
         return _checked("Default", options["default_value"], value_type)
     if len(names) == 1:
         raise EvaluationError(f"Function lookup() did not find a value for the name '{names[0]}'", where=FINAL)
-    shown = ", ".join(program(each) for each in names)
+    shown = ", ".join(quoted(each) for each in names)
     raise EvaluationError(f"Function lookup() did not find a value for any of the names [{shown}]", where=FINAL)
 
 
