@@ -121,8 +121,8 @@ class FolderWorld:
     def find_file(self, reference: str, kind: str) -> str | None:
         if reference.startswith("/"):
             return reference if self._is_there(reference) else None
-        module, _, rest = reference.partition("/")
-        root = self.module_root(module) if rest else None
+        module, slash, rest = reference.partition("/")
+        root = self.module_root(module) if slash else None
         candidates = [f"{root}/{kind}/{rest}"] if root is not None else []
         if kind == "templates":
             candidates.append(f"{self.root}/templates/{reference}")

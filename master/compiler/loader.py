@@ -63,9 +63,15 @@ class Template:
 
 
 @dataclass
-class _Namespace:
-    """What one file registers while its code runs."""
+class _Registered:
+    """What one file registers while its code runs; it becomes known when all of it is right."""
 
+    classes: list[HostClass] = field(default_factory=list)
+    defines: list[Define] = field(default_factory=list)
+    nodes: list[NodeBlock] = field(default_factory=list)
+    functions: list[_LanguageFunction] = field(default_factory=list)
+    aliases: list[tuple[str, Callable[[Scope], Type]]] = field(default_factory=list)
+    places: list[tuple[str, str, Location]] = field(default_factory=list)
     main: list[Body] = field(default_factory=list)
     template: Template | None = None
 
@@ -104,16 +110,30 @@ class Loader:
         The code of the main manifests, in order.
 
         Raises:
-            ParseError: prefixed with `Could not parse for environment …`.
+            ParseError: prefixed with `Could not parse for environment …`. Nothing is known then, as before.
         """
-        if not self._loaded:
+        if self._loaded:
+            return self.mains
+        try:
             for source in self.world.manifests():
-                try:
-                    self.mains.extend(self._run(source, None, "").main)
-                except ParseError as error:
-                    raise self._unparsable(error) from error
-            self._loaded = True
+                self.mains.extend(self._run(source, None, "").main)
+        except ParseError as error:
+            self._clear()
+            raise self._unparsable(error) from error
+        except BaseException:
+            self._clear()
+            raise
+        self._loaded = True
         return self.mains
+
+    def _clear(self) -> None:
+        self.functions = dict(self.builtins)
+        for table in (self.classes, self.defines, self.node_names, self.aliases, self.types, self.places):
+            table.clear()
+        self.nodes.clear()
+        self.mains.clear()
+        self._tried.clear()
+        self._missing.clear()
 
     def _unparsable(self, error: ParseError) -> ParseError:
         message = f"Could not parse for environment {self.world.environment}: {error.message}"
@@ -135,69 +155,63 @@ class Loader:
             refuse([_finding(each, source.file) for each in stored.warnings], self.log)
         return stored
 
-    def _run(self, source: Source, namespace: str | None, module: str, *, epp: bool = False) -> _Namespace:
+    def _run(self, source: Source, namespace: str | None, module: str, *, epp: bool = False) -> _Registered:
+        """Run the code of a file, and make known what it defines: all of it, or, when it is refused, nothing."""
         stored = self._unit(source, namespace, epp=epp)
-        made = _Namespace()
+        made = _Registered()
         names = dict(self.runtime)
         names[UNIT] = LoadedFile(source, stored.marks)
-        names |= self._registrars(made, source.file, module)
+        names |= _registrars(made, source.file, module)
         exec(stored.code, names)  # noqa: S102 -- code that this compiler made of a manifest
+        self._add(made)
         return made
-
-    def _registrars(self, made: _Namespace, file: str | None, module: str) -> dict[str, Any]:
-        def class_(name: str, specs: Sequence[ParameterSpec], parent: str | None, body: Body, line: int, column: int) -> None:
-            self._add_class(HostClass(name, specs, body, parent, place=Location(file, line), module=module))
-
-        def define(name: str, specs: Sequence[ParameterSpec], body: Body, line: int, column: int) -> None:
-            self._no_second("define", name, file, line, column)
-            added = Define(name, specs, body, place=Location(file, line), module=module)
-            added.check_metaparameters(self._warn)
-            self.defines[name] = added
-
-        def node(matches: Sequence[str | Regexp], parent: str | None, body: Body, line: int, column: int) -> None:
-            for match in matches:
-                self._add_node(NodeBlock([match], body, parent, place=Location(file, line), module=module))
-
-        def function(name: str, signature: Callable[[Any], Signature], body: Body, line: int, column: int) -> None:
-            self._no_second("function", name, file, line, column)
-            self.functions[name.lower()] = _LanguageFunction(name, signature, body)
-
-        def alias(name: str, value: Callable[[Scope], Type], line: int, column: int) -> None:
-            self._no_taken_type(name)
-            self._no_second("type", name, file, line, column)
-            self.aliases[name.lower()] = (name, value)
-
-        def template(specs: Sequence[ParameterSpec] | None, body: Body) -> None:
-            made.template = Template(None if specs is None else tuple(specs), body, file)
-
-        return {
-            "_class": class_,
-            "_define": define,
-            "_node": node,
-            "_function": function,
-            "_alias": alias,
-            "_template": template,
-            "_main": made.main.append,
-        }
 
     # --- registration ---
 
+    def _add(self, made: _Registered) -> None:
+        classes: dict[str, HostClass] = {}
+        for each in made.classes:
+            known = self.classes.get(each.name) or classes.get(each.name)
+            if known is not None:
+                raise EvaluationError(f"Class '{each.name}' is already defined {known.place}; cannot redefine", where=each.place)
+            each.check_metaparameters(self._warn)
+            classes[each.name] = each
+        nodes: dict[str, NodeBlock] = {}
+        for node in made.nodes:
+            there = self.node_names.get(node.name) or nodes.get(node.name)
+            if there is not None:
+                raise EvaluationError(f"Node '{node.name}' is already defined {there.place}; cannot redefine", where=node.place)
+            nodes[node.name] = node
+        places = self._new_places(made)
+        for define in made.defines:
+            define.check_metaparameters(self._warn)
+        self.classes.update(classes)
+        self.node_names.update(nodes)
+        self.nodes.extend(made.nodes)
+        self.places.update(places)
+        self.defines.update({define.name: define for define in made.defines})
+        self.functions.update({function.name.lower(): function for function in made.functions})
+        self.aliases.update({name.lower(): (name, value) for name, value in made.aliases})
+
+    def _new_places(self, made: _Registered) -> dict[tuple[str, str], Location]:
+        """Where defines, functions and aliases are defined; none may be a second time."""
+        found: dict[tuple[str, str], Location] = {}
+        for kind, name, place in made.places:
+            if kind == "type":
+                self._no_taken_type(name)
+            key = ("type" if kind == "define" else kind, name)
+            earlier = self.places.get(key) or found.get(key)
+            if earlier is not None:
+                raise EvaluationError(
+                    f"Attempt to redefine entity 'http://puppet.com/2016.1/runtime/{key[0]}/{name.lower()}'. "
+                    f"Originally set at file://{earlier.file}?line={earlier.line}&pos={earlier.column}.",
+                    where=FINAL,
+                )
+            found[key] = place
+        return found
+
     def _warn(self, message: str) -> None:
         self.log("warning", Finding("warning", message, FINAL))
-
-    def _add_class(self, added: HostClass) -> None:
-        existing = self.classes.get(added.name)
-        if existing is not None:
-            raise EvaluationError(f"Class '{added.name}' is already defined {existing.place}; cannot redefine", where=added.place)
-        added.check_metaparameters(self._warn)
-        self.classes[added.name] = added
-
-    def _add_node(self, added: NodeBlock) -> None:
-        existing = self.node_names.get(added.name)
-        if existing is not None:
-            raise EvaluationError(f"Node '{added.name}' is already defined {existing.place}; cannot redefine", where=added.place)
-        self.node_names[added.name] = added
-        self.nodes.append(added)
 
     def _no_taken_type(self, name: str) -> None:
         """An alias may not have the name of a type that Puppet brings."""
@@ -209,17 +223,6 @@ class Loader:
         else:
             return
         raise EvaluationError(f"Attempt to redefine entity 'http://puppet.com/2016.1/runtime/type/{lower}'. {origin}", where=FINAL)
-
-    def _no_second(self, kind: str, name: str, file: str | None, line: int, column: int) -> None:
-        earlier = self.places.get((kind, name))
-        if earlier is not None:
-            entity = "type" if kind == "define" else kind
-            raise EvaluationError(
-                f"Attempt to redefine entity 'http://puppet.com/2016.1/runtime/{entity}/{name.lower()}'. "
-                f"Originally set at file://{earlier.file}?line={earlier.line}&pos={earlier.column}.",
-                where=FINAL,
-            )
-        self.places[kind, name] = Location(file, line, column)
 
     # --- by name ---
 
@@ -269,10 +272,16 @@ class Loader:
     def _load_module_file(self, module: str, path: str) -> None:
         if (module, path) in self._tried:
             return
-        self._tried.add((module, path))
         source = self.world.module_file(module, path)
-        if source is not None:
+        # Noted before it runs, for it may ask for what it defines itself; but a file that is refused is refused again.
+        self._tried.add((module, path))
+        if source is None:
+            return
+        try:
             self._run(source, namespace_of(PurePosixPath(module, path)), module)
+        except BaseException:
+            self._tried.discard((module, path))
+            raise
 
     def find_function(self, name: str) -> Function | None:
         """The function of that name: builtin, of a module (`m::f`), or of the environment."""
@@ -376,6 +385,42 @@ class Loader:
             assert found is not None
             self.templates[key] = found
         return found
+
+
+def _registrars(made: _Registered, file: str | None, module: str) -> dict[str, Any]:
+    """What generated code calls to register its definitions."""
+
+    def class_(name: str, specs: Sequence[ParameterSpec], parent: str | None, body: Body, line: int, column: int) -> None:
+        made.classes.append(HostClass(name, specs, body, parent, place=Location(file, line), module=module))
+
+    def define(name: str, specs: Sequence[ParameterSpec], body: Body, line: int, column: int) -> None:
+        made.places.append(("define", name, Location(file, line, column)))
+        made.defines.append(Define(name, specs, body, place=Location(file, line), module=module))
+
+    def node(matches: Sequence[str | Regexp], parent: str | None, body: Body, line: int, column: int) -> None:
+        for match in matches:
+            made.nodes.append(NodeBlock([match], body, parent, place=Location(file, line), module=module))
+
+    def function(name: str, signature: Callable[[Any], Signature], body: Body, line: int, column: int) -> None:
+        made.places.append(("function", name, Location(file, line, column)))
+        made.functions.append(_LanguageFunction(name, signature, body))
+
+    def alias(name: str, value: Callable[[Scope], Type], line: int, column: int) -> None:
+        made.places.append(("type", name, Location(file, line, column)))
+        made.aliases.append((name, value))
+
+    def template(specs: Sequence[ParameterSpec] | None, body: Body) -> None:
+        made.template = Template(None if specs is None else tuple(specs), body, file)
+
+    return {
+        "_class": class_,
+        "_define": define,
+        "_node": node,
+        "_function": function,
+        "_alias": alias,
+        "_template": template,
+        "_main": made.main.append,
+    }
 
 
 def _finding(stored: tuple[str, str, int | None, int | None, bool], file: str | None) -> Finding:

@@ -117,7 +117,8 @@ def _node(writer: Writer, node: n.NodeDefinition) -> None:
         else:
             matches.append(text(str(getattr(match, "value", ""))))
             labels.append(str(getattr(match, "value", "")))
-    name = _scoped_function(writer, f"node {', '.join(labels)}", "node", (), node.body, node)
+    shown = "".join(c if c.isprintable() else "?" for c in ", ".join(labels))
+    name = _scoped_function(writer, f"node {shown}", "node", (), node.body, node)
     parent: ast.expr = text(None)
     if isinstance(node.parent, n.String | n.Name):
         parent = text(node.parent.value)

@@ -173,3 +173,36 @@ def test_nothing_of_one_compilation_is_seen_by_the_next() -> None:
         catalog = compile_catalog(world, loader, node, version=1, log=lambda entry: None)
         titles.append([each["title"] for each in catalog["resources"] if each["type"] == "Notify"])
     assert titles == [["one"], ["two"]]
+
+
+REFUSED = [
+    ("a syntax error in the site manifest", "class a { }\nnotify {", {}, "Syntax error"),
+    ("a class that is defined twice", "class a { }\nclass a { }", {}, "already defined"),
+    ("a syntax error in a module", "include m", {"modules/m/manifests/init.pp": "class m {"}, "Syntax error"),
+    (
+        "a module's file with something misplaced",
+        "include m",
+        {"modules/m/manifests/init.pp": "class m { }\nclass x { }"},
+        "Unacceptable location",
+    ),
+]
+
+
+@pytest.mark.parametrize(("why", "manifest", "files", "message"), REFUSED, ids=[why for why, *_ in REFUSED])
+def test_what_is_refused_once_is_refused_the_same_way_again(why: str, manifest: str, files: dict[str, str], message: str) -> None:
+    from master.compiler.builtins import all_functions
+    from master.compiler.catalogs import compile_catalog
+    from master.compiler.codecache import CodeCache
+    from master.compiler.loader import Loader
+    from master.compiler.runtime import NAMES
+    from master.compiler.testing import world_of
+    from master.compiler.world import NodeInput
+
+    world = world_of(manifest, files)
+    loader = Loader(world, NAMES, CodeCache(), log=lambda level, found: None, builtins=all_functions())
+    told = []
+    for _ in range(2):
+        with pytest.raises(CompileError, match=message) as caught:
+            compile_catalog(world, loader, NodeInput("n"), version=1, log=lambda entry: None)
+        told.append(str(caught.value))
+    assert told[0] == told[1], why
