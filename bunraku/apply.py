@@ -257,8 +257,6 @@ class Application:
         )
 
     async def _finish(self, run: LocalRun, catalog: Catalog, resolve: Any) -> int:
-        if self.settings.graph:
-            self.log.warning("Graphs are not supported: the setting graph has no effect")
         report, completed = await run.apply(catalog, resolve, self.times)
         if self.settings.summarize:
             from agent.run import summary_text

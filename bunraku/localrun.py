@@ -26,6 +26,7 @@ from shared import plainjson
 from shared.checksums import algorithm
 from shared.dialects import MODERN
 from shared.errors import BadData, PuppetError
+from shared.files import make_directory
 from shared.indirector import Binding, Request
 from shared.indirector.termini import kill_group
 from shared.models.catalog import CATALOG, Catalog
@@ -102,9 +103,16 @@ class LocalRun:
             skip_tags=settings.skip_tags,
             ignore_schedules=settings.ignoreschedules,
             evaltrace=settings.evaltrace,
+            graphs=self._graphs(),
         )
         async with asyncio.timeout(settings.runtimeout or None):
             return await apply_catalog(resources, context)
+
+    def _graphs(self) -> Path | None:
+        if not self.settings.graph:
+            return None
+        make_directory(self.settings.graphdir, mode=0o750)
+        return self.settings.graphdir
 
     def _files(self, catalog: Catalog) -> FileContext:
         settings, digest = self.settings, algorithm(self.settings.digest_algorithm)

@@ -33,7 +33,18 @@ SEE_HELP = "See 'puppet help' for help on available puppet subcommands"
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `puppet SUBCOMMAND …`; the exit code."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    code = 0
+    try:
+        code = dispatch(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read our output has enough; nothing is left to be flushed into the pipe at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code
+
+
+def dispatch(arguments: Sequence[str]) -> int:
+    """What the first word asks for; the exit code."""
     if not arguments:
         print(SEE_HELP)
         return 0
@@ -68,10 +79,6 @@ def run(arguments: Sequence[str]) -> int:
         return complain(str(err), err.hint)
     except KeyboardInterrupt:
         return 1
-    except BrokenPipeError:
-        # Whoever read our output has enough; nothing is left to be flushed into the pipe at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
 
 
 def show_help() -> int:

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.command_line import Puppet
+
+BAD = "class x {\n  $a = \n}\n"
+ERROR = "Could not parse for environment production: Syntax error at '}'"
+
+
+class Piped(io.StringIO):
+    """Standard input that is no terminal."""
+
+    def isatty(self) -> bool:
+        return False
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_valid_manifest_is_answered_with_silence(puppet: Puppet, file: Callable[[str, str], Path]) -> None:
+    said = puppet("parser", "validate", str(file("a.pp", "notify { 'a': }\n")))
+    assert (said.code, said.out, said.err) == (0, "", "")
+
+
+def test_every_file_with_an_error_is_told(puppet: Puppet, file: Callable[[str, str], Path]) -> None:
+    good, one, two = file("good.pp", "$a = 1\n"), file("one.pp", BAD), file("two.pp", "\n" + BAD)
+    said = puppet("parser", "validate", str(good), str(one), str(two))
+    assert said.code == 1
+    assert said.out == ""
+    assert f"Error: {ERROR} (file: {one}, line: 3, column: 1)\n" in said.err
+    assert f"Error: {ERROR} (file: {two}, line: 4, column: 1)\n" in said.err
+
+
+def test_a_folder_stands_for_its_manifests(puppet: Puppet, file: Callable[[str, str], Path]) -> None:
+    path = file("code/manifests/deep/x.pp", BAD)
+    file("code/readme.txt", BAD)
+    said = puppet("parser", "validate", str(path.parents[2]))
+    assert (said.code, said.err.count("Error:")) == (1, 1)
+
+
+def test_relative_names_are_told_as_absolute_ones(
+    puppet: Puppet, file: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = file("x.pp", BAD)
+    monkeypatch.chdir(path.parent)
+    assert f"(file: {path}, line: 3, column: 1)" in puppet("parser", "validate", "x.pp").err
+
+
+def test_what_is_piped_in_is_checked_without_a_place_it_does_not_have(puppet: Puppet, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", Piped("notify { 'a'"))
+    said = puppet("parser", "validate")
+    assert said.code == 1
+    assert said.err.splitlines()[0] == "Error: Could not parse for environment production: Syntax error at end of input"
+
+
+def test_without_files_at_a_terminal_it_is_the_main_manifest(
+    puppet: Puppet, file: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", Terminal())
+    path = file("conf/code/environments/production/manifests/site.pp", BAD)
+    said = puppet("parser", "validate")
+    assert said.code == 1
+    assert f"No manifest specified. Validating the default manifest {path.parent}\n" in said.err
+    assert f"(file: {path}, line: 3, column: 1)" in said.err
+
+
+def test_json_has_puppets_keys_and_all_issues(puppet: Puppet, file: Callable[[str, str], Path]) -> None:
+    good, bad = file("good.pp", "$a = 1\n"), file("bad.pp", BAD)
+    said = puppet("parser", "validate", "--render-as", "json", str(good), str(bad))
+    assert said.code == 1
+    found = json.loads(said.out)
+    assert list(found) == [str(bad)]
+    assert found[str(bad)] | {"issues": [], "hint": ""} == {
+        "message": "Syntax error at '}'",
+        "full_message": f"{ERROR} (file: {bad}, line: 3, column: 1)",
+        "file": str(bad),
+        "line": 3,
+        "pos": 1,
+        "hint": "",
+        "issues": [],
+    }
+    assert [each["severity"] for each in found[str(bad)]["issues"]] == ["error"]
+
+
+def test_warnings_are_told_and_leave_the_exit_code(puppet: Puppet, file: Callable[[str, str], Path]) -> None:
+    path = file("w.pp", "$a = { 'x' => 1, 'x' => 2 }\n")
+    said = puppet("parser", "validate", str(path))
+    assert said.code == 0
+    assert said.err == f"Warning: The key 'x' is declared more than once (file: {path}, line: 1, column: 18)\n"
+
+
+def test_epp_templates_are_checked_as_such(puppet: Puppet, file: Callable[[str, str], Path]) -> None:
+    assert puppet("parser", "validate", "--epp", str(file("good.epp", "x <%= $a %> y\n"))).code == 0
+    assert puppet("parser", "validate", "--epp", str(file("bad.epp", "<% if true { %>x\n"))).code == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["validate", "/no/such/a.pp", "/no/such/b.pp"],
+            "One or more file(s) specified did not exist:\n     /no/such/a.pp\n     /no/such/b.pp",
+        ),
+        (["frob"], "'parser' has no 'frob' action.  See `puppet help parser`."),
+        (["validate", "--frob"], "Could not parse application options: invalid option: --frob\nTry 'puppet parser --help'."),
+    ],
+)
+def test_a_wrong_call_says_what_is_wrong(words: list[str], message: str, puppet: Puppet) -> None:
+    said = puppet("parser", *words)
+    assert (said.code, said.out, said.err) == (1, "", f"Error: {message}\n")
+
+
+def test_a_manifest_that_is_not_utf_8_is_named(puppet: Puppet, tmp_path: Path) -> None:
+    path = tmp_path / "latin.pp"
+    path.write_bytes("$a = 'ä'\n".encode("latin-1"))
+    said = puppet("parser", "validate", str(path))
+    assert said.code == 1
+    assert said.err.startswith(f"Error: Could not read {path}: ")

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bunraku.puppet import COMMANDS, main
+from shared import __version__
+
+
+def test_without_a_subcommand_it_points_to_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    assert capsys.readouterr().out == "See 'puppet help' for help on available puppet subcommands\n"
+
+
+@pytest.mark.parametrize("argv", [["help"], ["--help"], ["-h"]])
+def test_help_names_every_subcommand(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(argv) == 0
+    out = capsys.readouterr().out
+    assert all(f"  {name} " in out for name in COMMANDS)
+
+
+@pytest.mark.parametrize(
+    "argv", [["--version"], ["-V"], ["version"], ["config", "--version"], ["filebucket", "-V"], ["apply", "--version"]]
+)
+def test_version_goes_before_or_after_the_subcommand(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(argv) == 0
+    assert capsys.readouterr().out == f"{__version__}\n"
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+@pytest.mark.parametrize("form", [("{}", "--help"), ("{}", "-h"), ("help", "{}")], ids=["long", "short", "help"])
+def test_every_subcommand_explains_itself(name: str, form: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([word.format(name) for word in form]) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith(f"Usage: puppet {name if name != 'ca' else 'c'}")
+    assert len(said.out.splitlines()) > 3
+    assert said.err == ""
+
+
+def test_an_unknown_subcommand_is_answered_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["aply"]) == 1
+    assert capsys.readouterr().err == "Error: Unknown Puppet subcommand 'aply'\nDid you mean apply?\n"
+
+
+@pytest.mark.parametrize("argv", [["frobnicate"], ["help", "frobnicate"], ["../../bin/sh"]])
+def test_an_unknown_subcommand_is_an_error(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(argv) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == f"Error: Unknown Puppet subcommand '{argv[-1]}'\nSee 'puppet help' for help on available puppet subcommands\n"
+
+
+@pytest.mark.parametrize("word", ["site.pp", "/etc/puppet/site.pp", "--noop", "-t"])
+def test_a_file_or_option_first_is_no_subcommand(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([word]) == 1
+    err = capsys.readouterr().err
+    assert err.startswith(f"Error: Could not parse application options: invalid option: {word}\n")
+    assert "subcommand first" in err
+
+
+def test_an_error_is_one_line_and_its_hint_another(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "print", "--section", "nosuch"]) == 1
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "Error: There is no section nosuch"
+    assert second.startswith("Sections are ")
+
+
+def test_a_program_of_that_name_in_path_is_a_subcommand(tmp_path: Path) -> None:
+    program = tmp_path / "puppet-greet"
+    program.write_text('#!/bin/sh\necho "greetings $*"; exit 7\n')
+    program.chmod(0o755)
+    done = subprocess.run(
+        [sys.executable, "-m", "bunraku", "greet", "a", "b c"],
+        env=os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (7, "greetings a b c\n")
+
+
+@pytest.mark.slow
+def test_a_reader_who_leaves_early_ends_it_quietly() -> None:
+    with subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import sys; sys.stdin.read(1); from bunraku.puppet import main; sys.exit(main(['config', 'print', 'all']))",
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdin and process.stdout and process.stderr
+        process.stdout.close()
+        process.stdin.write(b"x")
+        process.stdin.close()
+        assert process.wait(timeout=60) == 0
+        assert process.stderr.read() == b""
