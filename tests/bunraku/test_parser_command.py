@@ -94,7 +94,7 @@ def test_warnings_are_told_and_leave_the_exit_code(puppet: Puppet, file: Callabl
     path = file("w.pp", "$a = { 'x' => 1, 'x' => 2 }\n")
     said = puppet("parser", "validate", str(path))
     assert said.code == 0
-    assert said.err == f"Warning: The key 'x' is declared more than once (file: {path}, line: 1, column: 18)\n"
+    assert said.err == f"Warning: The key 'x' is declared more than once (file: {path}, line: 1, column: 22)\n"
 
 
 def test_epp_templates_are_checked_as_such(puppet: Puppet, file: Callable[[str, str], Path]) -> None:
