@@ -1,0 +1,47 @@
+"""
+The recorded cases of the language: a site manifest with modules, data and facts, then the catalog or the error.
+
+What is compared: resources in order with all their parameters, tags and places, edges, classes, logs, whole error messages.
+The cases are in `language/`; deviations.txt names those where we knowingly answer otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.conformance.runner import answer, differs
+
+FOLDER = Path(__file__).parent / "language"
+DEVIATIONS = dict(
+    line.split(": ", 1) for line in (FOLDER / "deviations.txt").read_text().splitlines() if line and not line.startswith("#")
+)
+
+
+def cases() -> list[Any]:
+    found = []
+    for path in sorted(FOLDER.glob("*.yaml")):
+        expected = json.loads((FOLDER / f"{path.stem}.expected.json").read_text())
+        for case in yaml.load(path.read_text(), yaml.CSafeLoader):
+            name = f"{path.stem}:{case['id']}"
+            found.append(pytest.param(name, case, expected[case["id"]], id=name))
+    return found
+
+
+@pytest.mark.parametrize(("name", "case", "wanted"), cases())
+def test_the_compiler_answers_as_recorded(name: str, case: dict[str, Any], wanted: dict[str, Any]) -> None:
+    got = answer(case)
+    why = differs(case, wanted, got.data)
+    if name in DEVIATIONS:
+        assert not got.crash, got.crash
+        assert why, f"{name} is answered as recorded now: take it out of deviations.txt"
+    else:
+        assert not why, f"{why}\n{got.crash}"
+
+
+def test_every_deviation_is_a_case() -> None:
+    assert set(DEVIATIONS) <= {case.id for case in cases()}
