@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import logging
 import zlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +12,8 @@ from dataclasses import dataclass, field
 from aiohttp import web
 
 from .connection import HttpRequest
+
+log = logging.getLogger("puppet.http")
 
 _IN_A_THREAD_FROM = 64 * 1024  # bytes; packing less takes under a millisecond
 _LEVEL = 5
@@ -72,38 +75,50 @@ async def send(request: HttpRequest, answer: Answer, *, compress_from: int) -> t
     if how and request.method != "HEAD":
         body = await asyncio.to_thread(packed, body, how) if len(body) >= _IN_A_THREAD_FROM else packed(body, how)
         headers |= {"Content-Encoding": how, "Vary": "Accept-Encoding"}
-    response = web.StreamResponse(status=answer.status, headers=headers)
-    if answer.status not in (204, 304):
-        response.content_length = len(body)
+    response = web.Response(status=answer.status, headers=headers, body=body)
     _ending(request, response, answer)
     await response.prepare(request)
-    if request.method != "HEAD" and body:
-        await response.write(body)
     await response.write_eof()
     return response, 0 if request.method == "HEAD" else len(body)
 
 
 async def _send_stream(request: HttpRequest, answer: Answer, headers: dict[str, str]) -> tuple[web.StreamResponse, int]:
+    """The first piece is asked for before anything is written: what fails there can still be told."""
     assert answer.chunks is not None
-    response = web.StreamResponse(status=answer.status, headers=headers)
-    if answer.size is not None:
-        response.content_length = answer.size
-    _ending(request, response, answer)
-    await response.prepare(request)
-    sent = 0
+    chunks = answer.chunks()
     try:
-        async for chunk in answer.chunks():
-            sent += len(chunk)
-            if answer.size is not None and sent > answer.size:
-                raise ConnectionError("The body is longer than announced")
-            await response.write(chunk)
-        if answer.size is not None and sent != answer.size:
-            raise ConnectionError("The body is shorter than announced")
-    except BaseException:
-        request.connection.abort()
-        raise
-    await response.write_eof()
-    return response, sent
+        chunk = await anext(chunks, b"")
+        response = web.StreamResponse(status=answer.status, headers=headers)
+        if answer.size is not None:
+            response.content_length = answer.size
+        _ending(request, response, answer)
+        await response.prepare(request)
+        try:
+            sent = await _pieces(response, chunk, chunks, answer.size)
+        except BaseException:
+            request.connection.abort()
+            raise
+        await response.write_eof()
+        return response, sent
+    finally:
+        close = getattr(chunks, "aclose", None)  # an async generator holds its file until then
+        if close is not None:
+            await close()
+
+
+async def _pieces(response: web.StreamResponse, first: bytes, chunks: AsyncIterator[bytes], size: int | None) -> int:
+    """Write all pieces; their number of bytes. ConnectionError when it is not `size`, since the length is announced already."""
+    sent, chunk = 0, first
+    while chunk:
+        sent += len(chunk)
+        if size is not None and sent > size:
+            break
+        await response.write(chunk)
+        chunk = await anext(chunks, b"")
+    if size is not None and sent != size:
+        log.warning("A body of %d bytes has become another while it was sent; the connection is cut", size)
+        raise ConnectionError("The body is not as long as announced")
+    return sent
 
 
 def _ending(request: HttpRequest, response: web.StreamResponse, answer: Answer) -> None:

@@ -99,12 +99,18 @@ class MasterApp:
             except PuppetError as err:
                 answer = scheme.error(err)
                 report(err, answer.status, address, name)
-            except (ConnectionError, web.GracefulExit):
-                raise
-            except Exception:  # noqa: BLE001  # the request's outermost frame
+            except Exception as err:  # the request's outermost frame
+                if isinstance(err, ConnectionError) and request.connection.transport is None:
+                    raise  # the client is gone; a lost connection to somebody else is an incident
                 answer = self._incident(scheme, request)
             status = answer.status
-            response, size = await send(request, self._ending(request, answer), compress_from=self.limits.compress_from)
+            try:
+                response, size = await send(request, self._ending(request, answer), compress_from=self.limits.compress_from)
+            except PuppetError as err:  # a stream that cannot even begin
+                answer = scheme.error(err)
+                status = answer.status
+                report(err, status, address, name)
+                response, size = await send(request, self._ending(request, answer), compress_from=self.limits.compress_from)
             return response
         finally:
             seconds = time.monotonic() - started

@@ -153,7 +153,7 @@ class Connection(RequestHandler):
         self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
     ) -> web.StreamResponse:
         """The answer to what is not HTTP; the parser's complaint goes to the log, shortened."""
-        if isinstance(exc, ConnectionError):
+        if isinstance(exc, ConnectionError) and self.transport is None:
             raise exc  # the peer is gone: nobody to answer, nothing to report
         if status >= 500 and exc is not None:
             log.error("Error while answering %s", self.address, exc_info=exc)

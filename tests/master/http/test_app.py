@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from master.testing import RunningMaster
-from shared.errors import CompileError, Unavailable
+from shared.errors import CompileError, NotFound, Unavailable
 from shared.models.node import Node
 from shared.testing import KnownEnvironments, Shelf
 
@@ -291,3 +291,41 @@ async def test_pson_carries_bytes_that_are_not_utf_8(master: RunningMaster, term
     agent = await master.client("agent1")
     answer = await agent.ask("GET", "/production/node/agent1", Accept="pson")
     assert (answer.status, b'"bytes":"\xff"' in answer.body) == (200, True)
+
+
+async def test_a_stream_that_cannot_begin_is_an_error_and_not_a_cut(master: RunningMaster, termini: Termini) -> None:
+    async def broken() -> AsyncIterator[bytes]:
+        raise NotFound("Could not find file_content modules/m/a.txt")
+        yield b""
+
+    content = termini["file_content"].instances["modules/m/a.txt"]
+    termini["file_content"].instances["modules/m/a.txt"] = content.model_copy(update={"chunks": broken})
+    agent = await master.client("agent1")
+    answer = await agent.ask("GET", "/production/file_content/modules/m/a.txt")
+    assert (answer.status, answer.text) == (404, "Not Found: Could not find file_content modules/m/a.txt")
+
+
+async def test_a_stream_that_breaks_off_closes_its_source(master: RunningMaster, termini: Termini) -> None:
+    closed = []
+
+    async def breaking() -> AsyncIterator[bytes]:
+        try:
+            yield b"abc"
+            raise OSError("disk")
+        finally:
+            closed.append(True)
+
+    content = termini["file_content"].instances["modules/m/a.txt"]
+    termini["file_content"].instances["modules/m/a.txt"] = content.model_copy(update={"chunks": breaking})
+    agent = await master.client("agent1")
+    with pytest.raises((EOFError, OSError)):
+        await agent.ask("GET", "/production/file_content/modules/m/a.txt")
+    assert closed == [True]
+
+
+async def test_a_lost_connection_to_somebody_else_is_an_incident(master: RunningMaster, termini: Termini) -> None:
+    termini["node"].fail = ConnectionRefusedError("the classifier's database")
+    agent = await master.client("agent1")
+    answer = await agent.ask("GET", "/production/node/agent1")
+    assert answer.status == 500
+    assert "database" not in answer.text
