@@ -87,7 +87,7 @@ async def _send_stream(request: HttpRequest, answer: Answer, headers: dict[str, 
     assert answer.chunks is not None
     chunks = answer.chunks()
     try:
-        chunk = await anext(chunks, b"")
+        chunk = await anext(chunks, None)
         response = web.StreamResponse(status=answer.status, headers=headers)
         if answer.size is not None:
             response.content_length = answer.size
@@ -106,15 +106,15 @@ async def _send_stream(request: HttpRequest, answer: Answer, headers: dict[str, 
             await close()
 
 
-async def _pieces(response: web.StreamResponse, first: bytes, chunks: AsyncIterator[bytes], size: int | None) -> int:
+async def _pieces(response: web.StreamResponse, first: bytes | None, chunks: AsyncIterator[bytes], size: int | None) -> int:
     """Write all pieces; their number of bytes. ConnectionError when it is not `size`, since the length is announced already."""
     sent, chunk = 0, first
-    while chunk:
+    while chunk is not None:
         sent += len(chunk)
         if size is not None and sent > size:
             break
         await response.write(chunk)
-        chunk = await anext(chunks, b"")
+        chunk = await anext(chunks, None)
     if size is not None and sent != size:
         log.warning("A body of %d bytes has become another while it was sent; the connection is cut", size)
         raise ConnectionError("The body is not as long as announced")
