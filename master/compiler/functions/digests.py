@@ -44,6 +44,49 @@ def digest(context: Context, text: Value) -> str:
     return _hex(str(context.setting("digest_algorithm") or "sha256"), text)
 
 
+def _generator(seed: int) -> random.Random:
+    """
+    A Mersenne twister, seeded as Ruby does: a highest word of 1 is dropped, one word takes the older initialisation.
+    """
+    words = [seed >> shift & 0xFFFFFFFF for shift in range(0, max(seed.bit_length(), 1), 32)]
+    if len(words) > 1 and words[-1] == 1:
+        words.pop()
+    if words[-1] and len(words) > 1:
+        return random.Random(sum(word << 32 * index for index, word in enumerate(words)))  # noqa: S311  (has to be repeatable)
+    made = random.Random()  # noqa: S311
+    made.setstate((3, (*(_one_word(words[0]) if len(words) == 1 else _many_words(words)), 624), None))
+    return made
+
+
+def _one_word(seed: int) -> list[int]:
+    state = [seed]
+    for index in range(1, 624):
+        state.append((1812433253 * (state[-1] ^ (state[-1] >> 30)) + index) & 0xFFFFFFFF)
+    return state
+
+
+def _many_words(key: list[int]) -> list[int]:
+    """`init_by_array` of the generator's authors, for keys that Python would shorten: those that end in zeroes."""
+    state = _one_word(19650218)
+    at = 1
+    for step in range(max(624, len(key))):
+        mixed = state[at] ^ ((state[at - 1] ^ (state[at - 1] >> 30)) * 1664525)
+        state[at] = (mixed + key[step % len(key)] + step % len(key)) & 0xFFFFFFFF
+        at = _next(state, at)
+    for _ in range(623):
+        state[at] = ((state[at] ^ ((state[at - 1] ^ (state[at - 1] >> 30)) * 1566083941)) - at) & 0xFFFFFFFF
+        at = _next(state, at)
+    state[0] = 0x80000000
+    return state
+
+
+def _next(state: list[int], at: int) -> int:
+    if at + 1 < 624:
+        return at + 1
+    state[0] = state[623]
+    return 1
+
+
 def seeded_number(seed: int, limit: int) -> int:
     """
     A number from 0 to below `limit`, the one that Ruby's `Random.new(seed).rand(limit)` gives.
@@ -52,7 +95,7 @@ def seeded_number(seed: int, limit: int) -> int:
     """
     if limit < 1:
         raise EvaluationError(f"invalid argument - {limit}")
-    source = random.Random(seed)  # noqa: S311  (has to be repeatable)
+    source = _generator(seed)
     highest = limit - 1
     if highest == 0:
         return 0
