@@ -1,0 +1,267 @@
+"""How a run comes to its catalog, and what the wiring makes of the settings."""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, unquote_plus
+
+import pytest
+
+from agent.http import Client
+from agent.logs import kept, print_line
+from agent.retrieval import LastRun, facts_option
+from agent.run import summary_text
+from agent.runlog import RunLog
+from agent.server import Spoken
+from agent.steps import Step, Steps
+from agent.testing import Reply
+from agent.wiring import Wiring, client_for
+from shared import plainjson
+from shared.dialects import LEGACY, MODERN
+from shared.errors import ConfigError
+from shared.indirector.rest import Rest
+from shared.indirector.routes import Route
+from shared.indirector.termini import Json, Memory, Yaml
+from shared.models.facts import Facts
+from shared.models.report import Metric, Report
+from shared.settings import AgentSettings, Conf, load
+from tests.scripted_master import NAME, Scripted, catalog, file, reply
+
+FACTS = Facts(name="web1", values={"os": {"name": "Debian"}, "count": 2, "text": "a b+c%&=ü", "_timestamp": "x"})
+
+
+@pytest.mark.parametrize(
+    ("dialect", "stringify", "old", "form", "count"),
+    [
+        (LEGACY, True, False, "pson", "2"),
+        (LEGACY, False, False, "pson", 2),
+        (MODERN, True, False, "application/json", 2),
+        (MODERN, True, True, "pson", 2),
+    ],
+)
+def test_facts_are_escaped_once_more_than_the_form_does(dialect: Any, stringify: bool, old: bool, form: str, count: object) -> None:
+    found = facts_option(FACTS, dialect, stringify=stringify, old_server=old)
+    assert found["facts_format"] == form
+    text = str(found["facts"])
+    assert "{" not in text
+    assert (" " not in text) and ("+" in text) is (dialect is LEGACY)
+    decoded = unquote_plus(text)
+    values = plainjson.loads(decoded.encode())["values"]
+    assert (values["count"], values["text"]) == (count, "a b+c%&=ü")
+    assert "_timestamp" not in values
+    if dialect is MODERN:
+        assert unquote(text) == decoded
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("application: {run_mode: agent, initial_environment: a, converged_environment: b}", LastRun("a", "b")),
+        ("application: {run_mode: user, initial_environment: a, converged_environment: b}", None),
+        ("application: {run_mode: agent, initial_environment: a}", None),
+        ("application: {run_mode: agent, initial_environment: ../a, converged_environment: b}", None),
+        ("version: {config: 1}", None),
+        ("- a", None),
+        ("{", None),
+        ("", None),
+    ],
+)
+def test_the_last_runs_environments_are_read_when_they_can_be(tmp_path: Path, text: str, expected: LastRun | None) -> None:
+    path = tmp_path / "last_run_summary.yaml"
+    path.write_text(text)
+    assert LastRun.read(path) == expected
+    assert LastRun.read(tmp_path / "none") is None
+
+
+async def test_a_node_request_that_fails_is_a_warning_and_the_run_goes_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    site = Scripted(tmp_path, {"/node/": Reply(500, b"no such node")})
+    assert await site.run() == 0
+    assert "Unable to fetch my node definition, but the agent run will continue:" in caplog.text
+
+
+async def test_the_node_s_environment_is_adopted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "puppet")
+    answer = reply({"name": NAME, "environment": "testing", "parameters": {}})
+    site = Scripted(tmp_path, {"/node/": answer, "/catalog/": reply(catalog(environment="testing"))})
+    assert await site.run() == 0
+    assert "switching agent to 'testing'" in caplog.text
+    assert all("environment=testing" in ask.target for ask in site.master.asked[1:])
+
+
+async def test_an_environment_that_is_not_there_does_not_empty_the_plugins(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "puppet")
+    site = Scripted(tmp_path, {"recurse=false": Reply(404, b"gone")})
+    lib = site.agent_root / "var" / "lib"
+    lib.mkdir(parents=True)
+    (lib / "kept.rb").write_text("x")
+    assert await site.run() == 0
+    assert "Environment 'production' not found on server, skipping initial pluginsync." in caplog.text
+    assert (lib / "kept.rb").exists()
+    assert await site.run(strict_environment_mode=True) == 1
+
+
+async def test_strict_environment_mode_refuses_another_environment(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    site = Scripted(tmp_path, {"/catalog/": reply(catalog(environment="other"))})
+    assert await site.run(strict_environment_mode=True) == 1
+    assert "strict_environment_mode is set" in caplog.text
+
+
+async def test_an_empty_catalog_of_another_environment_is_a_restart_not_a_catalog(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "puppet")
+    path = tmp_path / "file"
+
+    def answer(ask: Any) -> Reply:
+        return reply(
+            catalog(environment="b", resources=[], edges=[]) if "=production" in ask.target else catalog(file(path, "x"), environment="b")
+        )
+
+    site = Scripted(tmp_path, {"/catalog/": answer})
+    assert await site.run() == 2
+    assert path.read_text() == "x"
+    assert "restarting agent run with environment 'b'" in caplog.text
+
+
+@pytest.mark.parametrize(("command", "code"), [("exit 3", 1), ("true", 2)])
+async def test_a_prerun_command_that_fails_stops_the_run_and_the_postrun_command_still_runs(
+    tmp_path: Path, command: str, code: int
+) -> None:
+    path, after = tmp_path / "file", tmp_path / "after"
+    site = Scripted(tmp_path, {"/catalog/": reply(catalog(file(path, "x")))})
+    assert await site.run(prerun_command=command, postrun_command=f"touch {after}") == code
+    assert path.exists() is (code == 2)
+    assert after.exists()
+    assert site.asked()[-1].startswith("PUT /puppet/v3/report/")
+
+
+async def test_a_postrun_command_that_fails_makes_the_run_fail(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    site = Scripted(tmp_path)
+    assert await site.run(postrun_command="echo oh; exit 7") == 1
+    assert "Could not run command from postrun_command: Execution of 'echo oh; exit 7' returned 7: oh" in caplog.text
+
+
+async def test_a_password_in_a_catalog_is_in_no_log_and_no_readable_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    path = tmp_path / "secret"
+    resource = {**file(path, "canary-4711", show_diff=True), "sensitive_parameters": ["content"]}
+    site = Scripted(tmp_path, {"/catalog/": reply(catalog(resource))})
+    assert await site.run(debug=True, show_diff=True) == 2
+    assert path.read_text() == "canary-4711"
+    assert "canary-4711" not in caplog.text
+    holders = [each for each in site.agent_root.rglob("*") if each.is_file() and b"canary-4711" in each.read_bytes()]
+    assert holders == [site.cached]
+    assert site.cached.stat().st_mode & 0o777 == 0o600
+    assert b"canary-4711" not in site.master.asked[-1].body
+
+
+# --- wiring
+
+
+def wired(tmp_path: Path, **routes: Route) -> Wiring:
+    settings: AgentSettings = load(AgentSettings, section="agent", flags={"vardir": str(tmp_path), "certname": "a"}, conf=Conf())
+    return Wiring(settings, Client(None), Spoken(), routes)
+
+
+def test_the_bindings_are_those_of_an_agent(tmp_path: Path) -> None:
+    wiring = wired(tmp_path)
+    assert isinstance(wiring.catalog.terminus, Rest)
+    assert isinstance(wiring.catalog.cache, Json)
+    assert {name: type(binding.terminus).__name__ for name, binding in wiring.indirector.items()} == {
+        "catalog": "Rest",
+        "node": "Rest",
+        "facts": "Facter",
+        "report": "_Reports",
+        "file_metadata": "Selector",
+        "file_content": "Selector",
+        "file_bucket_file": "Selector",
+        "certificate": "Rest",
+        "certificate_request": "Rest",
+        "certificate_revocation_list": "Rest",
+    }
+
+
+def test_routes_yaml_wins(tmp_path: Path) -> None:
+    wiring = wired(tmp_path, catalog=Route("yaml", ""), facts=Route("memory"), node=Route(cache="json"))
+    assert isinstance(wiring.catalog.terminus, Yaml)
+    assert wiring.catalog.cache is None
+    assert isinstance(wiring.indirector["facts"].terminus, Memory)
+    assert isinstance(wiring.indirector["node"].cache, Json)
+
+
+def test_a_terminus_that_does_not_exist_is_named_with_a_hint(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="Could not find terminus jsn for indirection catalog") as caught:
+        wired(tmp_path, catalog=Route("jsn"))
+    assert caught.value.hint == "Did you mean json?"
+
+
+MINE = """
+from shared.indirector.core import Terminus
+
+
+class Mine(Terminus):
+    def __init__(self, context):
+        self.context = context
+"""
+
+
+def test_a_module_s_terminus_is_found_in_the_plugins(tmp_path: Path) -> None:
+    path = tmp_path / "lib" / "puppet" / "indirector" / "node" / "mine.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(MINE)
+    terminus = wired(tmp_path, node=Route("mine")).indirector["node"].terminus
+    assert type(terminus).__name__ == "Mine"
+    assert terminus.context.settings["certname"] == "a"
+
+
+def test_the_proxy_is_only_used_when_it_is_set() -> None:
+    settings = load(AgentSettings, section="agent", flags={"certname": "a"}, conf=Conf())
+    assert not client_for(settings, None).proxy.serves("puppet")
+    proxied = load(
+        AgentSettings, section="agent", flags={"certname": "a", "http_proxy_host": "proxy", "no_proxy": "localhost,.lan"}, conf=Conf()
+    )
+    client = client_for(proxied, None)
+    assert client.proxy.serves("puppet.example.com")
+    assert not client.proxy.serves("puppet.lan")
+
+
+# --- steps, logs, summary
+
+
+def test_steps_add_up_and_are_seen_even_when_they_fail() -> None:
+    clock = iter([0.0, 1.0, 3.0, 10.0, 14.0, 20.0, 21.0])
+    seen: list[Step] = []
+    steps = Steps(seen.append, clock=lambda: next(clock))
+    with steps.step("facts", metric="fact_generation") as doing:
+        doing.detail = "5 facts"
+    with steps.step("facts", metric="fact_generation"):
+        pass
+    with pytest.raises(ValueError, match="x"), steps.step("catalog"):
+        raise ValueError("x")
+    assert steps.metrics == {"fact_generation": 6.0}
+    assert seen == [Step("facts", 2.0, "5 facts"), Step("facts", 4.0, ""), Step("catalog", 1.0, "failed")]
+
+
+def test_each_line_is_printed_once_and_kept_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "puppet")
+    log = RunLog(level="info", printers=[print_line], now=lambda: datetime(2026, 1, 1, tzinfo=UTC))
+    with kept(log):
+        log.info("from the run")
+        logging.getLogger("puppet.pluginsync").info("Retrieving %s", "plugin", extra={"source": "/File[x]"})
+        logging.getLogger("puppet.http").debug("too fine")
+    logging.getLogger("puppet.http").info("after the run")
+    assert [(line.source, line.message) for line in log.lines] == [("Puppet", "from the run"), ("/File[x]", "Retrieving plugin")]
+    assert [record.getMessage() for record in caplog.records] == ["from the run", "Retrieving plugin", "after the run"]
+
+
+def test_the_summary_lists_what_is_not_zero() -> None:
+    report = Report(
+        name="a",
+        configuration_version=7,
+        puppet_version="7.23.0",
+        metrics={"events": Metric.of("events", {"total": 2, "failure": 0}), "time": Metric.of("time", {"total": 1.5})},
+    )
+    assert summary_text(report) == "\n".join(
+        ["Events:", "          Total: 2", "Time:", "          Total: 1.50", "Version:", "         Config: 7", "         Puppet: 7.23.0"]
+    )
