@@ -410,14 +410,16 @@ async def apply_catalog(resources: Resources, context: ApplyContext) -> Applied:
         await transaction.evaluate()
         applied.times["transaction_evaluation"] = time.perf_counter() - began
         applied.completed = True
-        seconds = time.perf_counter() - started
-        applied.times["catalog_application"] = seconds
-        context.log.notice(f"Applied catalog in {seconds:.2f} seconds")
     except PuppetError as err:
         applied.error = err
-        context.log.err(f"Failed to apply catalog: {err}")
     finally:
         applied.statuses = transaction.statuses()
         applied.generation_failed = transaction.generator.failed
         await context.state.store(context.log, context.now())
+    if applied.error is not None:
+        context.log.err(f"Failed to apply catalog: {applied.error}")
+        return applied
+    seconds = time.perf_counter() - started
+    applied.times["catalog_application"] = seconds
+    context.log.notice(f"Applied catalog in {seconds:.2f} seconds")
     return applied
