@@ -71,6 +71,9 @@ def options(argv: Sequence[str]) -> tuple[Wish, dict[str, Any]]:
     while left:
         word = left.pop(0)
         name, equals, value = word.partition("=")
+        if word == "--":
+            wish.words += left
+            break
         if word in _FLAGS:
             setattr(wish, *_FLAGS[word])
         elif name in _VALUES:

@@ -170,7 +170,7 @@ def flags_of(argv: list[str], *classes: type[Settings], shorts: Mapping[str, str
     The settings given as options, and the arguments that are left, in order.
 
     `--name VALUE`, `--name=VALUE`; booleans `--name` and `--no-name` only, as Puppet has it. Options that are no settings
-    are left. After `--` nothing is an option.
+    are left. After `--` nothing is an option; it is left as well, so that the caller can tell.
 
     Raises:
         ConfigError: a value is missing, or given to a boolean.
@@ -185,7 +185,7 @@ def flags_of(argv: list[str], *classes: type[Settings], shorts: Mapping[str, str
         word = pending.pop(0)
         word = (shorts or {}).get(word, word)
         if word == "--":
-            left += pending
+            left += [word, *pending]
             break
         name, equals, value = word[2:].partition("=") if word.startswith("--") else ("", "", "")
         setting = canonical(name)

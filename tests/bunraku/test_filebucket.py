@@ -40,6 +40,11 @@ def test_backup_passes_over_what_is_missing(puppet: Puppet, file: Callable[[str,
     assert (said.code, said.out, said.err) == (0, f"{one}: {ONE}\n", "/no/such: no such file\n")
 
 
+def test_after_two_dashes_everything_is_a_file(puppet: Puppet, file: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(file("--noop", "one\n").parent)
+    assert puppet("filebucket", "backup", "-l", "--", "--noop").out == f"--noop: {ONE}\n"
+
+
 def test_backup_as_json(puppet: Puppet, file: Callable[[str, str], Path]) -> None:
     one = file("one", "one\n")
     assert json.loads(puppet("filebucket", "backup", "-l", "--json", str(one)).out) == {str(one): ONE}

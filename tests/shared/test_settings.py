@@ -83,7 +83,7 @@ def test_newer_names_are_the_older_settings(tmp_path: Path) -> None:
 def test_options_are_settings_and_the_rest_is_left() -> None:
     flags, left = flags_of(["--server", "x", "--noop", "-t", "--no-daemonize", "word", "--masterport=1", "--", "--server"], AgentSettings)
     assert flags == {"server": "x", "noop": True, "daemonize": False, "masterport": "1"}
-    assert left == ["-t", "word", "--server"]
+    assert left == ["-t", "word", "--", "--server"]
 
 
 @pytest.mark.parametrize(("argv", "message"), [(["--noop=false"], "needless argument"), (["--server"], "missing argument")])

@@ -1,0 +1,336 @@
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bunraku.apply import options
+from shared import plainyaml
+from shared.errors import ConfigError
+from tests.command_line import Puppet, Said
+
+MODULE = "conf/code/environments/production/modules/m"
+Make = Callable[[str, str], Path]
+
+
+@pytest.fixture
+def apply(puppet: Puppet, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Said]:
+    """`puppet apply` on a machine of which little is known, which makes it fast."""
+
+    async def few_facts(host: object, sources: object) -> dict[str, Any]:
+        return {"os": {"family": "Debian"}, "kernel": "Linux"}
+
+    monkeypatch.setattr("bunraku.compilation.gather", few_facts)
+    monkeypatch.setattr("agent.facts.facter.gather", few_facts)
+    return lambda *words: puppet("apply", *words)
+
+
+def shown(text: str) -> list[str]:
+    """The lines, without seconds and versions."""
+    return re.sub(r"version '\d+'", "version 'V'", re.sub(r"\d+\.\d\d seconds", "S seconds", text)).splitlines()
+
+
+COMPILED = "Notice: Compiled catalog for node1.example.com in environment production in S seconds"
+APPLIED = "Notice: Applied catalog in S seconds"
+
+
+def test_a_manifest_given_as_text_is_applied(apply: Callable[..., Said]) -> None:
+    said = apply("-e", "notify { 'hi': }")
+    assert (said.code, said.err) == (0, "")
+    assert shown(said.out) == [
+        COMPILED,
+        "Notice: hi",
+        "Notice: /Stage[main]/Main/Notify[hi]/message: defined 'message' as 'hi'",
+        APPLIED,
+    ]
+
+
+def test_a_file_is_written_once(apply: Callable[..., Said], tmp_path: Path) -> None:
+    path = tmp_path / "motd"
+    code = f"file {{ '{path}': content => \"welcome\\n\" }}"
+    first, second = apply("-t", "-e", code), apply("-t", "-e", code)
+    assert (first.code, second.code) == (2, 0)
+    assert path.read_text() == "welcome\n"
+    assert shown(first.out)[:3] == [COMPILED, "Info: Using environment 'production'", "Info: Applying configuration version 'V'"]
+    assert f"Notice: /Stage[main]/Main/File[{path}]/ensure: defined content as '{{sha256}}" in first.out
+    assert len(shown(second.out)) == 4
+
+
+def test_noop_says_what_it_would_do_and_does_nothing(apply: Callable[..., Said], tmp_path: Path) -> None:
+    path = tmp_path / "motd"
+    said = apply("--noop", "--detailed-exitcodes", "-e", f"file {{ '{path}': ensure => file }}")
+    assert said.code == 0
+    assert not path.exists()
+    assert shown(said.out)[1:4] == [
+        f"Notice: /Stage[main]/Main/File[{path}]/ensure: current_value 'absent', should be 'file' (noop)",
+        "Notice: Class[Main]: Would have triggered 'refresh' from 1 event",
+        "Notice: Stage[main]: Would have triggered 'refresh' from 1 event",
+    ]
+
+
+@pytest.mark.parametrize(("more", "code"), [([], 0), (["--detailed-exitcodes"], 4), (["--test"], 4), (["--detailed_exitcodes"], 4)])
+def test_failed_resources_change_the_exit_code_only_when_asked(more: list[str], code: int, apply: Callable[..., Said]) -> None:
+    said = apply(*more, "-e", "exec { '/bin/false': }")
+    assert said.code == code
+    assert "Error: '/bin/false' returned 1 instead of one of [0]\n" in said.err
+
+
+def test_changes_and_failures_together_exit_with_6(apply: Callable[..., Said]) -> None:
+    assert apply("--detailed-exitcodes", "-e", "exec { ['/bin/false', '/bin/true']: }").code == 6
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        ("notify { 'a'", "Could not parse for environment production: Syntax error at end of input on node node1.example.com"),
+        ("fail('no')", "Evaluation Error: Error while evaluating a Function Call, no (line: 1, column: 1) on node node1.example.com"),
+        ("notify { 'a': bogus => 1 }", "no parameter named 'bogus' (line: 1) on Notify[a] (line: 1) on node node1.example.com"),
+        ("notify { 'a': require => Notify['b'] }", "Could not find resource 'Notify[b]' in parameter 'require' (line: 1)"),
+    ],
+)
+def test_what_does_not_compile_is_not_applied(code: str, error: str, apply: Callable[..., Said]) -> None:
+    said = apply("-e", code)
+    assert (said.code, said.out) == (1, "")
+    assert said.err.startswith(f"Error: {error}")
+
+
+def test_a_bad_value_stops_before_anything_is_applied(apply: Callable[..., Said], tmp_path: Path) -> None:
+    said = apply("-e", f"file {{ '{tmp_path}/a': ensure => file }} file {{ 'b': }}")
+    assert (said.code, shown(said.out)) == (1, [COMPILED])
+    assert said.err == "Error: Parameter path failed on File[b]: File paths must be fully qualified, not 'b' (line: 1)\n"
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_cycle_is_an_error(apply: Callable[..., Said]) -> None:
+    said = apply("-e", "notify { 'a': require => Notify['b'] } notify { 'b': require => Notify['a'] }")
+    assert said.code == 1
+    assert "(Notify[a] => Notify[b] => Notify[a])" in said.err
+    assert said.err.endswith("Error: Failed to apply catalog: One or more resource dependency cycles detected in graph\n")
+
+
+def test_a_file_is_compiled_and_the_others_are_passed_over(apply: Callable[..., Said], file: Make) -> None:
+    one, two = file("one.pp", "notice('one')"), file("two.pp", "notice('two')")
+    said = apply(str(one), str(two))
+    assert said.code == 0
+    assert said.err == f"Warning: Only one file can be applied per run.  Skipping {two}\n"
+    assert "Notice: Scope(Class[main]): one\n" in said.out
+    assert "two" not in said.out
+
+
+def test_a_folder_is_compiled_as_one(apply: Callable[..., Said], file: Make) -> None:
+    file("site/2.pp", "notice('two')")
+    said = apply(str(file("site/1.pp", "notice('one')").parent))
+    assert [line for line in said.out.splitlines() if "Scope" in line] == [
+        "Notice: Scope(Class[main]): one",
+        "Notice: Scope(Class[main]): two",
+    ]
+
+
+def test_a_manifest_can_be_piped_in(apply: Callable[..., Said], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"notice('piped')")))
+    assert "Notice: Scope(Class[main]): piped\n" in apply().out
+
+
+def test_modules_files_and_facts_come_from_the_environment(apply: Callable[..., Said], file: Make, tmp_path: Path) -> None:
+    file(f"{MODULE}/manifests/init.pp", f"class m {{ file {{ '{tmp_path}/out': source => 'puppet:///modules/m/f' }} }}")
+    file(f"{MODULE}/files/f", "from the module\n")
+    assert apply("--detailed-exitcodes", "-e", "include m notice($facts['os']['family'], $trusted['authenticated'])").code == 2
+    assert (tmp_path / "out").read_text() == "from the module\n"
+
+
+def test_a_modulepath_can_be_given(apply: Callable[..., Said], file: Make) -> None:
+    init = file("elsewhere/m/manifests/init.pp", 'class m { notice("m of ${module_name}") }')
+    assert "m of m\n" in apply("--modulepath", str(init.parents[2]), "-e", "include m").out
+    assert apply("-e", "include m").code == 1
+
+
+def test_another_environment_has_to_be_there(apply: Callable[..., Said], file: Make, puppet: Puppet) -> None:
+    said = apply("--environment", "test", "-e", "notice($environment)")
+    path = puppet.conf / "code/environments"
+    assert said.code == 1
+    assert said.err.startswith(
+        f"Error: Could not find a directory environment named 'test' anywhere in the path: {path}. Does the directory exist?\n"
+    )
+    file("conf/code/environments/test/environment.conf", "config_version = /bin/echo 42\n")
+    said = apply("--environment", "test", "-v", "-e", "notice($environment)")
+    assert "Scope(Class[main]): test\n" in said.out
+    assert "Info: Applying configuration version '42'\n" in said.out
+
+
+def test_replaced_contents_are_kept_and_shown(apply: Callable[..., Said], file: Make, puppet: Puppet) -> None:
+    path = file("motd", "old\n")
+    said = apply("-t", "-e", f"file {{ '{path}': content => \"new\\n\", backup => 'puppet' }}")
+    assert said.code == 2
+    assert "@@ -1 +1 @@\n-old\n+new\nInfo: " in said.out  # no empty line between
+    kept = puppet("filebucket", "list", "-l").out
+    assert kept.endswith(f" {path}\n")
+
+
+def test_deferred_values_are_resolved_before_the_run(apply: Callable[..., Said]) -> None:
+    said = apply("-e", "notify { 'd': message => Deferred('sprintf', ['%s-%s', 'a', 'b']) }")
+    assert "Notice: a-b\n" in said.out
+
+
+def test_sensitive_values_are_not_shown(apply: Callable[..., Said], file: Make) -> None:
+    path = file("secret", "old\n")
+    said = apply("-t", "-e", f"file {{ '{path}': content => Sensitive(\"hunter2\\n\") }}")
+    assert (said.code, path.read_text()) == (2, "hunter2\n")
+    assert "hunter2" not in said.out + said.err
+
+
+def test_the_report_is_kept_and_stored(apply: Callable[..., Said], puppet: Puppet) -> None:
+    apply("-e", "notify { 'hi': }")
+    state = puppet.root / "vardir/state"
+    summary = plainyaml.loads((state / "last_run_summary.yaml").read_bytes())
+    assert summary["application"]["run_mode"] == "user"
+    assert summary["changes"]["total"] == 1
+    assert b"Notify[hi]" in (state / "last_run_report.yaml").read_bytes()
+    assert len(list((puppet.root / "vardir/reports/node1.example.com").glob("*.yaml"))) == 1
+    apply("--reports", "none", "-e", "notify { 'hi': }")
+    assert len(list((puppet.root / "vardir/reports/node1.example.com").glob("*.yaml"))) == 1
+
+
+def test_classes_and_resources_are_written_when_asked(apply: Callable[..., Said], file: Make, puppet: Puppet) -> None:
+    file(f"{MODULE}/manifests/init.pp", "class m { notify { 'x': } }")
+    state = puppet.root / "vardir/state"
+    apply("-e", "include m")
+    assert not (state / "classes.txt").exists()
+    apply("--write-catalog-summary", "-e", "include m")
+    assert "m" in (state / "classes.txt").read_text().split()
+    assert "notify[x]" in (state / "resources.txt").read_text().split()
+
+
+def test_classes_of_the_last_run_can_be_declared(apply: Callable[..., Said], file: Make, puppet: Puppet) -> None:
+    file(f"{MODULE}/manifests/init.pp", "class m { notice('m is here') }")
+    assert "m is here" not in apply("-L", "-e", "").out
+    file("vardir/state/classes.txt", "m\n")
+    assert "m is here" in apply("--loadclasses", "-e", "").out
+
+
+def test_a_class_file_that_cannot_be_read_exits_with_63(apply: Callable[..., Said], tmp_path: Path) -> None:
+    said = apply("--loadclasses", "--classfile", str(tmp_path), "-e", "")
+    assert (said.code, said.err) == (63, f"{tmp_path} is not readable\n")
+
+
+def test_a_catalog_document_is_applied(apply: Callable[..., Said], file: Make) -> None:
+    catalog = {
+        "name": "node1.example.com",
+        "version": 7,
+        "environment": "production",
+        "resources": [
+            {"type": "Stage", "title": "main"},
+            {"type": "Class", "title": "main"},
+            {"type": "Notify", "title": "hi", "file": "/site.pp", "line": 3},
+        ],
+        "edges": [{"source": "Stage[main]", "target": "Class[main]"}, {"source": "Class[main]", "target": "Notify[hi]"}],
+        "classes": [],
+    }
+    for number, document in enumerate((catalog, {"document_type": "Catalog", "data": catalog, "metadata": {"api_version": 1}})):
+        said = apply("--catalog", str(file(f"c{number}.json", json.dumps(document))), "--detailed-exitcodes")
+        assert (said.code, said.err) == (2, "")
+        assert shown(said.out) == ["Notice: hi", "Notice: /Stage[main]/Main/Notify[hi]/message: defined 'message' as 'hi'", APPLIED]
+
+
+@pytest.mark.parametrize(
+    "text", ["{x", "[]", '{"name": "n", "resources": [{"type": "Notify", "title": "a"}, {"type": "Notify", "title": "a"}]}']
+)
+def test_a_document_that_is_no_catalog_is_refused(text: str, apply: Callable[..., Said], file: Make) -> None:
+    said = apply("--catalog", str(file("c.json", text)))
+    assert (said.code, said.out) == (1, "")
+    assert said.err.startswith("Error: Could not deserialize catalog from rich_data_json: ")
+
+
+def test_a_prerun_command_that_fails_prevents_the_run(apply: Callable[..., Said]) -> None:
+    said = apply("--prerun_command", "echo no >&2; false", "-e", "notify { 'x': }")
+    assert said.code == 1
+    assert said.err == "Error: Could not run command from prerun_command: Execution of 'echo no >&2; false' returned 1: no\n"
+    assert shown(said.out) == [COMPILED]
+
+
+def test_a_postrun_command_that_fails_makes_the_run_failed(apply: Callable[..., Said]) -> None:
+    said = apply("--postrun_command", "false", "-e", "notify { 'x': }")
+    assert said.code == 1
+    assert APPLIED in shown(said.out)
+
+
+def test_logs_go_to_a_file(apply: Callable[..., Said], tmp_path: Path) -> None:
+    path = tmp_path / "logs/apply.jsonl"
+    said = apply("--logdest", str(path), "-e", "notify { 'hi': }")
+    assert (said.code, said.out, said.err) == (0, "", "")
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [(line["level"], line["source"]) for line in lines][1:3] == [
+        ("notice", "Puppet"),
+        ("notice", "/Stage[main]/Main/Notify[hi]/message"),
+    ]
+    assert "notify" in lines[2]["tags"]
+
+
+def test_only_tagged_resources_are_applied(apply: Callable[..., Said]) -> None:
+    out = apply("--tags", "x", "-e", "notify { 'a': tag => 'x' } notify { 'b': }").out
+    assert "Notice: a\n" in out
+    assert "Notice: b\n" not in out
+
+
+def test_a_classifier_may_name_the_classes(apply: Callable[..., Said], file: Make) -> None:
+    file(f"{MODULE}/manifests/init.pp", 'class m($who) { notice("m for ${who} of ${role}") }')
+    program = file("enc", "#!/bin/sh\necho 'classes: {m: {who: me}}'\necho 'parameters: {role: web}'\n")
+    program.chmod(0o755)
+    out = apply("--node_terminus", "exec", "--external_nodes", str(program), "-e", "").out
+    assert "m for me of web\n" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["/no/such.pp"], "Could not run: Could not find file /no/such.pp"),
+        (["--frob"], "Could not parse application options: invalid option: --frob"),
+        (["-e"], "Could not parse application options: missing argument: -e"),
+        (["--catalog", "/no/such.json"], "Could not read the catalog /no/such.json: No such file or directory"),
+        (["--parseonly", "x.pp"], "--parseonly has been removed. Please use 'puppet parser validate <manifest>'"),
+        (["--log_level", "loud", "-e", ""], "Could not set log_level: "),
+        (["--logdest", "nowhere", "-e", ""], "Unknown destination type nowhere"),
+        (["--node_terminus", "nowhere", "-e", ""], "There is no terminus nowhere for node"),
+    ],
+)
+def test_a_wrong_call_says_what_is_wrong(words: list[str], message: str, apply: Callable[..., Said]) -> None:
+    said = apply(*words)
+    assert (said.code, said.out) == (1, "")
+    assert said.err.startswith(f"Error: {message}")
+
+
+def test_code_may_look_like_an_option() -> None:
+    assert options(["-e", "--noop"])[0].code == "--noop"
+    assert options(["--execute=--noop", "--noop"])[1] == {"noop": True}
+    assert options(["--", "-e"])[0].words == ["-e"]
+
+
+def test_test_stands_for_its_options_and_gives_way_to_given_ones() -> None:
+    wish, flags = options(["-t", "--no-show_diff"])
+    assert wish.detailed
+    assert flags == {"verbose": True, "show_diff": False, "splay": False}
+    with pytest.raises(ConfigError, match="needless argument"):
+        options(["--noop=true"])
+
+
+@pytest.mark.slow
+def test_the_real_command_with_the_facts_of_this_machine(tmp_path: Path) -> None:
+    where = [f"--{name}={tmp_path / name}" for name in ("confdir", "vardir", "logdir", "rundir")]
+    code = 'notice($facts["kernel"], $facts["clientcert"], $facts["clientnoop"])'
+    done = subprocess.run(
+        [sys.executable, "-m", "bunraku", "apply", *where, "--certname", "n1", "-e", code],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"Notice: Scope(Class[main]): {os.uname().sysname} n1 false\n" in done.stdout
