@@ -13,15 +13,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shared import names
 from shared.errors import BadName, ConfigError, NotFound
 
 from .environment_files import DiskFiles, Files
-
-if TYPE_CHECKING:
-    from shared.settings import MasterSettings
 
 log = logging.getLogger("puppet.environment")
 
@@ -63,26 +60,6 @@ class EnvironmentSettings:
     static_catalogs: bool = True
     variables: Mapping[str, str] = field(default_factory=dict)
     compiler: Mapping[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, settings: MasterSettings, compiler: Mapping[str, Any] | None = None) -> EnvironmentSettings:
-        """As a master's settings say; `compiler` are settings for the compiler alone (strict, strict_variables, …)."""
-        return cls(
-            environmentpath=tuple(map(str, settings.environmentpath)),
-            basemodulepath=tuple(map(str, settings.basemodulepath)),
-            default_manifest=str(settings.default_manifest),
-            disable_per_environment_manifest=bool(settings.disable_per_environment_manifest),
-            environment_timeout=seconds(settings.environment_timeout),
-            config_version=settings.config_version,
-            static_catalogs=bool(settings.static_catalogs),
-            variables={
-                "codedir": str(settings.codedir),
-                "confdir": str(settings.confdir),
-                "vardir": str(settings.vardir),
-                "environmentpath": os.pathsep.join(map(str, settings.environmentpath)),
-            },
-            compiler=dict(compiler or {}),
-        )
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,15 +11,16 @@ from typing import Any
 
 from shared.errors import EvaluationError, ParseError
 
-from .compiler.nativetypes import NativeTypes
 from .compiler.source import Source
 from .compiler.values import Value
 from .compiler.world import Exported, NodeInput, NotFoundInData, Ruby, TypesKnown
 from .environment_files import Files
 from .hiera import Hiera
+from .module_types import ModuleTypes
 
 __all__ = ["FolderWorld"]
 
+_MODULE = re.compile(r"[a-z]\w*", re.ASCII)
 PROGRAM_TIMEOUT = 300.0
 """Seconds that a program of `generate` may take."""
 
@@ -53,8 +55,8 @@ class FolderWorld:
         self.manifest = manifest
         self.code = code
         self._settings = dict(settings or {})
-        self._types = types or NativeTypes()
         self._clock = clock
+        self._types = types or ModuleTypes(files, self.module_roots())
         self._modules: dict[str, str | None] = {}
         self._hiera: dict[str, Hiera | None] = {}
 
@@ -106,6 +108,26 @@ class FolderWorld:
     def module_file(self, module: str, path: str) -> Source | None:
         root = self.module_root(module)
         return None if root is None else self._source(f"{root}/{path}")
+
+    def module_roots(self) -> Sequence[str]:
+        """The folders of all modules; of two with one name the first along the modulepath."""
+        found: dict[str, str] = {}
+        for folder in self.modulepath:
+            for name in self.files.names(folder):
+                if _MODULE.fullmatch(name) is not None and self.files.is_folder(f"{folder}/{name}"):
+                    found.setdefault(name, f"{folder}/{name}")
+        return list(found.values())
+
+    def function_extension(self, name: str) -> Source | None:
+        path = name.replace("::", "/")
+        own = self.module_root(name.split("::")[0]) if "::" in name else None
+        roots = [own] if own is not None else [] if "::" in name else [self.root, *self.module_roots()]
+        for extension in (f"lib/puppet/functions/{path}.py", f"lib/puppet/functions/{path}.rb", f"lib/puppet/parser/functions/{path}.rb"):
+            for root in roots:
+                source = self._source(f"{root}/{extension}")
+                if source is not None:
+                    return source
+        return None
 
     def environment_file(self, path: str) -> Source | None:
         return self._source(f"{self.root}/{path}")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shared.errors import CompileError, EvaluationError, Location, PuppetError
+from shared.errors import CompileError, EvaluationError, Location, PuppetError, Unsupported
 
 from .collectors import Collector, Realizer, unresolved_error
 from .control import Jump
@@ -468,7 +468,10 @@ class Compiler:
 
     def deferred_type(self, value: Deferred) -> Type | None:
         """What the function of a Deferred declares to return."""
-        found = self.find_function(value.name)
+        try:
+            found = self.find_function(value.name)
+        except Unsupported:
+            return None  # the agent may well have it
         if found is None:
             return None
         for signature in found.signatures(self):

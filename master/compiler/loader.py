@@ -6,9 +6,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from shared.errors import EvaluationError, Location, ParseError
+from shared.errors import ConfigError, EvaluationError, Location, ParseError, Unsupported
 
 from .checker import Issue as Finding
 from .checker import check, namespace_of, refuse
@@ -16,6 +17,7 @@ from .codecache import CodeCache, StoredUnit
 from .codegen import Marks, compile_program
 from .definitions import Body, Define, Definition, HostClass, NodeBlock, ParameterSpec
 from .functions import Dispatch, Function
+from .functions.api import collect
 from .locations import FINAL, UNIT
 from .nodes import Program
 from .parser import parse
@@ -305,6 +307,28 @@ class Loader:
                 self._run(source, name, "")
                 return
         self._load_module_file(segments[0], f"functions/{path}.pp")
+        if name not in self.functions:
+            self._load_extension(name)
+
+    def _load_extension(self, name: str) -> None:
+        """A function that a module has in Python. In Ruby it cannot be called; that is said rather than that it is unknown."""
+        source = self.world.function_extension(name)
+        if source is None:
+            return
+        if not (source.file or "").endswith(".py"):
+            raise Unsupported(
+                f"The function '{name}' is written in Ruby ({source.file})",
+                hint=f"It can be called once the module has it in Python, too: lib/puppet/functions/{name.replace('::', '/')}.py.",
+            )
+        module = ModuleType(f"puppet_function_{name.replace('::', '_')}")
+        try:
+            exec(compile(source.text, source.file or "", "exec", dont_inherit=True), module.__dict__)  # noqa: S102 -- a module's own code
+        except Exception as error:
+            raise ConfigError(f"Could not load {source.file}: {type(error).__name__}: {error}") from error
+        found = collect([module])
+        if name not in found:
+            raise ConfigError(f"{source.file} does not define the function '{name}'", hint=f'Declare it with @function("{name}", …).')
+        self.functions[name] = found[name]
 
     def find_alias(self, name: str, scope: Scope) -> Type | None:
         """The type alias of that name in any case, its definition resolved."""

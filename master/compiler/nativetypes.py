@@ -7,16 +7,9 @@ from typing import Any
 
 from shared.types import KNOWN, builtin_types
 
-from .world import KnownType
+from .world import AnyAttribute, KnownType
 
-__all__ = ["NativeTypes"]
-
-
-class _AnyName(frozenset[str]):
-    """Attributes of a type whose attributes are not listed."""
-
-    def __contains__(self, name: object) -> bool:
-        return True
+__all__ = ["NativeTypes", "known_type"]
 
 
 class NativeTypes:
@@ -40,18 +33,24 @@ class NativeTypes:
             self._declared = builtin_types()
         declared = self._declared.get(name)
         if declared is not None:
-            declaration = declared.declaration
-            own = [each for each in declaration.attributes.values() if not each.meta]
-            attributes = frozenset(each.name for each in own) | {"provider"}
-            namevars = tuple(each.name for each in own if each.namevar) or ("name",)
-            isomorphic = bool(getattr(declaration, "isomorphic", name not in ("exec", "tidy")))
-            return KnownType(name, attributes, namevars, isomorphic, trim_slashes=name == "file")
+            return known_type(name, declared.declaration)
         known = next((each for each in _known() if each.name == name), None)
         if known is None:
             return None
-        attributes = _AnyName() if known.any_attribute else frozenset((*known.namevars, *known.properties, *known.parameters, "provider"))
+        attributes = (
+            AnyAttribute() if known.any_attribute else frozenset((*known.namevars, *known.properties, *known.parameters, "provider"))
+        )
         return KnownType(name, attributes, known.namevars, known.isomorphic, trim_slashes=name == "file")
 
 
 def _known() -> list[Any]:
     return list(KNOWN.values()) if isinstance(KNOWN, Mapping) else list(KNOWN)
+
+
+def known_type(name: str, declaration: Any) -> KnownType:
+    """What the compiler needs of a type's declaration."""
+    own = [each for each in declaration.attributes.values() if not each.meta]
+    attributes = frozenset(each.name for each in own) | {"provider"}
+    namevars = tuple(each.name for each in own if each.namevar) or ("name",)
+    isomorphic = bool(getattr(declaration, "isomorphic", name not in ("exec", "tidy")))
+    return KnownType(name, attributes, namevars, isomorphic, trim_slashes=name == "file")

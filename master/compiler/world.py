@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from .source import Source
 from .values import Value
 
-__all__ = ["Exported", "KnownType", "NodeInput", "NotFoundInData", "Ruby", "TypesKnown", "World"]
+__all__ = ["AnyAttribute", "Exported", "KnownType", "NodeInput", "NotFoundInData", "Ruby", "TypesKnown", "World"]
 
 
 class NotFoundInData(Exception):
@@ -25,6 +25,13 @@ class KnownType:
     namevars: tuple[str, ...] = ("name",)
     isomorphic: bool = True  # two titles with equal namevars collide
     trim_slashes: bool = False  # the title's trailing slashes do not belong to the namevar
+
+
+class AnyAttribute(frozenset[str]):
+    """The attributes of a type that are not known here: every name is one."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
 
 
 class TypesKnown(Protocol):
@@ -91,6 +98,9 @@ class World(Protocol):
 
     def module_file(self, module: str, path: str) -> Source | None:
         """A text file of a module, e.g. `('apache', 'manifests/init.pp')`; None when there is none."""
+
+    def function_extension(self, name: str) -> Source | None:
+        """The file of a module that defines a function outside of the language: in Python (`.py`), else in Ruby (`.rb`)."""
 
     def environment_file(self, path: str) -> Source | None:
         """A text file of the environment itself, e.g. `functions/f.pp`."""
