@@ -116,6 +116,7 @@ class FileServer:
         modulepath: the module folders of an environment; NotFound when there is no such environment.
         matcher: says of (allow, deny, client) True, False, or None when no pattern matches.
         filetimeout: seconds between two looks at the configuration.
+        root: the folder of an environment, which stands for its modules when there are none.
     """
 
     conf: Path
@@ -123,6 +124,7 @@ class FileServer:
     matcher: Matcher
     filetimeout: float = 15.0
     clock: Callable[[], float] = time.monotonic
+    root: Callable[[str], Path | None] = lambda environment: None
     _mounts: dict[str, Mount] = field(default_factory=dict)
     _seen: tuple[float, float | None] = (float("-inf"), None)
 
@@ -184,6 +186,11 @@ class FileServer:
                 if _MODULE.fullmatch(name) and name not in found and (base / name / folder).is_dir():
                     found[name] = base / name / folder
         return list(found.values())
+
+    def bare_root(self, environment: str) -> Path | None:
+        """What a search of a merged mount finds when no module has anything for it: a folder that is there."""
+        folders = (base for base in self.modulepath(environment) if base.is_dir())
+        return next(folders, None) or self.root(environment)
 
     def is_merged(self, key: str) -> bool:
         """Whether the key's mount merges all modules; a search there has no sub-path."""

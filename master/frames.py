@@ -29,7 +29,7 @@ _ERRORS: dict[str, type[PuppetError]] = {
 
 def packed(message: dict[str, Any], body: bytes = b"") -> bytes:
     """One frame."""
-    text = plainjson.dumps(message)
+    text = plainjson.dumps_pson(message)
     return HEAD.pack(len(text), len(body)) + text + body
 
 

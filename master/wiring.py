@@ -228,7 +228,13 @@ def server_facts(settings: MasterSettings) -> dict[str, str]:
 def bind(settings: MasterSettings, environments: Environments, compile: Compile, ca: CaService | None) -> Indirector:
     """Every indirection of a master with its terminus and cache."""
     choice = Choice(settings, environments)
-    files = FileServer(settings.fileserverconfig, environments.modulepath, mount_matcher, filetimeout=settings.filetimeout)
+    files = FileServer(
+        settings.fileserverconfig,
+        environments.modulepath,
+        mount_matcher,
+        filetimeout=settings.filetimeout,
+        root=lambda name: Path(environments.root_of(name)),
+    )
     digest = algorithm(settings.digest_algorithm)
 
     def bucket(kind: str) -> Bucket:

@@ -64,7 +64,7 @@ def _wire_yaml(body: bytes) -> Any:
 
 JSON = Format("json", "application/json", 15, plainjson.dumps, plainjson.loads, charset="utf-8")
 RICH_JSON = Format("rich_data_json", "application/vnd.puppet.rich+json", 30, plainjson.dumps, plainjson.loads, charset="utf-8")
-PSON = Format("pson", "text/pson", 10, plainjson.dumps, plainjson.loads_pson)
+PSON = Format("pson", "text/pson", 10, plainjson.dumps_pson, plainjson.loads_pson)
 YAML = Format("yaml", "text/yaml", 5, plainyaml.dumps, _wire_yaml)
 B64_ZLIB_YAML = Format("b64_zlib_yaml", "text/b64_zlib_yaml", 5, _b64_zlib_dump, _b64_zlib_load)
 TEXT = Format("s", "text/plain", 5, _same, _same, raw=True)

@@ -62,7 +62,7 @@ def loads(body: bytes) -> Any:
 
 
 def loads_pson(body: bytes) -> Any:
-    """As `loads`, but strings may hold any bytes: those that are not UTF-8 become surrogate escapes, which `dumps` writes back."""
+    """As `loads`, but strings may hold any bytes: those that are not UTF-8 become surrogate escapes, which `dumps_pson` writes back."""
     return _loaded(body.decode("utf-8", "surrogateescape"))
 
 
@@ -78,14 +78,23 @@ def _loaded(text: str) -> Any:
 
 
 def dumps(data: Any) -> bytes:
-    """`data` as compact JSON in UTF-8; surrogate escapes become the bytes they stand for, integers may be of any size."""
+    """`data` as compact JSON in UTF-8; integers may be of any size, bytes that are not UTF-8 (see `loads_pson`) become `?`."""
+    return _dumped(data, "replace")
+
+
+def dumps_pson(data: Any) -> bytes:
+    """As `dumps`, but surrogate escapes become the bytes they stand for."""
+    return _dumped(data, "surrogateescape")
+
+
+def _dumped(data: Any, errors: str) -> bytes:
     try:
         return orjson.dumps(data)
     except TypeError:
         text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        return text.encode("utf-8", "surrogateescape")
+        return text.encode("utf-8", errors)
 
 
 def dumps_pretty(data: Any) -> bytes:
     """`data` as JSON for people: indented by two, ended by a newline."""
-    return json.dumps(data, ensure_ascii=False, allow_nan=False, indent=2).encode("utf-8", "surrogateescape") + b"\n"
+    return json.dumps(data, ensure_ascii=False, allow_nan=False, indent=2).encode("utf-8", "replace") + b"\n"

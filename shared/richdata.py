@@ -123,3 +123,37 @@ def unwrapped(value: Any) -> tuple[Any, bool]:
         pairs = {key: unwrapped(each) for key, each in value.items()}
         return {key: part for key, (part, _) in pairs.items()}, any(secret for _, secret in pairs.values())
     return value, False
+
+
+def is_rich(value: Any) -> bool:
+    """Whether anything in `value` needs rich data."""
+    if isinstance(value, dict):
+        return PTYPE in value or any(is_rich(each) for each in value.values())
+    return isinstance(value, list) and any(is_rich(each) for each in value)
+
+
+def degraded(value: Any) -> Any:
+    """`value` with everything that JSON cannot say as text: `/re/`, `default`, base64; Sensitive as what it hides."""
+    if isinstance(value, list):
+        return [degraded(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    kind = value.get(PTYPE)
+    if kind is None:
+        return {key: degraded(each) for key, each in value.items()}
+    inner = value.get(PVALUE)
+    if kind == "Default":
+        return "default"
+    if kind == "Regexp":
+        return f"/{inner}/"
+    if kind == "Sensitive":
+        return degraded(inner)
+    if kind in _TEXTUAL or kind == "Binary":
+        return str(inner)
+    if kind == "Hash" and isinstance(inner, list):
+        return {_as_key(degraded(key)): degraded(each) for key, each in zip(inner[::2], inner[1::2], strict=False)}
+    return str(kind)
+
+
+def _as_key(value: Any) -> str:
+    return value if isinstance(value, str) else ("true" if value is True else "false" if value is False else str(value))

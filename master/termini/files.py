@@ -70,7 +70,9 @@ class MetadataServer(Terminus[FileMetadata]):
             mount = request.key.split("/", 1)[0]
             roots = [(Tree(root), "") for root in self.server.roots(MERGED_MOUNTS[mount], request.environment)]
             if not roots:
-                roots = [(Tree(base), "") for base in self.server.modulepath(request.environment) if base.is_dir()][:1]
+                # Never nothing: to an agent that would mean that the environment does not exist.
+                bare = self.server.bare_root(request.environment)
+                roots = [(Tree(bare), "")] if bare is not None else []
                 wanted = file_serving.without_recursion(wanted)
             listing = file_serving.search_merged(roots, wanted)
         else:

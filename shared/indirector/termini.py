@@ -173,7 +173,7 @@ class Json(FilePerKey[M]):
         return self.indirection.model.from_data(data)
 
     def dump(self, instance: M) -> bytes:
-        return plainjson.dumps(instance.to_data(MODERN))
+        return plainjson.dumps_pson(instance.to_data(MODERN))
 
 
 class Exec(Terminus[M]):

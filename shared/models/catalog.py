@@ -11,7 +11,7 @@ from ..dialects import Dialect
 from ..errors import BadData
 from ..formats import Format
 from ..indirector.core import Indirection, Model
-from .rich import degraded, is_rich
+from ..richdata import degraded, is_rich
 
 log = logging.getLogger("puppet.catalog")
 

@@ -144,6 +144,12 @@ async def test_without_any_plugin_the_answer_is_the_root_alone(tmp_path: Path) -
     assert [each.relative_path for each in found or []] == ["."]
 
 
+async def test_without_any_module_folder_the_environment_itself_answers(tmp_path: Path) -> None:
+    files = FileServer(tmp_path / "none", lambda environment: [tmp_path / "missing"], matcher, root=lambda environment: tmp_path)
+    found = await Binding(FILE_METADATA, MetadataServer(files, digest="sha256")).search(asked("plugins", recurse="true"))
+    assert [(each.relative_path, each.path) for each in found or []] == [(".", str(tmp_path))]
+
+
 async def test_a_tree_is_listed_from_its_root(code: Path) -> None:
     files = Binding(FILE_METADATA, MetadataServer(server(code), digest="sha256"))
     found = await files.search(asked("modules/web", recurse="true", ignore="dir"))

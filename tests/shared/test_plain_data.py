@@ -26,7 +26,9 @@ def test_json_that_is_not_strict_is_refused(body: bytes) -> None:
 
 
 def test_pson_keeps_bytes_that_are_not_utf8() -> None:
-    assert plainjson.dumps(plainjson.loads_pson(b'{"a":"\xff\xc3\xa4"}')) == b'{"a":"\xff\xc3\xa4"}'
+    data = plainjson.loads_pson(b'{"a":"\xff\xc3\xa4"}')
+    assert plainjson.dumps_pson(data) == b'{"a":"\xff\xc3\xa4"}'
+    assert plainjson.dumps(data) == b'{"a":"?\xc3\xa4"}'
 
 
 def test_integers_may_be_of_any_size() -> None:
