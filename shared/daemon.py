@@ -29,7 +29,7 @@ class PidFile:
             return None
         try:
             os.kill(pid, 0)
-        except ProcessLookupError:
+        except (ProcessLookupError, OverflowError):
             return None
         except PermissionError:
             return pid

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import os
+import pwd
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from shared.daemon import PidFile, account, own
+from shared.errors import ConfigError
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "run" / "puppet.pid"
+
+
+def dead() -> int:
+    """The number of a process that has ended."""
+    done = subprocess.Popen([sys.executable, "-c", ""])
+    done.wait(timeout=60)
+    return done.pid
+
+
+def test_a_pid_file_names_this_process_and_its_folder_is_made(path: Path) -> None:
+    PidFile(path).write()
+    assert path.read_text() == f"{os.getpid()}\n"
+    assert path.stat().st_mode & 0o022 == 0
+
+
+def test_writing_it_again_is_fine(path: Path) -> None:
+    PidFile(path).write()
+    PidFile(path).write()
+    assert PidFile(path).running() is None
+
+
+def test_a_living_process_keeps_its_file(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_text("1\n")
+    assert PidFile(path).running() == 1
+    with pytest.raises(ConfigError, match=f"Could not create PID file: {path}") as caught:
+        PidFile(path).write()
+    assert "Process 1 is running" in caught.value.hint
+    assert path.read_text() == "1\n"
+
+
+@pytest.mark.parametrize("text", ["", "\n", "0\n", "-1\n", "not a number\n", "1 2\n", "99999999999999999999\n"])
+def test_a_file_that_names_no_process_is_taken_over(text: str, path: Path) -> None:
+    path.parent.mkdir()
+    path.write_text(text)
+    assert PidFile(path).running() is None
+    PidFile(path).write()
+    assert path.read_text() == f"{os.getpid()}\n"
+
+
+def test_the_file_of_a_dead_process_is_taken_over(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_text(f"{dead()}\n")
+    PidFile(path).write()
+    assert path.read_text() == f"{os.getpid()}\n"
+
+
+def test_only_our_own_file_is_removed(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_text("1\n")
+    PidFile(path).remove()
+    assert path.exists()
+    path.write_text(f"{os.getpid()}\n")
+    PidFile(path).remove()
+    assert not path.exists()
+    PidFile(path).remove()
+
+
+def test_an_account_is_found_with_its_group() -> None:
+    entry = pwd.getpwnam("root")
+    assert account("root", "") == (entry.pw_uid, entry.pw_gid)
+    assert account("root", "daemon")[0] == entry.pw_uid
+
+
+@pytest.mark.parametrize(("user", "group"), [("no-such-user", ""), ("root", "no-such-group")])
+def test_a_missing_account_comes_with_what_to_do(user: str, group: str) -> None:
+    with pytest.raises(ConfigError, match=f"Could not change to user {user}: ") as caught:
+        account(user, group)
+    assert "useradd" in caught.value.hint
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives folders away")
+def test_missing_and_empty_folders_are_handed_over_and_others_stay(tmp_path: Path) -> None:
+    new, empty, full, foreign, link = (tmp_path / name for name in ("new", "empty", "full", "foreign", "link"))
+    for folder in (empty, full, foreign):
+        folder.mkdir()
+    (full / "file").write_text("")
+    os.chown(foreign, 3, 3)
+    link.symlink_to(tmp_path)
+    own([new, empty, full, foreign, link], 1, 1, mode=0o750)
+    owners = {folder.name: folder.lstat().st_uid for folder in (new, empty, full, foreign, link)}
+    assert owners == {"new": 1, "empty": 1, "full": 0, "foreign": 3, "link": 0}
+    assert tmp_path.stat().st_uid == 0
+    assert new.stat().st_mode & 0o777 == 0o750
+
+
+@pytest.mark.slow
+def test_a_daemon_leaves_its_terminal_and_says_goodbye_with_0(tmp_path: Path) -> None:
+    script = (
+        "import os, sys, time; from pathlib import Path; from shared import daemon; from shared.daemon import PidFile\n"
+        "daemon.to_background(); print('lost')\n"
+        f"Path({str(tmp_path / 'seen')!r}).write_text(f'{{os.getsid(0)}} {{os.getpid()}} {{os.getcwd()}} {{os.isatty(0)}}')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+    for _ in range(200):
+        if (tmp_path / "seen").exists() and (tmp_path / "seen").read_text().count(" ") == 3:
+            break
+        subprocess.run(["sleep", "0.02"], check=True)
+    session, pid, folder, tty = (tmp_path / "seen").read_text().split()
+    assert session not in (pid, str(os.getsid(0)))
+    assert (folder, tty) == ("/", "False")
