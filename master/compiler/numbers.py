@@ -4,16 +4,30 @@ from __future__ import annotations
 
 import math
 import re
+from typing import TYPE_CHECKING
 
-from .values import Value
+from shared.errors import EvaluationError
 
-__all__ = ["MAX_INTEGER", "MIN_INTEGER", "to_number"]
+if TYPE_CHECKING:
+    from .values import Value
+
+__all__ = ["MAX_INTEGER", "MIN_INTEGER", "to_number", "whole"]
 
 MIN_INTEGER = -(2**63)
 MAX_INTEGER = 2**63 - 1
 
 _BLANK = r"[ \t\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]*"
 _NUMERIC = re.compile(rf"{_BLANK}([-+]?){_BLANK}(?:(0[xX][0-9A-Fa-f]+)|(0?\d+)((?:\.\d+)?(?:[eE]-?\d+)?)){_BLANK}", re.ASCII)
+
+
+MAX_DIGITS = 4000  # where Python starts to refuse, because reading takes quadratic time
+
+
+def whole(text: str, base: int = 10) -> int:
+    """`text`, digits with or without a sign, as an integer; EvaluationError when there are more than MAX_DIGITS."""
+    if len(text) > MAX_DIGITS:
+        raise EvaluationError(f"The number {text[:20]}… has more than {MAX_DIGITS} digits")
+    return int(text, base)
 
 
 def to_number(value: Value) -> int | float | None:
@@ -29,7 +43,7 @@ def to_number(value: Value) -> int | float | None:
     sign, hexadecimal, digits, rest = found.groups()
     number: int | float
     if hexadecimal:
-        number = int(hexadecimal, 16)
+        number = whole(hexadecimal, 16)
     elif rest:
         if _is_octal_zero(digits, rest):
             return None
@@ -39,9 +53,9 @@ def to_number(value: Value) -> int | float | None:
     elif len(digits) > 1 and digits[0] == "0":
         if "8" in digits or "9" in digits:
             return None
-        number = int(digits, 8)
+        number = whole(digits, 8)
     else:
-        number = int(digits)
+        number = whole(digits)
     return -number if sign == "-" else number
 
 
@@ -49,4 +63,4 @@ def _is_octal_zero(digits: str, rest: str) -> bool:
     """`0.0e5` and the like, which the reference refuses, as it does `09.5`."""
     if len(digits) > 1 and digits[0] == "0" and ("8" in digits or "9" in digits):
         return True
-    return int(digits) == 0 and re.fullmatch(r"\.?0*[eE].*", rest) is not None
+    return not digits.strip("0") and re.fullmatch(r"\.?0*[eE].*", rest) is not None

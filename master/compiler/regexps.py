@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
+from collections.abc import Callable
 from functools import lru_cache
 
 from shared.errors import EvaluationError
@@ -125,7 +126,7 @@ _IN_SET = {
     "b": r"\x08",
 }
 _LINE_START = r"(?:^(?!(?<=\n)\Z))"
-_PROPERTIES = {
+_PROPERTIES: dict[str, Callable[[str], bool]] = {
     "alpha": lambda c: unicodedata.category(c)[0] in "LM" or unicodedata.category(c) == "Nl",
     "alnum": lambda c: unicodedata.category(c)[0] in "LMN",
     "digit": lambda c: unicodedata.category(c) == "Nd",

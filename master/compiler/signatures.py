@@ -41,8 +41,8 @@ class Parameter:
     def declared(cls, name: str, type_: Type | None, *, default: bool = False, splat: bool = False) -> Parameter:
         """As the language declares it: `Array[T, 1, 3] *$x` stands for one to three values of T."""
         if splat and isinstance(type_, lattice.ArrayType):
-            low, high = type_.size if type_.size is not None else (0, None)
-            return cls(name, _checked(type_.element), False, True, low, high)
+            low, high = type_.sizes
+            return cls(name, _checked(type_.element), False, True, int(low), None if high == lattice.INF else int(high))
         return cls(name, _checked(type_), default, splat)
 
 

@@ -6,11 +6,13 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Final
 
 from shared.errors import EvaluationError
 
 from .labels import ruby_class
+from .numbers import whole
 from .text import float_text, inspect, to_s
 from .values import Value
 
@@ -211,8 +213,25 @@ def _float(spec: Spec, number: float) -> str:
         return _signed(spec, math.copysign(1, number) < 0, "0x" if letter == "a" else "0X", digits if letter == "a" else digits.upper())
     places = 6 if spec.precision is None else spec.precision
     alternate = "#" if "#" in spec.flags else ""
-    digits = f"{abs(number):{alternate}.{places}{letter}}"
+    digits = f"{_rounded(abs(number), places, letter):{alternate}.{places}{letter}}"
     return _signed(spec, math.copysign(1, number) < 0, "", digits)
+
+
+def _rounded(number: float, places: int, letter: str) -> float:
+    """
+    `number`, rounded as Ruby rounds: half to even, seen on the shortest decimal form (12.345 is 12.34, 0.35 is 0.4).
+
+    Python rounds the exact binary value, as does Ruby where only the digit behind the last place is left.
+    """
+    shortest = Decimal(repr(number))
+    first = shortest.adjusted() if number else 0
+    last = -places if letter in "fF" else first - (places if letter in "eE" else max(places, 1) - 1)
+    if not number or first < last or places > 17:
+        return number
+    exponent = shortest.as_tuple().exponent
+    if not isinstance(exponent, int) or exponent >= last:
+        return number
+    return float(shortest.quantize(Decimal(1).scaleb(last), rounding=ROUND_HALF_EVEN))
 
 
 _INTEGER: Final = re.compile(
@@ -248,14 +267,14 @@ def _integer_of(text: str, base: int | None) -> int | None:
         digits, radix = next((d, r) for d, r in ((hexadecimal, 16), (binary, 2), (octal, 8), (decimal, 10)) if d is not None)
         if decimal is not None and len(decimal) > 1 and decimal[0] == "0":
             return None
-        number = int(digits, radix)
+        number = whole(digits.replace("_", ""), radix)
         return -number if sign == "-" else number
     prefixes = {16: "0[xX]", 2: "0[bB]", 8: "0[oO]?", 10: "0[dD]"}
     packed = re.fullmatch(rf"\s*([+-]?)(?:{prefixes.get(base, '(?!)')})?([0-9a-zA-Z]+(?:_[0-9a-zA-Z]+)*)\s*", text, re.ASCII)
     if not packed:
         return None
     try:
-        return int(packed[1] + packed[2], base)
+        return whole(packed[1] + packed[2].replace("_", ""), base)
     except ValueError:
         return None
 

@@ -14,6 +14,8 @@ from typing import TypeAlias
 
 from shared.errors import EvaluationError
 
+from .numbers import whole
+
 __all__ = ["SECOND", "Timespan", "Timestamp"]
 
 SECOND = 1_000_000_000
@@ -64,8 +66,8 @@ class _Field:
                 raise EvaluationError(
                     "Format specifiers %L and %N denotes fractions and must be used together with a specifier of higher magnitude"
                 )
-            return int(text) * 10 ** max(0, 9 - len(text))
-        return int(text) * _UNITS[self.letter]
+            return whole(text) * int(10 ** max(0, 9 - len(text)))
+        return whole(text) * _UNITS[self.letter]
 
 
 _Segments: TypeAlias = "tuple[str | _Field, ...]"
@@ -281,8 +283,9 @@ class _Parts:
             return self.epoch + self.fraction
         hour = self.hour if self.afternoon is None else self.hour % 12 + (12 if self.afternoon else 0)
         try:
-            moment = datetime(self.year if self.year is not None else 1970, self.month or 1, self.day or 1, tzinfo=UTC)
-            moment += timedelta(days=(self.yday or 1) - 1 if self.yday else 0, hours=hour, minutes=self.minute, seconds=self.second)
+            moment = datetime(self.year if self.year is not None else 1970, self.month or 1, 1, tzinfo=UTC)
+            # As Ruby's Time.utc: the 30th of February is the 1st or 2nd of March.
+            moment += timedelta(days=(self.yday or self.day or 1) - 1, hours=hour, minutes=self.minute, seconds=self.second)
         except (ValueError, OverflowError) as error:
             raise EvaluationError("argument out of range") from error
         if offset is None and self.zone is not None:
@@ -335,7 +338,7 @@ def _strptime(text: str, format_: str) -> _Parts | None:
     parts = _Parts()
     for letter, group in zip(letters, found.groups(), strict=True):
         if letter in "YmdejHkIlMSysQ":
-            _number(parts, letter, int(group))
+            _number(parts, letter, whole(group))
         elif letter in "LN":
             parts.fraction = int(group[:9].ljust(9, "0"))
         elif letter in "pP":

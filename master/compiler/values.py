@@ -90,7 +90,7 @@ class HashKey:
         return self.hash
 
     def __eq__(self, other: object) -> bool:
-        return other.__class__ is HashKey and self.identity == other.identity  # type: ignore[attr-defined]
+        return other.__class__ is HashKey and self.identity == other.identity
 
     def __repr__(self) -> str:
         return f"HashKey({self.value!r})"

@@ -8,6 +8,8 @@ from functools import lru_cache, total_ordering
 
 from shared.errors import EvaluationError
 
+from .numbers import whole
+
 __all__ = ["SemVer", "SemVerRange"]
 
 _PART = r"[0-9A-Za-z-]+"
@@ -27,7 +29,7 @@ def _identifiers(text: str | None) -> tuple[int | str, ...] | None:
         if part.isdigit() and part.isascii():
             if len(part) > 1 and part[0] == "0":
                 raise EvaluationError("Numeric pre-release identifiers MUST NOT contain leading zeroes")
-            parts.append(int(part))
+            parts.append(whole(part))
         else:
             parts.append(part)
     return tuple(parts)
@@ -49,7 +51,7 @@ class SemVer:
         found = _VERSION.fullmatch(text)
         if not found:
             raise EvaluationError(f"Unable to parse '{text}' as a semantic version identifier")
-        return cls.of(int(found[1]), int(found[2]), int(found[3]), found[4], found[5])
+        return cls.of(whole(found[1]), whole(found[2]), whole(found[3]), found[4], found[5])
 
     @classmethod
     def of(cls, major: int, minor: int, patch: int, prerelease: str | None = None, build: str | None = None) -> SemVer:
@@ -217,7 +219,7 @@ def _parts(expression: str, whole: str) -> tuple[int | None, int | None, int | N
     found = _PARTIAL.fullmatch(expression)
     if not found:
         raise EvaluationError(f'Unparsable version range: "{whole}"')
-    major, minor, patch = (None if part is None or part in "xX*" else int(part) for part in found.group(1, 2, 3))
+    major, minor, patch = (None if part is None or part in "xX*" else whole(part) for part in found.group(1, 2, 3))
     return major, minor, patch, found[4], found[5]
 
 

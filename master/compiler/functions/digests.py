@@ -9,6 +9,7 @@ import re
 from shared.errors import EvaluationError
 
 from ..labels import ruby_class
+from ..numbers import whole
 from ..text import to_s
 from ..values import Value
 from .api import Context, legacy_function
@@ -115,7 +116,7 @@ def _leading_integer(value: Value) -> int:
     if isinstance(value, float):
         return int(value)
     found = re.match(r"\s*[+-]?\d+", value) if isinstance(value, str) else None
-    return value if value.__class__ is int else int(found[0]) if found else 0
+    return value if value.__class__ is int else whole(found[0].strip()) if found else 0
 
 
 @legacy_function("fqdn_rand", -2)

@@ -7,6 +7,7 @@ from typing import Final
 
 from shared.errors import EvaluationError
 
+from ..numbers import whole
 from ..text import inspect
 from ..types.infer import infer
 from ..types.lattice import ERROR
@@ -107,7 +108,7 @@ def segments(navigation: str) -> list[str | int]:
         if not part:
             raise EvaluationError("Syntax error in dotted-navigation string")
         quoted = part[1] or part[2]
-        found.append(quoted if quoted is not None else int(part[0]) if re.fullmatch(r"\d+", part[0]) else part[0].strip())
+        found.append(quoted if quoted is not None else whole(part[0]) if re.fullmatch(r"\d+", part[0]) else part[0].strip())
         at = part.end()
         if at == len(navigation):
             return found

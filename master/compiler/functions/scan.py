@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from ..numbers import whole
 from ..values import Value
 from .api import Closure, Context, function
 
@@ -82,11 +83,11 @@ def _pattern(kind: str, width: int | None) -> str:
 
 def _value(kind: str, text: str) -> Value:
     if kind in "du":
-        return int(text)
+        return whole(text)
     if kind == "i":
-        return int(text, 16) if "x" in text.lower() else int(text, 8) if text.lstrip("+-").startswith("0") else int(text)
+        return whole(text, 16 if "x" in text.lower() else 8 if text.lstrip("+-").startswith("0") else 10)
     if kind == "o":
-        return int(text, 8)
+        return whole(text, 8)
     if kind in "xX":
-        return int(text, 16)
+        return whole(text, 16)
     return float(text) if kind in "eEfFgGaA" else text

@@ -216,7 +216,7 @@ def compare_versions(a: str, b: str, ignore_trailing_zeroes: bool = False) -> in
         if mine.isdigit() and other.isdigit():
             if mine[0] == "0" or other[0] == "0":
                 return _order(mine.upper(), other.upper())
-            return _order(int(mine), int(other))
+            return _order(len(mine), len(other)) or _order(mine, other)  # no leading zeroes here: longer is larger
         return _order(mine.upper(), other.upper())
     return _order(a, b)
 

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from shared.errors import EvaluationError
 
+from ..numbers import whole
 from ..regexps import Regexp
 from ..values import DEFAULT, Value, key_of
 from .access import type_from_access
@@ -102,7 +103,7 @@ class _Parser:
         if kind == "type":
             return self.access(self.named(text))
         if kind == "number":
-            return float(text) if re.search(r"[.eE]", text) else int(text)
+            return float(text) if re.search(r"[.eE]", text) else whole(text)
         if kind == "single":
             return re.sub(r"\\(['\\])", r"\1", text)
         if kind == "double":

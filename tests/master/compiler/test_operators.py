@@ -126,6 +126,12 @@ def test_numbers_in_strings(text: str, number: float | None) -> None:
     assert to_number(text) == number
 
 
+def test_numbers_without_end_are_refused_instead_of_read() -> None:
+    for text in ("9" * 5000, "0x" + "f" * 5000):
+        with pytest.raises(EvaluationError, match="has more than 4000 digits"):
+            o.plus(text, 1, OFF)
+
+
 EQUAL: list[tuple[Value, Value, bool]] = [
     ("a", "A", True),
     ("ä", "Ä", False),
