@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shared.errors import PuppetError
+from shared.errors import PeerError, PuppetError
 from shared.failpoints import failpoint
 from shared.indirector.routes import read_routes
 from shared.settings import AgentSettings
@@ -101,23 +101,37 @@ class Agent:
             verifier = await self._bootstrap(spoken)
             return await self._locked(verifier, spoken)
         except PuppetError as err:
-            log.error("%s", err)
-            if err.hint:
-                log.error("%s", err.hint)
+            self._refuse(err)
         except OSError as err:
             log.error("Could not run: %s", err)
         except Exception:
             log.exception("Could not run: the agent met an error that was not foreseen")
         return 1
 
+    def _refuse(self, err: PuppetError) -> None:
+        """Say why there was no run. That there is no certificate yet is not an error: it is said on standard output, as Puppet does."""
+        from .bootstrap.texts import NoCertificate
+
+        if isinstance(err, NoCertificate):
+            self._tell(str(err))
+            if not self.settings.onetime:
+                log.log(NOTICE, "%s", err)
+            return
+        log.error("%s", err)
+        if err.hint:
+            log.error("%s", err.hint)
+
     async def _bootstrap(self, spoken: Spoken) -> Verifier:
         from certs.ssldir import SslDir
 
         from .bootstrap import Bootstrap
         from .http import Site
+        from .selection import listening, selected
         from .wiring import client_for
 
         settings = self.settings
+        if not settings.localcacert.exists() or not settings.hostcert.exists():
+            settings = await selected(settings, listening)
         bootstrap = Bootstrap(
             SslDir(settings.ssldir, settings.certname),
             Site(settings.ca_server, settings.ca_port),
@@ -156,6 +170,7 @@ class Agent:
         from .logs import kept, print_line
         from .run import Run
         from .runlog import RunLog
+        from .selection import running, selected
         from .wiring import Wiring, client_for
 
         settings = self.settings
@@ -163,8 +178,12 @@ class Agent:
         routes = await asyncio.to_thread(read_routes, settings.route_file, "agent")
         steps = Steps(self._watch_steps)
         async with client_for(settings, verifier, self._watch_exchanges) as client:
-            wiring = Wiring(settings, client, spoken, routes, environment=settings.environment)
             with kept(runlog):
+                try:
+                    settings = await selected(settings, running(client))
+                except PeerError as err:
+                    log.error("%s", err)  # the cached catalog, if there is one, needs no server
+                wiring = Wiring(settings, client, spoken, routes, environment=settings.environment)
                 run = Run(
                     wiring,
                     runlog,

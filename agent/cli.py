@@ -124,6 +124,9 @@ def _show_step(step: Step) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `puppet agent …`; the exit code."""
+    import setproctitle  # before the environment is cleaned: it looks for the process' arguments beside it
+
+    setproctitle.getproctitle()
     surroundings.settle(os.environ)
     try:
         return run(list(sys.argv[1:] if argv is None else argv))

@@ -174,10 +174,11 @@ class Run:
             return
         log.info("Caching catalog for %s", catalog.name)
         try:
+            failpoint("agent.catalog-saving")
             await cache.save(Request(catalog.name, self.wiring.environment, body=catalog))
+            failpoint("agent.catalog-cached")
         except OSError as err:
             log.error("Could not cache the catalog: %s", err)
-        failpoint("agent.catalog-cached")
 
     async def _prerun(self) -> None:
         if self.settings.prerun_command:

@@ -15,6 +15,7 @@ class AgentSettings(CommonSettings):
 
     server: str = setting("puppet", doc="Host name of the master.")
     masterport: int = setting(8140, ge=1, le=65535, doc="Port of the master.")
+    server_list: Words = setting((), doc="Masters (host or host:port, separated by commas), of which the first that answers is used.")
     ca_server: str = setting("$server", doc="Host name of the CA.")
     ca_port: int = setting("$masterport", ge=1, le=65535, doc="Port of the CA.")
     report_server: str = setting("$server", doc="Host name that takes reports.")

@@ -187,6 +187,33 @@ async def test_R_40_plugins_are_not_removed_because_a_master_lies(tmp_path: Path
     assert kept.read_bytes() == content
 
 
+@pytest.mark.parametrize("point", ["agent.plugin-written", "agent.catalog-saving", "agent.catalog-cached"])
+async def test_R_36_a_full_disk_leaves_no_half_file_and_the_report_is_sent(
+    tmp_path: Path, point: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "file"
+    digest = "{sha256}2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
+    plugin = root_entry(relative_path="a.rb", type="file", mode=420, checksum={"type": "sha256", "value": digest})
+    site = Scripted(
+        tmp_path,
+        {
+            "/file_metadatas/plugins": reply([root_entry(), plugin]),
+            "/file_content/": Reply(body=b"x"),
+            "/catalog/": reply(catalog(file(path, "x"))),
+        },
+    )
+    monkeypatch.setenv("BUNRAKU_FAILPOINTS", f"{point}=enospc")
+    assert await site.run() == 2
+    assert "No space left on device" in caplog.text
+    assert path.read_text() == "x"
+    assert not list(site.agent_root.rglob("*.tmp"))
+    assert site.asked()[-1] == f"PUT /puppet/v3/report/{NAME}"
+    monkeypatch.delenv("BUNRAKU_FAILPOINTS")
+    assert await site.run() == 0
+    assert (site.agent_root / "var" / "lib" / "a.rb").read_bytes() == b"x"
+    assert site.cached.exists()
+
+
 # --- two runs at once
 
 

@@ -1,0 +1,88 @@
+"""`server_list`: the first server of several that answers. Source: protocol reference 6.3, 6.9."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+
+from shared.errors import ConfigError, PeerError, PuppetError
+from shared.names import shown
+from shared.settings import AgentSettings
+
+from .http import Client, Site
+
+log = logging.getLogger("puppet.agent")
+
+CONNECT_SECONDS = 10.0  # for one server of several: there are others
+
+
+def sites(entries: Sequence[str], port: int) -> list[Site]:
+    """The servers of `host[:port]` texts; `port` for those that name none. ConfigError for what is no server."""
+    found = []
+    for entry in entries:
+        host, colon, text = entry.rpartition(":")
+        if not colon or entry.endswith("]"):
+            host, text = entry, str(port)
+        if not host or not (text.isascii() and text.isdigit()) or not 0 < int(text) < 65536:
+            raise ConfigError(
+                f"Could not set server_list: {shown(entry)} is not a server", hint="Write host or host:port, separated by commas."
+            )
+        found.append(Site(host.strip("[]"), int(text)))
+    return found
+
+
+async def listening(site: Site) -> bool:
+    """Whether somebody takes a connection there; who that is, nobody has looked."""
+    try:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            _, writer = await asyncio.open_connection(site.host, site.port)
+    except (OSError, TimeoutError):
+        return False
+    writer.close()
+    with suppress(OSError):
+        await writer.wait_closed()
+    return True
+
+
+def running(client: Client) -> Callable[[Site], Awaitable[bool]]:
+    """Whether a verified server says that it is running; one of 3.x has no such page, but its version."""
+
+    async def answers(site: Site) -> bool:
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                answer = await client.request(site, "GET", "/status/v1/simple", {"Accept": "text/plain, */*"})
+                await answer.read()
+        except (PeerError, PuppetError, TimeoutError) as err:
+            log.debug("Unable to connect to server from server_list setting: %s: %s", site, err or "it did not answer in time")
+            return False
+        return answer.status == 200 or "x-puppet-version" in answer.headers
+
+    return answers
+
+
+async def selected(settings: AgentSettings, answers: Callable[[Site], Awaitable[bool]]) -> AgentSettings:
+    """
+    The settings with the first server of `server_list` that answers as `server`, and for all that followed `server`.
+
+    Raises:
+        PeerError: none of them answers.
+    """
+    if not settings.server_list:
+        return settings
+    for site in sites(settings.server_list, settings.masterport):
+        if await answers(site):
+            log.debug("Selected server from the `server_list` setting: %s", site)
+            return pointed_at(settings, site)
+    names = ",".join(settings.server_list)
+    raise PeerError(f"Could not select a functional puppet server from server_list: '{names}'")  # noqa: S608  # not SQL
+
+
+def pointed_at(settings: AgentSettings, site: Site) -> AgentSettings:
+    """The settings with another server; the servers for certificates and reports follow unless they were set to others."""
+    changes: dict[str, object] = {"server": site.host, "masterport": site.port}
+    for host, port in (("ca_server", "ca_port"), ("report_server", "report_port")):
+        if getattr(settings, host) == settings.server:
+            changes |= {host: site.host, port: site.port}
+    return settings.model_copy(update=changes)
