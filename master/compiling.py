@@ -28,14 +28,16 @@ from .compiler.compiler import LogEntry
 from .compiler.world import NodeInput
 from .environments import EnvironmentSettings
 from .loaded_environments import LoadedEnvironments
+from .resource_types import ResourceTypes
 
 
 class Bench:
-    """Compiles jobs one after another, with what it has loaded of the environments."""
+    """Does jobs one after another, with what it has loaded of the environments."""
 
     def __init__(self, settings: EnvironmentSettings, cache: Path | None) -> None:
         self._log: Callable[[LogEntry], None] = lambda entry: None
         self.environments = LoadedEnvironments(settings, CodeCache(cache), log=self._found)
+        self.types = ResourceTypes(self.environments.directories, lambda level, text: self._log(LogEntry(level, text)))
         self.generation = 0
 
     def _found(self, level: str, finding: Finding | str) -> None:
@@ -44,12 +46,19 @@ class Bench:
         else:
             self._log(LogEntry(level, finding.message, finding.where))
 
-    def compile(self, job: Mapping[str, Any], log: Callable[[LogEntry], None]) -> bytes:
-        """The catalog of a job as JSON; PuppetError."""
+    def answer(self, job: Mapping[str, Any], log: Callable[[LogEntry], None]) -> bytes:
+        """What a job asks for, as JSON; PuppetError."""
         self._log = log
         if job["generation"] != self.generation:
             self.environments.forget()
+            self.types.forget()
             self.generation = job["generation"]
+        if job["ask"] == "resource_types":
+            return plainjson.dumps(self.types.answer(job))
+        return self._compile(job, log)
+
+    def _compile(self, job: Mapping[str, Any], log: Callable[[LogEntry], None]) -> bytes:
+        """The catalog of a job."""
         loaded = self.environments.get(job["environment"])
         server_facts = {key: value for key, value in job["server_facts"].items() if key != "environment"}
         node = NodeInput(
@@ -89,7 +98,7 @@ def answer(bench: Bench, job: Mapping[str, Any], say: Callable[[bytes], None]) -
         say(frames.packed({"log": [entry.level, entry.text, entry.source]}))
 
     try:
-        return frames.packed({"done": True}, bench.compile(job, log))
+        return frames.packed({"done": True}, bench.answer(job, log))
     except PuppetError as err:
         return frames.packed(frames.plain_error(err))
     except MemoryError:

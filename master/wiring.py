@@ -37,6 +37,8 @@ from shared.models.key import KEY
 from shared.models.node import NODE
 from shared.models.ocsp import OCSP
 from shared.models.report import REPORT
+from shared.models.resource import RESOURCE
+from shared.models.resource_type import RESOURCE_TYPE
 from shared.models.status import STATUS, Status
 from shared.settings import MasterSettings
 from shared.settings.values import ttl
@@ -58,10 +60,11 @@ from .http.tls import TrustFiles
 from .reports.processors import Http, Logged, Processed, Processor, Store, processors_for
 from .termini.bucket import BucketFiles
 from .termini.ca import CaCertificates, CaCrls, CaOcsp, CaRequests, CaStatuses, NoCa
-from .termini.catalog import Compile, Compiler
+from .termini.catalog import Compiler
 from .termini.facts import StoredFacts
 from .termini.files import ContentServer, MetadataServer
 from .termini.node import Classifier, Ldap, Plain, WithFacts
+from .termini.resource_type import NotManaged, Parser
 from .workers import Workers
 
 log = logging.getLogger("puppet.master")
@@ -225,7 +228,7 @@ def server_facts(settings: MasterSettings) -> dict[str, str]:
     return {"servername": settings.certname, "serverip": address, "serverversion": MODERN.version}
 
 
-def bind(settings: MasterSettings, environments: Environments, compile: Compile, ca: CaService | None) -> Indirector:
+def bind(settings: MasterSettings, environments: Environments, workers: Workers, ca: CaService | None) -> Indirector:
     """Every indirection of a master with its terminus and cache."""
     choice = Choice(settings, environments)
     files = FileServer(
@@ -257,7 +260,7 @@ def bind(settings: MasterSettings, environments: Environments, compile: Compile,
         "compiler": lambda: Compiler(
             facts=facts,
             nodes=node,
-            compile=compile,
+            compile=workers,
             server_facts=server_facts(settings),
             environments=environments.has,
             now=lambda: datetime.now(UTC),
@@ -284,6 +287,8 @@ def bind(settings: MasterSettings, environments: Environments, compile: Compile,
         Binding(FILE_BUCKET_FILE, BucketFiles(bucket(digest), legacy=bucket("md5") if digest != "md5" else None)),
         Binding(STATUS, Code(lambda request: Status(name=request.key))),
         Binding(KEY, Terminus()),
+        Binding(RESOURCE, choice.terminus(RESOURCE, {"ral": NotManaged}, "ral")),
+        Binding(RESOURCE_TYPE, choice.terminus(RESOURCE_TYPE, {"parser": lambda: Parser(workers.definitions)}, "parser")),
         *ca_bindings(ca),
     ]
     bindings += choice.own_indirections({each.indirection.name for each in bindings})

@@ -16,12 +16,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from shared import plainjson
 from shared.errors import CompileError, PuppetError, Unavailable
 from shared.log import LEVELS
 
 from . import frames
 from .environments import Environments
 from .termini.catalog import CompileJob
+from .termini.resource_type import DefinitionsWanted
 
 log = logging.getLogger("puppet.compiler")
 
@@ -128,21 +130,35 @@ class Workers:
         Raises:
             CompileError and others: what is wrong, located. Unavailable: too many wait. PuppetError: the process died.
         """
+        return await self._asked({"ask": "catalog", **asdict(job)}, f"The catalog of {job.certname}")
+
+    async def definitions(self, wanted: DefinitionsWanted) -> list[dict[str, Any]]:
+        """
+        The classes, defines and nodes of an environment that are asked for, as plain data.
+
+        Raises:
+            BadRequest: a name, pattern or kind that cannot be. NotFound: no such environment. And as for a catalog.
+        """
+        body = await self._asked({"ask": "resource_types", **asdict(wanted)}, f"The listing of {wanted.environment}'s resource types")
+        found: list[dict[str, Any]] = plainjson.loads(body)
+        return found
+
+    async def _asked(self, question: dict[str, Any], what: str) -> bytes:
+        """The body of the answer to a question; `what` is asked for, in messages."""
         if self._waiting >= self.queue:
             raise Unavailable(f"{self._waiting} catalogs wait to be compiled", retry_after=5 + int(self.delay() * 55))
-        message = asdict(job) | {"generation": self.environments.generation}
+        message = question | {"generation": self.environments.generation}
         self._waiting += 1
         try:
             await self._slots.acquire()
         finally:
             self._waiting -= 1
         try:
-            return await self._compiled(message)
+            return await self._answered(message, what)
         finally:
             self._slots.release()
 
-    async def _compiled(self, message: dict[str, Any]) -> bytes:
-        name = message["certname"]
+    async def _answered(self, message: dict[str, Any], what: str) -> bytes:
         worker = await self._worker()
         try:
             async with asyncio.timeout(self.timeout):
@@ -151,12 +167,12 @@ class Workers:
         except TimeoutError:
             await self._drop(worker)
             raise CompileError(
-                f"The catalog of {name} took longer than compile_timeout ({self.timeout:g} seconds)",
+                f"{what} took longer than compile_timeout ({self.timeout:g} seconds)",
                 hint="Raise it, or look for an endless loop.",
             ) from None
         except (asyncio.IncompleteReadError, ConnectionError) as err:
             await self._drop(worker)
-            raise PuppetError(f"The process that compiled the catalog of {name} ended with {worker.process.returncode}") from err
+            raise PuppetError(f"{what} could not be made: its process ended with {worker.process.returncode}") from err
         except PuppetError:
             if worker.spent:
                 await self._drop(worker)

@@ -1,0 +1,61 @@
+"""What an environment's manifests define, asked of a worker process, which parses them. Source: protocol reference 3.14."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from shared.errors import Unsupported
+from shared.indirector import Request, Terminus
+from shared.models.resource import LiveResource
+from shared.models.resource_type import ResourceType
+
+
+@dataclass(frozen=True, slots=True)
+class DefinitionsWanted:
+    """A question about an environment's definitions: the one of a `name`, or, without, those that `pattern` and `kind` ('': any) fit."""
+
+    environment: str
+    name: str = ""
+    pattern: str = "*"
+    kind: str = ""
+
+
+Ask = Callable[[DefinitionsWanted], Awaitable[list[dict[str, Any]]]]
+
+
+class Parser(Terminus[ResourceType]):
+    """`ask` answers in another process: parsing is work, and a pattern of a peer's may be endless work."""
+
+    def __init__(self, ask: Ask) -> None:
+        self.ask = ask
+
+    async def find(self, request: Request[ResourceType]) -> ResourceType | None:
+        """The class, define or node of that name; BadRequest when it cannot be one."""
+        found = await self.ask(DefinitionsWanted(request.environment, name=request.key))
+        return ResourceType.from_data(found[0]) if found else None
+
+    async def search(self, request: Request[ResourceType]) -> list[ResourceType] | None:
+        """Those whose name the key, a regular expression or `*`, fits; None when there are none. BadRequest for an unknown kind."""
+        found = await self.ask(DefinitionsWanted(request.environment, pattern=request.key, kind=request.option("kind")))
+        return [ResourceType.from_data(each) for each in found] or None
+
+
+class NotManaged(Terminus[LiveResource]):
+    """The live resources of a master, which has none: it describes machines and is none of them."""
+
+    async def find(self, request: Request[LiveResource]) -> LiveResource | None:
+        raise self._no(request)
+
+    async def search(self, request: Request[LiveResource]) -> list[LiveResource] | None:
+        raise self._no(request)
+
+    async def save(self, request: Request[LiveResource]) -> object:
+        raise self._no(request)
+
+    def _no(self, request: Request[LiveResource]) -> Unsupported:
+        return Unsupported(
+            f"Live resources such as {request.key} are read and changed by an agent's providers, which a master does not load",
+            hint="Run `puppet resource` on the machine itself.",
+        )
