@@ -215,26 +215,26 @@ def _merged(spans: list[Span]) -> list[Span]:
     return out
 
 
-def _parts(expression: str, whole: str) -> tuple[int | None, int | None, int | None, str | None, str | None]:
+def _parts(expression: str, text: str) -> tuple[int | None, int | None, int | None, str | None, str | None]:
     found = _PARTIAL.fullmatch(expression)
     if not found:
-        raise EvaluationError(f'Unparsable version range: "{whole}"')
+        raise EvaluationError(f'Unparsable version range: "{text}"')
     major, minor, patch = (None if part is None or part in "xX*" else whole(part) for part in found.group(1, 2, 3))
     return major, minor, patch, found[4], found[5]
 
 
-def _floor(expression: str, whole: str) -> SemVer:
-    major, minor, patch, prerelease, build = _parts(expression, whole)
+def _floor(expression: str, text: str) -> SemVer:
+    major, minor, patch, prerelease, build = _parts(expression, text)
     return SemVer.of(major or 0, minor or 0, patch or 0, prerelease, build)
 
 
-def _simple(text: str, whole: str) -> Span | None:
+def _simple(simple: str, text: str) -> Span | None:
     """One comparator; None when nothing can match it."""
-    found = re.match(r"(<=|>=|~>|~=|[<>=~^])?(.*)", text, re.DOTALL)
+    found = re.match(r"(<=|>=|~>|~=|[<>=~^])?(.*)", simple, re.DOTALL)
     assert found is not None
     operator, operand = found[1] or "=", found[2]
-    major, minor, patch, _, _ = _parts(operand, whole)
-    version = _floor(operand, whole)
+    major, minor, patch, _, _ = _parts(operand, text)
+    version = _floor(operand, text)
     if operator == ">=":
         return Span(version, None)
     if operator == "<":
@@ -242,13 +242,13 @@ def _simple(text: str, whole: str) -> Span | None:
     if major is None:
         return None if operator == ">" else ALL
     after = SemVer(major, minor + 1, 0) if minor is not None else SemVer(major + 1, 0, 0)
-    whole_version = minor is not None and patch is not None
+    complete = minor is not None and patch is not None
     if operator == ">":
-        return Span(version, None, True) if whole_version else Span(after, None)
+        return Span(version, None, True) if complete else Span(after, None)
     if operator == "<=":
-        return Span(None, version) if whole_version else Span(None, after, False, True)
+        return Span(None, version) if complete else Span(None, after, False, True)
     if operator == "^" and major != 0:
         return Span(version, SemVer(major + 1, 0, 0), False, True)
-    if operator == "=" and whole_version:
+    if operator == "=" and complete:
         return Span(version, version)
     return Span(version, after, False, True)
