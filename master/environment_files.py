@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
@@ -42,14 +43,16 @@ class DiskFiles:
                 data = file.read(MAX_FILE + 1)
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return None
-        except (PermissionError, OSError, ValueError) as error:
+        except (OSError, ValueError) as error:
+            if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+                return None  # there can be no such file
             raise EvaluationError(f"Could not read {path}: {error.__class__.__name__}", hint=str(error)) from error
         if len(data) > MAX_FILE:
             raise EvaluationError(f"{path} is larger than {MAX_FILE} octets")
         return data
 
     def exists(self, path: str) -> bool:
-        return Path(path).exists()
+        return os.path.exists(path)  # noqa: PTH110 -- false, where Path raises, for a name that no file can have
 
     def names(self, folder: str) -> Sequence[str]:
         try:
@@ -58,7 +61,7 @@ class DiskFiles:
             return []
 
     def is_folder(self, path: str) -> bool:
-        return Path(path).is_dir()
+        return os.path.isdir(path)  # noqa: PTH112 -- as above
 
     def matching(self, folder: str, pattern: str) -> Sequence[str]:
         try:
