@@ -52,8 +52,10 @@ def _b64_zlib_load(body: bytes) -> Any:
         text = inflater.decompress(packed, MAX_INFLATED)
     except (binascii.Error, zlib.error) as err:
         raise BadData(f"Not base64 of zlib: {err}") from err
-    if inflater.unconsumed_tail:
+    if inflater.unconsumed_tail or len(text) >= MAX_INFLATED:
         raise BadData(f"The compressed text is larger than {MAX_INFLATED} bytes")
+    if not inflater.eof:
+        raise BadData("Not base64 of zlib: the text is cut off")
     return plainyaml.loads(text, aliases=True)
 
 
