@@ -93,7 +93,8 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
     classifier.write_text("#!/bin/sh\nprintf 'environment: production\\nclasses: []\\n'\n")
     classifier.chmod(0o755)
     flags = {
-        "confdir": str(tmp_path / "conf"), "vardir": str(tmp_path / "var"), "rundir": str(tmp_path / "run"), "logdir": str(tmp_path / "log"),
+        "confdir": str(tmp_path / "conf"), "vardir": str(tmp_path / "var"), "rundir": str(tmp_path / "run"),
+        "logdir": str(tmp_path / "log"),
         "certname": "localhost", "autosign": "true", "key_type": "ec", "bindaddress": "127.0.0.1", "masterport": "0",
         "node_terminus": "exec", "external_nodes": str(classifier), "compile_workers": "1",
     }  # fmt: skip
