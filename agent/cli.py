@@ -162,19 +162,23 @@ def run(argv: list[str]) -> int:
         if settings.onetime:
             raise _NothingToDo("onetime is specified but there is no client")
         raise Unsupported("Without its client an agent has nothing to do here", hint="Leave --no-client out.")
-    if not settings.onetime and settings.daemonize:
-        _background(settings)
     import setproctitle
 
-    setproctitle.setproctitle("puppet agent")
     from .agent import state_directories
 
     made, looked = state_directories(settings)
     surroundings.secure([*made, *looked])
     asked = _asked(settings, command, conf)
+    if settings.daemonize and not settings.onetime:
+        _background(settings)
+    setproctitle.setproctitle("puppet agent")
     if settings.onetime:
         return one_run(settings, asked)
-    return _serve(settings, command, asked, argv)
+    try:
+        return _serve(settings, command, asked, argv)
+    except (PuppetError, OSError) as err:
+        log.error("Could not run: %s", err)  # in the background only the log is left to say it
+        return 1
 
 
 class _NothingToDo(ConfigError):
@@ -311,7 +315,7 @@ def _serve(settings: AgentSettings, command: Command, asked: Asked, argv: list[s
         signal.pthread_sigmask(signal.SIG_UNBLOCK, WATCHED)
         foreground = [] if "--no-daemonize" in argv else ["--no-daemonize"]  # the background is where we are already
         logged = ["--logdest", "syslog"] if foreground and not settings.logdest else []
-        os.execv(sys.executable, [sys.executable, "-m", "agent", *argv, *foreground, *logged])  # noqa: S606
+        os.execv(sys.executable, [sys.executable, "-P", "-m", "agent", *argv, *foreground, *logged])  # noqa: S606
 
     actions = Actions(
         start_run=start_run,

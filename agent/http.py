@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import errno
 import logging
 import os
@@ -378,7 +379,8 @@ class Client:
         proxied = self.proxy.serves(site.host)
         options: dict[str, Any] = {"proxy": f"http://{self.proxy.host}:{self.proxy.port}"} if proxied else {}
         if proxied and self.proxy.user:
-            options["proxy_auth"] = aiohttp.BasicAuth(self.proxy.user, self.proxy.password)
+            credentials = base64.b64encode(f"{self.proxy.user}:{self.proxy.password}".encode()).decode()
+            options["proxy_headers"] = {"Proxy-Authorization": f"Basic {credentials}"}
         sent = {"Accept-Encoding": _ENCODINGS if compressed else "identity", **headers}
         began = time.monotonic()
         for attempt in (1, 2):

@@ -278,6 +278,7 @@ class Retrieval:
 
     async def _facts(self) -> Facts:
         with self.steps.step("facts", metric="fact_generation") as doing:
+            log.info("Loading facts")
             try:
                 found: Facts | None = await self.wiring.indirector["facts"].find(Request(self.settings.certname, self.wiring.environment))
             except (PuppetError, OSError) as err:
@@ -290,6 +291,7 @@ class Retrieval:
                 "clientversion": version,
                 "clientnoop": self.settings.noop,
                 "puppetversion": version,
+                **({"agent_specified_environment": self.configured} if self.configured else {}),
             }
             doing.detail = f"{len(found.values) + len(own)} facts"
             return found.model_copy(update={"values": {**found.values, **own}})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import zlib
 from collections.abc import Callable
@@ -212,6 +213,44 @@ async def test_a_stream_comes_in_chunks_and_may_not_be_compressed(ca: ThrowAwayC
 def test_no_proxy_names_hosts_and_domains(host: str, exceptions: tuple[str, ...], proxied: bool) -> None:
     assert Proxy("proxy", exceptions=exceptions).serves(host) is proxied
     assert Proxy(exceptions=exceptions).serves(host) is False
+
+
+async def connecting(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, heads: list[bytes]) -> None:
+    """A proxy that knows CONNECT."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    heads.append(head)
+    host, _, port = head.split()[1].decode().rpartition(":")
+    there, onward = await asyncio.open_connection(host, int(port))
+    writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+
+    async def pipe(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+        while data := await source.read(65536):
+            target.write(data)
+        target.close()
+
+    await asyncio.gather(pipe(reader, onward), pipe(there, writer))
+
+
+async def test_a_proxy_carries_the_connection_and_the_server_is_verified_all_the_same(ca: ThrowAwayCa, tmp_path: Path) -> None:
+    heads: list[bytes] = []
+    proxy = await asyncio.start_server(lambda r, w: connecting(r, w, heads), "127.0.0.1", 0)
+    port = proxy.sockets[0].getsockname()[1]
+    (tmp_path / "b").mkdir()
+    pair = Pair(ca, tmp_path, lambda ask: Reply(body=b"through"), proxy=Proxy("127.0.0.1", port, "user", "pass"))
+    false = Pair(ThrowAwayCa.new(), tmp_path / "b", lambda ask: Reply(), proxy=Proxy("127.0.0.1", port))
+    false.client.verifier = pair.client.verifier
+    async with proxy:
+        async with pair.master.running(), pair.client:
+            assert await pair.ask() == (200, b"through")
+            await pair.ask()
+        async with false.master.running(), false.client:
+            with pytest.raises(PeerNotTrusted, match="certificate verify failed"):
+                await false.ask()
+    assert len(heads) == 2
+    assert b"Proxy-Authorization: Basic " in heads[0]
+    assert pair.master.asked[0].certname == "agent.test"
+    assert "proxy-authorization" not in pair.master.asked[0].headers
+    assert false.master.asked == []
 
 
 @pytest.mark.parametrize(
