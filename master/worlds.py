@@ -13,9 +13,9 @@ from shared.errors import EvaluationError, ParseError
 
 from .compiler.source import Source
 from .compiler.values import Value
-from .compiler.world import Exported, NodeInput, NotFoundInData, Ruby, TypesKnown
+from .compiler.world import DataContext, Exported, NodeInput, Ruby, TypesKnown
 from .environment_files import Files
-from .hiera import Hiera
+from .hiera import Layer, Lookup, merge_of
 from .module_types import ModuleTypes
 
 __all__ = ["FolderWorld"]
@@ -58,7 +58,7 @@ class FolderWorld:
         self._clock = clock
         self._types = types or ModuleTypes(files, self.module_roots())
         self._modules: dict[str, str | None] = {}
-        self._hiera: dict[str, Hiera | None] = {}
+        self._layers: dict[str, Layer | None] = {}
 
     @property
     def environment(self) -> str:
@@ -178,27 +178,17 @@ class FolderWorld:
 
     # --- data ---
 
-    def lookup(self, key: str, node: NodeInput, interpolate: Callable[[str], Value]) -> Value:
-        layers = [self.root]
+    def lookup(self, key: str, context: DataContext, merge: Any = None) -> Value:
         module = key.split("::", 1)[0] if "::" in key else None
         root = self.module_root(module) if module else None
-        if root is not None:
-            layers.append(root)
-        for folder in layers:
-            hiera = self._hiera_of(folder)
-            if hiera is None:
-                continue
-            try:
-                return hiera.lookup(key, interpolate)
-            except NotFoundInData:
-                continue
-        raise NotFoundInData(key)
+        layers = self._layer(self.root, None), self._layer(root, module) if root is not None else None
+        return Lookup(*layers, context).find(key, None if merge is None else merge_of(merge))
 
-    def _hiera_of(self, folder: str) -> Hiera | None:
-        if folder not in self._hiera:
+    def _layer(self, folder: str, module: str | None) -> Layer | None:
+        if folder not in self._layers:
             data = self.files.read(f"{folder}/hiera.yaml")
-            self._hiera[folder] = None if data is None else Hiera(folder, data, self.files)
-        return self._hiera[folder]
+            self._layers[folder] = None if data is None else Layer(folder, data, self.files, module)
+        return self._layers[folder]
 
     # --- settings ---
 

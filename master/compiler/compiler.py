@@ -23,7 +23,7 @@ from .types.base import Type
 from .types.builtin import BUILTIN_TYPES
 from .types.references import ResourceType
 from .values import Deferred, Strictness, Value
-from .world import NodeInput, World
+from .world import DataContext, NodeInput, World
 
 __all__ = ["Compiler", "LogEntry"]
 
@@ -67,6 +67,7 @@ class Compiler:
         self.collectors: list[Collector | Realizer] = []
         self.relationships: list[Relationship] = []
         self._warned: set[tuple[str, str]] = set()
+        self._lookup_options: dict[str, Mapping[str, Any]] = {}
 
     # --- the order of work ---
 
@@ -487,18 +488,27 @@ class Compiler:
     def has_data(self, definition: Definition) -> bool:
         return isinstance(definition, HostClass)
 
-    def data_for(self, key: str, scope: Scope) -> Value:
-        """The site's data for a class parameter; NotFoundInData when there is none."""
-        return self.world.lookup(key, self.node, self.interpolator(scope))
+    def data_for(self, key: str, scope: Scope, merge: Any = None) -> Value:
+        """The site's data for a key; NotFoundInData when there is none."""
+        return self.world.lookup(key, self.data_context(scope), merge)
 
-    def interpolator(self, scope: Scope) -> Callable[[str], Value]:
-        """What `%{name}` in data stands for."""
+    def data_context(self, scope: Scope) -> DataContext:
+        """What data may ask of this compilation, with the variables that `scope` sees."""
 
-        def value_of(name: str) -> Value:
+        def variable(name: str) -> Value:
             found = scope.find(name)
             return None if found is MISSING else found
 
-        return value_of
+        def convert(key: str, value: Value, wanted: Any) -> Value:
+            name, *arguments = wanted if isinstance(wanted, list) else [wanted]
+            try:
+                return self.function("new").call(scope, [self.type_from_text(str(name)), value, *arguments])
+            except EvaluationError as error:
+                raise EvaluationError(
+                    f"The convert_to lookup_option for key '{key}' raised error: {error.message}", where=FINAL, hint=error.hint
+                ) from error
+
+        return DataContext(variable, convert, lambda message: self.log("warning", message), self._lookup_options)
 
     # --- logs ---
 

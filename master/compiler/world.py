@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from .source import Source
 from .values import Value
 
-__all__ = ["AnyAttribute", "Exported", "KnownType", "NodeInput", "NotFoundInData", "Ruby", "TypesKnown", "World"]
+__all__ = ["AnyAttribute", "DataContext", "Exported", "KnownType", "NodeInput", "NotFoundInData", "Ruby", "TypesKnown", "World"]
 
 
 class NotFoundInData(Exception):
@@ -72,6 +72,23 @@ class NodeInput:
     server_facts: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass
+class DataContext:
+    """
+    What data may ask of the compilation that looks it up.
+
+    Attributes:
+        variable: the value of a variable by its name, None when it is not set.
+        convert: applies the lookup option `convert_to` to the value of a key.
+        options: the lookup options read so far, by module.
+    """
+
+    variable: Callable[[str], Value]
+    convert: Callable[[str, Value, Any], Value]
+    warn: Callable[[str], None]
+    options: dict[str, Mapping[str, Any]] | None = None
+
+
 class Ruby(Protocol):
     """The seam for ERB, which is Ruby code."""
 
@@ -124,8 +141,8 @@ class World(Protocol):
     def ruby(self) -> Ruby | None:
         """Who evaluates ERB templates; None: nobody."""
 
-    def lookup(self, key: str, node: NodeInput, interpolate: Callable[[str], Value]) -> Value:
-        """A value of the site's data; NotFoundInData when there is none. `interpolate` gives a variable's value by name."""
+    def lookup(self, key: str, context: DataContext, merge: Any = None) -> Value:
+        """A value of the site's data; NotFoundInData when there is none. `merge` None: as the data says."""
 
     def setting(self, name: str) -> Any:
         """A setting of the master; None when it has none of that name."""

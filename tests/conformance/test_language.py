@@ -17,9 +17,7 @@ import yaml
 from tests.conformance.runner import answer, differs
 
 FOLDER = Path(__file__).parent / "language"
-DEVIATIONS = dict(
-    line.split(": ", 1) for line in (FOLDER / "deviations.txt").read_text().splitlines() if line and not line.startswith("#")
-)
+DEVIATIONS = dict(line.split(": ", 1) for line in (FOLDER / "deviations.txt").read_text().splitlines() if line and not line.startswith("#"))
 
 
 def cases() -> list[Any]:

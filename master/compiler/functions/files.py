@@ -180,15 +180,13 @@ def _lookup(scope: Scope, name: Value, options: dict[str, Value], block: Closure
     names = name if isinstance(name, list) else [name]
     value_type = options.get("value_type")
     merge = options.get("merge")
-    if merge is not None and merge != "first":
-        raise Unsupported(f"lookup with the merge strategy {to_s(merge)}", hint="Only 'first' is supported so far.")
     override = options.get("override") or {}
     for each in names:
         if each in override:
             return _checked("Found", override[each], value_type)
     for each in names:
         try:
-            found = scope.compiler.data_for(each, scope)
+            found = scope.compiler.data_for(each, scope, merge)
         except NotFoundInData:
             continue
         return _checked("Found", found, value_type)

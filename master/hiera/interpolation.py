@@ -1,0 +1,122 @@
+"""`%{…}` in data and in paths. Source: language reference 18.4."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from shared.errors import EvaluationError
+
+from ..compiler.labels import label
+from ..compiler.text import to_s
+from ..compiler.values import Value
+from ..compiler.world import NotFoundInData
+
+__all__ = ["Template", "Variables", "dug", "expression_value", "interpolated", "segments", "whole_alias"]
+
+Variables = Callable[[str], Value]
+Find = Callable[[str], Value]
+
+EMPTY = frozenset(("", "::", "''", '""', '"::"', "'::'"))
+_METHOD = re.compile(r"""(\w+)\((?:"([^"]*)"|'([^']*)')\)\Z""")
+_INTERPOLATION = re.compile(r"%\{([^}]*)\}")
+_SEGMENT = re.compile(r"""(?:^|\.)(?:"([^"]*)"|'([^']*)'|([^.]*))""")
+
+
+def segments(key: str) -> list[str]:
+    """`a.b."x.y"` as its parts."""
+    if "." not in key and '"' not in key and "'" not in key:
+        return [key]
+    found = [match[1] or match[2] or match[3] or "" for match in _SEGMENT.finditer(key)]
+    return found or [key]
+
+
+def dug(value: Value, parts: Sequence[str], key: str) -> Value:
+    """What lies at `parts` in `value`; NotFoundInData when there is nothing."""
+    for part in parts:
+        if isinstance(value, dict):
+            if part in value:
+                value = value[part]
+            elif part.isdecimal() and int(part) in value:
+                value = value[int(part)]
+            else:
+                raise NotFoundInData(key)
+        elif isinstance(value, list):
+            if not part.isdecimal() or int(part) >= len(value):
+                raise NotFoundInData(key)
+            value = value[int(part)]
+        elif value is None:
+            raise NotFoundInData(key)
+        else:
+            raise EvaluationError(
+                f"Data Provider type mismatch: Got {label(value)} when a hash-like object was expected to access value using "
+                f"'{part}' from key '{key}'"
+            )
+    return value
+
+
+def variable(expression: str, variables: Variables) -> Value:
+    """`%{facts.os.family}`; what is not there is undef."""
+    root, *digs = segments(expression)
+    try:
+        return dug(variables(root), digs, expression)
+    except NotFoundInData:
+        return None
+
+
+def whole_alias(text: str) -> str | None:
+    """The key of `%{alias('key')}` when that is all of the text."""
+    whole = _INTERPOLATION.fullmatch(text)
+    method = _METHOD.match(whole[1].strip()) if whole is not None else None
+    if method is None or method[1] != "alias":
+        return None
+    return method[2] if method[2] is not None else method[3]
+
+
+def expression_value(expression: str, variables: Variables, find: Find) -> Value:
+    """The value of what stands between the braces; `find` looks another key up."""
+    if expression in EMPTY:
+        return ""
+    method = _METHOD.match(expression)
+    if method is None:
+        return variable(expression, variables)
+    name, argument = method[1], method[2] if method[2] is not None else method[3]
+    if name in ("lookup", "hiera"):
+        return find(argument)
+    if name == "scope":
+        return variable(argument, variables)
+    if name == "literal":
+        return argument
+    if name == "alias":
+        raise EvaluationError("'alias' interpolation is only permitted if the expression is equal to the entire string")
+    raise EvaluationError(f"Unknown interpolation method '{name}'")
+
+
+def interpolated(text: str, variables: Variables, find: Find) -> str:
+    """A text of the data with all its expressions replaced."""
+    return _INTERPOLATION.sub(lambda match: to_s(expression_value(match[1].strip(), variables, find)), text)
+
+
+class Template:
+    """A path or folder of hiera.yaml: its expressions may only be variables."""
+
+    __slots__ = ("pieces",)
+
+    def __init__(self, text: str) -> None:
+        self.pieces: list[tuple[str, str | None]] = []
+        end = 0
+        for match in _INTERPOLATION.finditer(text):
+            expression = match[1].strip()
+            if _METHOD.match(expression):
+                raise EvaluationError("Interpolation using method syntax is not allowed in this context")
+            self.pieces.append((text[end : match.start()], None if expression in EMPTY else expression))
+            end = match.end()
+        self.pieces.append((text[end:], None))
+
+    @property
+    def names(self) -> list[str]:
+        return [name for _, name in self.pieces if name is not None]
+
+    def filled(self, values: Callable[[str], Value]) -> str:
+        """The text; `values` gives what an expression stands for."""
+        return "".join([text + ("" if name is None else to_s(values(name))) for text, name in self.pieces])

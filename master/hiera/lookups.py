@@ -1,0 +1,131 @@
+"""A key through all layers: options, merging, interpolation, conversion."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from shared.errors import EvaluationError
+
+from ..compiler.values import Value, key_of
+from ..compiler.world import DataContext, NotFoundInData
+from .interpolation import dug, interpolated, segments, whole_alias
+from .layers import Layer
+from .merging import FIRST, HASH, Merge, merge_of, merged
+
+__all__ = ["Lookup"]
+
+MAX_DEPTH = 100
+OPTIONS = "lookup_options"
+
+
+class Lookup:
+    """Looks keys up for one compilation; `layer_of` gives the layer of a module by name, `environment` is that of the environment."""
+
+    def __init__(self, environment: Layer | None, module: Layer | None, context: DataContext) -> None:
+        self.environment = environment
+        self.module = module
+        self.context = context
+
+    @property
+    def layers(self) -> Sequence[Layer]:
+        return [layer for layer in (self.environment, self.module) if layer is not None]
+
+    def find(self, key: str, merge: Merge | None = None) -> Value:
+        """
+        The value of a key; dots dig into it.
+
+        Raises:
+            NotFoundInData: there is none.
+        Source: language reference 18.1, 18.5.
+        """
+        return self._find(key, merge, ())
+
+    def _find(self, key: str, merge: Merge | None, active: tuple[str, ...]) -> Value:
+        if key in active:
+            raise EvaluationError(f"Recursive lookup detected in [{', '.join(active)}]")
+        if len(active) > MAX_DEPTH:
+            raise EvaluationError(f"The lookup of '{key}' is nested more than {MAX_DEPTH} deep")
+        root, *digs = segments(key)
+        if root == OPTIONS:
+            raise NotFoundInData(key)
+        options = self.options_for(root, active)
+        if merge is None:
+            merge = merge_of(options["merge"]) if options.get("merge") is not None else FIRST
+        value = self._merged(root, digs, key, merge, (*active, key))
+        if options.get("convert_to") is not None:
+            value = self.context.convert(key, value, options["convert_to"])
+        return value
+
+    def _merged(self, root: str, digs: Sequence[str], key: str, merge: Merge, active: tuple[str, ...]) -> Value:
+        found: list[Value] = []
+        for fallback in (False, True):
+            for layer in self.layers:
+                for raw in layer.values(root, self.context.variable, self.context.warn, fallback=fallback):
+                    try:
+                        found.append(dug(self._value(raw, active), digs, key))
+                    except NotFoundInData:
+                        continue
+                    if merge.strategy == "first":
+                        return found[0]
+            if found:
+                break
+        if not found:
+            raise NotFoundInData(key)
+        return merged(merge, found)
+
+    # --- options ---
+
+    def options_for(self, key: str, active: tuple[str, ...] = ()) -> Mapping[str, Any]:
+        """What `lookup_options` say of a key: by its name, else by the first pattern that matches it."""
+        options = self._options(active)
+        exact = options.get(key)
+        if exact is None:
+            exact = next((value for pattern, value in options.items() if pattern.startswith("^") and re.match(pattern, key)), None)
+        return exact if isinstance(exact, dict) else {}
+
+    def _options(self, active: tuple[str, ...]) -> Mapping[str, Any]:
+        if self.context.options is None:
+            self.context.options = {}
+        name = self.module.folder if self.module is not None else ""
+        known = self.context.options.get(name)
+        if known is None:
+            known = self.context.options[name] = self._read_options(active)
+        return known
+
+    def _read_options(self, active: tuple[str, ...]) -> Mapping[str, Any]:
+        result: dict[str, Any] = {}
+        for layer in reversed(self.layers):
+            values = list(layer.values(OPTIONS, self.context.variable, self.context.warn))
+            if not values:
+                continue
+            given = merged(HASH, [self._value(value, (*active, OPTIONS)) for value in values])
+            if layer.module is not None:
+                prefixes = (f"{layer.module}::", f"^{layer.module}::")
+                given = {key: value for key, value in given.items() if key.startswith(prefixes)}
+            result.update(given)
+        return result
+
+    # --- interpolation ---
+
+    def _value(self, value: Any, active: tuple[str, ...]) -> Value:
+        if isinstance(value, str):
+            return self._text(value, active) if "%{" in value else value
+        if isinstance(value, list):
+            return [self._value(item, active) for item in value]
+        if isinstance(value, dict):
+            return {key_of(self._value(key, active)): self._value(item, active) for key, item in value.items()}
+        return value
+
+    def _text(self, text: str, active: tuple[str, ...]) -> Value:
+        def find(key: str) -> Value:
+            try:
+                return self._find(key, None, active)
+            except NotFoundInData:
+                return None
+
+        alias = whole_alias(text)
+        if alias is not None:
+            return find(alias)
+        return interpolated(text, self.context.variable, find)
