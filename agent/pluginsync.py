@@ -212,32 +212,27 @@ class PluginSync:
         for name in todo.directories:
             if name not in local or local[name].kind != "directory":
                 await asyncio.to_thread(_make, mount.destination / name)
-        for entry in todo.files:
-            await self._bring(mount, entry, environment, done)
+        for file in await asyncio.to_thread(_compared, mount, todo.files):
+            await self._bring(mount, file, environment, done)
         return done
 
-    async def _bring(self, mount: Mount, entry: FileMetadata, environment: str, done: Synced) -> None:
-        name = "/".join(parts_of(entry.relative_path or ""))
-        path = mount.destination / name
-        mode = (entry.mode or 0o644) & MODE_MASK | 0o600 if mount.permissions else 0o644
+    async def _bring(self, mount: Mount, file: Compared, environment: str, done: Synced) -> None:
+        path = mount.destination / file.name
         try:
-            wanted = entry.sum
-            if wanted is None or not checksums.is_digest(wanted.type):
-                raise BadData(f"the master gives no checksum of its content but {wanted}")
-            before = await asyncio.to_thread(_sum, path, wanted.type)
-            if before != wanted.value:
-                await self._fetch(mount.source, name, path, wanted, mode, environment)
-                done.fetched.append(name)
-                if before is None:
-                    _say(path, "ensure", f"defined content as '{wanted}'")
-                else:
-                    _say(path, "content", f"content changed '{{{wanted.type}}}{before}' to '{wanted}'")
-                failpoint("agent.plugin-fetched")
-            else:
-                await asyncio.to_thread(_chmod, path, mode)
+            if file.problem:
+                raise BadData(file.problem)
+            assert file.wanted is not None
+            await self._fetch(mount.source, file.name, path, file.wanted, file.mode, environment)
         except (PuppetError, OSError) as err:
             done.failed += 1
             log.error("Could not bring %s: %s", path, err)
+            return
+        done.fetched.append(file.name)
+        if file.before is None:
+            _say(path, "ensure", f"defined content as '{file.wanted}'")
+        else:
+            _say(path, "content", f"content changed '{{{file.wanted.type}}}{file.before}' to '{file.wanted}'")
+        failpoint("agent.plugin-fetched")
 
     async def _fetch(self, source: str, name: str, path: Path, wanted: Checksum, mode: int, environment: str) -> None:
         """The file's new content, whole and with the right checksum, or nothing."""
@@ -281,6 +276,38 @@ def _write(fd: int, chunk: bytes) -> None:
     view = memoryview(chunk)
     while view:
         view = view[os.write(fd, view) :]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A file that is not as the master has it: `before` is the checksum of what is there, `problem` why it cannot be fetched."""
+
+    name: str
+    mode: int
+    wanted: Checksum | None = None
+    before: str | None = None
+    problem: str = ""
+
+
+def _compared(mount: Mount, files: Sequence[FileMetadata]) -> list[Compared]:
+    """Those of `files` that differ here; modes of the others are put right. Blocks, once for all of them."""
+    found = []
+    for entry in files:
+        name = "/".join(parts_of(entry.relative_path or ""))
+        path = mount.destination / name
+        mode = (entry.mode or 0o644) & MODE_MASK | 0o600 if mount.permissions else 0o644
+        try:
+            wanted = entry.sum
+            if wanted is None or not checksums.is_digest(wanted.type):
+                raise BadData(f"the master gives no checksum of its content but {wanted}")
+            before = _sum(path, wanted.type)
+            if before != wanted.value:
+                found.append(Compared(name, mode, wanted, before))
+            else:
+                _chmod(path, mode)
+        except (PuppetError, OSError) as err:
+            found.append(Compared(name, mode, problem=str(err)))
+    return found
 
 
 def _prepare(destination: Path) -> None:

@@ -84,7 +84,7 @@ def legacy_facts(values: Mapping[str, Any]) -> dict[str, Any]:
     found = {flat: value for flat, path in _ALIASES.items() if (value := known.get(path)) is not None}
     interfaces: Mapping[str, Any] = known.get("networking.interfaces") or {}
     if interfaces:
-        found["interfaces"] = ",".join(_word(name) for name in interfaces)
+        found["interfaces"] = ",".join(_word(name) for name in sorted(interfaces))
     for name, interface in interfaces.items():
         found |= {f"{flat}_{_word(name)}": interface[key] for flat, key in _PER_INTERFACE.items() if key in interface}
     for flat, path in (
