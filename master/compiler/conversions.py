@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from shared.errors import EvaluationError
 
+from .constructors import CONSTRUCTORS, INTEGER_FROM, SEMVER, signatures
 from .formats import to_string
 from .numbers import to_number
 from .regexps import Regexp, quoted
@@ -52,7 +53,7 @@ def new(type_: Type, args: Sequence[Value], context: Context | None = None) -> V
         return value
     subject = f"Converted value from {type_}.new()"
     text = describe_mismatch(subject, type_, infer_set(value))
-    raise EvaluationError(text.replace(f"{subject} ", f"{subject} has wrong type, ", 1))
+    raise EvaluationError(text.replace(f"{subject} ", f"{subject} has wrong type, "))
 
 
 def _made(type_: Type) -> Type:
@@ -82,137 +83,24 @@ def convertible(type_: Type, args: Sequence[Value], *, several: bool = False) ->
     """
     made = _made(type_)
     if isinstance(made, t.ObjectType):
-        signatures = _object_signatures(made)
-    elif made.__class__ in _SIGNATURES:
-        signatures = _signatures(made.__class__)
+        ways = _object_ways(made)
+    elif made.__class__ in CONSTRUCTORS:
+        ways = signatures(made.__class__)
     else:
         return False
-    return any(s.accepts(args) and not (several and s.high == 1) for s in signatures)
+    return any(s.accepts(args) and not (several and s.high == 1) for s in ways)
 
 
-def _described(name: str, signatures: Sequence[Signature], args: Sequence[Value]) -> EvaluationError:
-    return EvaluationError(describe_signatures(name, signatures, t.args_tuple(args)))
+def _described(name: str, ways: Sequence[Signature], args: Sequence[Value]) -> EvaluationError:
+    return EvaluationError(describe_signatures(name, ways, t.args_tuple(args)))
 
 
-# --- signatures, for Init and for messages ------------------------------------------------------------------------
-
-_INTEGER_TEXT: Final = r"Pattern[/\A[+-]?\s*(?:(?:\d+)|(?:0[xX][0-9A-Fa-f]+)|(?:0[bB][01]+))\z/]"
-_FLOAT_TEXT: Final = (
-    r"Pattern[/\A[+-]?\s*(?:(?:(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE]-?\d+)?)|(?:0[xX][0-9A-Fa-f]+)|(?:0[0-7]+)|(?:0[bB][01]+))\z/]"
-)
-_INTEGER_FROM: Final = f"Variant[Numeric, Boolean, {_INTEGER_TEXT}, Timespan, Timestamp]"
-_FLOAT_FROM: Final = f"Variant[Numeric, Boolean, {_FLOAT_TEXT}, Timespan, Timestamp]"
-_RADIX: Final = "Variant[Default, Integer[2,2], Integer[8,8], Integer[10,10], Integer[16,16]]"
-_FORMATS: Final = "Formats"
-_ALIASES: Final = {
-    "Formats": "Variant[String[2],Array[String[2], 1]]",
-    "KeyValueArray": "Array[Tuple[Any,Any],1]",
-    "TreeArray": "Array[Tuple[Array,Any],1]",
-    "NewHashOption": "Enum[tree, hash_tree]",
-}
-_TIMESPAN_HASH: Final = (
-    "Variant[Struct[{string => String[1], Optional[format] => " + _FORMATS + "}], Struct[{Optional[negative] => Boolean, "
-    "Optional[days] => Integer, Optional[hours] => Integer, Optional[minutes] => Integer, Optional[seconds] => Integer, "
-    "Optional[milliseconds] => Integer, Optional[microseconds] => Integer, Optional[nanoseconds] => Integer}]]"
-)
-_SEMVER_HASH: Final = (
-    "Struct[{major => Integer[0], minor => Integer[0], patch => Integer[0], "
-    r"Optional[prerelease] => Pattern[/\A[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*\z/], "
-    r"Optional[build] => Pattern[/\A[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*\z/]}]"
-)
-_SEMVER: Final = (
-    r"\A(?:0|[1-9][0-9]*)\.(?:0|[1-9][0-9]*)\.(?:0|[1-9][0-9]*)"
-    r"(?:-[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?\Z"
-)
-_QUALIFIER: Final = r"Pattern[/\A[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*\z/]"
-_BOUND: Final = "Variant[Default, SemVer]"
-_BYTES: Final = "Array[Integer[0, 255]]"
-_BINARY_FORMAT: Final = "Enum['%b', '%u', '%B', '%s', '%r']"
-_SIGNATURES: Final[dict[type[Type], tuple[tuple[str, ...], ...]]] = {
-    t.IntegerType: (
-        (f"{_INTEGER_FROM} from", f"{_RADIX} radix?", "Boolean abs?"),
-        (f"Struct[{{from => {_INTEGER_FROM}, Optional[radix] => {_RADIX}, Optional[abs] => Boolean}}] hash_args",),
-    ),
-    t.FloatType: (
-        (f"{_FLOAT_FROM} from", "Boolean abs?"),
-        (f"Struct[{{from => {_FLOAT_FROM}, Optional[abs] => Boolean}}] hash_args",),
-    ),
-    t.NumericType: (
-        (f"{_FLOAT_FROM} from", "Boolean abs?"),
-        (f"Struct[{{from => {_FLOAT_FROM}, Optional[abs] => Boolean}}] hash_args",),
-    ),
-    t.BooleanType: (("Variant[Integer, Float, Boolean, Enum['false','true','yes','no','y','n',true]] from",),),
-    t.StringType: (("Any from", "Variant[Default, String[1], Hash[Type, Variant[String, Hash]]] string_formats?"),),
-    t.ArrayType: (("Variant[Array,Hash,Binary,Iterable] from", "Boolean[false] wrap?"), ("Any from", "Boolean[true] wrap")),
-    t.TupleType: (("Variant[Array,Hash,Binary,Iterable] from", "Boolean[false] wrap?"), ("Any from", "Boolean[true] wrap")),
-    t.HashType: (
-        ("TreeArray from", "NewHashOption build_option?"),
-        ("KeyValueArray from",),
-        ("Any from",),
-    ),
-    t.StructType: (
-        ("TreeArray from", "NewHashOption build_option?"),
-        ("KeyValueArray from",),
-        ("Any from",),
-    ),
-    t.RegexpType: (("String pattern", "Boolean escape?"),),
-    t.TypeType: (("String[1] type_string",),),
-    t.SensitiveType: (("Any value",),),
-    t.SemVerType: (
-        (f"Pattern[/{_SEMVER}/] str",),
-        ("Integer[0] major", "Integer[0] minor", "Integer[0] patch", f"{_QUALIFIER} prerelease?", f"{_QUALIFIER} build?"),
-        (f"{_SEMVER_HASH} hash_args",),
-    ),
-    t.SemVerRangeType: (
-        ("String[1] str",),
-        (f"{_BOUND} min", f"{_BOUND} max", "Boolean exclude_max?"),
-        (f"Struct[{{min => {_BOUND}, Optional[max] => {_BOUND}, Optional[exclude_max] => Boolean}}] hash_args",),
-    ),
-    t.TimespanType: (
-        ("Variant[Integer, Float] seconds",),
-        ("String[1] string", f"{_FORMATS} format?"),
-        (
-            "Integer days", "Integer hours", "Integer minutes", "Integer seconds", "Integer milliseconds?", "Integer microseconds?",
-            "Integer nanoseconds?",
-        ),
-        (f"{_TIMESPAN_HASH} hash_arg",),
-    ),
-    t.TimestampType: (
-        (),
-        ("Variant[Integer, Float] seconds",),
-        ("String[1] string", f"{_FORMATS} format?", "String[1] timezone?"),
-        (f"Struct[{{string => String[1], Optional[format] => {_FORMATS}, Optional[timezone] => String[1]}}] hash_arg",),
-    ),
-    t.BinaryType: (
-        ("String str", "Enum['%b', '%u', '%B', '%s', '%r'] format?"),
-        ("Array[Integer[0, 255]] byte_array",),
-        (f"Struct[{{value => Variant[String, {_BYTES}], Optional[format] => {_BINARY_FORMAT}}}] hash_args",),
-    ),
-    t.URIType: (
-        ("String[1] uri",),
-        (
-            "Struct[{Optional[scheme] => String[1], Optional[userinfo] => String[1], Optional[host] => String[1], "
-            "Optional[port] => Integer[0], Optional[path] => String[1], Optional[query] => String[1], "
-            "Optional[fragment] => String[1], Optional[opaque] => String[1]}] hash",
-        ),
-    ),
-    t.NotUndefType: (("Any from",),),
-}  # fmt: skip
-
-
-def _signatures(kind: type[Type]) -> list[Signature]:
-    from .functions.api import signature_of
-
-    return [signature_of(declared, aliases=_ALIASES) for declared in _SIGNATURES[kind]]
-
-
-def _fitting(type_: Type, name: str, args: Sequence[Value]) -> int:
+def _fitting(kind: type[Type], args: Sequence[Value]) -> int:
     """The number of the signature that takes `args`; else the error that lists them all."""
-    signatures = _signatures(type_.__class__)
-    for index, signature in enumerate(signatures):
+    for index, signature in enumerate(signatures(kind)):
         if signature.accepts(args):
             return index
-    raise _described(name, signatures, args)
+    raise _described(CONSTRUCTORS[kind].name, signatures(kind), args)
 
 
 def _cannot(value: Value, target: str, name: str = "new") -> EvaluationError:
@@ -225,32 +113,32 @@ def _cannot(value: Value, target: str, name: str = "new") -> EvaluationError:
 
 
 def _integer(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
-    signatures = _signatures(t.IntegerType)
-    if signatures[0].accepts(args):
+    ways = signatures(t.IntegerType)
+    if ways[0].accepts(args):
         radix, absolute = (*args[1:], *[DEFAULT, False][len(args) - 1 :])[:2]
         return _absolute(_to_integer(args[0], radix), absolute)
-    if signatures[1].accepts(args):
+    if ways[1].accepts(args):
         given = args[0]
         return _absolute(_to_integer(given["from"], given.get("radix", DEFAULT)), given.get("abs", False))
     if len(args) == 1 and isinstance(args[0], dict):
-        return _integer_problem(args[0], signatures)
+        return _integer_problem(args[0], ways)
     if 1 <= len(args) <= 3 and (len(args) < 2 or args[1].__class__ is int) and (len(args) < 3 or args[2].__class__ is bool):
         if len(args) > 1 and args[1] not in (2, 8, 10, 16):
             raise EvaluationError(f"Illegal radix: {args[1]}, expected 2, 8, 10, 16, or default")
         raise _cannot(args[0], "Integer")
-    raise _described("new", signatures, args)
+    raise _described("new", ways, args)
 
 
-def _integer_problem(given: dict[Value, Value], signatures: Sequence[Signature]) -> Value:
-    if "from" in given and not parse_type(_INTEGER_FROM).instance(given["from"]):
+def _integer_problem(given: dict[Value, Value], ways: Sequence[Signature]) -> Value:
+    if "from" in given and not parse_type(INTEGER_FROM).instance(given["from"]):
         raise _cannot(given["from"], "Integer")
     radix = given.get("radix")
     if radix is not None and radix is not DEFAULT and radix not in (2, 8, 10, 16):
         raise EvaluationError(f"Illegal radix: {radix}, expected 2, 8, 10, 16, or default")
-    wanted = signatures[1].parameters[0].type
+    wanted = ways[1].parameters[0].type
     assert wanted is not None
     text = describe_mismatch("Integer.new", wanted, infer_set(given))
-    raise EvaluationError(text.replace("Integer.new ", "Integer.new has wrong type, ", 1))
+    raise EvaluationError(text.replace("Integer.new ", "Integer.new has wrong type, "))
 
 
 def _absolute(number: Value, absolute: bool) -> Value:
@@ -292,14 +180,14 @@ def _numeric(type_: Type, args: Sequence[Value], context: Context | None) -> Val
 
 
 def _real(args: Sequence[Value], target: str, convert: Callable[[Value], Value]) -> Value:
-    signatures = _signatures(t.FloatType)
-    if signatures[0].accepts(args):
+    ways = signatures(t.FloatType)
+    if ways[0].accepts(args):
         return _absolute(convert(args[0]), len(args) > 1 and args[1])
-    if signatures[1].accepts(args):
+    if ways[1].accepts(args):
         return _absolute(convert(args[0]["from"]), args[0].get("abs", False))
     if len(args) == 1 or (len(args) == 2 and args[1].__class__ is bool):
         raise _cannot(args[0], target, f"new_{target.lower()}")
-    raise _described(f"new_{target.lower()}", signatures, args)
+    raise _described(f"new_{target.lower()}", ways, args)
 
 
 def _to_float(value: Value) -> float:
@@ -328,11 +216,11 @@ def _to_numeric(value: Value) -> Value:
 
 
 def _boolean(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
-    signatures = _signatures(t.BooleanType)
-    if not signatures[0].accepts(args):
+    ways = signatures(t.BooleanType)
+    if not ways[0].accepts(args):
         if len(args) == 1:
             raise _cannot(args[0], "Boolean", "new_boolean")
-        raise _described("new_boolean", signatures, args)
+        raise _described("new_boolean", ways, args)
     value = args[0]
     return value.lower() not in ("false", "no", "n") if isinstance(value, str) else bool(value)
 
@@ -341,28 +229,28 @@ def _boolean(type_: Type, args: Sequence[Value], context: Context | None) -> Val
 
 
 def _string(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
-    _fitting(t.STRING, "new_string", args)
+    _fitting(t.StringType, args)
     return to_string(args[0], args[1] if len(args) > 1 else DEFAULT)
 
 
 def _array(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
     from .functions.iteration import elements
 
-    signatures = _signatures(t.ArrayType)
-    if signatures[0].accepts(args):
+    ways = signatures(t.ArrayType)
+    if ways[0].accepts(args):
         value = args[0]
         return list(value.data) if isinstance(value, Binary) else list(elements(value))
-    if signatures[1].accepts(args):
+    if ways[1].accepts(args):
         return args[0] if isinstance(args[0], list) else [args[0]]
     if len(args) == 1 or (len(args) == 2 and args[1].__class__ is bool):
         raise EvaluationError(f"'new_array' Value of type {infer(args[0]).generalized()} cannot be converted to Array")
-    raise _described("new_array", signatures, args)
+    raise _described("new_array", ways, args)
 
 
 def _hash(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
     from .functions.iteration import elements
 
-    which = _fitting(t.HASH, "new_hash", args)
+    which = _fitting(t.HashType, args)
     value = args[0]
     if which == 0 and len(args) == 2:
         return _tree(value, args[1] == "hash_tree")
@@ -409,19 +297,19 @@ def _tree(pairs: list[Value], all_hashes: bool) -> Value:
 
 
 def _regexp(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
-    _fitting(t.RegexpType(), "new_float", args)
+    _fitting(t.RegexpType, args)
     found = Regexp(quoted(args[0]) if len(args) > 1 and args[1] else args[0])
     _ = found.pattern
     return found
 
 
 def _type(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
-    _fitting(t.TypeType(), "new_type", args)
+    _fitting(t.TypeType, args)
     return parse_type(args[0], context.types if context is not None else None)
 
 
 def _sensitive(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
-    _fitting(t.SensitiveType(), "new_Sensitive", args)
+    _fitting(t.SensitiveType, args)
     return args[0] if isinstance(args[0], Sensitive) else Sensitive(args[0])
 
 
@@ -429,9 +317,9 @@ def _sensitive(type_: Type, args: Sequence[Value], context: Context | None) -> V
 
 
 def _semver(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
-    if len(args) == 1 and isinstance(args[0], str) and not re.fullmatch(_SEMVER, args[0]):
+    if len(args) == 1 and isinstance(args[0], str) and not re.fullmatch(SEMVER, args[0]):
         raise EvaluationError(f"'new_Version' The string '{args[0]}' cannot be converted to a SemVer")
-    which = _fitting(t.SemVerType(), "new_Version", args)
+    which = _fitting(t.SemVerType, args)
     if which == 0:
         return SemVer.parse(args[0])
     if which == 1:
@@ -441,7 +329,7 @@ def _semver(type_: Type, args: Sequence[Value], context: Context | None) -> Valu
 
 
 def _semver_range(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
-    which = _fitting(t.SemVerRangeType(), "new_VersionRange", args)
+    which = _fitting(t.SemVerRangeType, args)
     if which == 0:
         return SemVerRange.parse(args[0])
     given = args[0] if which == 2 else dict(zip(("min", "max", "exclude_max"), args, strict=False))
@@ -450,7 +338,7 @@ def _semver_range(type_: Type, args: Sequence[Value], context: Context | None) -
 
 
 def _timespan(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
-    which = _fitting(t.TimespanType(), "new_timespan", args)
+    which = _fitting(t.TimespanType, args)
     if which == 0:
         return Timespan.seconds(args[0])
     if which == 1:
@@ -458,13 +346,13 @@ def _timespan(type_: Type, args: Sequence[Value], context: Context | None) -> Va
     if which == 2:
         return Timespan.of(*args)
     given = args[0]
-    if "string" in given:
+    if which == 3:
         return Timespan.parse(given["string"], *([given["format"]] if "format" in given else []))
     return Timespan.of(**given)
 
 
 def _timestamp(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
-    which = _fitting(t.TimestampType(), "new_timestamp", args)
+    which = _fitting(t.TimestampType, args)
     if which == 0:
         if context is None:
             raise EvaluationError("Timestamp.new without arguments needs a clock")
@@ -478,7 +366,7 @@ def _timestamp(type_: Type, args: Sequence[Value], context: Context | None) -> V
 
 
 def _binary(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
-    which = _fitting(t.BinaryType(), "new_binary", args)
+    which = _fitting(t.BinaryType, args)
     value, format_ = (args[0], args[1] if len(args) > 1 else None) if which < 2 else (args[0]["value"], args[0].get("format"))
     if isinstance(value, list):
         return Binary(bytes(value))
@@ -496,13 +384,13 @@ def _binary_of(text: str, format_: str) -> Binary:
 
 
 def _uri(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
-    if _fitting(t.URIType(), "new_error", args) == 0:
+    if _fitting(t.URIType, args) == 0:
         return URI.parse(args[0])
     return URI(**args[0])
 
 
 def _unit(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
-    _fitting(t.NotUndefType(), "new_unit", args)
+    _fitting(t.NotUndefType, args)
     return args[0]
 
 
@@ -519,7 +407,7 @@ def _init(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
     return new(type_.type, [*args, *type_.arguments], context)
 
 
-def _object_signatures(type_: t.ObjectType) -> list[Signature]:
+def _object_ways(type_: t.ObjectType) -> list[Signature]:
     by_hash = Signature([Parameter("hash", type_.init_struct)])
     by_position = Signature([Parameter(a.name, a.type, a.optional) for a in type_.settable])
     return [by_hash, by_position]
@@ -530,7 +418,7 @@ def _object(type_: Type, args: Sequence[Value], context: Context | None) -> Valu
     assert isinstance(base, t.ObjectType)
     if base.name == "Object":
         raise EvaluationError("Creation of new instance of type 'Object' is not supported")
-    by_hash, by_position = _object_signatures(base)
+    by_hash, by_position = _object_ways(base)
     if by_hash.accepts(args):
         return base.new({value_of(k): v for k, v in args[0].items()})
     if by_position.accepts(args):

@@ -7,8 +7,8 @@ import re
 
 from shared.errors import EvaluationError
 
+from ..comparison import compare as compared
 from ..labels import label
-from ..operators import compare as compared
 from ..values import Value
 from .api import Context, function
 

@@ -290,7 +290,7 @@ class ObjectExtension(Type):
         return cls(base, given)
 
     def instance(self, value: Value) -> bool:
-        from ..operators import matches
+        from ..comparison import matches
 
         if not self.base.instance(value):
             return False
@@ -299,7 +299,7 @@ class ObjectExtension(Type):
     def accepts(self, other: Type, guard: Guard) -> bool:
         if not isinstance(other, ObjectExtension) or not self.base.accepts(other.base, guard):
             return False
-        from ..operators import matches
+        from ..comparison import matches
 
         return all(n in other.given and matches(other.given[n], v) for n, v in self.given.items())
 

@@ -422,14 +422,14 @@ class URIType(Type):
     def instance(self, value: Value) -> bool:
         if value.__class__ is not URI:
             return False
-        from ..operators import matches
+        from ..comparison import matches
 
         return all(matches(getattr(value, n), wanted) for n, wanted in (self.wanted or {}).items())
 
     def accepts(self, other: Type, guard: Guard) -> bool:
         if not isinstance(other, URIType):
             return False
-        from ..operators import matches
+        from ..comparison import matches
 
         theirs = other.wanted or {}
         return all(
