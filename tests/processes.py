@@ -95,20 +95,9 @@ class MasterProcess:
         self.site.mkdir(parents=True, exist_ok=True)
         output = (self.root / "master.log").open("ab")
         before = output.tell()
+        command = [sys.executable, "-I", "-m", "master", "--no-daemonize", "--verbose", "--bindaddress", "127.0.0.1"]
         self._process = subprocess.Popen(
-            [
-                sys.executable,
-                "-I",
-                "-m",
-                "master",
-                "--no-daemonize",
-                "--verbose",
-                "--bindaddress",
-                "127.0.0.1",
-                "--masterport",
-                str(self.port),
-            ]
-            + self.options,
+            [*command, "--masterport", str(self.port), *self.options],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

@@ -9,9 +9,11 @@ from shared.errors import BadName
 
 GOOD = ["x", "a.example.com", "_x._tcp.example.com", "10.0.0.5", "web-1", "a_b", "9", "a" * 64, "a--b", "x-1.y-2"]
 BAD = [
-    "", ".", "..", "-rf", "--help", " a", "a ", "a\n", "a\x00b", "a\t", "a..b", "a.-b", "a-", "a.", ".a", "a/b", "a\\b", "A", "Agent.Example.com",
+    "", ".", "..", "-rf", "--help", " a", "a ", "a\n", "a\x00b", "a\t", "a..b", "a.-b", "a-", "a.", ".a", "a/b", "a\\b", "A",
+    "Agent.Example.com",
     "ägent",
-    "\u0430gent", "agent\u2024example", "\uff41gent", "web\x08db", "web\x1b[2K", "\u202eweb", "a" * 65, 
+    "\u0430gent", "agent\u2024example", "\uff41gent", "web\x08db",
+    "web\x1b[2K", "\u202eweb", "a" * 65,
     "a%2fb", "*", "a*", "c:x", "a-.b",
 ]  # fmt: skip
 
