@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Protocol
 
 from shared.errors import BadData, EvaluationError
@@ -92,7 +93,15 @@ class MemoryFiles:
 
     def matching(self, folder: str, pattern: str) -> Sequence[str]:
         prefix = folder.rstrip("/") + "/"
-        return sorted(path for path in self.files if path.startswith(prefix) and PurePosixPath(path[len(prefix) :]).match(pattern))
+        wanted = re.compile(_translated(pattern))
+        return sorted(path for path in self.files if path.startswith(prefix) and wanted.fullmatch(path[len(prefix) :]))
+
+
+def _translated(pattern: str) -> str:
+    """A regular expression for a glob pattern: `*` stays within a folder, `**/` is any number of them."""
+    parts = re.split(r"(\*\*/|\*|\?)", pattern)
+    shown = {"**/": "(?:[^/]+/)*", "*": "[^/]*", "?": "[^/]"}
+    return "".join(shown.get(part) or re.escape(part) for part in parts)
 
 
 class TrackedFiles(DiskFiles):

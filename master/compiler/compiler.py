@@ -497,7 +497,14 @@ class Compiler:
 
         def variable(name: str) -> Value:
             found = scope.find(name)
-            return None if found is MISSING else found
+            if found is not MISSING:
+                return found
+            message = f"Undefined variable '{name}'; "
+            if self.reporter.strict is Strictness.ERROR:
+                raise EvaluationError(message, where=FINAL)
+            if self.reporter.strict is Strictness.WARNING:
+                self.warn_once("undefined_variables", f"Variable: {name}", message, place=True)
+            return None
 
         def convert(key: str, value: Value, wanted: Any) -> Value:
             name, *arguments = wanted if isinstance(wanted, list) else [wanted]

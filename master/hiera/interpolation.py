@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from shared.errors import EvaluationError
 
 from ..compiler.labels import label
-from ..compiler.text import to_s
+from ..compiler.text import inspect, to_s
 from ..compiler.values import Value
 from ..compiler.world import NotFoundInData
 
@@ -20,31 +20,43 @@ Find = Callable[[str], Value]
 EMPTY = frozenset(("", "::", "''", '""', '"::"', "'::'"))
 _METHOD = re.compile(r"""(\w+)\((?:"([^"]*)"|'([^']*)')\)\Z""")
 _INTERPOLATION = re.compile(r"%\{([^}]*)\}")
-_SEGMENT = re.compile(r"""(?:^|\.)(?:"([^"]*)"|'([^']*)'|([^.]*))""")
+_SEGMENT = re.compile(r"""\s*(?:"([^"]+)"|'([^']+)'|([^'".\s][^'".]*?))\s*(\.|\Z)""")
 
 
-def segments(key: str) -> list[str]:
-    """`a.b."x.y"` as its parts."""
+Segment = str | int
+
+
+def segments(key: str) -> list[Segment]:
+    """`a.b.1."x.y"` as its parts; numbers that are not quoted are indexes. EvaluationError when it is no key."""
     if "." not in key and '"' not in key and "'" not in key:
         return [key]
-    found = [match[1] or match[2] or match[3] or "" for match in _SEGMENT.finditer(key)]
-    return found or [key]
+    found: list[Segment] = []
+    at = 0
+    while True:
+        match = _SEGMENT.match(key, at)
+        if match is None:
+            raise EvaluationError(f"Syntax error in key: '{key}'")
+        quoted, plain = match[1] or match[2], match[3]
+        found.append(quoted if quoted is not None else int(plain) if found and plain.isdecimal() else plain)
+        at = match.end()
+        if not match[4]:
+            return found
 
 
-def dug(value: Value, parts: Sequence[str], key: str) -> Value:
+def dug(value: Value, parts: Sequence[Segment], key: str) -> Value:
     """What lies at `parts` in `value`; NotFoundInData when there is nothing."""
     for part in parts:
         if isinstance(value, dict):
             if part in value:
                 value = value[part]
-            elif part.isdecimal() and int(part) in value:
-                value = value[int(part)]
+            elif str(part) in value:
+                value = value[str(part)]
             else:
                 raise NotFoundInData(key)
-        elif isinstance(value, list):
-            if not part.isdecimal() or int(part) >= len(value):
+        elif isinstance(value, list) and isinstance(part, int):
+            if part >= len(value):
                 raise NotFoundInData(key)
-            value = value[int(part)]
+            value = value[part]
         elif value is None:
             raise NotFoundInData(key)
         else:
@@ -59,7 +71,7 @@ def variable(expression: str, variables: Variables) -> Value:
     """`%{facts.os.family}`; what is not there is undef."""
     root, *digs = segments(expression)
     try:
-        return dug(variables(root), digs, expression)
+        return dug(variables(str(root)), digs, expression)
     except NotFoundInData:
         return None
 
@@ -94,7 +106,12 @@ def expression_value(expression: str, variables: Variables, find: Find) -> Value
 
 def interpolated(text: str, variables: Variables, find: Find) -> str:
     """A text of the data with all its expressions replaced."""
-    return _INTERPOLATION.sub(lambda match: to_s(expression_value(match[1].strip(), variables, find)), text)
+    return _INTERPOLATION.sub(lambda match: _text(expression_value(match[1].strip(), variables, find)), text)
+
+
+def _text(value: Value) -> str:
+    """Collections stand in texts as the reference's own language writes them."""
+    return inspect(value) if isinstance(value, list | dict) else to_s(value)
 
 
 class Template:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from shared import plainjson, plainyaml
-from shared.errors import BadData, ConfigError, EvaluationError, Unsupported
+from shared.errors import BadData, ConfigError, EvaluationError, Location, Unsupported
 
 from ..compiler.locations import FINAL
 from ..compiler.text import to_s
-from ..compiler.values import Value
+from ..compiler.values import Value, entries
 from ..environment_files import Files
 from .interpolation import Template, Variables, variable
 
@@ -53,7 +54,7 @@ class Layer:
         try:
             read = plainyaml.loads(config, aliases=True)
         except BadData as error:
-            raise ConfigError(f"Unable to parse ({self.path}): {error.message}") from error
+            raise ConfigError(f"Unable to parse ({self.path}): {error.message}", where=FINAL) from error
         given: Mapping[str, Any] = read if isinstance(read, dict) else {}
         version = given.get("version")
         if version != 5:
@@ -63,7 +64,7 @@ class Layer:
         self.fallback: list[Level] = []
         if given.get("default_hierarchy"):
             if module is None:
-                raise ConfigError(f"'default_hierarchy' is only allowed in the module layer (file: {self.path})")
+                raise self._wrong("'default_hierarchy' is only allowed in the module layer")
             self.fallback = self._levels(given["default_hierarchy"])
 
     # --- configuration ---
@@ -75,15 +76,18 @@ class Layer:
         seen: set[str] = set()
         for level in found:
             if level.name in seen:
-                raise ConfigError(f"Hierarchy name '{level.name}' defined more than once. (file: {self.path})")
+                raise self._wrong(f"Hierarchy name '{level.name}' defined more than once.")
             seen.add(level.name)
         return found
+
+    def _wrong(self, message: str) -> ConfigError:
+        return ConfigError(message, where=Location(self.path))
 
     def _level(self, entry: Mapping[str, Any]) -> Level:
         name = str(entry.get("name", ""))
         functions = [key for key in _FUNCTIONS if key in entry] or [key for key in _FUNCTIONS if key in self.defaults]
         if len(functions) > 1:
-            raise ConfigError(f"Only one of {_listed(_FUNCTIONS)} can be defined in hierarchy '{name}' (file: {self.path})")
+            raise self._wrong(f"Only one of {_listed(_FUNCTIONS)} can be defined in hierarchy '{name}'")
         if functions and functions[0] != "data_hash":
             raise Unsupported(f"{self.path}: the level '{name}' uses {functions[0]}, which is not supported yet")
         if entry.get("options") or self.defaults.get("options"):
@@ -93,7 +97,7 @@ class Layer:
             raise Unsupported(f"{self.path}: the level '{name}' uses the backend {function}, which is not supported yet")
         locations = [key for key in _LOCATIONS if key in entry]
         if len(locations) > 1:
-            raise ConfigError(f"Only one of {_listed(_LOCATIONS)} can be defined in hierarchy '{name}' (file: {self.path})")
+            raise self._wrong(f"Only one of {_listed(_LOCATIONS)} can be defined in hierarchy '{name}'")
         datadir = Template(str(entry.get("datadir") or self.defaults.get("datadir") or "data"))
         kind = locations[0] if locations else ""
         if kind in ("uri", "uris"):
@@ -101,7 +105,7 @@ class Layer:
         if kind == "mapped_paths":
             given = entry[kind]
             if not isinstance(given, list) or len(given) != 3:
-                raise ConfigError(f"{self.path}: mapped_paths of the level '{name}' has to have three entries")
+                raise self._wrong(f"mapped_paths of the level '{name}' has to have three entries")
             variable_, bound, template = map(str, given)
             return Level(name, datadir, _BACKENDS[function], "mapped", (Template(template),), (variable_, bound))
         given = entry.get(kind) if kind else []
@@ -142,7 +146,7 @@ class Layer:
         assert level.mapped is not None
         source, bound = level.mapped
         value = variable(source, variables)
-        given = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else [value]
+        given = [list(pair) for pair in entries(value)] if isinstance(value, dict) else value if isinstance(value, list) else [value]
         found: list[tuple[str, str]] = []
         for each in given:
             if each is None or each == "":
@@ -165,7 +169,7 @@ class Layer:
         for pattern in level.patterns:
             wanted = pattern.filled(values)
             if level.kind == "glob":
-                found += [(path, level.backend) for path in self.files.matching(base, wanted)]
+                found += [(path, level.backend) for each in _alternatives(wanted) for path in self.files.matching(base, each)]
             elif ".." not in wanted.split("/"):  # a fact must not lead out of the data
                 found.append((f"{base}/{wanted}", level.backend))
         return found
@@ -196,6 +200,22 @@ class Layer:
                 "must use keys qualified with the name of the module"
             )
         return kept
+
+
+def _alternatives(pattern: str) -> list[str]:
+    """`{a,b}` of a glob pattern written out, outermost first."""
+    start = pattern.find("{")
+    depth = 0
+    commas = [start]
+    for at in range(start, len(pattern)) if start >= 0 else ():
+        depth += {"{": 1, "}": -1}.get(pattern[at], 0)
+        if pattern[at] == "," and depth == 1:
+            commas.append(at)
+        if depth == 0:
+            bounds = [*commas, at]
+            parts = [pattern[one + 1 : two] for one, two in itertools.pairwise(bounds)]
+            return [each for part in parts for each in _alternatives(pattern[:start] + part + pattern[at + 1 :])]
+    return [pattern]
 
 
 def _listed(names: Sequence[str]) -> str:

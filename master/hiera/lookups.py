@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shared.errors import EvaluationError
 
+from ..compiler.locations import FINAL
+from ..compiler.regexps import Regexp
 from ..compiler.values import Value, key_of
 from ..compiler.world import DataContext, NotFoundInData
 from .interpolation import dug, interpolated, segments, whole_alias
@@ -37,43 +38,43 @@ class Lookup:
         The value of a key; dots dig into it.
 
         Raises:
-            NotFoundInData: there is none.
+            NotFoundInData: there is none. EvaluationError: what is wrong with the data, which is no error of the manifest.
         Source: language reference 18.1, 18.5.
         """
-        return self._find(key, merge, ())
+        try:
+            return self._find(key, merge, ())
+        except EvaluationError as error:
+            error.where = error.where or FINAL
+            raise
 
     def _find(self, key: str, merge: Merge | None, active: tuple[str, ...]) -> Value:
         if key in active:
-            raise EvaluationError(f"Recursive lookup detected in [{', '.join(active)}]")
+            raise EvaluationError(f"Lookup of key '{active[0]}' failed: Recursive lookup detected in [{', '.join(active)}]")
         if len(active) > MAX_DEPTH:
             raise EvaluationError(f"The lookup of '{key}' is nested more than {MAX_DEPTH} deep")
-        root, *digs = segments(key)
+        first, *digs = segments(key)
+        root = str(first)
         if root == OPTIONS:
             raise NotFoundInData(key)
         options = self.options_for(root, active)
         if merge is None:
             merge = merge_of(options["merge"]) if options.get("merge") is not None else FIRST
-        value = self._merged(root, digs, key, merge, (*active, key))
+        value = dug(self._merged(root, merge, (*active, key)), digs, key)
         if options.get("convert_to") is not None:
             value = self.context.convert(key, value, options["convert_to"])
         return value
 
-    def _merged(self, root: str, digs: Sequence[str], key: str, merge: Merge, active: tuple[str, ...]) -> Value:
-        found: list[Value] = []
+    def _merged(self, root: str, merge: Merge, active: tuple[str, ...]) -> Value:
         for fallback in (False, True):
+            found: list[Value] = []
             for layer in self.layers:
                 for raw in layer.values(root, self.context.variable, self.context.warn, fallback=fallback):
-                    try:
-                        found.append(dug(self._value(raw, active), digs, key))
-                    except NotFoundInData:
-                        continue
+                    found.append(self._value(raw, active))
                     if merge.strategy == "first":
                         return found[0]
             if found:
-                break
-        if not found:
-            raise NotFoundInData(key)
-        return merged(merge, found)
+                return merged(merge, found)
+        raise NotFoundInData(root)
 
     # --- options ---
 
@@ -82,7 +83,7 @@ class Lookup:
         options = self._options(active)
         exact = options.get(key)
         if exact is None:
-            exact = next((value for pattern, value in options.items() if pattern.startswith("^") and re.match(pattern, key)), None)
+            exact = next((value for pattern, value in options.items() if pattern.startswith("^") and Regexp(pattern).search(key)), None)
         return exact if isinstance(exact, dict) else {}
 
     def _options(self, active: tuple[str, ...]) -> Mapping[str, Any]:
@@ -100,10 +101,14 @@ class Lookup:
             values = list(layer.values(OPTIONS, self.context.variable, self.context.warn))
             if not values:
                 continue
+            if not all(isinstance(value, dict) for value in values):
+                raise EvaluationError(f"value of {OPTIONS} must be a hash")
             given = merged(HASH, [self._value(value, (*active, OPTIONS)) for value in values])
-            if layer.module is not None:
-                prefixes = (f"{layer.module}::", f"^{layer.module}::")
-                given = {key: value for key, value in given.items() if key.startswith(prefixes)}
+            for key in given if layer.module is not None else ():
+                if key.startswith("^") and not key.startswith(f"^{layer.module}"):
+                    raise EvaluationError(f"all {OPTIONS} patterns must match a key starting with module name '{layer.module}'")
+                if not key.startswith("^") and not key.startswith(f"{layer.module}::"):
+                    raise EvaluationError(f"all {OPTIONS} keys must start with module name '{layer.module}'")
             result.update(given)
         return result
 
@@ -127,5 +132,6 @@ class Lookup:
 
         alias = whole_alias(text)
         if alias is not None:
-            return find(alias)
+            found = find(alias)
+            return "" if found is None else found
         return interpolated(text, self.context.variable, find)

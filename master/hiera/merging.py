@@ -8,6 +8,9 @@ from typing import Any
 
 from shared.errors import EvaluationError
 
+from ..compiler.types import lattice
+from ..compiler.types.describe import describe_mismatch
+from ..compiler.types.infer import infer_set
 from ..compiler.values import Value, key_of
 
 __all__ = ["FIRST", "Merge", "merge_of", "merged"]
@@ -70,11 +73,13 @@ def merged(merge: Merge, values: Sequence[Value]) -> Value:
 
 
 def _unique(values: Sequence[Value]) -> list[Value]:
+    if len(values) == 1:
+        return values[0] if isinstance(values[0], list) else [values[0]]
     found: dict[Any, Value] = {}
-    for value in values:
+    for index, value in enumerate(values):
+        if isinstance(value, dict):
+            raise _unfit(index, lattice.VariantType.of([lattice.ScalarType(), lattice.ARRAY]), value)
         for item in _flat(value):
-            if isinstance(item, dict):
-                raise EvaluationError("The merge strategy 'unique' cannot be used on a Hash", hint="Use 'hash' or 'deep'.")
             found.setdefault(key_of(item), item)
     return list(found.values())
 
@@ -85,16 +90,27 @@ def _flat(value: Value) -> list[Value]:
     return [inner for item in value for inner in _flat(item)]
 
 
-def _hash(values: Sequence[Value]) -> dict[Any, Value]:
+def _unfit(index: int, wanted: lattice.Type, value: Value) -> EvaluationError:
+    subject = f"The {'first' if index == 0 else 'second'} element of the merge"
+    text = describe_mismatch(subject, wanted, infer_set(value))
+    return EvaluationError(text.replace(f"{subject} expects", f"{subject} has wrong type, expects", 1))
+
+
+def _hash(values: Sequence[Value]) -> Value:
+    if len(values) == 1:
+        return values[0]
+    for index, value in enumerate(values):
+        if not isinstance(value, dict):
+            raise _unfit(index, lattice.HASH, value)
     result: dict[Any, Value] = {}
     for value in reversed(values):
-        if not isinstance(value, dict):
-            raise EvaluationError("The merge strategy 'hash' can be used on hashes only")
         result.update(value)
     return result
 
 
 def _deep(higher: Value, lower: Value, merge: Merge) -> Value:
+    if higher is None:
+        return lower
     if isinstance(higher, dict) and isinstance(lower, dict):
         result = dict(lower)
         for key, value in higher.items():

@@ -107,7 +107,7 @@ def answer(case: Mapping[str, Any], cache: CodeCache | None = None) -> Answer:
             "domain": domain or None,
             "external": {},
         },
-        server_facts={"serverversion": "7.23.0", "servername": "puppet", "serverip": "127.0.0.1"},
+        server_facts={"serverversion": "7.23.0", "servername": "puppet", "serverip": "127.0.0.1", "environment": "production"},
     )
     logs: list[list[str]] = [
         [

@@ -183,21 +183,20 @@ def _lookup(scope: Scope, name: Value, options: dict[str, Value], block: Closure
     override = options.get("override") or {}
     for each in names:
         if each in override:
-            return _checked("Found", override[each], value_type)
-    for each in names:
+            return _checked(f"Value found for key '{each}' in override hash", override[each], value_type)
         try:
             found = scope.compiler.data_for(each, scope, merge)
         except NotFoundInData:
             continue
-        return _checked("Found", found, value_type)
+        return _checked("Found value", found, value_type)
     defaults = options.get("default_values_hash") or {}
     for each in names:
         if each in defaults:
-            return _checked("Default values hash", defaults[each], value_type)
+            return _checked(f"Value found for key '{each}' in default values hash", defaults[each], value_type)
     if block is not None:
         return _checked("Value returned from default block", block(name), value_type)
     if "default_value" in options:
-        return _checked("Default", options["default_value"], value_type)
+        return _checked("Default value", options["default_value"], value_type)
     if len(names) == 1:
         raise EvaluationError(f"Function lookup() did not find a value for the name '{names[0]}'", where=FINAL)
     shown = ", ".join(quoted(each) for each in names)
@@ -207,6 +206,5 @@ def _lookup(scope: Scope, name: Value, options: dict[str, Value], block: Closure
 def _checked(what: str, value: Value, wanted: Type | None) -> Value:
     if wanted is None or wanted.instance(value):
         return value
-    subject = f"{what} value"
-    text = describe_mismatch(subject, wanted, infer(value))
-    raise EvaluationError(text.replace(f"{subject} expects", f"{subject} has wrong type, expects", 1))
+    text = describe_mismatch(what, wanted, infer(value))
+    raise EvaluationError(text.replace(f"{what} expects", f"{what} has wrong type, expects", 1))
