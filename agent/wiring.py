@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -30,8 +29,8 @@ from shared.models.node import NODE
 from shared.models.report import REPORT, Report
 from shared.settings import AgentSettings
 
-from .facts.external import Limits as ProgramLimits
-from .facts.facter import Facter, Sources
+from .facts.configured import fact_sources
+from .facts.facter import Facter
 from .facts.host import Host
 from .http import Client, Limits, Observer, Proxy, Site
 from .selectors import LocalBucket, LocalContent, LocalMetadata, Selector
@@ -39,7 +38,6 @@ from .server import Server, Spoken
 from .state import write_report
 from .tls import Verifier
 
-EXTERNAL_FACTS = ("/etc/puppetlabs/facter/facts.d", "/etc/facter/facts.d", "/opt/puppetlabs/facter/facts.d")
 CATALOG_MODE = 0o600  # a cached catalog holds passwords
 
 
@@ -69,18 +67,6 @@ def client_for(settings: AgentSettings, verifier: Verifier | None, observer: Obs
         user_agent=f"Puppet/{MODERN.version} Bunraku/{__version__}",
         version=MODERN.version,
         observer=observer,
-    )
-
-
-def fact_sources(settings: AgentSettings) -> Sources:
-    """Where this agent's facts come from."""
-    home = Path.home() / ".facter" / "facts.d"
-    return Sources(
-        external=[settings.pluginfactdest, *map(Path, EXTERNAL_FACTS)] if os.geteuid() == 0 else [settings.pluginfactdest, home],
-        custom=[*settings.factpath, settings.plugindest / "facter"],
-        limits=ProgramLimits(settings.external_fact_timeout, settings.external_fact_output),
-        core_seconds=settings.fact_timeout,
-        legacy=settings.include_legacy_facts,
     )
 
 

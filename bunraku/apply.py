@@ -202,8 +202,8 @@ class Application:
             self.log.err(err.hint)
 
     async def _apply_manifest(self) -> int:
+        from agent.facts.configured import fact_sources
         from agent.facts.host import Host
-        from agent.wiring import fact_sources
 
         from .compilation import compile_here, environment_of, facts_for, node_for
 
@@ -225,9 +225,9 @@ class Application:
         return await self._finish(run, compiled.catalog, compiled.resolve)
 
     async def _apply_document(self) -> int:
+        from agent.facts.configured import fact_sources
         from agent.facts.facter import gather
         from agent.facts.host import Host
-        from agent.wiring import fact_sources
 
         from .compilation import environment_of
         from .localrun import catalog_from

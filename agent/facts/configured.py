@@ -1,0 +1,25 @@
+"""Where the facts of this machine come from, as the settings say."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from shared.settings import AgentSettings
+
+from .external import Limits
+from .facter import Sources
+
+EXTERNAL_FACTS = ("/etc/puppetlabs/facter/facts.d", "/etc/facter/facts.d", "/opt/puppetlabs/facter/facts.d")
+
+
+def fact_sources(settings: AgentSettings) -> Sources:
+    """Where this agent's facts come from."""
+    home = Path.home() / ".facter" / "facts.d"
+    return Sources(
+        external=[settings.pluginfactdest, *map(Path, EXTERNAL_FACTS)] if os.geteuid() == 0 else [settings.pluginfactdest, home],
+        custom=[*settings.factpath, settings.plugindest / "facter"],
+        limits=Limits(settings.external_fact_timeout, settings.external_fact_output),
+        core_seconds=settings.fact_timeout,
+        legacy=settings.include_legacy_facts,
+    )
