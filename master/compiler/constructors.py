@@ -134,8 +134,8 @@ CONSTRUCTORS: Final[Mapping[type[Type], Constructor]] = {
             ("Struct[{string => String[1], Optional[format] => Formats}] hash_arg",),
             (
                 "Struct[{Optional[negative] => Boolean, Optional[days] => Integer, Optional[hours] => Integer, "
-                "Optional[minutes] => Integer, Optional[seconds] => Integer, Optional[milliseconds] => Integer, Optional[microseconds] => Integer, "
-                "Optional[nanoseconds] => Integer}] hash_arg",
+                "Optional[minutes] => Integer, Optional[seconds] => Integer, Optional[milliseconds] => Integer, "
+                "Optional[microseconds] => Integer, Optional[nanoseconds] => Integer}] hash_arg",
             ),
         ),
         _FORMATS,

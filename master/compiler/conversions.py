@@ -51,9 +51,7 @@ def new(type_: Type, args: Sequence[Value], context: Context | None = None) -> V
     value = _maker(type_)(_made(type_), args, context)
     if type_.instance(value) or isinstance(type_, t.InitType):
         return value
-    subject = f"Converted value from {type_}.new()"
-    text = describe_mismatch(subject, type_, infer_set(value))
-    raise EvaluationError(text.replace(f"{subject} ", f"{subject} has wrong type, "))
+    raise EvaluationError(describe_mismatch(f"Converted value from {type_}.new() has wrong type,", type_, infer_set(value)))
 
 
 def _made(type_: Type) -> Type:
@@ -137,8 +135,7 @@ def _integer_problem(given: dict[Value, Value], ways: Sequence[Signature]) -> Va
         raise EvaluationError(f"Illegal radix: {radix}, expected 2, 8, 10, 16, or default")
     wanted = ways[1].parameters[0].type
     assert wanted is not None
-    text = describe_mismatch("Integer.new", wanted, infer_set(given))
-    raise EvaluationError(text.replace("Integer.new ", "Integer.new has wrong type, "))
+    raise EvaluationError(describe_mismatch("Integer.new has wrong type,", wanted, infer_set(given)))
 
 
 def _absolute(number: Value, absolute: bool) -> Value:

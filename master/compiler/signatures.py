@@ -17,7 +17,7 @@ from shared.errors import EvaluationError
 from .issues import Issue
 from .types import lattice
 from .types.describe import describe_mismatch, describe_signatures
-from .types.infer import infer
+from .types.infer import infer_set
 
 if TYPE_CHECKING:
     from .types.lattice import Type
@@ -142,11 +142,15 @@ class Signature:
         """`value`, when it is of the declared return type; else EvaluationError."""
         if self.returns is None or self.returns.instance(value):
             return value
-        raise EvaluationError(
-            describe_mismatch(f"value returned from {name}", self.returns, infer(value)).replace(
-                f"value returned from {name} expects", f"value returned from {name} has wrong type, expects", 1
-            )
-        )
+        raise EvaluationError(describe_mismatch(f"value returned from {name} has wrong type,", self.returns, infer_set(value)))
+
+    def check_default(self, name: str, index: int, value: Value) -> Value:
+        """The value of the default of parameter `index`, when it is of the declared type; else EvaluationError."""
+        parameter = self.parameters[index]
+        if parameter.type is None or parameter.type.instance(value):
+            return value
+        label = "block" if name == "lambda" else f"'{name}'"
+        raise EvaluationError(describe_mismatch(f"{label} parameter '{parameter.name}'", parameter.type, infer_set(value)))
 
 
 class Closure:

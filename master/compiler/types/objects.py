@@ -233,7 +233,7 @@ class ObjectType(Type):
         return self.name
 
     def __str__(self) -> str:
-        return self.name
+        return self.described()
 
     def described(self) -> str:
         """As `Object[{…}]`: what `String` makes of the type."""
@@ -337,6 +337,9 @@ class TypeSetType(Type):
     def described(self) -> str:
         """As the reference prints it."""
         return _BARE_TYPE_SET
+
+    def __str__(self) -> str:
+        return self.described()
 
 
 def _key(name: str, optional: bool) -> Type:
