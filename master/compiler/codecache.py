@@ -20,7 +20,7 @@ from types import CodeType
 
 from shared.errors import ConfigError
 
-from .codegen import CODE_VERSION
+from .codegen import CODE_VERSION, Marks
 
 __all__ = ["CodeCache", "StoredUnit"]
 
@@ -34,8 +34,17 @@ class StoredUnit:
     """What is kept of a file: its code, the marks for errors, and the warnings that reading it gave."""
 
     code: CodeType
-    marks: bytes
+    packed_marks: bytes
     warnings: Warnings = ()
+
+    @classmethod
+    def of(cls, code: CodeType, marks: Marks, warnings: Warnings) -> StoredUnit:
+        return cls(code, marshal.dumps(marks), warnings)
+
+    def marks(self) -> Marks:
+        """The marks, which stay packed until an error asks for them."""
+        found: Marks = marshal.loads(self.packed_marks)  # noqa: S302 -- this process's own, or from a file checked below
+        return found
 
 
 class CodeCache:
@@ -69,7 +78,7 @@ class CodeCache:
             return None
         name = filename or "(code)"
         if found.code.co_filename != name:
-            found = StoredUnit(relocated(found.code, name), found.marks, found.warnings)
+            found = StoredUnit(relocated(found.code, name), found.packed_marks, found.warnings)
         return found
 
     def put(self, key: str, unit: StoredUnit) -> None:
@@ -77,7 +86,7 @@ class CodeCache:
         self._remember(key, unit)
         if self.directory is None:
             return
-        data = marshal.dumps((unit.code, unit.marks, unit.warnings))
+        data = marshal.dumps((unit.code, unit.packed_marks, unit.warnings))
         path = self.directory / key[:2] / key[2:]
         try:
             path.parent.mkdir(mode=0o700, exist_ok=True)

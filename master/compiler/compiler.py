@@ -11,13 +11,14 @@ from shared.errors import CompileError, EvaluationError, Location, PuppetError, 
 from .collectors import Collector, Realizer, unresolved_error
 from .control import Jump
 from .definitions import Definition, HostClass, capital
+from .finishing import finish, similar
 from .functions import Function
 from .issues import Issue
 from .loader import Loader
 from .locations import FINAL, current, located, stray
 from .overrides import Override, apply_override
-from .relationships import Relationship, materialize, validate
-from .resources import INHERITED, METAPARAMETERS, Catalog, Resource, capitalized_type
+from .relationships import Relationship, validate
+from .resources import Catalog, Resource, capitalized_type
 from .scope import MISSING, Scope, ScopeReporter
 from .types.base import Type
 from .types.builtin import BUILTIN_TYPES
@@ -106,7 +107,7 @@ class Compiler:
         self._evaluate_node()
         self._evaluate_node_classes()
         self._generate()
-        self._finish()
+        finish(self)
         if any(self.overrides.values()):
             references = [f"{type_}[{title}]" for (type_, title), waiting in self.overrides.items() for _ in waiting]
             raise EvaluationError(f"Could not find resource(s) {', '.join(references)} for overriding", where=FINAL)
@@ -224,55 +225,6 @@ class Compiler:
                     f"Evaluation Error: Error while evaluating a Resource Statement, {told}", where=resource.place, hint=told.hint
                 ) from error
         return bool(waiting)
-
-    def _finish(self) -> None:
-        self._unlocated(lambda: materialize(self.catalog, self.relationships))
-        for resource in self.resources:
-            waiting = self.overrides.get((resource.type, resource.title))
-            if waiting:
-                for override in waiting:
-                    apply_override(self, resource, override)
-                waiting.clear()
-            self._finish_resource(resource)
-        main = self.catalog.find("Class", "main")
-        assert main is not None
-        handed: dict[int, dict[str, Value]] = {}
-        for source, target in self.catalog.walk(main):
-            data = handed.get(id(source))
-            if data is None:
-                data = handed[id(source)] = _handed_down(source)
-            for name, value in data.items():
-                if target.values.get(name) is None:
-                    target.set(name, value)
-            if data:
-                handed[id(target)] = {**data, **_handed_down(target)}
-            target.tags.update(source.tags)
-
-    def _unlocated(self, step: Callable[[], None]) -> None:
-        try:
-            step()
-        except PuppetError as error:
-            error.where = error.where or FINAL
-            raise
-
-    def _finish_resource(self, resource: Resource) -> None:
-        if resource.finished:
-            return
-        resource.finished = True
-        resource.add_scope_tags()
-        resource.unwrap_sensitive()
-        if resource.native is not None:
-            for name in resource.values:
-                if not resource.has_parameter(name):
-                    raise EvaluationError(
-                        f"no parameter named '{name}' {resource.place} on {resource.ref}",
-                        where=resource.place,
-                        hint=_similar(name, resource),
-                    )
-        elif resource.origins and resource.definition is not None and resource.evaluated:
-            for name in resource.origins:
-                if not resource.has_parameter(name):
-                    raise EvaluationError(f"{resource.ref}: has no parameter named '{name}'", where=resource.place)
 
     # --- classes and resources ---
 
@@ -446,7 +398,7 @@ class Compiler:
         """The function of that name; an Issue when there is none."""
         found = self.loader.functions.get(name) or self.loader.find_function(name)
         if found is None:
-            raise Issue(f"Unknown function: '{name}'.", hint=_close(name, self.loader.functions))
+            raise Issue(f"Unknown function: '{name}'.", hint=similar(name, self.loader.functions))
         return found
 
     def find_type(self, name: str) -> Type | None:
@@ -535,21 +487,3 @@ class Compiler:
             else:
                 # As deprecations are printed: the place is on a line of its own.
                 self.log("warning", f"{message}\n  ", where=Location(here.file, here.line))
-
-
-def _handed_down(resource: Resource) -> dict[str, Value]:
-    return {name: resource.values[name] for name in INHERITED if resource.values.get(name) is not None}
-
-
-def _similar(name: str, resource: Resource) -> str:
-    known = set(METAPARAMETERS)
-    if resource.native is not None:
-        known |= resource.native.attributes
-    return _close(name, known)
-
-
-def _close(name: str, known: Any) -> str:
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, list(known), n=1)
-    return f"Did you mean '{close[0]}'?" if close else ""

@@ -44,14 +44,12 @@ class LoadedFile:
     """A file whose code runs in this environment; found from any frame of that code by its globals."""
 
     source: Source
-    packed_marks: bytes
+    unit: StoredUnit
     _marks: Marks | None = None
 
     def marks(self) -> Marks:
         if self._marks is None:
-            import marshal
-
-            self._marks = marshal.loads(self.packed_marks)  # noqa: S302 -- this process's own, or from the verified cache
+            self._marks = self.unit.marks()
         return self._marks
 
 
@@ -151,7 +149,7 @@ class Loader:
             refuse(findings, self.log)
             unit = compile_program(program, source)
             warnings = tuple((f.severity, f.message, f.where.line, f.where.column, f.lexical) for f in findings)
-            stored = StoredUnit(unit.code, unit.marks, warnings)
+            stored = StoredUnit.of(unit.code, unit.marks, warnings)
             self.cache.put(key, stored)
         else:
             refuse([_finding(each, source.file) for each in stored.warnings], self.log)
@@ -162,7 +160,7 @@ class Loader:
         stored = self._unit(source, namespace, epp=epp)
         made = _Registered()
         names = dict(self.runtime)
-        names[UNIT] = LoadedFile(source, stored.marks)
+        names[UNIT] = LoadedFile(source, stored)
         names |= _registrars(made, source.file, module)
         exec(stored.code, names)  # noqa: S102 -- code that this compiler made of a manifest
         self._add(made)

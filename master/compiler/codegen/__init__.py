@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import marshal
 from dataclasses import dataclass
 from types import CodeType
 
@@ -23,18 +22,10 @@ Marks = dict[Place, tuple[str, int, int, dict[str, tuple[int, int]]]]
 
 @dataclass(frozen=True, slots=True)
 class CompiledUnit:
-    """
-    One file, compiled. Running `code` with a namespace of the runtime makes its definitions known.
-
-    `marks` is a marshalled `Marks`: only an error ever reads it.
-    """
+    """One file, compiled. Running `code` with a namespace of the runtime makes its definitions known; only errors read `marks`."""
 
     code: CodeType
-    marks: bytes
-
-    def read_marks(self) -> Marks:
-        found: Marks = marshal.loads(self.marks)  # noqa: S302 -- made by this process or taken from the verified cache
-        return found
+    marks: Marks
 
 
 def compile_program(program: n.Program, source: Source) -> CompiledUnit:
@@ -58,7 +49,7 @@ def compile_program(program: n.Program, source: Source) -> CompiledUnit:
         definitions.main(writer, program.body)
     tree = ast.Module(writer.module, [])
     code = compile(tree, source.file or "(code)", "exec", dont_inherit=True, optimize=0)
-    return CompiledUnit(code, marshal.dumps(writer.marks))
+    return CompiledUnit(code, writer.marks)
 
 
 def _has_code(body: n.Node) -> bool:
