@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -215,25 +216,38 @@ def test_no_proxy_names_hosts_and_domains(host: str, exceptions: tuple[str, ...]
     assert Proxy(exceptions=exceptions).serves(host) is False
 
 
-async def connecting(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, heads: list[bytes]) -> None:
-    """A proxy that knows CONNECT."""
-    head = await reader.readuntil(b"\r\n\r\n")
-    heads.append(head)
-    host, _, port = head.split()[1].decode().rpartition(":")
-    there, onward = await asyncio.open_connection(host, int(port))
-    writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+class ConnectProxy:
+    """A proxy that knows CONNECT; `heads` are the requests it got."""
 
-    async def pipe(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-        while data := await source.read(65536):
-            target.write(data)
+    def __init__(self) -> None:
+        self.heads: list[bytes] = []
+        self._open: list[asyncio.StreamWriter] = []
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        self.heads.append(head)
+        host, _, port = head.split()[1].decode().rpartition(":")
+        there, onward = await asyncio.open_connection(host, int(port))
+        self._open += [writer, onward]
+        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        await asyncio.gather(self._pipe(reader, onward), self._pipe(there, writer))
+
+    async def _pipe(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            while data := await source.read(65536):
+                target.write(data)
         target.close()
 
-    await asyncio.gather(pipe(reader, onward), pipe(there, writer))
+    async def close(self) -> None:
+        for writer in self._open:
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
 
 
 async def test_a_proxy_carries_the_connection_and_the_server_is_verified_all_the_same(ca: ThrowAwayCa, tmp_path: Path) -> None:
-    heads: list[bytes] = []
-    proxy = await asyncio.start_server(lambda r, w: connecting(r, w, heads), "127.0.0.1", 0)
+    middle = ConnectProxy()
+    proxy = await asyncio.start_server(middle.serve, "127.0.0.1", 0)
     port = proxy.sockets[0].getsockname()[1]
     (tmp_path / "b").mkdir()
     pair = Pair(ca, tmp_path, lambda ask: Reply(body=b"through"), proxy=Proxy("127.0.0.1", port, "user", "pass"))
@@ -246,8 +260,9 @@ async def test_a_proxy_carries_the_connection_and_the_server_is_verified_all_the
         async with false.master.running(), false.client:
             with pytest.raises(PeerNotTrusted, match="certificate verify failed"):
                 await false.ask()
-    assert len(heads) == 2
-    assert b"Proxy-Authorization: Basic " in heads[0]
+    await middle.close()
+    assert len(middle.heads) == 2
+    assert b"Proxy-Authorization: Basic " in middle.heads[0]
     assert pair.master.asked[0].certname == "agent.test"
     assert "proxy-authorization" not in pair.master.asked[0].headers
     assert false.master.asked == []

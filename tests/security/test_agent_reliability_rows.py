@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import logging
 import os
@@ -11,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -298,6 +300,49 @@ async def test_R_38_a_run_while_another_is_on_says_so_and_ends_with_1(tmp_path: 
     finally:
         lock.release()
     assert await site.run() == 0
+
+
+# --- R-31: cut after any number of bytes
+
+
+def whole(path: Path) -> dict[str, Reply]:
+    """A site whose answers are all right; the file resource has a source."""
+    body = b"x" * 300
+    digest = "{sha256}" + hashlib.sha256(body).hexdigest()
+    known = root_entry(relative_path=None, type="file", mode=420, checksum={"type": "sha256", "value": digest})
+    resource = {**file(path, ""), "parameters": {"ensure": "file", "source": "puppet:///modules/m/f"}}
+    return {
+        "recurse=false": reply([root_entry()]),
+        "/file_metadatas/plugins": reply([root_entry(), {**known, "relative_path": "a.rb"}]),
+        "/file_content/plugins/": Reply(body=body, headers={"Content-Type": "application/octet-stream"}),
+        "/file_metadata/": reply(known),
+        "/file_content/modules/": Reply(body=body, headers={"Content-Type": "application/octet-stream"}),
+        "/catalog/": reply(catalog(resource)),
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "part", ["/file_metadatas/plugins", "/file_content/plugins/", "/catalog/", "/file_metadata/", "/file_content/modules/"]
+)
+async def test_R_31_an_answer_that_is_cut_off_anywhere_leaves_nothing_half_done(tmp_path: Path, part: str) -> None:
+    path = tmp_path / "file"
+    site = Scripted(tmp_path)
+    good = whole(path)
+    plugin = site.agent_root / "var" / "lib" / "a.rb"
+    body = good[part].body
+    for cut in [0, 1, *range(37, len(body), max(40, len(body) // 7)), len(body) - 1]:
+        site.answers = {**good, part: replace(good[part], cut=cut)}
+        code = await site.run(usecacheonfailure=False)
+        assert code == {"/catalog/": 1, "/file_metadata/": 4, "/file_content/modules/": 4}.get(part, 2), cut
+        for each in (path, plugin):
+            assert not each.exists() or each.read_bytes() == b"x" * 300, cut
+        assert not list(tmp_path.rglob("*.tmp")), cut
+        site.answers = dict(good)
+        assert await site.run() in (0, 2), cut
+        assert path.read_bytes() == plugin.read_bytes() == b"x" * 300
+        path.unlink()
+        plugin.unlink()
 
 
 # --- R-30, R-39: real processes

@@ -469,7 +469,7 @@ async def test_AG_12_reserved_names_are_not_overridden(tmp_path: Path, caplog: p
 
 
 @pytest.mark.slow
-async def test_AG_12_R_37_a_program_that_hangs_is_killed_with_its_children(tmp_path: Path) -> None:
+async def test_R_37_a_program_that_hangs_is_killed_with_its_children(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     path = tmp_path / "stuck"
     path.write_text(f"#!/bin/sh\ntrap '' TERM\n(trap '' TERM; sleep 300) &\necho $! > {pid}\nwait\n")
