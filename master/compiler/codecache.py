@@ -26,6 +26,8 @@ __all__ = ["CodeCache", "StoredUnit"]
 
 MAGIC = b"bunraku code 1\n"
 MAX_IN_MEMORY = 20_000
+MAX_ON_DISK = 50_000
+"""Files; each change of a manifest leaves one that is not used any more."""
 Warnings = tuple[tuple[str, str, int | None, int | None, bool], ...]
 
 
@@ -55,12 +57,13 @@ class CodeCache:
         ConfigError: the directory belongs to somebody else, or others may write to it.
     """
 
-    def __init__(self, directory: Path | None = None, *, limit: int = MAX_IN_MEMORY) -> None:
+    def __init__(self, directory: Path | None = None, *, limit: int = MAX_IN_MEMORY, disk_limit: int = MAX_ON_DISK) -> None:
         self.directory = directory
         self.limit = limit
         self._memory: dict[str, StoredUnit] = {}
         if directory is not None:
             _make_private(directory)
+            _prune(directory, disk_limit)
 
     def key(self, text: str, variant: str) -> str:
         """Of a text read in a way (`variant`: the checks that were made), by this version of ours and of Python."""
@@ -135,6 +138,22 @@ def relocated(code: CodeType, filename: str) -> CodeType:
     """The same code, said to be of another file."""
     constants = tuple([relocated(each, filename) if isinstance(each, CodeType) else each for each in code.co_consts])
     return code.replace(co_filename=filename, co_consts=constants)
+
+
+def _prune(directory: Path, limit: int) -> None:
+    """Leave the newer half when there are more than `limit` files."""
+    found: list[tuple[float, Path]] = []
+    try:
+        for folder in directory.iterdir():
+            if folder.is_dir() and not folder.is_symlink():
+                found += [(path.lstat().st_mtime, path) for path in folder.iterdir()]
+    except OSError:
+        return  # another worker is at it
+    if len(found) <= limit:
+        return
+    found.sort()
+    for _, path in found[: len(found) - limit // 2]:
+        path.unlink(missing_ok=True)
 
 
 def _make_private(directory: Path) -> None:

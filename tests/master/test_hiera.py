@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from master.compiler.testing import compiled
-from shared.errors import CompileError
+from master.hiera import merge_of
+from master.hiera.merging import merged
+from shared.errors import CompileError, EvaluationError
 
 FACTS = {"os": {"family": "Debian"}, "role": "web"}
 LEVELS = """
@@ -88,3 +90,46 @@ def test_what_is_not_supported_is_named(config: str, named: str) -> None:
 def test_data_that_does_not_parse_names_its_file() -> None:
     with pytest.raises(CompileError, match=r"Unable to parse \(/env/data/common/a\.yaml\)"):
         _looked_up("k", {"data/common/a.yaml": "k: [1\n"})
+
+
+MERGES: list[tuple[Any, list[Any], Any]] = [
+    ("first", [1, 2], 1),
+    ("unique", [["a", "b"], "c", ["b", "d"]], ["a", "b", "c", "d"]),
+    ("unique", ["single"], ["single"]),
+    ("hash", [{"a": 1}, {"b": 2, "a": 3}], {"b": 2, "a": 1}),
+    ("deep", [{"h": {"x": 1}, "l": [1, 2]}, {"h": {"y": 2, "x": 0}, "l": [2, 3]}], {"h": {"y": 2, "x": 1}, "l": [2, 3, 1]}),
+    ({"strategy": "deep", "knockout_prefix": "--"}, [{"l": ["--a", "c"]}, {"l": ["a", "b"]}], {"l": ["b", "c"]}),
+    ({"strategy": "deep", "sort_merged_arrays": True}, [["b"], ["c", "a"]], ["a", "b", "c"]),
+    ({"strategy": "deep", "merge_hash_arrays": True}, [[{"a": 1}], [{"b": 2}, {"c": 3}]], [{"b": 2, "a": 1}, {"c": 3}]),
+]
+
+
+@pytest.mark.parametrize(("given", "values", "result"), MERGES, ids=[str(given) for given, _, _ in MERGES])
+def test_values_are_merged_by_strategy(given: Any, values: list[Any], result: Any) -> None:
+    got = merged(merge_of(given), values)
+    assert got == result
+    if isinstance(result, dict):
+        assert list(got) == list(result)
+
+
+def test_an_unknown_strategy_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(EvaluationError, match="Unknown merge strategy: 'sideways'") as caught:
+        merge_of("sideways")
+    assert "unique" in caught.value.hint
+
+
+def test_lookup_options_say_how_a_key_is_merged_and_converted() -> None:
+    files = {
+        "hiera.yaml": "version: 5\nhierarchy:\n  - {name: a, path: a.yaml}\n  - {name: b, path: b.yaml}\n",
+        "data/a.yaml": "lookup_options:\n  list: {merge: unique}\n  '^sec': {convert_to: Sensitive}\nlist: [1]\nsecret: x\n",
+        "data/b.yaml": "list: [2, 1]\n",
+    }
+    result = compiled("notice(lookup('list'), lookup('list', Array, 'first'), lookup('secret'))", files)
+    assert result.notices == ["[1, 2] [1] Sensitive [value redacted]"]
+
+
+def test_text_that_came_from_a_variable_is_not_interpolated_again() -> None:
+    """The reference does; a fact could so read any key of the data."""
+    files = {"hiera.yaml": "version: 5\n", "data/common.yaml": "greeting: 'hello %{who}'\nsecret: s\n"}
+    result = compiled("notice(lookup('greeting'))", files, facts={"who": "%{lookup('secret')}"})
+    assert result.notices == ["hello %{lookup('secret')}"]

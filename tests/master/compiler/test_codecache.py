@@ -98,3 +98,15 @@ def test_warnings_of_a_file_are_told_again_from_the_cache(tmp_path: Path) -> Non
     for _ in range(2):
         logs = compiled('notice("a\\qb")', cache=CodeCache(tmp_path / "cache")).logs
         assert [entry.level for entry in logs] == ["warning", "notice"]
+
+
+def test_the_disk_does_not_fill_up_with_what_is_not_used_any_more(tmp_path: Path) -> None:
+    directory = tmp_path / "cache"
+    cache = CodeCache(directory)
+    for number in range(8):
+        compiled(f"notice({number})", cache=cache)
+        os.utime(max(_files(directory), key=lambda path: path.stat().st_ctime_ns), (number, number))
+    assert len(_files(directory)) == 8
+    fresh = CodeCache(directory, disk_limit=6)
+    assert len(_files(directory)) == 3
+    assert fresh.get(fresh.key("notice(7)", "None|warning|False"), "x.pp") is not None
