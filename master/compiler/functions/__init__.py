@@ -1,12 +1,62 @@
-"""Builtin functions, and the API that module authors declare theirs with: see `api.py`."""
+"""
+Builtin functions, and the API that module authors declare theirs with: `api.py` shows how.
+
+What is in `__all__` is public and stays: the declaration (`function`, `legacy_function`), what code is given (Context,
+Closure) and the classes of values that Python has none for. A module's `lib/puppet/functions/m/name.py` defines Functions
+at its top level; their names count.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from shared.errors import EvaluationError
+
+from ..values import (
+    DEFAULT,
+    URI,
+    Binary,
+    Deferred,
+    Iterator,
+    Regexp,
+    SemVer,
+    SemVerRange,
+    Sensitive,
+    Timespan,
+    Timestamp,
+    Value,
+    entries,
+    key_of,
+    value_of,
+)
 from .api import Closure, Context, Dispatch, Function, Types, collect, function, legacy_function
 
-__all__ = ["Closure", "Context", "Dispatch", "Function", "Types", "builtin_functions", "function", "legacy_function"]
+__all__ = [
+    "DEFAULT",
+    "URI",
+    "Binary",
+    "Closure",
+    "Context",
+    "Deferred",
+    "Dispatch",
+    "EvaluationError",
+    "Function",
+    "Iterator",
+    "Regexp",
+    "SemVer",
+    "SemVerRange",
+    "Sensitive",
+    "Timespan",
+    "Timestamp",
+    "Types",
+    "Value",
+    "builtin_functions",
+    "entries",
+    "function",
+    "key_of",
+    "legacy_function",
+    "value_of",
+]
 
 
 def builtin_functions() -> Mapping[str, Function]:

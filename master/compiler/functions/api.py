@@ -24,7 +24,7 @@ from shared.errors import EvaluationError
 
 from ..signatures import Closure, Parameter, Signature
 from ..types import lattice
-from ..types.describe import describe_signatures
+from ..types.describe import describe_signatures, signature_text
 from ..types.lattice import Type
 from ..types.parse import parse_type
 from ..values import Reporter, Value
@@ -198,7 +198,12 @@ class Function:
         raise EvaluationError(describe_signatures(self.name, signatures, lattice.args_tuple(args, block)))
 
     def signatures(self, types: Types | None = None) -> list[Signature]:
+        """The signatures, those for messages left out."""
         return [d.signature(types) for d in self.dispatches if not d.mismatch]
+
+    def usages(self, types: Types | None = None) -> list[str]:
+        """One line a signature, for documentation: `join(Array arg, String delimiter?)`."""
+        return [f"{self.name}({signature_text(s)})" + (f" >> {s.returns}" if s.returns is not None else "") for s in self.signatures(types)]
 
     def __repr__(self) -> str:
         return f"Function({self.name!r})"

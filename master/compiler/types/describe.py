@@ -35,7 +35,7 @@ from .scalars import EnumType, PatternType
 if TYPE_CHECKING:
     from ..signatures import Signature
 
-__all__ = ["check_parameters", "describe_mismatch", "describe_signatures", "mismatches"]
+__all__ = ["check_parameters", "describe_mismatch", "describe_signatures", "mismatches", "signature_text"]
 
 
 # --- finding what is wrong ----------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import types
 
 import pytest
 
+from master.compiler import functions
 from master.compiler.functions import Context, Function, builtin_functions, function, legacy_function
 from master.compiler.functions.api import collect, signature_of
 from master.compiler.signatures import Closure, Parameter, Signature
@@ -139,6 +140,22 @@ def test_every_builtin_has_signatures_and_a_doc() -> None:
         assert declared.name == name
         assert declared.signatures(), name
         assert declared.doc, name
+
+
+def test_usages_are_listed_from_the_declarations() -> None:
+    found = builtin_functions()
+    assert found["join"].usages() == ["join(Array arg, String delimiter?)"]
+    assert found["notice"].usages() == ["notice(Any values*) >> Undef"]
+    assert found["lest"].usages() == ["lest(Any arg, Callable[0, 0] block)"]
+    assert found["sprintf"].usages() == ["sprintf(Any arg0, Any args*)"]
+
+
+def test_the_public_names_for_module_authors_stay() -> None:
+    assert functions.__all__ == [
+        "DEFAULT", "URI", "Binary", "Closure", "Context", "Deferred", "Dispatch", "EvaluationError", "Function", "Iterator", "Regexp",
+        "SemVer", "SemVerRange", "Sensitive", "Timespan", "Timestamp", "Types", "Value", "builtin_functions", "entries", "function",
+        "key_of", "legacy_function", "value_of",
+    ]  # fmt: skip
 
 
 def test_a_lambda_checks_fills_and_drops_arguments() -> None:
