@@ -71,7 +71,8 @@ class Bench:
             server_facts=job["server_facts"],
         )
         rich = loaded.environment.rich_data
-        return plainjson.dumps(compile_catalog(loaded.world, loaded.loader, node, version=loaded.version, log=log, rich=rich))
+        catalog = compile_catalog(loaded.world, loaded.loader, node, version=loaded.version, log=log, rich=rich)
+        return plainjson.dumps(catalog | {"code_id": job["code_id"]})
 
 
 def serve(stdin: BinaryIO, say: Callable[[bytes], None]) -> None:

@@ -39,6 +39,7 @@ from shared.models.ocsp import OCSP
 from shared.models.report import REPORT
 from shared.models.resource import RESOURCE
 from shared.models.resource_type import RESOURCE_TYPE
+from shared.models.static_file_content import STATIC_FILE_CONTENT
 from shared.models.status import STATUS, Status
 from shared.settings import MasterSettings
 from shared.settings.values import ttl
@@ -48,6 +49,7 @@ from .ca.bootstrap import bootstrap
 from .ca.configured import ca_rules, key_kind
 from .ca.service import CaService
 from .ca.store import CaFiles
+from .code_commands import CodeCommands
 from .environments import Environments, EnvironmentSettings
 from .fileserver import FileServer
 from .http.auth import Prefix, Rule
@@ -58,11 +60,12 @@ from .http.limits import Limits
 from .http.server import HttpServer
 from .http.tls import TrustFiles
 from .reports.processors import Http, Logged, Processed, Processor, Store, processors_for
+from .static_catalogs import StaticCatalogs
 from .termini.bucket import BucketFiles
 from .termini.ca import CaCertificates, CaCrls, CaOcsp, CaRequests, CaStatuses, NoCa
 from .termini.catalog import Compiler
 from .termini.facts import StoredFacts
-from .termini.files import ContentServer, MetadataServer
+from .termini.files import ContentServer, MetadataServer, VersionedContent
 from .termini.node import Classifier, Ldap, Plain, WithFacts
 from .termini.resource_type import NotManaged, Parser
 from .workers import Workers
@@ -109,6 +112,7 @@ def environment_settings(settings: MasterSettings) -> EnvironmentSettings:
         default_manifest=settings.default_manifest,
         disable_per_environment_manifest=settings.disable_per_environment_manifest,
         environment_timeout=ttl(settings.environment_timeout),
+        static_catalogs=settings.static_catalogs,
         variables={name: str(getattr(settings, name)) for name in ("codedir", "confdir", "vardir")},
         compiler={
             "strict": settings.strict,
@@ -239,6 +243,10 @@ def bind(settings: MasterSettings, environments: Environments, workers: Workers,
         root=lambda name: Path(environments.root_of(name)),
     )
     digest = algorithm(settings.digest_algorithm)
+    metadata = MetadataServer(files, digest=digest)
+    code = CodeCommands.of(
+        settings.code_id_command, settings.code_content_command, timeout=settings.command_timeout, most=settings.max_code_content
+    )
 
     def bucket(kind: str) -> Bucket:
         return Bucket(
@@ -264,6 +272,7 @@ def bind(settings: MasterSettings, environments: Environments, workers: Workers,
             server_facts=server_facts(settings),
             environments=environments.has,
             now=lambda: datetime.now(UTC),
+            static=StaticCatalogs(code, environments, metadata) if code else None,
         ),
         "json": lambda: Json(CATALOG, settings.server_datadir / "catalog"),
         "yaml": lambda: Yaml(CATALOG, settings.yamldir / "catalog"),
@@ -282,8 +291,9 @@ def bind(settings: MasterSettings, environments: Environments, workers: Workers,
             cache=choice.cache(CATALOG, catalogs, settings.catalog_cache_terminus),
         ),
         Binding(REPORT, choice.terminus(REPORT, reports, "processor"), cache=choice.cache(REPORT, reports)),
-        Binding(FILE_METADATA, MetadataServer(files, digest=digest)),
+        Binding(FILE_METADATA, metadata),
         Binding(FILE_CONTENT, ContentServer(files)),
+        Binding(STATIC_FILE_CONTENT, VersionedContent(code)),
         Binding(FILE_BUCKET_FILE, BucketFiles(bucket(digest), legacy=bucket("md5") if digest != "md5" else None)),
         Binding(STATUS, Code(lambda request: Status(name=request.key))),
         Binding(KEY, Terminus()),

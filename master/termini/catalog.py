@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from urllib.parse import unquote_to_bytes
 
 from shared import plainjson
+from shared.checksums import Algorithm
 from shared.dialects import LEGACY, MODERN, Dialect
 from shared.errors import BadRequest, CompileError, NotFound, PuppetError
 from shared.formats import Format, of_content_type
@@ -27,6 +28,7 @@ from shared.models.facts import FACTS, Facts
 from shared.models.node import Node
 from shared.names import certname
 
+from ..static_catalogs import StaticCatalogs, agreed
 from .node import RESERVED_FACTS
 
 log = logging.getLogger("puppet.compiler")
@@ -45,6 +47,7 @@ class CompileJob:
     classes: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
     trusted: Mapping[str, Any] = field(default_factory=dict)
     server_facts: Mapping[str, Any] = field(default_factory=dict)
+    code_id: str | None = None
 
 
 class Compile(Protocol):
@@ -72,6 +75,7 @@ class Compiler(Terminus[Catalog]):
         compile: does the work, in another process.
         server_facts: `$server_facts`: servername, serverip, serverversion, by environment.
         now: for the time that facts arrived.
+        static: makes catalogs static and knows the version of the code; None: neither.
     """
 
     def __init__(
@@ -83,6 +87,7 @@ class Compiler(Terminus[Catalog]):
         server_facts: Mapping[str, Any],
         environments: Callable[[str], bool],
         now: Callable[[], datetime],
+        static: StaticCatalogs | None = None,
     ) -> None:
         self.facts = facts
         self.nodes = nodes
@@ -90,6 +95,7 @@ class Compiler(Terminus[Catalog]):
         self.server_facts = dict(server_facts)
         self.environments = environments
         self.now = now
+        self.static = static
 
     async def find(self, request: Request[Catalog]) -> Catalog | None:
         """
@@ -118,9 +124,26 @@ class Compiler(Terminus[Catalog]):
             # Tells the agent to begin again there: it must not apply what its own environment would have given.
             return Catalog(name=name, environment=environment, catalog_format=2, version=int(self.now().timestamp()))
         stored = given or await self.facts.find(name, environment=request.environment)
-        return await self._compiled(name, environment, node, stored, request.client)
+        code_id = await self.static.code_id(environment) if self.static else None
+        checksum = await self._static_with(request, environment) if code_id else None
+        return await self._compiled(name, environment, node, stored, request.client, code_id, checksum)
 
-    async def _compiled(self, name: str, environment: str, node: Node, facts: Facts | None, client: Client | None) -> Catalog:
+    async def _static_with(self, request: Request[Catalog], environment: str) -> Algorithm | None:
+        """The checksum type of a static catalog; None when it is to be none. CompileError: agent and master have none in common."""
+        if self.static is None or not request.flag("static_catalog") or not await asyncio.to_thread(self.static.wanted, environment):
+            return None
+        return agreed(request.option("checksum_type"))
+
+    async def _compiled(
+        self,
+        name: str,
+        environment: str,
+        node: Node,
+        facts: Facts | None,
+        client: Client | None,
+        code_id: str | None,
+        checksum: Algorithm | None,
+    ) -> Catalog:
         job = CompileJob(
             certname=name,
             environment=environment,
@@ -129,14 +152,18 @@ class Compiler(Terminus[Catalog]):
             classes=node.class_parameters(),
             trusted=trusted(name, client),
             server_facts={**self.server_facts, "environment": environment},
+            code_id=code_id,
         )
         started = time.monotonic()
         try:
             body = await self.compile(job)
+            if self.static is not None and checksum is not None:
+                body = await asyncio.to_thread(self.static.applied, body, environment, checksum, client)
         except CompileError as err:
             log.error("%s", err)
             raise
-        log.log(NOTICE, "Compiled catalog for %s in environment %s in %.2f seconds", name, environment, time.monotonic() - started)
+        kind = "catalog" if checksum is None else "static catalog"
+        log.log(NOTICE, "Compiled %s for %s in environment %s in %.2f seconds", kind, name, environment, time.monotonic() - started)
         return PreparedCatalog(name=name, environment=environment, body=body)
 
     async def _given_facts(self, request: Request[Catalog]) -> Facts | None:

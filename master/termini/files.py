@@ -9,12 +9,14 @@ from dataclasses import replace
 
 from shared import file_serving
 from shared.checksums import Algorithm, algorithm
-from shared.errors import NotFound
+from shared.errors import BadRequest, NotFound
 from shared.file_serving import Tree, Wanted
 from shared.indirector import Request, Terminus
 from shared.models.file_content import FileContent
 from shared.models.file_metadata import FileMetadata
+from shared.models.static_file_content import StaticFileContent
 
+from ..code_commands import CodeCommands, check_code_id, check_path
 from ..fileserver import MERGED_MOUNTS, FileServer
 
 log = logging.getLogger("puppet.fileserver")
@@ -48,9 +50,10 @@ class MetadataServer(Terminus[FileMetadata]):
         return replace(wanted, max_entries=self.most)
 
     async def find(self, request: Request[FileMetadata]) -> FileMetadata | None:
-        return await asyncio.to_thread(self._find, request)
+        return await asyncio.to_thread(self.find_now, request)
 
-    def _find(self, request: Request[FileMetadata]) -> FileMetadata | None:
+    def find_now(self, request: Request[FileMetadata]) -> FileMetadata | None:
+        """As `find`, for threads; blocks."""
         wanted = self.wanted(request)
         for tree, relative in self.server.places(request.key, request.environment, request.client):
             found = file_serving.metadata(tree, relative, wanted)
@@ -59,9 +62,10 @@ class MetadataServer(Terminus[FileMetadata]):
         return None
 
     async def search(self, request: Request[FileMetadata]) -> list[FileMetadata] | None:
-        return await asyncio.to_thread(self._search, request)
+        return await asyncio.to_thread(self.search_now, request)
 
-    def _search(self, request: Request[FileMetadata]) -> list[FileMetadata] | None:
+    def search_now(self, request: Request[FileMetadata]) -> list[FileMetadata] | None:
+        """As `search`, for threads; blocks."""
         wanted = self.wanted(request)
         if request.dialect is not None and request.dialect.wraps:
             wanted = replace(wanted, source_permissions="use")
@@ -108,6 +112,24 @@ class ContentServer(Terminus[FileContent]):
             except NotFound:
                 continue
         return None
+
+
+class VersionedContent(Terminus[StaticFileContent]):
+    """The bytes of modules' files at a version of the code, as the site's program prints them; without one there are none."""
+
+    def __init__(self, code: CodeCommands | None) -> None:
+        self.code = code
+
+    async def find(self, request: Request[StaticFileContent]) -> StaticFileContent | None:
+        code_id = request.option("code_id")
+        if not code_id:
+            raise BadRequest("A /static_file_content request requires an environment, a code-id, and a file-path")
+        check_code_id(code_id)
+        check_path(request.key)
+        if self.code is None:
+            raise NotFound("This master keeps no versions of its code", hint="Set code_id_command and code_content_command.")
+        file = self.code.file
+        return StaticFileContent(name=request.key, chunks=lambda: file(request.environment, code_id, request.key))
 
 
 async def pieces(content: file_serving.Content, chunk: int) -> AsyncIterator[bytes]:

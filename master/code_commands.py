@@ -1,0 +1,155 @@
+"""
+The site's programs that know versions of code: what version an environment is at, and a file as it was at a version.
+
+They are run without a shell, with a deadline and a bound on what they print. Source: protocol reference 3.15.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shlex
+from collections.abc import AsyncGenerator, Awaitable
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from shared.errors import BadRequest, ConfigError, Denied, PuppetError
+from shared.indirector.termini import kill_group, run_bounded
+from shared.names import shown
+
+__all__ = ["CodeCommands", "check_code_id", "check_path"]
+
+T = TypeVar("T")
+
+MAX_CODE_ID = 256
+MAX_PATH = 4096
+CHUNK = 64 * 1024
+ENVIRON = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
+
+_CODE_ID = re.compile(r"[-_:;A-Za-z0-9]+", re.ASCII)
+_PATH = re.compile(r"[^/]+/[^/]+/(?:files|tasks|scripts|lib)/.+")
+
+
+def check_code_id(text: str) -> str:
+    """A code id; BadRequest for what is none."""
+    if len(text) > MAX_CODE_ID or not _CODE_ID.fullmatch(text):
+        raise BadRequest(f"Not a code id: {shown(text)}", hint="Code ids are made of letters, digits and - _ : ;")
+    return text
+
+
+def check_path(path: str) -> str:
+    """The path of a file that static catalogs may name, below an environment; Denied for every other."""
+    segments = path.split("/")
+    odd = any(each in ("", ".", "..") for each in segments) or not path.isprintable() or path.startswith("-")
+    if odd or len(path) > MAX_PATH or not _PATH.fullmatch(path):
+        raise Denied(f"Only files of modules are served by version, not {shown(path)}")
+    return path
+
+
+def _command(name: str, text: str) -> tuple[str, ...]:
+    try:
+        words = tuple(shlex.split(text))
+    except ValueError as err:
+        raise ConfigError(f"The setting {name} cannot be taken apart into words: {err}") from err
+    if words and not words[0].startswith("/"):
+        raise ConfigError(f"The setting {name} must begin with the absolute path of a program, not {shown(words[0])}")
+    return words
+
+
+@dataclass(frozen=True, slots=True)
+class CodeCommands:
+    """
+    The two programs with their first arguments.
+
+    `timeout`: seconds for a code id, and between two pieces of a file. `most`: bytes of one file. `at_once`: programs running.
+    """
+
+    id: tuple[str, ...]
+    content: tuple[str, ...]
+    timeout: float = 60.0
+    most: int = 2**30
+    at_once: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(8))
+
+    @classmethod
+    def of(cls, code_id: str, code_content: str, *, timeout: float, most: int) -> CodeCommands | None:
+        """The commands that two settings name, None when there are none; ConfigError when one is missing or not absolute."""
+        identify, contents = _command("code_id_command", code_id), _command("code_content_command", code_content)
+        if not identify and not contents:
+            return None
+        if not (identify and contents):
+            missing = "code_content_command" if identify else "code_id_command"
+            raise ConfigError(
+                f"The setting {missing} is missing", hint="code_id_command and code_content_command are set together or not at all."
+            )
+        return cls(identify, contents, timeout=timeout, most=most)
+
+    async def code_id(self, environment: str) -> str | None:
+        """The version that an environment is at, None when the program prints none; PuppetError when it fails or prints something else."""
+        what = f"find the code id of environment {environment}"
+        async with self.at_once:
+            printed = await run_bounded([*self.id, environment], timeout=self.timeout, most=16 * MAX_CODE_ID, environ=ENVIRON, what=what)
+        text = printed.decode("utf-8", "replace").strip()
+        if not text:
+            return None
+        try:
+            return check_code_id(text)
+        except BadRequest as err:
+            raise PuppetError(f"Failed to {what}: {err.message}", hint=err.hint) from err
+
+    async def file(self, environment: str, code_id: str, path: str) -> AsyncGenerator[bytes, None]:
+        """
+        The bytes of a file at a version. The last piece is only given when the program has ended well.
+
+        Raises:
+            BadRequest, Denied: an id or path that cannot be. PuppetError: the program failed, was slow or printed too much.
+        """
+        argv = [*self.content, environment, check_code_id(code_id), check_path(path)]
+        async with self.at_once, aclosing(self._printed(argv, f"fetch {shown(path)} at {code_id}")) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def _printed(self, argv: list[str], what: str) -> AsyncGenerator[bytes, None]:
+        pipe = asyncio.subprocess.PIPE
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *argv, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe, env=ENVIRON, cwd="/", start_new_session=True, limit=CHUNK
+            )
+        except OSError as err:
+            raise PuppetError(f"Failed to {what}: {argv[0]}: {err.strerror}") from err
+        assert process.stdout is not None and process.stderr is not None
+        complaint = asyncio.create_task(_first(process.stderr, 4096))
+        try:
+            held, size = b"", 0
+            while piece := await self._soon(process.stdout.read(CHUNK), argv, what):
+                if held:
+                    yield held
+                held, size = piece, size + len(piece)
+                if size > self.most:
+                    raise PuppetError(f"Failed to {what}: {argv[0]} printed more than {self.most} bytes")
+            code = await self._soon(process.wait(), argv, what)
+            if code != 0:
+                kill_group(process.pid)
+                text = (await complaint).decode("utf-8", "replace").strip()
+                raise PuppetError(f"Failed to {what}: {argv[0]} ended with {code}: {text[:500]}")
+            if held:
+                yield held
+        finally:
+            kill_group(process.pid)
+            await process.wait()
+            complaint.cancel()
+
+    async def _soon(self, waited: Awaitable[T], argv: list[str], what: str) -> T:
+        try:
+            async with asyncio.timeout(self.timeout):
+                return await waited
+        except TimeoutError:
+            raise PuppetError(f"Failed to {what}: {argv[0]} printed nothing for {self.timeout:g} seconds") from None
+
+
+async def _first(stream: asyncio.StreamReader, most: int) -> bytes:
+    """The first bytes of a stream, read to its end."""
+    kept = b""
+    while chunk := await stream.read(CHUNK):
+        kept += chunk[: most - len(kept)]
+    return kept
