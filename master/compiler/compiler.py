@@ -455,7 +455,7 @@ class Compiler:
             if self.reporter.strict is Strictness.ERROR:
                 raise EvaluationError(message, where=FINAL)
             if self.reporter.strict is Strictness.WARNING:
-                self.warn_once("undefined_variables", f"Variable: {name}", message, place=True)
+                self.warn_once("undefined_variables", f"Variable: {name}", message)
             return None
 
         def convert(key: str, value: Value, wanted: Any) -> Value:
