@@ -28,6 +28,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 }
 
 
+FACES = frozenset({"ca", "certificate", "config", "parser"})  # these take an interruption for an orderly end, as Puppet's do
 SEE_HELP = "See 'puppet help' for help on available puppet subcommands"
 
 
@@ -78,7 +79,8 @@ def run(arguments: Sequence[str]) -> int:
     except PuppetError as err:
         return complain(str(err), err.hint)
     except KeyboardInterrupt:
-        return 1
+        print("Cancelling Face" if name in FACES else "Cancelling", file=sys.stderr)
+        return 0 if name in FACES else 1
 
 
 def show_help() -> int:

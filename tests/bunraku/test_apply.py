@@ -139,6 +139,26 @@ def test_a_manifest_can_be_piped_in(apply: Callable[..., Said], monkeypatch: pyt
     assert "Notice: Scope(Class[main]): piped\n" in apply().out
 
 
+def test_a_tree_of_a_module_is_copied(apply: Callable[..., Said], file: Make, tmp_path: Path) -> None:
+    file(f"{MODULE}/files/tree/one", "1")
+    file(f"{MODULE}/files/tree/deep/two", "2")
+    said = apply("-e", f"file {{ '{tmp_path}/out': ensure => directory, recurse => true, source => 'puppet:///modules/m/tree' }}")
+    assert (said.code, said.err) == (0, "")
+    assert (tmp_path / "out/deep/two").read_text() == "2"
+
+
+def test_graphs_are_drawn_when_asked(apply: Callable[..., Said], puppet: Puppet) -> None:
+    assert apply("--graph", "-e", "notify { 'hi': }").code == 0
+    assert "Notify[hi]" in (puppet.root / "vardir/state/graphs/resources.dot").read_text()
+
+
+def test_a_file_of_another_server_is_an_error_that_says_so(apply: Callable[..., Said], tmp_path: Path) -> None:
+    said = apply("--detailed-exitcodes", "-e", f"file {{ '{tmp_path}/out': source => 'puppet://elsewhere/modules/m/f' }}")
+    assert said.code == 4
+    assert "puppet://elsewhere/modules/m/f" in said.err
+    assert not (tmp_path / "out").exists()
+
+
 def test_modules_files_and_facts_come_from_the_environment(apply: Callable[..., Said], file: Make, tmp_path: Path) -> None:
     file(f"{MODULE}/manifests/init.pp", f"class m {{ file {{ '{tmp_path}/out': source => 'puppet:///modules/m/f' }} }}")
     file(f"{MODULE}/files/f", "from the module\n")
@@ -320,10 +340,22 @@ def test_test_stands_for_its_options_and_gives_way_to_given_ones() -> None:
         options(["--noop=true"])
 
 
+CUSTOM = """\
+from agent.facts import Host, Known, fact
+
+@fact()
+def rack(host: Host, known: Known) -> str:
+    return "r7"
+"""
+
+
 @pytest.mark.slow
-def test_the_real_command_with_the_facts_of_this_machine(tmp_path: Path) -> None:
+def test_the_real_command_with_the_facts_of_this_machine_and_of_its_modules(file: Make, tmp_path: Path) -> None:
+    file("modules/m/lib/facter/rack.py", CUSTOM)
+    file("modules/m/facts.d/site.txt", "site=north\n")
     where = [f"--{name}={tmp_path / name}" for name in ("confdir", "vardir", "logdir", "rundir")]
-    code = 'notice($facts["kernel"], $facts["clientcert"], $facts["clientnoop"])'
+    where += [f"--modulepath={tmp_path / 'modules'}"]
+    code = 'notice($facts["kernel"], $facts["clientcert"], $facts["clientnoop"], $facts["rack"], $facts["site"])'
     done = subprocess.run(
         [sys.executable, "-m", "bunraku", "apply", *where, "--certname", "n1", "-e", code],
         stdin=subprocess.DEVNULL,
@@ -333,4 +365,4 @@ def test_the_real_command_with_the_facts_of_this_machine(tmp_path: Path) -> None
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert f"Notice: Scope(Class[main]): {os.uname().sysname} n1 false\n" in done.stdout
+    assert f"Notice: Scope(Class[main]): {os.uname().sysname} n1 false r7 north\n" in done.stdout

@@ -69,6 +69,20 @@ def test_an_error_is_one_line_and_its_hint_another(capsys: pytest.CaptureFixture
     assert second.startswith("Sections are ")
 
 
+@pytest.mark.parametrize(
+    ("name", "module", "code", "said"), [("config", "config", 0, "Cancelling Face\n"), ("filebucket", "filebucket", 1, "Cancelling\n")]
+)
+def test_ctrl_c_ends_a_command_in_puppets_words(
+    name: str, module: str, code: int, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(argv: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"bunraku.{module}.main", interrupted)
+    assert main([name, "x"]) == code
+    assert capsys.readouterr().err == said
+
+
 def test_a_program_of_that_name_in_path_is_a_subcommand(tmp_path: Path) -> None:
     program = tmp_path / "puppet-greet"
     program.write_text('#!/bin/sh\necho "greetings $*"; exit 7\n')
