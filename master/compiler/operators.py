@@ -162,6 +162,9 @@ def minus(left: Value, right: Value, reporter: Reporter) -> Value:
     kind = left.__class__
     if kind is list:
         gone = right if right.__class__ is list else [[k, v] for k, v in entries(right)] if right.__class__ is dict else [right]
+        if all(other.__class__ is str for other in gone):
+            words = set(gone)
+            return [item for item in left if item.__class__ is not str or item not in words]
         return [item for item in left if not any(same(item, other) for other in gone)]
     if kind is dict:
         keys = set(right) if right.__class__ is dict else {key_of(k) for k in (right if right.__class__ is list else [right])}
@@ -244,8 +247,8 @@ def _shift(left: Value, right: Value, reporter: Reporter, operator: str) -> Valu
     if right.__class__ in _TIMES:
         raise _not_applicable_when(operator, left, right)
     count = int(right) if operator == "<<" else -int(right)
-    if count > 64 and left:
-        count = 64  # enough to be out of range, and nothing to fill the memory with
+    if left:
+        count = min(count, 1024)  # enough to be out of range, and nothing to fill the memory with
     return _in_range(left << count if count >= 0 else left >> min(-count, 256), operator)
 
 
