@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from typing import Any
 from agent.agent import Agent, Asked
 from agent.http import Exchange
 from agent.steps import Step
+from master.testing import RawClient
 from master.wiring import running
 from shared.models.report import Report
 from shared.settings import AgentSettings, Conf, MasterSettings, load
@@ -160,3 +162,11 @@ class Pair:
     def contents(self) -> Mapping[str, str]:
         """What the catalog left on disk."""
         return {str(path.relative_to(self.stage)): path.read_text() for path in sorted(self.stage.rglob("*")) if path.is_file()}
+
+
+async def client_of(pair: Pair) -> RawClient:
+    """A connection with the certificate of the agent, which has run once."""
+    folder = pair.root / "agent" / "ssl"
+    context = ssl.create_default_context(cafile=str(folder / "certs" / "ca.pem"))
+    context.load_cert_chain(folder / "certs" / f"{NAME}.pem", folder / "private_keys" / f"{NAME}.pem")
+    return await RawClient.connect(pair.port, context, server="localhost", timeout=30)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from master.testing import RawAnswer, RawClient
-from tests.pair import NAME, Pair
+from master.testing import RawAnswer
+from tests.pair import NAME, Pair, client_of
 
 pytestmark = pytest.mark.slow
 
@@ -97,16 +96,8 @@ async def opened(tmp_path: Path) -> AsyncIterator[Pair]:
         yield pair
 
 
-async def client(pair: Pair) -> RawClient:
-    """A connection with the agent's certificate."""
-    folder = pair.root / "agent" / "ssl"
-    context = ssl.create_default_context(cafile=str(folder / "certs" / "ca.pem"))
-    context.load_cert_chain(folder / "certs" / f"{NAME}.pem", folder / "private_keys" / f"{NAME}.pem")
-    return await RawClient.connect(pair.port, context, server="localhost", timeout=30)
-
-
 async def asked(pair: Pair, method: str, target: str) -> RawAnswer:
-    connection = await client(pair)
+    connection = await client_of(pair)
     try:
         body = b"{}" if method in ("PUT", "PATCH") else b""
         return await connection.ask(method, target, body, **JSON)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pair import NAME, Pair
+from tests.pair import NAME, Pair, client_of
 
 pytestmark = pytest.mark.slow
 
@@ -112,3 +112,36 @@ async def test_a_version_that_is_no_longer_there_fails_the_file_and_not_the_run(
     assert "plain" not in pair.contents()
     assert pair.contents()["facts"]
     assert "static_file_content" in "".join(ran.asked)
+
+
+async def test_FS_08_by_version_only_files_of_modules_are_served_and_no_shell_is_asked(pair: Pair) -> None:
+    await pair.run()
+    base = "/puppet/v3/static_file_content"
+    query = "?environment=production&code_id="
+    answers = {
+        f"{base}/modules/stage/files/plain.txt{query}v1": 200,
+        f"{base}/modules/stage/files/plain.txt?environment=production": 400,
+        f"{base}/modules/stage/files/plain.txt?code_id=v1": 400,
+        f"{base}/modules/stage/files/plain.txt{query}": 400,
+        f"{base}/{query}v1": 400,
+        f"{base}/modules/stage/files/plain.txt{query}..%2fx": 400,
+        f"{base}/modules/stage/files/plain.txt{query}HEAD%3bid%20x": 400,
+        f"{base}/modules/stage/files/plain.txt{query}%24(touch%20{pair.root}%2fran)": 400,
+        f"{base}/modules/stage/files/plain.txt?environment=nope&code_id=v1": 404,
+        f"{base}/modules/stage/manifests/init.pp{query}v1": 403,
+        f"{base}/manifests/site.pp{query}v1": 403,
+        f"{base}/modules/stage/files/..%2f..%2f..%2fmanifests/site.pp{query}v1": 403,
+        f"{base}/%2fetc/x/files/passwd{query}v1": 403,
+        f"{base}/modules/stage/files/plain.txt{query}v9": 500,
+    }
+    client = await client_of(pair)
+    try:
+        found = {target: (await client.ask("GET", target)).status for target in answers}
+        body = (await client.ask("GET", next(iter(answers)))).body
+        refused = [(await client.ask(method, next(iter(answers)))).status for method in ("PUT", "DELETE")]
+    finally:
+        await client.close()
+    assert found == answers
+    assert body == b"plain\n"
+    assert not (pair.root / "ran").exists()
+    assert all(status in (403, 405) for status in refused)
