@@ -41,8 +41,9 @@ _OPERANDS = frozenset((
 _BLANK = heredoc.BLANK[1:-1]
 _SPACE = frozenset(" \t\r\n\xa0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B))))
 
+# The white space is not taken possessively: before 3.11.5, CPython loses its place in such a group when a part of it backtracks.
 _PATTERN = r"""
-    ( (?: [SPACE]++ | \#[^\n]*+ | /\*[\s\S]*?\*/ )*+ )
+    ( (?: [SPACE]++ | \#[^\n]*+ | /\*[\s\S]*?\*/ )* )
     (?:
         {epp}
         (?P<word> (?: (?:::)? [a-z_] (?:[\w-]*\w)? )+ )

@@ -30,6 +30,8 @@ from shared.dialects import MODERN
 from shared.errors import BadData, ConfigError, PeerAnswered, PeerError, PeerNotTrusted, PuppetError, TooLarge
 from tests.scripted_master import JSON, NAME, Scripted, catalog, file, reply, root_entry
 
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="files have to be given to somebody else")
+
 
 @pytest.fixture(scope="module")
 def ca() -> ThrowAwayCa:
@@ -447,6 +449,7 @@ async def test_AG_11_pluginfacts_keep_their_mode_but_not_a_dangerous_one(tmp_pat
     assert (site.agent_root / "var" / "facts.d" / "run.sh").stat().st_mode & 0o7777 == 0o755
 
 
+@needs_root
 async def test_AG_12_programs_that_others_can_change_are_not_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     ran = tmp_path / "ran"
     folder = tmp_path / "facts.d"
@@ -479,6 +482,7 @@ async def test_R_37_a_program_that_hangs_is_killed_with_its_children(tmp_path: P
     assert not child.exists() or "Z" in (child / "stat").read_text()
 
 
+@needs_root
 @pytest.mark.parametrize("kind", ["link", "foreign", "open", "file", "dangling"])
 def test_AG_16_a_directory_that_somebody_prepared_is_refused(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "state"
