@@ -142,6 +142,9 @@ def create_resources(context: Context, *arguments: Value) -> None:
             raise EvaluationError(f"create_resources(): the attributes of {to_s(title)} must be a hash")
         if given is None:
             raise EvaluationError("no implicit conversion of nil into Hash", hint=f"Give {to_s(title)} an empty hash: {{}}.")
+        for key, _ in entries({**defaults, **given}):
+            if not isinstance(key, str):
+                raise EvaluationError(f"create_resources(): the attribute name {to_s(key)} of {to_s(title)} is not a String")
         titles = [to_s(each) for each in title] if isinstance(title, list) else [to_s(title)]
         declaring.create_resources(scope, bare, titles, {**defaults, **given}, form=form, file=file, line=line)
 
