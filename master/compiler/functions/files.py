@@ -178,6 +178,8 @@ def _lookup(scope: Scope, name: Value, options: dict[str, Value], block: Closure
     if unknown:
         raise EvaluationError(f"lookup(): unrecognized key '{sorted(unknown)[0]}'")
     names = name if isinstance(name, list) else [name]
+    if not all(isinstance(each, str) for each in names):
+        raise EvaluationError("lookup(): expects a String or an Array of them as name", hint="A reference or a type is no key.")
     value_type = options.get("value_type")
     merge = options.get("merge")
     override = options.get("override") or {}
