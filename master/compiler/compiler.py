@@ -169,7 +169,7 @@ class Compiler:
     def _evaluate_node(self) -> None:
         if not self.loader.nodes:
             return
-        found = self.loader.find_node([self.node.certname])
+        found = self.loader.find_node(self._node_names())
         if found is None:
             raise EvaluationError(
                 f"Could not find node statement with name 'default' or '{self.node.certname}'",
@@ -181,6 +181,14 @@ class Compiler:
         self.catalog.tags.update(resource.tags)
         self.add_resource(self.top, resource)
         self.evaluate(resource)
+
+    def _node_names(self) -> list[str]:
+        """What node blocks are asked for: the certname; before Puppet 6 also `a.b` and `a` of `a.b.c`."""
+        name = self.node.certname
+        if self.world.setting("strict_hostname_checking") is not False:
+            return [name]
+        parts = name.split(".")
+        return [".".join(parts[:count]) for count in range(len(parts), 0, -1)]
 
     def _evaluate_node_classes(self) -> None:
         scope = self.node_scope or self.top

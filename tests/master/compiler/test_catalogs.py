@@ -206,3 +206,9 @@ def test_what_is_refused_once_is_refused_the_same_way_again(why: str, manifest: 
             compile_catalog(world, loader, NodeInput("n"), version=1, log=lambda entry: None)
         told.append(str(caught.value))
     assert told[0] == told[1], why
+
+
+def test_shortened_names_find_a_node_block_only_when_that_is_set() -> None:
+    blocks = "node 'web1' { notice('short') }\nnode default { notice('default') }"
+    assert compiled(blocks, certname="web1.example.com").notices == ["default"]
+    assert compiled(blocks, certname="web1.example.com", settings={"strict_hostname_checking": False}).notices == ["short"]
