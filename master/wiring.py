@@ -19,6 +19,7 @@ from shared.bucket import Bucket
 from shared.checksums import algorithm
 from shared.dialects import MODERN
 from shared.errors import ConfigError, NotFound
+from shared.files import sweep
 from shared.indirector import Binding, Client, Indirection, Indirector, Terminus
 from shared.indirector.plugins import PluginContext, find_plugins, indirection_of, terminus_of
 from shared.indirector.routes import read_routes
@@ -102,6 +103,18 @@ def folders(settings: MasterSettings) -> list[Path]:
         settings.yamldir,
         settings.server_datadir,
     ]
+
+
+def tidy(settings: MasterSettings) -> None:
+    """Remove the temporary files that a killed master left among what it stores. Blocks."""
+    stores = [settings.reportdir, settings.yamldir, settings.server_datadir]
+    try:
+        swept = sum(sweep(folder) for store in stores if store.is_dir() for folder in store.iterdir() if folder.is_dir())
+    except OSError as err:
+        log.warning("Temporary files of an earlier master may be left: %s", err)
+        return
+    if swept:
+        log.info("Removed %d temporary files that a killed process left behind", swept)
 
 
 def environment_settings(settings: MasterSettings) -> EnvironmentSettings:
@@ -386,6 +399,7 @@ async def _serving(settings: MasterSettings, ca: CaService | None) -> AsyncItera
             ca.on_revocation.append(http.tls.reload)
             background.append(asyncio.create_task(ca.keep_fresh(), name="keep the CRL fresh"))
         background.append(asyncio.create_task(workers.warm(), name="start a compiling process"))
+        background.append(asyncio.create_task(asyncio.to_thread(tidy, settings), name="remove what killed processes left"))
         yield Master(http, indirector, host, port)
     finally:
         for task in background:

@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from .errors import BadName, NotFound, Unavailable
+from .failpoints import failpoint
 from .names import shown
 
 MAX_LINKS = 40  # the kernel's own limit for symbolic links in one path
@@ -152,6 +153,7 @@ def write_atomic(path: Path, data: bytes, *, mode: int = 0o644, owner: tuple[int
                 os.fsync(fd)
             finally:
                 os.close(fd)
+            failpoint(f"unrenamed:{path.name}")
             os.rename(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
             os.unlink(temporary, dir_fd=folder)
@@ -159,6 +161,22 @@ def write_atomic(path: Path, data: bytes, *, mode: int = 0o644, owner: tuple[int
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def sweep(folder: Path, *, older_than: float = 3600.0) -> int:
+    """How many temporary files of `write_atomic` in `folder`, left behind by processes that were killed, are gone now. Seconds of age."""
+    before = time.time() - older_than
+    count = 0
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                ours = entry.name.startswith(".") and entry.name.endswith(".tmp") and entry.is_file(follow_symlinks=False)
+                if ours and entry.stat(follow_symlinks=False).st_mtime < before:
+                    os.unlink(entry.path)  # noqa: PTH108 -- the entry has its path as text
+                    count += 1
+    except FileNotFoundError:
+        pass  # the folder, or a file that its writer has renamed meanwhile
+    return count
 
 
 def append_synced(path: Path, data: bytes, *, mode: int = 0o644) -> None:

@@ -54,7 +54,7 @@ class Store:
         folder = self.root / host
         make_directory(folder, mode=0o750)
         body = report.to_ruby_yaml()
-        temporary = folder / f".report.{secrets.token_hex(8)}"
+        temporary = folder / f".report.{secrets.token_hex(8)}.tmp"
         failpoint("report.store")
         write_atomic(temporary, body, mode=0o640)
         failpoint("report.written")

@@ -12,6 +12,7 @@ from typing import Any
 from .. import plainjson, plainyaml
 from ..dialects import MODERN
 from ..errors import BadData, PuppetError
+from ..failpoints import failpoint
 from ..files import make_directory, write_atomic
 from ..names import file_key, shown
 from .core import Indirection, M, Request, Terminus, log
@@ -128,6 +129,7 @@ class FilePerKey(Terminus[M]):
         path = self.path(key)
         make_directory(path.parent, mode=self.folder_mode)
         write_atomic(path, self.dump(instance), mode=self.mode)
+        failpoint(f"{self.indirection.name}.written")
 
     def _unlink(self, key: str) -> bool:
         try:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from shared.errors import BadName, NotFound, Unavailable
-from shared.files import FileLock, append_synced, inside, make_directory, open_beneath, write_atomic
+from shared.files import FileLock, append_synced, inside, make_directory, open_beneath, sweep, write_atomic
 
 
 @pytest.mark.parametrize("path", ["../x", "a/../../x", "/etc/passwd", "a\x00b", "..", "a/..", "x" * 300])
@@ -110,3 +110,14 @@ def test_a_lock_is_held_by_one_and_names_its_holder(tmp_path: Path) -> None:
     second.acquire()
     assert second.held
     second.release()
+
+
+def test_sweep_removes_old_temporary_files_and_nothing_else(tmp_path: Path) -> None:
+    for name in (".a.yaml.0123.tmp", ".b.tmp", ".keep", "c.tmp", "d.yaml"):
+        (tmp_path / name).write_text("x")
+        os.utime(tmp_path / name, (0, 0))
+    (tmp_path / ".e.tmp").mkdir()
+    (tmp_path / ".new.tmp").write_text("somebody writes this now")
+    assert sweep(tmp_path) == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".e.tmp", ".keep", ".new.tmp", "c.tmp", "d.yaml"]
+    assert sweep(tmp_path / "missing") == 0
