@@ -181,14 +181,20 @@ class FolderWorld:
     def lookup(self, key: str, context: DataContext, merge: Any = None) -> Value:
         module = key.split("::", 1)[0] if "::" in key else None
         root = self.module_root(module) if module else None
-        layers = self._layer(self.root, None), self._layer(root, module) if root is not None else None
-        return Lookup(*layers, context).find(key, None if merge is None else merge_of(merge))
+        site = self._settings.get("hiera_config")
+        lookup = Lookup(
+            self._layer(str(site), None) if site else None,
+            self._layer(f"{self.root}/hiera.yaml", None),
+            self._layer(f"{root}/hiera.yaml", module) if root is not None else None,
+            context,
+        )
+        return lookup.find(key, None if merge is None else merge_of(merge))
 
-    def _layer(self, folder: str, module: str | None) -> Layer | None:
-        if folder not in self._layers:
-            data = self.files.read(f"{folder}/hiera.yaml")
-            self._layers[folder] = None if data is None else Layer(folder, data, self.files, module)
-        return self._layers[folder]
+    def _layer(self, path: str, module: str | None) -> Layer | None:
+        if path not in self._layers:
+            data = self.files.read(path)
+            self._layers[path] = None if data is None else Layer(path, data, self.files, module)
+        return self._layers[path]
 
     # --- settings ---
 

@@ -12,6 +12,6 @@ __all__ = ["all_functions"]
 
 def all_functions() -> Mapping[str, Function]:
     """The functions of the core by name, those of the catalog included."""
-    from .functions import catalog, files
+    from .functions import catalog, data, files
 
-    return {**builtin_functions(), **collect((catalog, files))}
+    return {**builtin_functions(), **collect((catalog, data, files))}

@@ -487,6 +487,8 @@ class Compiler:
         self.log("warning", message, where=current(operand))
 
     def warn_once(self, kind: str, key: str, message: str, *, place: bool = False) -> None:
+        if kind in (self.world.setting("disable_warnings") or ()):
+            return
         if (kind, key) not in self._warned:
             self._warned.add((kind, key))
             here = current() if place else None

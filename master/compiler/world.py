@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from .regexps import Regexp
 from .source import Source
 from .values import Value
 
@@ -25,6 +26,7 @@ class KnownType:
     namevars: tuple[str, ...] = ("name",)
     isomorphic: bool = True  # two titles with equal namevars collide
     trim_slashes: bool = False  # the title's trailing slashes do not belong to the namevar
+    title_patterns: tuple[tuple[Regexp, tuple[str, ...]], ...] = ()  # how a title is taken apart; none: it is the first namevar
 
 
 class AnyAttribute(frozenset[str]):

@@ -18,6 +18,7 @@ Variables = Callable[[str], Value]
 Find = Callable[[str], Value]
 
 EMPTY = frozenset(("", "::", "''", '""', '"::"', "'::'"))
+_INDEX = re.compile(r"-?[0-9]+")
 _METHOD = re.compile(r"""(\w+)\((?:"([^"]*)"|'([^']*)')\)\Z""")
 _INTERPOLATION = re.compile(r"%\{([^}]*)\}")
 _SEGMENT = re.compile(r"""\s*(?:"([^"]+)"|'([^']+)'|([^'".\s][^'".]*?))\s*(\.|\Z)""")
@@ -37,7 +38,7 @@ def segments(key: str) -> list[Segment]:
         if match is None:
             raise EvaluationError(f"Syntax error in key: '{key}'")
         quoted, plain = match[1] or match[2], match[3]
-        found.append(quoted if quoted is not None else int(plain) if found and plain.isdecimal() else plain)
+        found.append(quoted if quoted is not None else int(plain) if found and _INDEX.fullmatch(plain) else plain)
         at = match.end()
         if not match[4]:
             return found
@@ -54,7 +55,7 @@ def dug(value: Value, parts: Sequence[Segment], key: str) -> Value:
             else:
                 raise NotFoundInData(key)
         elif isinstance(value, list) and isinstance(part, int):
-            if part >= len(value):
+            if not 0 <= part < len(value):
                 raise NotFoundInData(key)
             value = value[part]
         elif value is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import posixpath
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -38,17 +39,17 @@ class Level:
 
 class Layer:
     """
-    The data below `folder`. `module` is the name that all its keys have to begin with; None for an environment.
+    The data that the hiera.yaml at `path` describes. `module` is the name that all its keys have to begin with; None for an environment.
 
     Raises:
         ConfigError: the configuration is not valid. Unsupported: it asks for what is not there yet.
     """
 
-    def __init__(self, folder: str, config: bytes, files: Files, module: str | None = None) -> None:
-        self.folder = folder
+    def __init__(self, path: str, config: bytes, files: Files, module: str | None = None) -> None:
+        self.folder = posixpath.dirname(path)
         self.files = files
         self.module = module
-        self.path = f"{folder}/hiera.yaml"
+        self.path = path
         self._data: dict[tuple[str, str], Mapping[str, Any]] = {}
         self._paths: dict[tuple[int, tuple[Any, ...]], list[tuple[str, str]]] = {}
         try:
@@ -72,7 +73,10 @@ class Layer:
     def _levels(self, hierarchy: Any) -> list[Level]:
         if hierarchy is None:
             hierarchy = [{"name": "Common", "path": "common.yaml"}]
-        found = [self._level(entry) for entry in hierarchy]
+        try:
+            found = [self._level(entry) for entry in hierarchy]
+        except EvaluationError as error:
+            raise self._wrong(error.message) from error
         seen: set[str] = set()
         for level in found:
             if level.name in seen:

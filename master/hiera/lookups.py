@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from shared.errors import EvaluationError
@@ -22,16 +22,12 @@ OPTIONS = "lookup_options"
 
 
 class Lookup:
-    """Looks keys up for one compilation; `layer_of` gives the layer of a module by name, `environment` is that of the environment."""
+    """Looks keys up for one compilation, in these layers: the site's own, the environment's, that of the key's module."""
 
-    def __init__(self, environment: Layer | None, module: Layer | None, context: DataContext) -> None:
-        self.environment = environment
+    def __init__(self, site: Layer | None, environment: Layer | None, module: Layer | None, context: DataContext) -> None:
         self.module = module
+        self.layers = [layer for layer in (site, environment, module) if layer is not None]
         self.context = context
-
-    @property
-    def layers(self) -> Sequence[Layer]:
-        return [layer for layer in (self.environment, self.module) if layer is not None]
 
     def find(self, key: str, merge: Merge | None = None) -> Value:
         """
@@ -98,7 +94,11 @@ class Lookup:
     def _read_options(self, active: tuple[str, ...]) -> Mapping[str, Any]:
         result: dict[str, Any] = {}
         for layer in reversed(self.layers):
-            values = list(layer.values(OPTIONS, self.context.variable, self.context.warn))
+            values = [
+                value
+                for fallback in (False, True)
+                for value in layer.values(OPTIONS, self.context.variable, self.context.warn, fallback=fallback)
+            ]
             if not values:
                 continue
             if not all(isinstance(value, dict) for value in values):

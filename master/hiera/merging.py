@@ -73,12 +73,10 @@ def merged(merge: Merge, values: Sequence[Value]) -> Value:
 
 
 def _unique(values: Sequence[Value]) -> list[Value]:
-    if len(values) == 1:
-        return values[0] if isinstance(values[0], list) else [values[0]]
     found: dict[Any, Value] = {}
-    for index, value in enumerate(values):
+    for value in values:
         if isinstance(value, dict):
-            raise _unfit(index, lattice.VariantType.of([lattice.ScalarType(), lattice.ARRAY]), value)
+            raise _unfit(1, lattice.VariantType.of([lattice.ScalarType(), lattice.ARRAY]), value)
         for item in _flat(value):
             found.setdefault(key_of(item), item)
     return list(found.values())

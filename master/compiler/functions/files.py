@@ -8,16 +8,10 @@ from typing import TYPE_CHECKING, cast
 
 from shared.errors import EvaluationError, Unsupported
 
-from ..locations import FINAL
 from ..templates import render_epp
-from ..text import program as quoted
 from ..text import to_s
-from ..types.base import Type
-from ..types.describe import describe_mismatch
-from ..types.infer import infer
 from ..values import Binary, Value
-from ..world import NotFoundInData
-from .api import Closure, Context, function
+from .api import Context, function
 
 if TYPE_CHECKING:
     from ..scope import Scope
@@ -140,73 +134,3 @@ def find_template(context: Context, *paths: Value) -> str | None:
     """The path of the first of these templates that exists, or undef."""
     world = _scope(context).compiler.world
     return next((found for name in _flat(paths) if (found := world.find_file(name, "templates")) is not None), None)
-
-
-# --- data ---------------------------------------------------------------------------------------------------------
-
-_OPTIONS = frozenset(("name", "value_type", "default_value", "override", "default_values_hash", "merge"))
-
-
-@function("lookup", "Variant[String, Array[String]] name", "Type value_type?", "Variant[String[1], Hash] merge?", "Callable[1,1] &block?")
-def lookup(context: Context, name: Value, value_type: Type | None = None, merge: Value = None, *, block: Closure | None = None) -> Value:
-    """A value of the site's data, or what the block gives."""
-    return _lookup(_scope(context), name, {"value_type": value_type, "merge": merge}, block)
-
-
-@lookup.also(
-    "Variant[String, Array[String]] name", "Optional[Type] value_type", "Optional[Variant[String[1], Hash]] merge", "Any default_value"
-)
-def _lookup_default(context: Context, name: Value, value_type: Type | None, merge: Value, default_value: Value) -> Value:
-    return _lookup(_scope(context), name, {"value_type": value_type, "merge": merge, "default_value": default_value}, None)
-
-
-@lookup.also("Variant[String, Array[String]] name", "Hash options", "Callable[1,1] &block?")
-def _lookup_options(context: Context, name: Value, options: dict[str, Value], *, block: Closure | None = None) -> Value:
-    return _lookup(_scope(context), name, options, block)
-
-
-@lookup.also("Hash options", "Callable[1,1] &block?")
-def _lookup_hash(context: Context, options: dict[str, Value], *, block: Closure | None = None) -> Value:
-    if "name" not in options:
-        raise EvaluationError("lookup(): expects a value for key 'name'")
-    return _lookup(_scope(context), options["name"], options, block)
-
-
-def _lookup(scope: Scope, name: Value, options: dict[str, Value], block: Closure | None) -> Value:
-    """Source: language reference 18.7."""
-    unknown = set(options) - _OPTIONS
-    if unknown:
-        raise EvaluationError(f"lookup(): unrecognized key '{sorted(unknown)[0]}'")
-    names = name if isinstance(name, list) else [name]
-    if not all(isinstance(each, str) for each in names):
-        raise EvaluationError("lookup(): expects a String or an Array of them as name", hint="A reference or a type is no key.")
-    value_type = options.get("value_type")
-    merge = options.get("merge")
-    override = options.get("override") or {}
-    for each in names:
-        if each in override:
-            return _checked(f"Value found for key '{each}' in override hash", override[each], value_type)
-        try:
-            found = scope.compiler.data_for(each, scope, merge)
-        except NotFoundInData:
-            continue
-        return _checked("Found value", found, value_type)
-    defaults = options.get("default_values_hash") or {}
-    for each in names:
-        if each in defaults:
-            return _checked(f"Value found for key '{each}' in default values hash", defaults[each], value_type)
-    if block is not None:
-        return _checked("Value returned from default block", block(name), value_type)
-    if "default_value" in options:
-        return _checked("Default value", options["default_value"], value_type)
-    if len(names) == 1:
-        raise EvaluationError(f"Function lookup() did not find a value for the name '{names[0]}'", where=FINAL)
-    shown = ", ".join(quoted(each) for each in names)
-    raise EvaluationError(f"Function lookup() did not find a value for any of the names [{shown}]", where=FINAL)
-
-
-def _checked(what: str, value: Value, wanted: Type | None) -> Value:
-    if wanted is None or wanted.instance(value):
-        return value
-    text = describe_mismatch(what, wanted, infer(value))
-    raise EvaluationError(text.replace(f"{what} expects", f"{what} has wrong type, expects", 1))
