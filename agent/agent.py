@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from shared.models.report import Report
 
     from .bootstrap import Options
-    from .http import Observer as ExchangeObserver
     from .server import Spoken
+    from .sites import Observer as ExchangeObserver
     from .tls import Verifier
 
 log = logging.getLogger("puppet.agent")
@@ -125,8 +125,8 @@ class Agent:
         from certs.ssldir import SslDir
 
         from .bootstrap import Bootstrap
-        from .http import Site
         from .selection import listening, selected
+        from .sites import Site
         from .wiring import client_for
 
         settings = self.settings

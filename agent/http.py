@@ -8,21 +8,19 @@ import errno
 import logging
 import os
 import random
+import socket
 import ssl
 import time
-import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
 from typing import Any, Final, NoReturn
 from urllib.parse import urljoin, urlsplit
-
-from yarl import URL
 
 from shared.errors import BadData, PeerAnswered, PeerError, PeerNotTrusted, PeerUnreachable, TooLarge
 from shared.indirector.rest import Answer
 from shared.names import shown
 
+from .bodies import Inflater, retry_after
+from .sites import Exchange, Limits, Observer, Proxy, Site
 from .tls import Verifier, refusal, unverified_context, without_system_authorities
 
 with without_system_authorities():
@@ -33,73 +31,8 @@ log = logging.getLogger("puppet.http")
 MAX_REDIRECTS: Final = 3
 _FOLLOWED: Final = frozenset({301, 302, 307, 308})
 _ENCODINGS: Final = "gzip;q=1.0,deflate;q=0.6,identity;q=0.3"
+ALERT_SECONDS: Final = 3.0
 ERROR_BODY: Final = 64 * 1024  # bytes of an error's text
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """Where a server listens."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
-
-    def url(self, target: str) -> URL:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return URL(f"https://{host}:{self.port}{target}", encoded=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Proxy:
-    """A proxy for CONNECT, and the hosts that are asked without it."""
-
-    host: str = ""
-    port: int = 3128
-    user: str = ""
-    password: str = field(default="", repr=False)
-    exceptions: tuple[str, ...] = ()
-
-    def serves(self, host: str) -> bool:
-        """Whether `host` is asked through the proxy: exceptions are names, suffixes (`.example.com`, `*.example.com`) or `*`."""
-        if not self.host:
-            return False
-        name = host.lower()
-        for exception in (each.lower().removeprefix("*") for each in self.exceptions):
-            if exception in ("", name) or (exception.startswith(".") and name.endswith(exception)) or name.endswith(f".{exception}"):
-                return False
-        return True
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Seconds, bytes and counts that hold for every exchange."""
-
-    connect: float = 120.0
-    read: float = 600.0  # between two pieces of an answer
-    keepalive: float = 4.0
-    body: int = 256 * 2**20  # of an answer held in memory, after decompression
-    retries: int = 10  # times that 429 and 503 with Retry-After are obeyed
-    longest_wait: float = 300.0  # seconds of one such wait
-    connections: int = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Exchange:
-    """One request and its answer, for whoever watches."""
-
-    method: str
-    target: str
-    status: int
-    connection: int  # counts from 1 in one pool
-    reused: bool
-    site: Site
-    verified: bool
-    seconds: float
-
-
-Observer = Callable[[Exchange], None]
 
 
 class _Response(aiohttp.ClientResponse):
@@ -172,7 +105,7 @@ class OpenAnswer:
             self._client.fail(err, self._response.url.host or "")
 
     async def _read(self, limit: int) -> bytes:
-        inflate = _Inflater(self.headers.get("content-encoding", "identity"), limit)
+        inflate = Inflater(self.headers.get("content-encoding", "identity"), limit)
         try:
             async for chunk in self._response.content.iter_any():
                 inflate.feed(chunk)
@@ -187,47 +120,6 @@ class OpenAnswer:
             else:
                 self._response.close()
         return body
-
-
-class _Inflater:
-    """Puts a body together, decompressing it, and never holds more than `limit` bytes of it."""
-
-    def __init__(self, encoding: str, limit: int) -> None:
-        self.kept = bytearray()
-        self.limit = limit
-        names = {"gzip": 47, "x-gzip": 47, "deflate": 15, "identity": 0, "": 0}
-        name = encoding.strip().lower()
-        if name not in names:
-            raise BadData(f"Unsupported content encoding {shown(encoding)}")
-        self._window = names[name]
-        self._decoder = zlib.decompressobj(self._window) if self._window else None
-        self._first = True
-
-    def feed(self, chunk: bytes) -> None:
-        if self._decoder is None:
-            self._keep(chunk)
-            return
-        while chunk:
-            try:
-                self._keep(self._decoder.decompress(chunk, self.limit - len(self.kept) + 1))
-            except zlib.error as err:
-                if self._window == 15 and self._first:  # some servers send raw deflate
-                    self._window, self._decoder = -15, zlib.decompressobj(-15)
-                    continue
-                raise BadData(f"A compressed body is damaged: {err}") from err
-            finally:
-                self._first = False
-            chunk = self._decoder.unconsumed_tail
-
-    def _keep(self, data: bytes) -> None:
-        self.kept += data
-        if len(self.kept) > self.limit:
-            raise TooLarge(f"The answer is larger than {self.limit} bytes")
-
-    def end(self) -> bytes:
-        if self._decoder is not None and not self._decoder.eof and self.kept:
-            raise BadData("A compressed body ends too early")
-        return bytes(self.kept)
 
 
 class Client:
@@ -259,6 +151,7 @@ class Client:
         self._jitter = jitter
         self._session: aiohttp.ClientSession | None = None
         self._connector: _Connector | None = None
+        self._opening = asyncio.Lock()
 
     async def __aenter__(self) -> Client:
         return self
@@ -278,8 +171,14 @@ class Client:
         return self._connector.opened if self._connector else 0
 
     async def _opened(self) -> tuple[aiohttp.ClientSession, _Connector]:
-        if self._session is not None and self._connector is not None:
+        async with self._opening:
+            if self._session is None or self._connector is None:
+                await self._open()
+            assert self._session is not None
+            assert self._connector is not None
             return self._session, self._connector
+
+    async def _open(self) -> None:
         context, checked = await asyncio.to_thread(self._tls)
         pooled: dict[str, Any] = (
             {"keepalive_timeout": self.limits.keepalive} if self.verifier and self.limits.keepalive else {"force_close": True}
@@ -294,7 +193,6 @@ class Client:
             trust_env=False,
             cookie_jar=aiohttp.DummyCookieJar(),
         )
-        return self._session, self._connector
 
     def _tls(self) -> tuple[ssl.SSLContext, Callable[[bytes, str], None] | None]:
         if self.verifier is None:
@@ -396,6 +294,8 @@ class Client:
                 # An idle connection that the server had closed: nothing was answered, all our requests may be repeated.
                 if attempt == 1 and connector.opened == before and isinstance(body, bytes | None):
                     continue
+                if connector.opened > before and not proxied:
+                    await self._ask_why(site)
                 self.fail(err, str(site))
             except (aiohttp.ClientError, TimeoutError, OSError) as err:
                 self.fail(err, str(site))
@@ -434,6 +334,28 @@ class Client:
             raise PeerUnreachable(f"The connection to {where} was lost: {err}") from err
         raise PeerUnreachable(f"{where} did not answer as an HTTP server: {err}") from err
 
+    async def _ask_why(self, site: Site) -> None:
+        """
+        Raise PeerNotTrusted when `site` does not accept our certificate.
+
+        In TLS 1.3 a server says so only after our side of the handshake is done, and all that is seen of it is a lost connection. A
+        second connection over which nothing is sent makes OpenSSL tell the alert; servers on asyncio close without one.
+        """
+        if self.verifier is None or self.verifier.certificate is None:
+            return
+        closed = False
+        try:
+            closed = await asyncio.to_thread(closed_at_once, self.verifier.context(), site.host, site.port)
+        except (OSError, BadData) as err:
+            refused = refusal(err)
+            if refused:
+                raise PeerNotTrusted(f"{site} refused the TLS connection: {refused[0]}", hint=refused[1]) from err
+        if closed:
+            raise PeerNotTrusted(
+                f"{site} closed the connection as soon as it had seen our certificate",
+                hint="It may have been revoked, or the master may not know its CA: the master's log says which.",
+            )
+
     async def _distrusted(self, site: Site, err: aiohttp.ClientConnectorCertificateError) -> PeerNotTrusted:
         """What is wrong with the certificate, read from the server once more: OpenSSL's error does not say whose it is."""
         cause = err.certificate_error
@@ -458,16 +380,13 @@ class Client:
         return fallback
 
 
-def retry_after(text: str, now: float) -> float | None:
-    """Seconds that a Retry-After header asks for: a number or a date; 0 for the past, None when it is neither."""
-    text = text.strip()
-    digits = text.removeprefix("-")
-    if digits.isascii() and digits.isdigit():
-        return 0.0 if text.startswith("-") else float(digits[:12])
-    try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - now)
-    except (ValueError, TypeError, OverflowError):
-        return None
+def closed_at_once(context: ssl.SSLContext, host: str, port: int) -> bool:
+    """Whether a server closes a connection over which nothing is sent; its alert is raised as ssl.SSLError. Blocks for a few seconds."""
+    with socket.create_connection((host, port), timeout=ALERT_SECONDS) as plain, context.wrap_socket(plain, server_hostname=host) as tls:
+        try:
+            return not tls.recv(1)
+        except TimeoutError:
+            return False
 
 
 async def whole(answer: OpenAnswer) -> Answer:

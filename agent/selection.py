@@ -11,7 +11,8 @@ from shared.errors import ConfigError, PeerError, PuppetError
 from shared.names import shown
 from shared.settings import AgentSettings
 
-from .http import Client, Site
+from .http import Client
+from .sites import Site
 
 log = logging.getLogger("puppet.agent")
 

@@ -16,7 +16,8 @@ from shared.files import make_directory, write_atomic
 from shared.indirector.paths import Outgoing
 from shared.indirector.rest import Answer
 
-from .http import Client, OpenAnswer, Site, whole
+from .http import Client, OpenAnswer, whole
+from .sites import Site
 
 log = logging.getLogger("puppet.http")
 

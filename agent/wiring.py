@@ -32,9 +32,10 @@ from shared.settings import AgentSettings
 from .facts.configured import fact_sources
 from .facts.facter import Facter
 from .facts.host import Host
-from .http import Client, Limits, Observer, Proxy, Site
+from .http import Client
 from .selectors import LocalBucket, LocalContent, LocalMetadata, Selector
 from .server import Server, Spoken
+from .sites import Limits, Observer, Proxy, Site
 from .state import write_report
 from .tls import Verifier
 

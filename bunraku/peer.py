@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
-from agent.http import Site
 from agent.server import Server, Spoken
+from agent.sites import Site
 from agent.tls import Verifier
 from agent.wiring import client_for
 from shared.errors import PeerNotTrusted

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.agent import Agent, Asked
-from agent.http import Exchange
+from agent.sites import Exchange
 from agent.steps import Step
 from master.testing import RawClient
 from master.wiring import running

@@ -34,16 +34,17 @@ from shared.models.certificate_revocation_list import CERTIFICATE_REVOCATION_LIS
 from ..server import Server, Spoken, dialect_of, version_of
 from ..tls import Verifier
 from . import texts
+from .keeping import keep_authorities, keep_crls
 from .sequence import State, Step, next_step
 
 if TYPE_CHECKING:
-    from ..http import Client, Site
+    from ..http import Client
+    from ..sites import Site
 
 log = logging.getLogger("puppet.ssl")
 NOTICE = 25
 
 MAX_STEPS = 100  # without waiting: more is a circle
-CRL_ROLLBACK = "its number {new} is lower than {old} of the one on disk"
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,13 +193,18 @@ class Bootstrap:
             raise texts.unusable(err, self.layout) from err
         if self._ends_within(certificate, self.options.expire_warning):
             log.warning("Certificate '%s' will expire on %s", verify.subject_of(certificate), certificate.not_valid_after_utc)
-        return self._verifier()
+        return self._verifier(own=True)
 
-    def _verifier(self) -> Verifier:
-        """What is on disk now: our own certificate once there is one, the CRL once there is one that is current."""
+    def _verifier(self, *, own: bool) -> Verifier:
+        """
+        The CA, and its CRL once there is one that is current.
+
+        Args:
+            own: Show our certificate. CAs of 4 and later answer all questions but one without it, and those who were revoked have to be
+                able to fetch the CRL that says so; one of 3.x gives its CRL only to those it knows.
+        """
         layout = self.layout
         crls = layout.hostcrl if self.options.revocation and self._crl_is_current() else None
-        own = layout.hostcert.exists() and layout.hostprivkey.exists()
         certificate, key = (layout.hostcert, layout.hostprivkey) if own else (None, None)
         return Verifier(layout.localcacert, crls, self.options.revocation, self._now, certificate, key)
 
@@ -207,7 +213,8 @@ class Bootstrap:
     async def _server(self) -> Server:
         """The CA over connections that chain to the CA's certificate on disk."""
         if self._client is None:
-            self._client = self._connect(await asyncio.to_thread(self._verifier))
+            shown = self.spoken.of(self.site) is LEGACY and await asyncio.to_thread(self.layout.hostcert.exists)
+            self._client = self._connect(await asyncio.to_thread(self._verifier, own=shown))
         return Server(self.site, self._client, self.spoken, lambda: self.options.environment)
 
     async def _close(self) -> None:
@@ -291,21 +298,13 @@ class Bootstrap:
         try:
             answer = await self._get(CERTIFICATE, "ca", since)
             if answer.status == 200:
-                await asyncio.to_thread(self._accept_ca, answer.body)
+                await asyncio.to_thread(keep_authorities, self.layout, answer.body, self._now())
             elif answer.status != 304:
                 raise PeerAnswered(f"{answer.status}: {_line(answer)}", code=answer.status)
             await asyncio.to_thread(os.utime, self.layout.localcacert)
         except (PeerError, BadData, TooLarge) as err:
             log.warning("Could not refresh the CA certificate, keeping the old one: %s", err.message)
         return after
-
-    def _accept_ca(self, pem: bytes) -> None:
-        authorities = bundles.certificates(pem)
-        verify.verify_bundle(authorities)
-        certificate = self.layout.certificate()
-        if certificate is not None:
-            verify.verify(certificate, Trust(authorities, revocation=False), now=self._now())
-        self.layout.save_authorities(pem)
 
     async def _fetch_crl(self, state: State) -> State:
         answer = await self._get(CERTIFICATE_REVOCATION_LIST, "ca")
@@ -314,7 +313,7 @@ class Bootstrap:
         if answer.status != 200:
             raise PeerAnswered(f"Could not download CRLs: {answer.status}: {_line(answer)}", code=answer.status)
         try:
-            await asyncio.to_thread(self._accept_crl, answer.body)
+            await asyncio.to_thread(keep_crls, self.layout, answer.body)
         except (BadData, TooLarge, PeerNotTrusted) as err:
             raise PeerNotTrusted(f"Could not download CRLs: {err.message}", hint=err.hint) from err
         log.info("Caching certificate_revocation_list for ca")
@@ -328,32 +327,13 @@ class Bootstrap:
         try:
             answer = await self._get(CERTIFICATE_REVOCATION_LIST, "ca", since)
             if answer.status == 200:
-                await asyncio.to_thread(self._accept_crl, answer.body)
+                await asyncio.to_thread(keep_crls, self.layout, answer.body)
             elif answer.status != 304:
                 raise PeerAnswered(f"{answer.status}: {_line(answer)}", code=answer.status)
             await asyncio.to_thread(os.utime, self.layout.hostcrl)
         except (PeerError, BadData, TooLarge) as err:
             log.warning("Could not refresh the CRL, keeping the old one: %s", err.message)
         return replace(state, crl_stale=False)
-
-    def _accept_crl(self, pem: bytes) -> None:
-        """Keep CRLs that our own CA signed and that are not older than those on disk; PeerNotTrusted, BadData otherwise."""
-        authorities = self.layout.authorities() or ()
-        new = bundles.revocation_lists(pem)
-        for each in new:
-            issuers = [a for a in authorities if a.subject == each.issuer]
-            name = each.issuer.rfc4514_string()
-            if not issuers:
-                raise PeerNotTrusted(f"The CRL issued by '{name}' is not from a CA that this host knows")
-            if not any(verify.crl_is_genuine(each, issuer) for issuer in issuers):
-                raise PeerNotTrusted(f"Invalid signature for CRL issued by '{name}'")
-            for old in self.layout.crls() or ():
-                if old.issuer == each.issuer and _number(old) > _number(each):
-                    raise PeerNotTrusted(
-                        f"The CRL issued by '{name}' is refused: {CRL_ROLLBACK.format(new=_number(each), old=_number(old))}",
-                        hint="Somebody may be hiding a revocation. After the CA was restored from a backup, remove crl.pem by hand.",
-                    )
-        self.layout.save_crls(pem)
 
     async def _find_request(self, state: State) -> State:
         """3.8: a request that we do not have any more may still be at the CA."""
@@ -426,7 +406,7 @@ class Bootstrap:
         await asyncio.to_thread(self._keep_certificate, certificate)
         log.info("Caching certificate for %s", name)
         failpoint("agent.certificate-saved")
-        await self._close()  # from here on we show it
+        await self._close()  # what is asked from here on may need it
         return replace(state, certificate=True)
 
     def _keep_certificate(self, certificate: x509.Certificate) -> None:
@@ -446,12 +426,13 @@ class Bootstrap:
     async def _renew(self, state: State) -> State:
         """8: a new certificate for the same key, before the old one ends. Whatever happens, the old one goes on."""
         after = replace(state, renewal_due=False)
-        server = await self._server()
-        if await server.dialect() is LEGACY:
+        if await (await self._server()).dialect() is LEGACY:
             return after
         outgoing = paths.Outgoing("POST", "/puppet-ca/v1/certificate_renewal")
         try:
-            answer = await server.send(outgoing, {"Accept": "text/plain", "Content-Type": "text/plain"}, b"")
+            async with self._connect(await asyncio.to_thread(self._verifier, own=True)) as client:
+                server = Server(self.site, client, self.spoken, lambda: self.options.environment)
+                answer = await server.send(outgoing, {"Accept": "text/plain", "Content-Type": "text/plain"}, b"")
             if answer.status == 404:
                 log.info("Certificate autorenewal has not been enabled on the server.")
             elif answer.status != 200:
@@ -495,10 +476,3 @@ def _line(answer: Answer) -> str:
 
 def _unexpected(what: str, answer: Answer) -> PeerAnswered:
     return PeerAnswered(f"Could not request {what}: Error {answer.status} on SERVER: {_line(answer)}", code=answer.status)
-
-
-def _number(crl: x509.CertificateRevocationList) -> int:
-    try:
-        return crl.extensions.get_extension_for_class(x509.CRLNumber).value.crl_number
-    except x509.ExtensionNotFound:
-        return 0

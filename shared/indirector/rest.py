@@ -93,6 +93,8 @@ class Rest(Terminus[M]):
         headers = self._headers(dialect) | {"Content-Type": format.mime}
         instance: Any = request.instance
         if isinstance(instance, Stream):
+            if instance.size is not None:  # not every server in front of an old master takes chunks
+                headers["Content-Length"] = str(instance.size)
             opened = await self.transport.open(outgoing, headers, instance.chunks())
             answer = Answer(opened.status, opened.headers, await opened.read())
         else:

@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
-from agent.http import Client, Exchange, Limits, Proxy, Site, _Inflater, retry_after
+from agent.bodies import Inflater, retry_after
+from agent.http import Client
 from agent.server import Server, Spoken, dialect_of, version_of
+from agent.sites import Exchange, Limits, Proxy, Site
 from agent.testing import Ask, FakeMaster, Reply, ThrowAwayCa
 from agent.tls import Verifier
 from shared.dialects import LEGACY, MODERN
@@ -109,7 +111,7 @@ async def test_a_post_is_repeated_when_the_server_had_closed_the_idle_connection
 def test_compressed_bodies_are_unpacked(packing: Callable[[bytes], bytes]) -> None:
     packed = packing(b"x" * 5000)
     encoding = {gzip.compress: "gzip", zlib.compress: "deflate"}.get(packing, "identity" if packed == b"x" * 5000 else "deflate")
-    inflate = _Inflater(encoding, 5000)
+    inflate = Inflater(encoding, 5000)
     for start in range(0, len(packed), 7):
         inflate.feed(packed[start : start + 7])
     assert inflate.end() == b"x" * 5000
@@ -120,7 +122,7 @@ def test_compressed_bodies_are_unpacked(packing: Callable[[bytes], bytes]) -> No
 )
 def test_an_encoding_that_cannot_be_read_is_an_error(encoding: str, body: bytes) -> None:
     def read() -> bytes:
-        inflate = _Inflater(encoding, 100)
+        inflate = Inflater(encoding, 100)
         inflate.feed(body)
         return inflate.end()
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agent.http import Site
 from agent.selection import selected, sites
+from agent.sites import Site
 from agent.testing import Reply
 from shared.errors import ConfigError, PeerError
 from shared.settings import AgentSettings, Conf, load

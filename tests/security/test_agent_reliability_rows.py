@@ -22,9 +22,10 @@ from cryptography import x509
 
 from agent.bootstrap import Bootstrap, Options
 from agent.bootstrap.texts import NoCertificate
-from agent.http import Client, Site
+from agent.http import Client
 from agent.lock import RunLock
 from agent.server import Spoken
+from agent.sites import Site
 from agent.testing import Ask, FakeMaster, Reply, ThrowAwayCa
 from certs.keys import KeyKind
 from certs.ssldir import SslDir

@@ -18,8 +18,9 @@ from agent.facts.external import Limits as ProgramLimits
 from agent.facts.external import external_facts
 from agent.facts.facter import Sources, gather
 from agent.facts.host import Host
-from agent.http import Client, Limits, Site
+from agent.http import Client
 from agent.server import Spoken
+from agent.sites import Limits, Site
 from agent.surroundings import clean, secure
 from agent.testing import Ask, FakeMaster, Reply, ThrowAwayCa, server_context
 from agent.tls import Verifier
@@ -98,6 +99,19 @@ async def test_TLS_12_a_revoked_master_gets_not_one_byte(ca: ThrowAwayCa, tmp_pa
     async with master.running(), Client(verifier(layout)) as client:
         with pytest.raises(PeerNotTrusted, match="Certificate 'CN=localhost' is revoked"):
             await client.request(Site("localhost", master.port), "GET", "/x", {})
+    assert master.asked == []
+
+
+async def test_a_master_that_does_not_take_our_certificate_is_told_from_one_that_is_lost(ca: ThrowAwayCa, tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    stranger = ThrowAwayCa.new("Another CA").ssldir(tmp_path / "a" / "ssl", NAME)
+    layout = ca.ssldir(tmp_path / "ssl", NAME)
+    trust = Verifier(layout.localcacert, layout.hostcrl, "chain", lambda: datetime.now(UTC), stranger.hostcert, stranger.hostprivkey)
+    master = FakeMaster(ca.context(tmp_path), lambda ask: Reply())
+    async with master.running(), Client(trust) as client:
+        with pytest.raises(PeerNotTrusted, match=r"our certificate|unknown ca") as caught:
+            await client.request(Site("localhost", master.port), "GET", "/x", {})
+    assert "CA" in caught.value.hint
     assert master.asked == []
 
 

@@ -1,0 +1,74 @@
+"""Where servers are, how they are reached, and what is allowed to take how long; plain values of the HTTP client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from yarl import URL
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a server listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    def url(self, target: str) -> URL:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return URL(f"https://{host}:{self.port}{target}", encoded=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Proxy:
+    """A proxy for CONNECT, and the hosts that are asked without it."""
+
+    host: str = ""
+    port: int = 3128
+    user: str = ""
+    password: str = field(default="", repr=False)
+    exceptions: tuple[str, ...] = ()
+
+    def serves(self, host: str) -> bool:
+        """Whether `host` is asked through the proxy: exceptions are names, suffixes (`.example.com`, `*.example.com`) or `*`."""
+        if not self.host:
+            return False
+        name = host.lower()
+        for exception in (each.lower().removeprefix("*") for each in self.exceptions):
+            if exception in ("", name) or (exception.startswith(".") and name.endswith(exception)) or name.endswith(f".{exception}"):
+                return False
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Seconds, bytes and counts that hold for every exchange."""
+
+    connect: float = 120.0
+    read: float = 600.0  # between two pieces of an answer
+    keepalive: float = 4.0
+    body: int = 256 * 2**20  # of an answer held in memory, after decompression
+    retries: int = 10  # times that 429 and 503 with Retry-After are obeyed
+    longest_wait: float = 300.0  # seconds of one such wait
+    connections: int = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One request and its answer, for whoever watches."""
+
+    method: str
+    target: str
+    status: int
+    connection: int  # counts from 1 in one pool
+    reused: bool
+    site: Site
+    verified: bool
+    seconds: float
+
+
+Observer = Callable[[Exchange], None]
