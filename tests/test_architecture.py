@@ -54,13 +54,15 @@ def test_a_file_is_short_enough_to_be_read(package: str) -> None:
 
 
 def test_no_file_is_called_utils_or_helpers() -> None:
-    assert [path.name for package in MAY_IMPORT for path in sources(package) if path.stem in ("utils", "helpers", "util", "common_utils")] == []
+    assert [
+        path.name for package in MAY_IMPORT for path in sources(package) if path.stem in ("utils", "helpers", "util", "common_utils")
+    ] == []
 
 
 def test_nothing_unpickles_or_evaluates_text() -> None:
-    """`pickle`, `shelve` and `eval` do not occur; `marshal` and `exec` only in the cache of compiled manifests and where code is run."""
+    """`pickle`, `shelve` and `eval` do not occur; `marshal` and `exec` only where manifests become code, are cached and run."""
     allowed = {
-        "marshal": {"master/compiler/codecache.py"},
+        "marshal": {"master/compiler"},
         "exec": {"master/compiler"},
     }
     wrong = []

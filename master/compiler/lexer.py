@@ -335,7 +335,7 @@ class _Lexer:
             if not m:
                 raise self._unclosed(self._last_scanned(*self.inside) if self.inside else self.quote, pos)
             pos, stop = m.end(), m[2]
-            value += strings.unescape(m[1], escapes, (lambda message, end=pos: self.warn(message, end)) if warn else None)
+            value += strings.unescape(m[1], escapes, self._warner(pos) if warn else None)
             if stop == "${":
                 self.out.append((middle if seen else first, value, at, pos))
                 pos = self._expression(pos)
@@ -366,6 +366,10 @@ class _Lexer:
             if kind in ("name", "number", "word", "boolean") or kind in self.keywords:
                 out[start] = ("variable", text, first, last)
         return end
+
+    def _warner(self, at: int) -> Callable[[str], None]:
+        """`warn` at one place."""
+        return lambda message: self.warn(message, at)
 
     def _last_scanned(self, start: int, pos: int, end: int) -> str:
         """What the reference names as standing before a string that is not closed behind an interpolation: its last match."""
