@@ -140,6 +140,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
 
 
+def entitle(title: str) -> None:
+    """
+    What `ps` shows. A Ruby agent on the same host breaks the lock of a run whose process is not called `puppet` or `puppet-…`
+    (the name, not the title).
+    """
+    import setproctitle
+
+    setproctitle.setproctitle(title)
+    setproctitle.setthreadtitle("puppet-agent")
+
+
 def run(argv: list[str]) -> int:
     """The command itself; PuppetError when it cannot start."""
     command = parse(argv)
@@ -162,8 +173,6 @@ def run(argv: list[str]) -> int:
         if settings.onetime:
             raise _NothingToDo("onetime is specified but there is no client")
         raise Unsupported("Without its client an agent has nothing to do here", hint="Leave --no-client out.")
-    import setproctitle
-
     from .agent import state_directories
 
     made, looked = state_directories(settings)
@@ -171,7 +180,7 @@ def run(argv: list[str]) -> int:
     asked = _asked(settings, command, conf)
     if settings.daemonize and not settings.onetime:
         _background(settings)
-    setproctitle.setproctitle("puppet agent")
+    entitle("puppet agent")
     if settings.onetime:
         return one_run(settings, asked)
     try:
@@ -333,14 +342,12 @@ def _serve(settings: AgentSettings, command: Command, asked: Asked, argv: list[s
 
 def _child(settings: AgentSettings, asked: Asked) -> NoReturn:
     """A run in a process of its own, which ends here."""
-    import setproctitle
-
     from .daemon import WATCHED
 
     code = 1
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, WATCHED)
-        setproctitle.setproctitle("puppet agent: applying configuration")
+        entitle("puppet agent: applying configuration")
         code = one_run(settings, asked)
     except MemoryError:
         code = 254

@@ -171,6 +171,7 @@ async def test_the_daemon_runs_at_once_again_when_told_and_ends_cleanly(tmp_path
             await _until(lambda: _reports(site) == 1)
             assert pidfile.read_text().strip() == str(process.pid)
             assert Path(f"/proc/{process.pid}/cmdline").read_bytes().startswith(b"puppet agent")
+            assert Path(f"/proc/{process.pid}/comm").read_text() == "puppet-agent\n"  # Ruby agents look at this
             await _until(lambda: not (site.state / "agent_catalog_run.lock").exists())
             await asyncio.sleep(0.3)
             process.send_signal(signal.SIGUSR1)
