@@ -144,9 +144,10 @@ class MasterProcess:
         self._process = None
         return code
 
-    def puppet(self, *arguments: str) -> Done:
-        """`puppet …` with this master's settings."""
-        return run([sys.executable, "-I", "-m", "bunraku", *arguments, *self.options], clean_environment())
+    def puppet(self, *arguments: str, failpoints: str = "") -> Done:
+        """`puppet …` with this master's settings; `failpoints` as in `shared.failpoints`."""
+        environ = clean_environment(BUNRAKU_FAILPOINTS=failpoints)
+        return run([sys.executable, "-I", "-m", "bunraku", *arguments, *self.options], environ)
 
 
 @contextmanager
@@ -162,6 +163,43 @@ def master(root: Path, **settings: str) -> Iterator[MasterProcess]:
 def run(argv: list[str], environ: Mapping[str, str], *, timeout: float = RUN) -> Done:
     done = subprocess.run(argv, env=dict(environ), stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout, cwd="/", check=False)
     return Done(done.returncode, (done.stdout + done.stderr).decode("utf-8", "replace"))
+
+
+@dataclass(slots=True)
+class OurAgent:
+    """Our `puppet agent` as a process, with directories of its own; EC keys, which are made at once."""
+
+    root: Path
+    port: int
+    certname: str
+    settings: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def options(self) -> list[str]:
+        base = {name: str(self.root / name) for name in ("confdir", "vardir", "rundir", "logdir")}
+        base |= {"server": "localhost", "masterport": str(self.port), "certname": self.certname, "key_type": "ec", **self.settings}
+        return [part for name, value in base.items() for part in (f"--{name}", value)]
+
+    @property
+    def ssl(self) -> Path:
+        return self.root / "confdir" / "ssl"
+
+    @property
+    def certificate(self) -> Path:
+        return self.ssl / "certs" / f"{self.certname}.pem"
+
+    @property
+    def key(self) -> Path:
+        return self.ssl / "private_keys" / f"{self.certname}.pem"
+
+    @property
+    def state(self) -> Path:
+        return self.root / "vardir" / "state"
+
+    def test(self, *more: str, failpoints: str = "") -> Done:
+        """`puppet agent -t`; `failpoints` as in `shared.failpoints`."""
+        argv = [sys.executable, "-I", "-m", "agent", "--test", *more, *self.options]
+        return run(argv, clean_environment(BUNRAKU_FAILPOINTS=failpoints))
 
 
 @dataclass(slots=True)

@@ -27,11 +27,16 @@ MAX_TTL = 10**12  # seconds; anything beyond is a mistake, and all is cut at the
 
 
 class AlreadyThere(BadRequest):
-    """The name has a request or certificate already; `same` when it is a pending request of the very same text."""
+    """The name has a request or certificate already; `same` when it is a pending request of the same key that asks for the same."""
 
     def __init__(self, message: str, *, same: bool) -> None:
         super().__init__(message)
         self.same = same
+
+
+def _content(pem: bytes) -> bytes:
+    """What a request's signature is over: signatures with EC keys are another each time."""
+    return x509.load_pem_x509_csr(pem).tbs_certrequest_bytes
 
 
 class Registry:
@@ -81,7 +86,8 @@ class Registry:
         if self.rules.allow_duplicate_certs:
             log.info("%s already has a %s certificate; new certificate will overwrite it", name, what)
             return
-        raise AlreadyThere(f"{name} already has a {what} certificate; ignoring certificate request", same=pending == facts.pem)
+        same = pending is not None and _content(pending) == _content(facts.pem)
+        raise AlreadyThere(f"{name} already has a {what} certificate; ignoring certificate request", same=same)
 
     def _check_room(self, size: int) -> None:
         stamp = stamp_of(self.store.files.csrdir)

@@ -97,7 +97,7 @@ class CaService:
         """
         Take a request, and sign it when autosign says so; whether it was signed.
 
-        A second submission of the very same request asks autosign again: the first may have been cut short.
+        A second submission of a request for the same asks autosign again: the first may have been cut short.
 
         Raises:
             BadRequest and others: see Registry.submit; also when autosign wanted to sign but the policy refuses

@@ -4,7 +4,8 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from certs import bundles, ocsp
+from certs import bundles, csr, ocsp
+from certs.bundles import dump
 from master.ca.policy import SigningPolicy
 from shared.errors import BadRequest, Denied, NotFound, OutOfSpace, Unavailable
 from shared.indirector.core import Client
@@ -54,6 +55,22 @@ async def test_the_same_request_again_asks_autosign_again(site, pem, tmp_path) -
     with pytest.raises(BadRequest, match="already has a requested certificate"):
         await ca.submit_request("web1", pem("web1"))
     assert await ca.submit_request("web1", text) is True
+    await ca.close()
+
+
+async def test_a_request_for_the_same_that_was_signed_anew_asks_autosign_again(site, new_key, tmp_path) -> None:
+    """An agent with an EC key makes another signature each time."""
+    names = tmp_path / "autosign.conf"
+    ca = site.service(autosign=names)
+    key = new_key()
+    first, again = (dump([csr.build(key, "web1")]) for _ in range(2))
+    other = dump([csr.build(key, "web1", dns_alt_names=["puppet"])])
+    assert first != again
+    assert await ca.submit_request("web1", first) is False
+    names.write_text("web1\n")
+    with pytest.raises(BadRequest, match="already has a requested certificate"):
+        await ca.submit_request("web1", other)
+    assert await ca.submit_request("web1", again) is True
     await ca.close()
 
 

@@ -1,0 +1,238 @@
+"""A master that is killed while it signs, revokes or stores: after a restart nothing is broken, and the next run converges."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import subprocess
+import time
+from collections.abc import Iterator
+from http.client import HTTPSConnection
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+
+from certs import bundles, crl, signatures
+from master.ca import inventory
+from shared import plainyaml
+from tests.processes import MasterProcess, OurAgent, master
+
+pytestmark = pytest.mark.slow
+
+KILLED = -9
+HEARD = 1.0  # seconds in which a running master has noticed a revocation
+SITE = {
+    "manifests/site.pp": """
+        filebucket { 'main': path => false, server => 'localhost' }
+        $root = "ROOT/${trusted['certname']}"
+        file { $root: ensure => directory }
+        file { "${root}/f": source => 'puppet:///modules/stage/f', backup => 'main' }
+    """,
+    "modules/stage/files/f": "from the master\n",
+    "modules/stage/facts.d/outside.txt": "outside=yes\n",
+}
+AUTH = """
+path ~ ^/catalog/([^/]+)$
+method find
+allow $1
+path /certificate_status
+method find, save, search
+auth any
+allow *
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[MasterProcess]:
+    """A master with autosign whose CA exists; it is stopped."""
+    (tmp_path / "stage").mkdir()
+    with master(tmp_path / "master", autosign="true", key_type="ec") as process:
+        process.write({name: text.replace("ROOT", str(tmp_path / "stage")) for name, text in SITE.items()})
+        (process.root / "conf").mkdir(exist_ok=True)
+        (process.root / "conf" / "auth.conf").write_text(AUTH)
+        process.start().stop()
+        yield process
+
+
+def restarted(process: MasterProcess, failpoints: str = "") -> MasterProcess:
+    process.environ = {"BUNRAKU_FAILPOINTS": failpoints} if failpoints else {}
+    return process.start()
+
+
+def agent_of(process: MasterProcess, name: str) -> OurAgent:
+    root = process.root.parent / name
+    root.mkdir(exist_ok=True)
+    return OurAgent(root, process.port, name)
+
+
+def staged(process: MasterProcess, name: str) -> Path:
+    return process.root.parent / "stage" / name / "f"
+
+
+def revoked(process: MasterProcess) -> set[int]:
+    """The serials on the CRL, whose signature is good."""
+    (found,) = bundles.revocation_lists((process.ca / "ca_crl.pem").read_bytes())
+    assert signatures.crl_is_genuine(found, x509.load_pem_x509_certificate((process.ca / "ca_crt.pem").read_bytes()))
+    return set(crl.serials(found))
+
+
+def issued(process: MasterProcess) -> dict[str, int]:
+    """The serial of each certificate in signed/; all of them whole."""
+    return {path.stem: x509.load_pem_x509_certificate(path.read_bytes()).serial_number for path in (process.ca / "signed").glob("*.pem")}
+
+
+def check_ca(process: MasterProcess) -> None:
+    """No serial is used twice, everything issued is on record, the next serial is new, no temporary file is left among certificates."""
+    records = list(inventory.records((process.ca / "inventory.txt").read_text()))
+    serials = [record.serial for record in records]
+    assert len(serials) == len(set(serials))
+    assert max(serials) < int((process.ca / "serial").read_text(), 16)
+    assert set(issued(process).items()) <= {(record.name, record.serial) for record in records}
+    for path in (process.ca / "signed").glob("*.pem"):
+        argv = ["openssl", "verify", "-CAfile", str(process.ca / "ca_crt.pem"), str(path)]
+        assert subprocess.run(argv, capture_output=True, check=False).returncode == 0
+
+
+def check_converges(process: MasterProcess, agent: OurAgent) -> None:
+    """The next run brings the machine to where it should be, and the one after has nothing to do."""
+    ran = agent.test()
+    assert ran.code in (0, 2), ran.text + process.log
+    assert staged(process, agent.certname).read_text() == "from the master\n"
+    again = agent.test()
+    assert again.code == 0, again.text
+
+
+SIGNING = [
+    "ca.request-written",
+    "unrenamed:serial",
+    "ca.serial-stored",
+    "ca.inventory-written",
+    "unrenamed:{name}.pem",
+    "ca.certificate-written",
+    "ca.request-removed",
+]
+
+
+def test_R_01_a_master_killed_while_it_signs_repeats_no_serial_and_loses_no_request(site: MasterProcess) -> None:
+    for number, point in enumerate(SIGNING):
+        name = f"agent{number}.test"
+        before = set(issued(site).values())
+        restarted(site, f"{point.format(name=name)}=kill")
+        agent = agent_of(site, name)
+        assert agent.test("--waitforcert", "0").code == 1, point
+        assert site.wait() == KILLED, point
+        restarted(site)
+        check_converges(site, agent)
+        check_ca(site)
+        assert before < set(issued(site).values()), point
+        assert not (site.ca / "requests" / f"{name}.pem").exists(), point
+        assert f'"{name}"' in site.puppet("cert", "list", "--all"), point
+        site.stop()
+    assert len(issued(site)) == len(SIGNING) + 1
+
+
+@pytest.mark.parametrize("point", ["unrenamed:ca_crl.pem", "ca.crl-written"])
+def test_R_01_a_revocation_that_was_told_is_never_lost_and_one_that_was_not_can_be_repeated(site: MasterProcess, point: str) -> None:
+    restarted(site)
+    agents = [agent_of(site, f"agent{number}.test") for number in range(3)]
+    for agent in agents:
+        assert agent.test().code == 2
+    serials = issued(site)
+    first, second, third = agents
+
+    assert site.puppet("cert", "revoke", first.certname).code == 0
+    killed = site.puppet("cert", "revoke", second.certname, failpoints=f"{point}=kill")
+    assert killed.code == KILLED
+    assert {serials[first.certname]} <= revoked(site) <= {serials[first.certname], serials[second.certname]}
+    assert site.puppet("cert", "revoke", second.certname).code == 0
+    assert revoked(site) == {serials[first.certname], serials[second.certname]}
+    time.sleep(HEARD)
+    assert second.test().code == 1
+    assert "certificate revoked" in site.log
+    site.stop()
+
+    restarted(site, f"{point}=kill")
+    with pytest.raises(OSError):  # however the connection ends
+        revoke(site, third)
+    assert site.wait() == KILLED
+    restarted(site)
+    assert {serials[first.certname], serials[second.certname]} <= revoked(site)
+    if serials[third.certname] not in revoked(site):
+        assert third.test().code == 0
+        assert site.puppet("cert", "revoke", third.certname).code == 0
+    assert revoked(site) == {serials[each.certname] for each in agents}
+    time.sleep(HEARD)
+    for agent in agents:
+        assert agent.test().code == 1
+    check_ca(site)
+    fresh = agent_of(site, "agent9.test")
+    assert fresh.test().code == 2
+    assert issued(site)[fresh.certname] not in revoked(site) | set(serials.values())
+
+
+def revoke(process: MasterProcess, agent: OurAgent) -> int:
+    """Revoke an agent's certificate over HTTP, as that agent; the answer's status."""
+    context = ssl.create_default_context(cafile=str(agent.ssl / "certs" / "ca.pem"))
+    context.load_cert_chain(agent.certificate, agent.key)
+    connection = HTTPSConnection("localhost", process.port, context=context, timeout=30)
+    try:
+        path = f"/production/certificate_status/{agent.certname}"
+        connection.request("PUT", path, b'{"desired_state":"revoked"}', {"Content-Type": "text/pson", "Accept": "pson, s"})
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+STORING = ["unrenamed:agent1.test.yaml", "facts.written", "report.store", "report.written", "bucket.received", "bucket.stored"]
+
+
+def test_R_01_a_master_killed_while_it_stores_has_the_old_or_the_new_and_goes_on(site: MasterProcess) -> None:
+    restarted(site)
+    agent = agent_of(site, "agent1.test")
+    assert agent.test().code == 2
+    site.stop()
+    for number, point in enumerate(STORING):
+        staged(site, agent.certname).write_text(f"changed by hand {number}\n")
+        stored = len(reports(site, agent.certname))
+        restarted(site, f"{point}=kill")
+        killed = agent.test()
+        assert site.wait() == KILLED, f"{point}: {killed.text}"
+        check_stores(site, agent.certname)
+        restarted(site)
+        check_converges(site, agent)
+        check_stores(site, agent.certname)
+        assert len(reports(site, agent.certname)) >= stored + 1, point
+        assert f"changed by hand {number}\n" in buckets(site) + kept_by(agent), point
+        site.stop()
+    age(site.root / "var")
+    restarted(site).stop()
+    assert [path for store in (site.root / "var" / "yaml", site.reports) for path in store.rglob("*.tmp")] == []
+
+
+def reports(process: MasterProcess, name: str) -> list[Path]:
+    return sorted((process.reports / name).glob("*.yaml"))
+
+
+def buckets(process: MasterProcess) -> list[str]:
+    return [path.read_text() for path in (process.root / "var" / "bucket").rglob("contents")]
+
+
+def kept_by(agent: OurAgent) -> list[str]:
+    return [path.read_text() for path in (agent.root / "vardir" / "clientbucket").rglob("contents")]
+
+
+def check_stores(process: MasterProcess, name: str) -> None:
+    """All that is stored is whole."""
+    facts = plainyaml.loads((process.root / "var" / "yaml" / "facts" / f"{name}.yaml").read_bytes(), aliases=True)
+    assert facts["name"] == name
+    for path in reports(process, name):
+        assert plainyaml.loads(path.read_bytes(), aliases=True)["host"] == name
+    for text in buckets(process):
+        assert text.startswith(("changed by hand", "from the master"))
+
+
+def age(folder: Path) -> None:
+    """Make all temporary files look a day old."""
+    for path in folder.rglob("*.tmp"):
+        os.utime(path, (0, 0))
