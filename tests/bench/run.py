@@ -1,7 +1,7 @@
 """
-Measures this against Debian's `puppet agent`, in ratios, on the machine it runs on: `make bench`.
+Measures this against Debian's `puppet`, in ratios, on the machine it runs on: `make bench`.
 
-Both agents apply the same catalog from the same master, in turn, so that noise hits both. Numbers are medians.
+Compiles are in `compile`. Both agents apply the same catalog from the same master, in turn, so that noise hits both. Numbers are medians.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
+from tests.bench import compile as compiling
 from tests.processes import MasterProcess, RealAgent, clean_environment, has_real_puppet, master
 
 RESOURCES = 60  # files and directories in the catalog, beside an exec
@@ -183,6 +184,7 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="also print the numbers as one JSON object, last")
     options = parser.parse_args()
     found = run(options.repeat)
+    found["compile"] = compiling.run([])
     if options.json:
         print(json.dumps(found))
     return 0
