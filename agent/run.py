@@ -143,6 +143,8 @@ class Run:
         await self._keep(catalog, retrieved.cached)
         await write_classes(settings.classfile, catalog.classes, self.log)
         await write_resources(settings.resourcefile, resources, self.log)
+        # What is left to be asked of the catalog is its head; its resources exist a second time by now.
+        retrieved.catalog = catalog = catalog.model_copy(update={"resources": [], "edges": []})
         await self._prerun()
         store = TransactionStore(settings.transactionstorefile)
         await store.load(self.log)
