@@ -8,7 +8,7 @@ import functools
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, ParamSpec, TypeVar
 
 from cryptography import x509
@@ -61,6 +61,7 @@ class CaService:
     async def running(self) -> AsyncIterator[CaService]:
         """The CA of a master, for as long as the block runs: no second master may use the same directory; ends when all is finished."""
         lock = FileLock(self.store.files.cadir / "master.lock")
+        killed = await asyncio.to_thread(_start_of_killed, lock)
         try:
             await asyncio.to_thread(lock.acquire)
         except Unavailable as err:
@@ -68,9 +69,13 @@ class CaService:
                 f"Another master uses the CA in {self.store.files.cadir}: process {lock.holder() or 'unknown'}",
                 hint="Stop it first, or give this one a cadir of its own.",
             ) from err
+        again = asyncio.create_task(self.decide_again(killed), name="decide about what a killed master left") if killed else None
         try:
             yield self
         finally:
+            if again is not None:
+                again.cancel()
+                await asyncio.gather(again, return_exceptions=True)
             await self.close()
             lock.release()
 
@@ -129,6 +134,34 @@ class CaService:
             refused.legacy = err.legacy
             raise refused from err
         return True
+
+    async def decide_again(self, since: float) -> list[str]:
+        """
+        Ask autosign once more about pending requests that came after `since` (seconds since the epoch); the names that were signed.
+
+        A master that was killed may have stored a request without getting to its decision. 3.x agents find it here and do not
+        send it again, so that nobody would ever decide.
+        """
+        signed = []
+        for name in await asyncio.to_thread(self._pending_since, since):
+            pem = await self.request(name)
+            if pem is None or not (decision := await self.autosign.decide(name, pem)).sign:
+                continue
+            log.info("Autosign signs %s, which a master that was killed may have left undecided: %s", name, decision.reason)
+            try:
+                await self._write(self.registry.sign, name, by="autosign after a crash")
+                signed.append(name)
+            except PuppetError as err:
+                log.warning("The request of %s stays pending: %s", name, err)
+        return signed
+
+    def _pending_since(self, since: float) -> list[str]:
+        found = []
+        for name in self.registry.pending():
+            with suppress(FileNotFoundError):
+                if self.store.request_path(name).stat().st_mtime >= since:
+                    found.append(name)
+        return found
 
     async def request(self, name: str) -> bytes | None:
         """The PEM of a pending request, None when there is none."""
@@ -300,6 +333,13 @@ class CaService:
         self._running.discard(task)
         if not task.cancelled() and task.exception() is not None:
             log.debug("The CA refused: %s", task.exception())
+
+
+def _start_of_killed(lock: FileLock) -> float | None:
+    """When the lock's last holder took it, if it never gave it back (seconds since the epoch); None when all is in order."""
+    if not lock.holder():
+        return None
+    return lock.path.stat().st_mtime
 
 
 def _who(client: Client | None) -> str:

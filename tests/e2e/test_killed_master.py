@@ -114,12 +114,14 @@ SIGNING = [
 ]
 
 
-def test_R_01_a_master_killed_while_it_signs_repeats_no_serial_and_loses_no_request(site: MasterProcess) -> None:
-    for number, point in enumerate(SIGNING):
+@pytest.mark.parametrize("scheme", ["a", "b"])
+def test_R_01_a_master_killed_while_it_signs_repeats_no_serial_and_loses_no_request(site: MasterProcess, scheme: str) -> None:
+    for number, point in enumerate(SIGNING if scheme == "b" else SIGNING[:1]):
         name = f"agent{number}.test"
         before = set(issued(site).values())
         restarted(site, f"{point.format(name=name)}=kill")
         agent = agent_of(site, name)
+        agent.settings = {"scheme": scheme}
         assert agent.test("--waitforcert", "0").code == 1, point
         assert site.wait() == KILLED, point
         restarted(site)
@@ -129,7 +131,7 @@ def test_R_01_a_master_killed_while_it_signs_repeats_no_serial_and_loses_no_requ
         assert not (site.ca / "requests" / f"{name}.pem").exists(), point
         assert f'"{name}"' in site.puppet("cert", "list", "--all"), point
         site.stop()
-    assert len(issued(site)) == len(SIGNING) + 1
+    assert len(issued(site)) == number + 2
 
 
 @pytest.mark.parametrize("point", ["unrenamed:ca_crl.pem", "ca.crl-written"])

@@ -1,4 +1,5 @@
 import asyncio
+import os
 
 import pytest
 from cryptography import x509
@@ -72,6 +73,38 @@ async def test_a_request_for_the_same_that_was_signed_anew_asks_autosign_again(s
         await ca.submit_request("web1", other)
     assert await ca.submit_request("web1", again) is True
     await ca.close()
+
+
+async def test_what_a_killed_master_left_undecided_is_decided_at_the_next_start(site, pem, tmp_path) -> None:
+    names = tmp_path / "autosign.conf"
+    first = site.service(autosign=names)
+    for name in ("old", "left", "unlisted"):
+        assert await first.submit_request(name, pem(name)) is False
+    os.utime(first.store.request_path("old"), (0, 0))
+    await first.close()
+    names.write_text("old\nleft\n")
+    lock = site.files.cadir / "master.lock"
+    lock.write_text("99999")
+    os.utime(lock, (1000, 1000))
+    second = site.service(autosign=names)
+    async with second.running():
+        for _ in range(500):
+            if await second.certificate("left") is not None:
+                break
+            await asyncio.sleep(0.01)
+        assert await second.certificate("left") is not None
+        assert [await second.certificate(name) for name in ("old", "unlisted")] == [None, None]
+        assert site.trail[-1]["by"] == "autosign after a crash"
+
+
+async def test_after_an_orderly_end_nothing_is_decided_again(site, pem) -> None:
+    first = site.service()
+    async with first.running():
+        assert await first.submit_request("web1", pem("web1")) is False
+    second = site.service(autosign=True)
+    async with second.running():
+        await asyncio.sleep(0.05)
+        assert await second.certificate("web1") is None
 
 
 async def test_the_ca_certificate_comes_under_its_own_name(site) -> None:
