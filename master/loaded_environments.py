@@ -23,6 +23,7 @@ from .compiler.loader import Loader
 from .compiler.runtime import NAMES
 from .environment_files import DiskFiles, TrackedFiles
 from .environments import Environment, Environments, EnvironmentSettings
+from .module_types import RubyTypes
 from .worlds import FolderWorld
 
 __all__ = ["LoadedEnvironment", "LoadedEnvironments"]
@@ -67,6 +68,7 @@ class LoadedEnvironments:
         self.now = now
         self._loaded: dict[str, LoadedEnvironment] = {}
         self._functions = all_functions()
+        self._ruby_types = RubyTypes()
 
     def get(self, name: str) -> LoadedEnvironment:
         """
@@ -113,6 +115,8 @@ class LoadedEnvironments:
             manifest=environment.manifest,
             settings=settings,
             live=DiskFiles(),
+            ruby_types=self._ruby_types,
+            note=lambda text: self.log("debug", text),
         )
         loader = Loader(world, NAMES, self.cache, log=self.log, builtins=self._functions)
         return LoadedEnvironment(environment, world, loader, self._version(environment), files, self.clock())

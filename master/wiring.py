@@ -136,6 +136,7 @@ def environment_settings(settings: MasterSettings) -> EnvironmentSettings:
             "vardir": str(settings.vardir),
             "codedir": str(settings.codedir),
             "ssldir": str(settings.ssldir),
+            "libdir": str(settings.libdir),
         },
     )
 

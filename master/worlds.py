@@ -16,7 +16,7 @@ from .compiler.values import Value
 from .compiler.world import DataContext, Exported, NodeInput, Ruby, TypesKnown
 from .environment_files import Files
 from .hiera import Layer, Lookup, merge_of
-from .module_types import ModuleTypes
+from .module_types import ModuleTypes, RubyTypes
 
 __all__ = ["FolderWorld"]
 
@@ -30,7 +30,8 @@ class FolderWorld:
     An environment in a folder: `manifests` is its main manifest or a folder of them, modules are found along `modulepath`.
 
     `settings` are what `$settings::…` and the compiler itself read. `files` are those whose change makes another world;
-    templates and the like are read through `live` each time they are used.
+    templates and the like are read through `live` each time they are used. `ruby_types` keeps what was read of types in Ruby;
+    `note` is told of types whose attributes are not known.
     """
 
     def __init__(
@@ -46,6 +47,8 @@ class FolderWorld:
         types: TypesKnown | None = None,
         live: Files | None = None,
         clock: Callable[[], int] = time.time_ns,
+        ruby_types: RubyTypes | None = None,
+        note: Callable[[str], None] = lambda text: None,
     ) -> None:
         self._environment = environment
         self.root = root
@@ -56,7 +59,10 @@ class FolderWorld:
         self.code = code
         self._settings = dict(settings or {})
         self._clock = clock
-        self._types = types or ModuleTypes(files, self.module_roots())
+        libdir = self._settings.get("libdir")
+        self._types = types or ModuleTypes(
+            files, self.module_roots(), environment=root, libdirs=[str(libdir)] if libdir else [], ruby=ruby_types, note=note
+        )
         self._modules: dict[str, str | None] = {}
         self._layers: dict[str, Layer | None] = {}
 

@@ -329,18 +329,38 @@ class Catalog:
 
 
 def uniqueness_key(resource: Resource) -> tuple[Any, ...]:
-    """The namevars' values, in the order of their names."""
+    """
+    The namevars' values, in the order of their names.
+
+    Raises:
+        EvaluationError: the type takes titles apart, and not one like this.
+    """
     assert resource.native is not None
     namevars = resource.native.namevars
+    titled = _parts_of_title(resource)
     parts: list[Any] = []
     for namevar in sorted(namevars):
         value = resource.values.get(namevar)
         if value is None or value is DEFAULT:
-            value = resource.title if namevar == namevars[0] else None
+            value = titled.get(namevar)
+            if value is None and namevar == (namevars[0] if len(namevars) == 1 else "name"):
+                value = resource.title
         if resource.native.trim_slashes and isinstance(value, str) and len(value) > 1:
             value = value.rstrip("/") or "/"
         parts.append(value if value is None or isinstance(value, str) else str(value))
     return tuple(parts)
+
+
+def _parts_of_title(resource: Resource) -> dict[str, Any]:
+    assert resource.native is not None
+    patterns = resource.native.title_patterns
+    if not patterns:
+        return {resource.native.namevars[0]: resource.title}
+    for regexp, names in patterns:
+        match = regexp.search(resource.title)
+        if match is not None:
+            return dict(zip(names, match.groups(), strict=False))
+    raise EvaluationError(f'No set of title patterns matched the title "{resource.title}".')
 
 
 def duplicate(resource: Resource, existing: Resource) -> EvaluationError:

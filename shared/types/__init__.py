@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..ral import Type
-from .known import KNOWN, KnownType
+from .known import KNOWN, STAYED, KnownType
 
 
 def builtin_types() -> Mapping[str, type[Type]]:
@@ -23,4 +23,4 @@ def builtin_types() -> Mapping[str, type[Type]]:
     return {cls.declaration.name: cls for cls in types}
 
 
-__all__ = ["KNOWN", "KnownType", "builtin_types"]
+__all__ = ["KNOWN", "STAYED", "KnownType", "builtin_types"]

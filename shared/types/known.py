@@ -64,7 +64,7 @@ _TYPES = (
     ),
     _known("cron", "name", "ensure command special minute hour weekday month monthday environment user target", "provider"),
     _known("host", "name", "ensure ip host_aliases comment target", "provider"),
-    _known("mount", "name", "ensure device blockdevice fstype options pass atboot dump target", "path remounts provider"),
+    _known("mount", "name", "ensure device blockdevice fstype options pass atboot dump target", "remounts provider"),
     _known("ssh_authorized_key", "name", "ensure type key user target options", "drop_privileges provider"),
     _known("sshkey", "name type", "ensure key host_aliases target", "provider"),
     _known("mailalias", "name", "ensure recipient file target", "provider"),
@@ -97,3 +97,6 @@ _TYPES = (
 )
 
 KNOWN = {each.name: each for each in _TYPES}
+
+STAYED = frozenset(("group", "package", "service", "user"))
+"""Of KNOWN, what is part of Puppet since 6; the others are modules of their own."""

@@ -45,10 +45,10 @@ def test_a_function_s_file_that_does_not_load_is_named() -> None:
         compiled("bad()", {"modules/m/lib/puppet/functions/bad.py": "def ("})
 
 
-def test_a_type_in_ruby_may_be_declared_with_any_attribute() -> None:
+def test_a_type_in_ruby_that_cannot_be_read_may_be_declared_with_any_attribute() -> None:
     result = compiled(
         "firewall { '100 ssh': dport => 22, action => accept }\nFirewall['100 ssh'] -> Notify['x']\nnotify { 'x': }",
-        {"modules/fw/lib/puppet/type/firewall.rb": "Puppet::Type.newtype(:firewall)"},
+        {"modules/fw/lib/puppet/type/firewall.rb": "Puppet::Type.newtype(:firewall) { OPTIONS.each { |each| newparam(each) } }"},
     )
     assert result.parameters("Firewall[100 ssh]") == {"dport": 22, "action": "accept", "before": ["Notify[x]"]}
     assert result.resource("Firewall[100 ssh]")["kind"] == "compilable_type"
