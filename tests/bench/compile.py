@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import cProfile
-import gc
 import json
 import pstats
 import shutil
@@ -81,6 +80,7 @@ def compile_again(codedir: Path, facts: dict[str, Any], repeat: int, catalog: Pa
     from master.compiler.catalogs import compile_catalog
     from master.compiler.codecache import CodeCache
     from master.compiler.world import NodeInput
+    from master.compiling import settle
     from master.environments import EnvironmentSettings
     from master.loaded_environments import LoadedEnvironments
     from shared import plainjson
@@ -91,8 +91,7 @@ def compile_again(codedir: Path, facts: dict[str, Any], repeat: int, catalog: Pa
     server = {"serverversion": "7.23.0", "servername": "puppet", "serverip": "127.0.0.1", "environment": "production"}
     parameters = {**facts, **{name: value for name, value in server.items() if name != "environment"}}
     node = NodeInput("bench.example.com", facts=facts, parameters=parameters, trusted=trusted, server_facts=server)
-    gc.collect()
-    gc.freeze()
+    settle()
     seconds, encoding = [], []
     profiler = cProfile.Profile()
     for number in range(repeat):
