@@ -61,10 +61,10 @@ async def test_a_program_that_hangs_or_leaves_a_child_behind_is_killed(tmp_path:
     script(tmp_path / "leaves", "sleep 60 & echo b=2\n")
     script(tmp_path / "talks", "head -c 3000000 /dev/zero\n")
     began = time.monotonic()
-    found = await external_facts([tmp_path], environ=ENVIRON, limits=Limits(seconds=0.5, output=1000))
+    found = await external_facts([tmp_path], environ=ENVIRON, limits=Limits(seconds=2, output=1000))
     assert found == {"b": "2"}
-    assert time.monotonic() - began < 5
-    assert "did not end within 0.5 seconds" in caplog.text
+    assert time.monotonic() - began < 15
+    assert "did not end within 2 seconds" in caplog.text
     assert "printed more than 1000 bytes" in caplog.text
 
 
