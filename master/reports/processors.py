@@ -22,7 +22,7 @@ from shared.failpoints import failpoint
 from shared.files import make_directory, write_atomic
 from shared.indirector import Request, Terminus
 from shared.log import LEVELS
-from shared.models.report import Report
+from shared.models.report import LEGACY_FORMAT, Report
 from shared.names import certname
 
 log = logging.getLogger("puppet.report")
@@ -53,7 +53,7 @@ class Store:
     def _write(self, host: str, report: Report) -> None:
         folder = self.root / host
         make_directory(folder, mode=0o750)
-        body = report.to_ruby_yaml()
+        body = report.to_ruby_yaml(legacy=report.report_format <= LEGACY_FORMAT)  # readers of old reports expect old reports
         temporary = folder / f".report.{secrets.token_hex(8)}.tmp"
         failpoint("report.store")
         write_atomic(temporary, body, mode=0o640)

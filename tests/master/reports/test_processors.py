@@ -31,6 +31,13 @@ async def test_a_report_is_stored_by_host_and_minute(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o640 and path.parent.stat().st_mode & 0o777 == 0o750
 
 
+async def test_a_report_of_3x_is_stored_as_3x_wrote_it(tmp_path: Path) -> None:
+    old = report().model_copy(update={"report_format": 4})
+    await Store(tmp_path, now=clock).process(old)
+    stored = plainyaml.loads((tmp_path / "n" / "202611202148.yaml").read_bytes(), aliases=True)
+    assert (stored["report_format"], stored["kind"]) == (4, "apply")
+
+
 async def test_RPT_05_two_reports_of_one_minute_are_both_kept(tmp_path: Path) -> None:
     reports = Binding(REPORT, Processed({"store": Store(tmp_path, now=clock)}))
     await asyncio.gather(*(reports.save(report()) for _ in range(5)))
