@@ -33,6 +33,7 @@ from shared.models.catalog import CATALOG, Catalog
 from shared.models.file_content import FILE_CONTENT
 from shared.models.file_metadata import FILE_METADATA
 from shared.models.report import Report
+from shared.ral import Providers
 from shared.ral.catalog import Resources, resources_of
 from shared.richdata import Deferred
 from shared.settings import AgentSettings, MasterSettings
@@ -76,6 +77,9 @@ class LocalRun:
         resources = resources_of(
             catalog, builtin_types(), known=frozenset(KNOWN), defaults=[*default_schedules(), self._bucket()], resolve=resolve
         )
+        files = self._files(catalog)
+        providers = providers_here(log=self.log, files=lambda: files, facts=self.facts)
+        providers.check_named(resources.order)
         if self.classes_too:
             await write_classes(self.settings.classfile, catalog.classes, self.log)
             await write_resources(self.settings.resourcefile, resources, self.log)
@@ -83,7 +87,7 @@ class LocalRun:
         applied: Applied | None = None
         completed = False
         if await self._command("prerun_command", self.settings.prerun_command):
-            applied = await self._applied(catalog, resources)
+            applied = await self._applied(resources, providers)
             completed = applied.completed
         completed = await self._command("postrun_command", self.settings.postrun_command) and completed
         return await self._reported(catalog, applied, completed, times), completed
@@ -91,12 +95,11 @@ class LocalRun:
     def _bucket(self) -> Filebucket:
         return Filebucket("puppet", {"path": str(self.settings.clientbucketdir)})
 
-    async def _applied(self, catalog: Catalog, resources: Resources) -> Applied:
+    async def _applied(self, resources: Resources, providers: Providers) -> Applied:
         settings = self.settings
-        files = self._files(catalog)
         context = ApplyContext(
             log=self.log,
-            providers=providers_here(log=self.log, files=lambda: files, facts=self.facts),
+            providers=providers,
             state=StateFile(settings.statefile, ttl=timedelta(seconds=settings.statettl or 0)),
             noop=settings.noop,
             tags=settings.tags,

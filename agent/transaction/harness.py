@@ -21,6 +21,7 @@ from shared.ral import ABSENT, Property, Provider, State, Type
 from shared.ral.attributes import text_of
 from shared.ral.components import Unmanaged
 from shared.ral.messages import REDACTED
+from shared.ral.providers import check_values
 
 from ..runlog import RunLog
 from ..state import StateFile, TransactionStore
@@ -50,7 +51,7 @@ class _Evaluation:
 
     @property
     def present(self) -> bool:
-        return self.current.get("ensure", "present") not in (ABSENT, None)
+        return self.resource.exists_in(self.current)
 
 
 class Harness:
@@ -95,6 +96,7 @@ class Harness:
     async def _read(self, resource: Type, prefetched: Mapping[str, State | None]) -> State | None:
         if resource.handler is None:
             return {}
+        check_values(resource, resource.handler)
         return prefetched[resource.key] if resource.key in prefetched else await resource.handler.retrieve(resource)
 
     def _log_unforeseen(self, resource: Type, err: Exception) -> None:
@@ -151,7 +153,7 @@ class Harness:
 
     def _event(self, it: _Evaluation, declared: Property[Any], wanted: list[Any]) -> Event:
         current = it.current.get(declared.name, ABSENT)
-        should = _should(declared, wanted)
+        should = declared.should(it.resource, it.current, wanted)
         secret = it.resource.is_sensitive(declared.name)
         before = it.remembered.get(declared.name)
         listed = declared.listed(should) if not isinstance(should, list) else None
@@ -169,7 +171,7 @@ class Harness:
 
     async def _sync(self, it: _Evaluation, declared: Property[Any], wanted: list[Any], event: Event) -> None:
         resource, name = it.resource, declared.name
-        current, should = it.current.get(name, ABSENT), _should(declared, wanted)
+        current, should = it.current.get(name, ABSENT), declared.should(resource, it.current, wanted)
         secret = resource.is_sensitive(name)
         suffix = self._audited_suffix(it, declared, event)
         is_text = REDACTED if secret else declared.is_text(resource, current)
@@ -206,7 +208,7 @@ class Harness:
                     detail = detail.replace(text_of(value), REDACTED)
         else:
             is_text = declared.is_text(resource, it.current.get(declared.name, ABSENT))
-            should_text = declared.should_text(resource, _should(declared, wanted))
+            should_text = declared.should_text(resource, declared.should(resource, it.current, wanted))
         self.log.log("err", detail)
         if isinstance(err, PuppetError) and isinstance(err.__cause__, OSError):
             self.log.log("err", f"{detail}\nWrapped exception:\n{reason(err.__cause__)}")
@@ -274,13 +276,6 @@ class Harness:
                 previous = event.previous_value
                 value = self.store.system_value(ref, declared.name) or (previous if isinstance(previous, list) else [previous])
             self.store.remember(ref, declared.name, value)
-
-
-def _should(declared: Property[Any], wanted: list[Any]) -> Any:
-    """What is set and told of a property's wanted values: the whole array, or the first."""
-    if declared.many:
-        return wanted
-    return wanted[0] if wanted else None
 
 
 _SEAL = "{salted}"

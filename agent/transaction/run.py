@@ -20,6 +20,7 @@ from shared.models.report import ResourceStatus
 from shared.ral import Provider, Providers, Ref, State, Type
 from shared.ral.catalog import Resources
 from shared.ral.components import Component, Unmanaged
+from shared.ral.providers import drop_unsupported
 
 from ..runlog import RunLog, utc_now
 from ..state import StateFile, TransactionStore
@@ -98,6 +99,9 @@ class Transaction:
 
     def find(self, ref: Ref) -> Type | None:
         return self.resources.find(ref)
+
+    def managed(self, type_name: str) -> Sequence[Type]:
+        return [resource for resource in self.resources.order if resource.ref.type == type_name]
 
     def path_of(self, resource: Type) -> str:
         return "/" + "/".join(self.resources.path_of(resource))
@@ -262,6 +266,7 @@ class Transaction:
             resource.handler = providers.for_resource(resource)
         except ResourceError:
             return False
+        drop_unsupported(resource, resource.handler)
         _, warning = providers.default(type_name)
         if warning and warning not in self._warned:
             self._warned.add(warning)

@@ -237,6 +237,17 @@ class Property(Param[T]):
         """Whether one current value is as good as one wanted."""
         return bool(current == wanted) or current == text_of(wanted)
 
+    def needs_for(self, wanted: Any) -> tuple[str, ...]:
+        """The features that a provider must have for one wanted value."""
+        listed = self.listed(wanted)
+        return listed.requires if listed else ()
+
+    def should(self, resource: Type, state: State, wanted: list[Any]) -> Any:
+        """What is set, and told of what is wanted: the whole array with `many`, else the first value."""
+        if self.many:
+            return wanted
+        return wanted[0] if wanted else None
+
     # --- telling
 
     def is_text(self, resource: Type, value: Any) -> str:

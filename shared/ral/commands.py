@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
@@ -56,21 +57,37 @@ async def execute(
     """
     text = shown or " ".join(argv)
     env = {k: v for k, v in os.environ.items() if k not in _PERSONAL and not k.startswith("LC_")} | _LOCALE | dict(environment or {})
+    if any("\0" in word for word in argv):
+        raise ResourceError(f"Could not execute {text!r}: an argument contains NUL")
+    # Files in memory instead of pipes: a daemon that the command leaves behind may keep its output open, and nobody waits for it.
+    # The room for output is sealed, so that a flood ends in a write error of its own and not in our memory.
+    output, given = os.memfd_create("output", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING), os.memfd_create("input", os.MFD_CLOEXEC)
     try:
-        process = await asyncio.create_subprocess_exec(
-            *argv,
-            stdin=asyncio.subprocess.PIPE if stdin else asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            env=env,
-            start_new_session=True,
-            limit=MAX_OUTPUT,
-        )
+        os.ftruncate(output, MAX_OUTPUT)
+        fcntl.fcntl(output, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
+        os.pwrite(given, stdin, 0)
+        code = await _ended(argv, env, given, output, seconds, text)
+        length = os.lseek(output, 0, os.SEEK_CUR)
+        result = Output(os.pread(output, length, 0).decode("utf-8", "replace"), code)
+    finally:
+        with suppress(OSError):
+            fcntl.fcntl(output, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
+        os.close(output)
+        os.close(given)
+    if fail and result.code:
+        raise ResourceError(f"Execution of '{text}' returned {result.code}: {result.text.strip()}")
+    return result
+
+
+async def _ended(argv: Sequence[str], env: Mapping[str, str], given: int, output: int, seconds: float | None, text: str) -> int:
+    """The exit code of a program, run to its end; its process group does not outlive the deadline, nor our being cancelled."""
+    try:
+        process = await asyncio.create_subprocess_exec(*argv, stdin=given, stdout=output, stderr=output, env=env, start_new_session=True)
     except OSError as err:
         raise ResourceError(f"Could not execute '{text}': {err.strerror}") from err
     try:
         async with asyncio.timeout(seconds):
-            out, _ = await process.communicate(stdin or None)
+            return await process.wait()
     except TimeoutError as err:
         raise ResourceError(f"Execution of '{text}' exceeded {seconds:g} seconds") from err
     finally:
@@ -78,10 +95,6 @@ async def execute(
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
-    output = Output(out[:MAX_OUTPUT].decode("utf-8", "replace"), process.returncode or 0)
-    if fail and output.code:
-        raise ResourceError(f"Execution of '{text}' returned {output.code}: {output.text}")
-    return output
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +108,7 @@ class Command:
     path: str
     optional: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
+    seconds: float | None = None  # the most that a call may take, unless it says otherwise
     find_program: Callable[[str], str | None] = which
 
     async def __call__(
@@ -104,4 +118,6 @@ class Command:
         found = await asyncio.to_thread(self.find_program, self.path)
         if found is None:
             raise ResourceError(f"Command {Path(self.path).name} is missing")
-        return await execute([found, *arguments], environment=self.environment, stdin=stdin, seconds=seconds, fail=fail, shown=shown)
+        return await execute(
+            [found, *arguments], environment=self.environment, stdin=stdin, seconds=seconds or self.seconds, fail=fail, shown=shown
+        )

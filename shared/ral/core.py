@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from ..errors import Location, PuppetError, ResourceError
 from .attributes import Declaration, Param, Property, refused
+from .messages import ABSENT
 from .metaparams import Metaparams
 from .references import Ref
 
@@ -40,6 +41,9 @@ class Surroundings(Protocol):
 
     def find(self, ref: Ref) -> Type | None:
         """The resource of that reference, aliases included."""
+
+    def managed(self, type_name: str) -> Sequence[Type]:
+        """All resources of that type, in order."""
 
     def path_of(self, resource: Type) -> str:
         """The containment path, as logs show it: `/Stage[main]/Main/File[/x]`."""
@@ -265,6 +269,10 @@ class Type(Metaparams):
         """What comes after this and is refreshed by it, if it is in the catalog."""
         return iter(())
 
+    def exists_in(self, state: Mapping[str, Any]) -> bool:
+        """Whether what was read (complete: every property has a value) is a thing that is there, so that its properties count."""
+        return state.get("ensure", "present") not in (ABSENT, None)
+
     def ancestors(self) -> Iterator[str]:
         """Keys of what contains this on the system, the nearest first (a file's directories); orders generated resources."""
         return iter(())
@@ -274,6 +282,10 @@ class Type(Metaparams):
     def find(self, ref: Ref) -> Type | None:
         """Another resource of the same run."""
         return self.surroundings.find(ref) if self.surroundings else None
+
+    def managed(self, type_name: str) -> Sequence[Type]:
+        """All resources of a type in the same run."""
+        return self.surroundings.managed(type_name) if self.surroundings else ()
 
     def log(self, level: str, message: str, attribute: str = "") -> None:
         """Say something with this resource (or one of its attributes) as the source."""

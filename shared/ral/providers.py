@@ -177,6 +177,30 @@ class Provider(Generic[R]):
         """After the run's last resource."""
 
 
+def drop_unsupported(resource: Type, provider: Provider[Any]) -> None:
+    """Leave those attributes of a resource unmanaged that its provider has not the features for. Source: resource layer reference 1.3."""
+    for attribute in resource.declaration.attributes.values():
+        missing = [each for each in attribute.requires if each not in provider.features]
+        if missing and resource.is_given(attribute.name):
+            features = ", ".join(missing)
+            resource.log("debug", f"Provider {provider.name} does not support features {features}; not managing attribute {attribute.name}")
+        if missing:
+            resource.forget(attribute.name)
+
+
+def check_values(resource: Type, provider: Provider[Any]) -> None:
+    """Raise ResourceError for a wanted value that needs features its provider does not have."""
+    for declared in resource.declaration.properties:
+        for value in resource.wanted(declared.name) or ():
+            listed = declared.needs_for(value)
+            missing = [each for each in listed if each not in provider.features]
+            if missing:
+                features = ", ".join(missing)
+                raise ResourceError(
+                    f"Provider {provider.name} must have features '{features}' to set '{declared.name}' to '{text_of(value)}'"
+                )
+
+
 class Providers:
     """
     The providers of a run, and the choice among them.
@@ -232,6 +256,17 @@ class Providers:
         if chosen is None:
             raise ResourceError(f"Could not find a suitable provider for {type_name}")
         return chosen
+
+    def check_named(self, resources: Iterable[Type]) -> None:
+        """Raise ResourceError for the first resource whose attribute `provider` names none of its type."""
+        for resource in resources:
+            known = {p.name for p in self.of(resource.declaration.name)} if resource.value_of("provider") else set()
+            if known and resource.provider not in known:
+                raise ResourceError(
+                    f"Parameter provider failed on {resource.ref}: Invalid {resource.declaration.name} provider '{resource.provider}'",
+                    where=resource.origin.where,
+                    hint=f"This version has: {', '.join(sorted(known))}.",
+                )
 
     def default(self, type_name: str) -> tuple[Provider[Any] | None, str]:
         """The default provider of a type and a warning (or ''); None: none fits. Once found it stays."""

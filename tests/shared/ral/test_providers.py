@@ -117,7 +117,7 @@ async def test_a_command_runs_without_a_shell_in_locale_c(monkeypatch: pytest.Mo
     [
         (
             ["/bin/sh", "-c", "echo out; echo err >&2; exit 3"],
-            "Execution of '/bin/sh -c echo out; echo err >&2; exit 3' returned 3: out\nerr\n",
+            "Execution of '/bin/sh -c echo out; echo err >&2; exit 3' returned 3: out\nerr",
         ),
         (["/no/such/program"], "Could not execute '/no/such/program': No such file or directory"),
     ],
