@@ -1,33 +1,44 @@
-"""`puppet parser validate`. Source: command line reference 2.9."""
+"""`puppet parser validate|dump`. Source: command line reference 2.9."""
 
 from __future__ import annotations
 
+import json
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from master.compiler.checker import Issue, check
+from master.compiler.dump import as_data, pn
+from master.compiler.nodes import Program
 from master.compiler.parser import parse
 from master.compiler.source import Source
-from shared.errors import Location, ParseError, PuppetError
+from shared.errors import Location, ParseError, PuppetError, Unsupported
 from shared.plainjson import dumps_pretty
 from shared.settings import MasterSettings, flags_of, load
 
-from .faces import call_of
+from .faces import Call, call_of
 
 HELP = """Usage: puppet parser validate [FILE | FOLDER...] [--epp] [--json | --render-as json]
+       puppet parser dump [FILE | FOLDER...] [-e SOURCE] [--format pn|json] [--pretty] [--validate] [--epp]
 
-Checks manifests (with --epp: templates): the files given, else what is piped in, else the environment's main manifest. Silent and 0 when
-all is well; every error of every file, and 1, when it is not. As JSON: an object by file, with message, full_message, file, line, pos."""
+validate checks manifests (with --epp: templates): the files given, else what is piped in, else the environment's main manifest.
+Silent and 0 when all is well; every error of every file, and 1, when it is not. As JSON: an object by file, with message,
+full_message, file, line, pos.
+
+dump prints the syntax tree of the files given, of a source, or of what is piped in: in Puppet's notation (pn), or the same as JSON; with
+--pretty on many lines. Only syntax errors are reported, unless --validate asks for all of them."""
 
 
 def main(argv: Sequence[str]) -> int:
     """Run `puppet parser …`; the exit code."""
-    flags, left = flags_of(list(argv), MasterSettings)
-    call = call_of("parser", left, flags=("epp",))
+    flags, left = flags_of(["--e" if word == "-e" else word for word in argv], MasterSettings)
+    call = call_of("parser", left, options=("e", "format"), flags=("epp", "pretty", "validate", "no-validate"))
     if call.help or not call.words:
         print(HELP)
         return 0
+    if call.words[0] == "dump":
+        return dump(call, load(MasterSettings, section="user", flags=flags))
     if call.words[0] != "validate":
         raise call.unknown_action(call.words[0])
     settings = load(MasterSettings, section="user", flags=flags)
@@ -43,6 +54,41 @@ def main(argv: Sequence[str]) -> int:
             if each.hint:
                 print(f"       {each.hint}", file=sys.stderr)
     return 1 if any(each.severity == "error" for issues in found.values() for each in issues) else 0
+
+
+def dump(call: Call, settings: MasterSettings) -> int:
+    """Print syntax trees; 1 when a text is wrong."""
+    form = call.options.get("format", "pn")
+    if form not in ("pn", "json"):
+        hint = "There are pn (Puppet's notation) and json (the same graph)."
+        raise Unsupported(f"A dump in the format {form} is not supported", hint=hint)
+    given = call.options.get("e")
+    if given is None and not call.words[1:] and sys.stdin.isatty():
+        raise PuppetError("No input to parse given on command line or stdin")
+    texts = {"": Source(given)} if given is not None else sources(call.words[1:], settings)
+    code = 0
+    for name, source in texts.items():
+        if call.words[1:]:
+            print(f"--- {name}")
+        issues = problems(source, settings.strict, epp="epp" in call.flags) if "validate" in call.flags else []
+        errors = [each for each in issues if each.severity == "error"]
+        if not errors:
+            try:
+                _dumped(parse(source, epp="epp" in call.flags), form, pretty="pretty" in call.flags)
+                continue
+            except ParseError as err:
+                errors = [Issue("error", err.message, err.where or Location(source.file), err.hint)]
+        code = 1
+        for each in errors:
+            print(f"Error: {each}", file=sys.stderr)
+    return code
+
+
+def _dumped(program: Program, form: str, *, pretty: bool) -> None:
+    if form == "pn":
+        print(pn(program, pretty=pretty))
+    else:
+        print(json.dumps(as_data(program), ensure_ascii=False, indent=2 if pretty else None, separators=None if pretty else (",", ":")))
 
 
 def _shown(issue: Issue, environment: str) -> str:
@@ -63,7 +109,7 @@ def sources(words: Sequence[str], settings: MasterSettings) -> dict[str, Source]
         missing = [word for word in words if not Path(word).exists()]
         if missing:
             raise PuppetError("One or more file(s) specified did not exist:\n" + "\n".join(f"     {word}" for word in missing))
-        files = [file for word in words for file in (sorted(Path(word).rglob("*.pp")) if Path(word).is_dir() else [Path(word)])]
+        files = [file for word in words for file in (sorted(manifests_below(Path(word))) if Path(word).is_dir() else [Path(word)])]
     elif not sys.stdin.isatty():
         return {"STDIN": Source(sys.stdin.read())}
     else:
@@ -71,7 +117,7 @@ def sources(words: Sequence[str], settings: MasterSettings) -> dict[str, Source]
 
         manifest = Path(environment_of(settings).manifest or settings.default_manifest)
         print(f"No manifest specified. Validating the default manifest {manifest}", file=sys.stderr)
-        files = sorted(manifest.rglob("*.pp")) if manifest.is_dir() else [manifest]
+        files = sorted(manifests_below(manifest)) if manifest.is_dir() else [manifest]
     found: dict[str, Source] = {}
     for file in files:
         try:
@@ -79,6 +125,19 @@ def sources(words: Sequence[str], settings: MasterSettings) -> dict[str, Source]
         except (OSError, UnicodeDecodeError) as err:
             raise PuppetError(f"Could not read {file}: {err}") from err
     return found
+
+
+def manifests_below(folder: Path) -> Iterator[Path]:
+    """All manifests below a folder; links are followed, as to modules elsewhere, but none twice."""
+    seen: set[tuple[int, int]] = set()
+    for place, folders, names in os.walk(folder, followlinks=True):
+        status = os.stat(place)  # noqa: PTH116 -- as os.walk gives it
+        if (status.st_dev, status.st_ino) in seen:
+            folders.clear()
+            continue
+        seen.add((status.st_dev, status.st_ino))
+        folders.sort()
+        yield from (Path(place, name) for name in names if name.endswith(".pp"))
 
 
 def _plain(issues: Sequence[Issue], environment: str) -> dict[str, object]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
 
 from . import nodes as n
 
@@ -10,22 +12,91 @@ _FORMS = {"@": "virtual", "@@": "exported"}
 _ESCAPES = {"\t": "\\t", "\n": "\\n", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
 
 
-def pn(node: n.Node) -> str:
-    """The node and all below it on one line, as `puppet parser dump --format pn --no-pretty` writes it."""
+@dataclass(frozen=True, slots=True)
+class Call:
+    """`(name element …)`"""
+
+    name: str
+    elements: tuple[Tree, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """`{:key value …}`"""
+
+    entries: tuple[tuple[str, Tree], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Nil:
+    """`nil`, where None says that there is nothing."""
+
+
+Tree = Call | Map | Nil | list["Tree"] | str | int | float
+
+
+def pn(node: n.Node, *, pretty: bool = False) -> str:
+    """The node and all below it, as `puppet parser dump --format pn` writes it: on one line, or with `pretty` on many."""
+    return _written(tree(node), "" if pretty else None)
+
+
+def as_data(node: n.Node) -> Any:
+    """The same graph as plain data, as `puppet parser dump --format json` writes it: `{"^": [call]}`, `{"#": [key, value]}`."""
+    return _data(tree(node))
+
+
+def tree(node: n.Node) -> Tree:
+    """The notation's own tree."""
     return _RULES[type(node)](node)  # type: ignore[no-any-return, operator]
 
 
-def _call(name: str, *parts: str) -> str:
-    return f"({' '.join((name, *parts))})"
+def _written(item: Tree, indent: str | None) -> str:
+    inner = None if indent is None else indent + "  "
+    gap = " " if inner is None else f"\n{inner}"
+    match item:
+        case Call(name, elements):
+            return "(" + gap.join([name, *(_written(each, inner) for each in elements)]) + ")"
+        case Map(entries):
+            written = [f":{key} {_written(value, inner)}" for key, value in entries]
+            return "{" + ("" if inner is None or not written else gap) + gap.join(written) + "}"
+        case list():
+            written = [_written(each, inner) for each in item]
+            return "[" + ("" if inner is None or not written else gap) + gap.join(written) + "]"
+        case Nil():
+            return "nil"
+        case bool():
+            return str(item).lower()
+        case float():
+            return _number(item)
+        case str():
+            return _quoted(item)
+    return str(item)
 
 
-def _map(*entries: tuple[str, str | None]) -> str:
+def _data(item: Tree) -> Any:
+    match item:
+        case Call(name, elements):
+            return {"^": [name, *map(_data, elements)]}
+        case Map(entries):
+            return {"#": [part for key, value in entries for part in (key, _data(value))]}
+        case list():
+            return [_data(each) for each in item]
+        case Nil():
+            return None
+    return item
+
+
+def _call(name: str, *parts: Tree) -> Call:
+    return Call(name, parts)
+
+
+def _map(*entries: tuple[str, Tree | None]) -> Map:
     """Entries whose value is None are left out."""
-    return "{" + " ".join(f":{key} {value}" for key, value in entries if value is not None) + "}"
+    return Map(tuple((key, value) for key, value in entries if value is not None))
 
 
-def _list(nodes: Iterable[n.Node]) -> str:
-    return "[" + " ".join(map(pn, nodes)) + "]"
+def _list(nodes: Iterable[n.Node]) -> list[Tree]:
+    return [tree(each) for each in nodes]
 
 
 def _quoted(text: str) -> str:
@@ -38,44 +109,44 @@ def _number(value: float) -> str:
     return text.replace("e", ".0e") if "e" in text and "." not in text else text
 
 
-def _body(node: n.Node) -> str:
+def _body(node: n.Node) -> Tree:
     return _list(node.statements if isinstance(node, n.Block) else (node,))
 
 
-def _branch(node: n.Node) -> str | None:
+def _branch(node: n.Node) -> Tree | None:
     return None if isinstance(node, n.Nop) else _body(node)
 
 
-def _optional(node: n.Node | None) -> str | None:
-    return None if node is None else pn(node)
+def _optional(node: n.Node | None) -> Tree | None:
+    return None if node is None else tree(node)
 
 
-def _unary(node: n.Unary) -> str:
+def _unary(node: n.Unary) -> Tree:
     if node.op == "-" and isinstance(node.operand, n.Integer | n.Float):
-        return _number(-node.operand.value)
-    return _call("unfold" if node.op == "*" else node.op, pn(node.operand))
+        return -node.operand.value
+    return _call("unfold" if node.op == "*" else node.op, tree(node.operand))
 
 
-def _if(node: n.If | n.Unless) -> str:
+def _if(node: n.If | n.Unless) -> Tree:
     name = "if" if isinstance(node, n.If) else "unless"
-    return _call(name, _map(("test", pn(node.test)), ("then", _branch(node.then)), ("else", _branch(node.otherwise))))
+    return _call(name, _map(("test", tree(node.test)), ("then", _branch(node.then)), ("else", _branch(node.otherwise))))
 
 
-def _parameters(parameters: Iterable[n.Parameter] | None) -> str | None:
+def _parameters(parameters: Iterable[n.Parameter] | None) -> Tree | None:
     entries = tuple(
-        (each.name, _map(("type", _optional(each.type)), ("splat", "true" if each.splat else None), ("value", _optional(each.default))))
+        (each.name, _map(("type", _optional(each.type)), ("splat", True if each.splat else None), ("value", _optional(each.default))))
         for each in parameters or ()
     )
     return _map(*entries) if entries else None
 
 
-def _definition(kind: str, node: n.ClassDefinition | n.DefineDefinition | n.FunctionDefinition) -> str:
+def _definition(kind: str, node: n.ClassDefinition | n.DefineDefinition | n.FunctionDefinition) -> Tree:
     parent = node.parent if isinstance(node, n.ClassDefinition) else None
     return _call(
         kind,
         _map(
-            ("name", _quoted(node.name)),
-            ("parent", None if parent is None else _quoted(parent)),
+            ("name", node.name),
+            ("parent", None if parent is None else parent),
             ("params", _parameters(node.parameters)),
             ("body", _branch(node.body)),
             ("returns", _optional(node.returns) if isinstance(node, n.FunctionDefinition) else None),
@@ -83,98 +154,98 @@ def _definition(kind: str, node: n.ClassDefinition | n.DefineDefinition | n.Func
     )
 
 
-def _node(node: n.NodeDefinition) -> str:
+def _node(node: n.NodeDefinition) -> Tree:
     return _call("node", _map(("matches", _list(node.matches)), ("parent", _optional(node.parent)), ("body", _branch(node.body))))
 
 
-def _lambda(node: n.Lambda) -> str:
+def _lambda(node: n.Lambda) -> Tree:
     entries = (("params", _parameters(node.parameters)), ("returns", _optional(node.returns)), ("body", _branch(node.body)))
     return _call("lambda", _map(*entries))
 
 
-def _epp(node: n.Epp) -> str:
+def _epp(node: n.Epp) -> Tree:
     statements = node.body.statements if isinstance(node.body, n.Block) else ()
-    return _call("lambda", _map(("params", _parameters(node.parameters)), ("body", f"[{_call('epp', *map(pn, statements))}]")))
+    return _call("lambda", _map(("params", _parameters(node.parameters)), ("body", [_call("epp", *map(tree, statements))])))
 
 
-def _function_call(node: n.Call) -> str:
-    entries = (("functor", pn(node.functor)), ("args", _list(node.arguments)), ("block", _optional(node.lambda_)))
+def _function_call(node: n.Call) -> Tree:
+    entries = (("functor", tree(node.functor)), ("args", _list(node.arguments)), ("block", _optional(node.lambda_)))
     return _call("call" if node.value_wanted else "invoke", _map(*entries))
 
 
-def _method_call(node: n.MethodCall) -> str:
-    functor = _call(".", pn(node.receiver), _call("qn", _quoted(node.name)))
+def _method_call(node: n.MethodCall) -> Tree:
+    functor = _call(".", tree(node.receiver), _call("qn", node.name))
     return _call("call-method", _map(("functor", functor), ("args", _list(node.arguments)), ("block", _optional(node.lambda_))))
 
 
-def _with_form(kind: str, form: str, *entries: tuple[str, str]) -> str:
-    return _call(kind, _map(*entries, ("form", _quoted(_FORMS[form]) if form else None)))
+def _with_form(kind: str, form: str, *entries: tuple[str, Tree]) -> Tree:
+    return _call(kind, _map(*entries, ("form", _FORMS[form] if form else None)))
 
 
-def _resource(node: n.Resource) -> str:
-    return _with_form("resource", node.form, ("type", pn(node.type)), ("bodies", _list(node.bodies)))
+def _resource(node: n.Resource) -> Tree:
+    return _with_form("resource", node.form, ("type", tree(node.type)), ("bodies", _list(node.bodies)))
 
 
-def _collector(node: n.Collector) -> str:
-    query = () if isinstance(node.query, n.Nop) else (pn(node.query),)
+def _collector(node: n.Collector) -> Tree:
+    query = () if isinstance(node.query, n.Nop) else (tree(node.query),)
     entries = (
-        ("type", pn(node.type)),
+        ("type", tree(node.type)),
         ("query", _call("exported-query" if node.exported else "virtual-query", *query)),
         ("ops", _list(node.attributes) if node.attributes else None),
     )
     return _call("collect", _map(*entries))
 
 
-def _heredoc(node: n.Heredoc) -> str:
-    return _call("heredoc", _map(("syntax", _quoted(node.syntax) if node.syntax else None), ("text", pn(node.text))))
+def _heredoc(node: n.Heredoc) -> Tree:
+    return _call("heredoc", _map(("syntax", node.syntax if node.syntax else None), ("text", tree(node.text))))
 
 
-def _integer(node: n.Integer) -> str:
-    return str(node.value) if node.radix == 10 else _call("int", _map(("radix", str(node.radix)), ("value", str(node.value))))
+def _integer(node: n.Integer) -> Tree:
+    return node.value if node.radix == 10 else _call("int", _map(("radix", node.radix), ("value", node.value)))
 
 
 # One rule a construct; each takes exactly the class it stands behind.
 _RULES: dict[type[n.Node], object] = {
-    n.Program: lambda node: pn(node.body),
-    n.Nop: lambda node: "(nop)",
+    n.Program: lambda node: tree(node.body),
+    n.Nop: lambda node: _call("nop"),
     n.Integer: _integer,
-    n.Float: lambda node: _number(node.value),
-    n.String: lambda node: _quoted(node.value),
-    n.Boolean: lambda node: str(node.value).lower(),
-    n.Undef: lambda node: "nil",
-    n.Default: lambda node: "(default)",
-    n.Regex: lambda node: _call("regexp", _quoted(node.source)),
-    n.Array: lambda node: _call("array", *map(pn, node.values)),
-    n.Entry: lambda node: _call("=>", pn(node.key), pn(node.value)),
-    n.Hash: lambda node: _call("hash", *map(pn, node.entries)),
-    n.Name: lambda node: _call("qn", _quoted(node.value)),
-    n.TypeName: lambda node: _call("qr", _quoted(node.value)),
-    n.Reserved: lambda node: _call("reserved", _quoted(node.word)),
-    n.Text: lambda node: _call("str", pn(node.expression)),
-    n.Interpolated: lambda node: _call("concat", *map(pn, node.segments)),
+    n.Float: lambda node: node.value,
+    n.String: lambda node: node.value,
+    n.Boolean: lambda node: node.value,
+    n.Undef: lambda node: Nil(),
+    n.Default: lambda node: _call("default"),
+    n.Regex: lambda node: _call("regexp", node.source),
+    n.Array: lambda node: _call("array", *map(tree, node.values)),
+    n.Entry: lambda node: _call("=>", tree(node.key), tree(node.value)),
+    n.Hash: lambda node: _call("hash", *map(tree, node.entries)),
+    n.Name: lambda node: _call("qn", node.value),
+    n.TypeName: lambda node: _call("qr", node.value),
+    n.Reserved: lambda node: _call("reserved", node.word),
+    n.Text: lambda node: _call("str", tree(node.expression)),
+    n.Interpolated: lambda node: _call("concat", *map(tree, node.segments)),
     n.Heredoc: _heredoc,
-    n.Variable: lambda node: _call("var", _quoted(node.name)),
-    n.Parenthesized: lambda node: _call("paren", pn(node.expression)),
-    n.Binary: lambda node: _call(node.op, pn(node.left), pn(node.right)),
+    n.Variable: lambda node: _call("var", node.name),
+    n.Parenthesized: lambda node: _call("paren", tree(node.expression)),
+    n.Binary: lambda node: _call(node.op, tree(node.left), tree(node.right)),
     n.Unary: _unary,
-    n.Access: lambda node: _call("access", pn(node.left), *map(pn, node.keys)),
-    n.SelectorEntry: lambda node: _call("=>", pn(node.match), pn(node.value)),
-    n.Selector: lambda node: _call("?", pn(node.left), _list(node.entries)),
-    n.Block: lambda node: _call("block", *map(pn, node.statements)),
+    n.Access: lambda node: _call("access", tree(node.left), *map(tree, node.keys)),
+    n.SelectorEntry: lambda node: _call("=>", tree(node.match), tree(node.value)),
+    n.Selector: lambda node: _call("?", tree(node.left), _list(node.entries)),
+    n.Block: lambda node: _call("block", *map(tree, node.statements)),
     n.If: _if,
     n.Unless: _if,
     n.CaseOption: lambda node: _map(("when", _list(node.values)), ("then", _body(node.then))),
-    n.Case: lambda node: _call("case", pn(node.test), _list(node.options)),
+    n.Case: lambda node: _call("case", tree(node.test), _list(node.options)),
     n.Lambda: _lambda,
     n.Call: _function_call,
     n.MethodCall: _method_call,
-    n.Attribute: lambda node: _call(node.op, _quoted(node.name), pn(node.value)),
-    n.AttributeSplat: lambda node: _call("splat-hash", pn(node.value)),
-    n.ResourceBody: lambda node: _map(("title", pn(node.title)), ("ops", _list(node.attributes))),
+    n.Attribute: lambda node: _call(node.op, node.name, tree(node.value)),
+    n.AttributeSplat: lambda node: _call("splat-hash", tree(node.value)),
+    n.ResourceBody: lambda node: _map(("title", tree(node.title)), ("ops", _list(node.attributes))),
     n.Resource: _resource,
-    n.ResourceDefaults: lambda node: _with_form("resource-defaults", node.form, ("type", pn(node.type)), ("ops", _list(node.attributes))),
+    n.ResourceDefaults: lambda node: _with_form("resource-defaults", node.form, ("type", tree(node.type)), ("ops", _list(node.attributes))),
     n.ResourceOverride: lambda node: _with_form(
-        "resource-override", node.form, ("resources", pn(node.resources)), ("ops", _list(node.attributes))
+        "resource-override", node.form, ("resources", tree(node.resources)), ("ops", _list(node.attributes))
     ),
     n.Collector: _collector,
     n.ClassDefinition: lambda node: _definition("class", node),
@@ -182,8 +253,8 @@ _RULES: dict[type[n.Node], object] = {
     n.NodeDefinition: _node,
     n.FunctionDefinition: lambda node: _definition("function", node),
     n.PlanDefinition: lambda node: _definition("plan", node),
-    n.TypeAlias: lambda node: _call("type-alias", _quoted(node.name), pn(node.type)),
-    n.RenderText: lambda node: _call("render-s", _quoted(node.value)),
-    n.RenderExpression: lambda node: _call("render", pn(node.expression)),
+    n.TypeAlias: lambda node: _call("type-alias", node.name, tree(node.type)),
+    n.RenderText: lambda node: _call("render-s", node.value),
+    n.RenderExpression: lambda node: _call("render", tree(node.expression)),
     n.Epp: _epp,
 }

@@ -124,3 +124,58 @@ def test_a_manifest_that_is_not_utf_8_is_named(puppet: Puppet, tmp_path: Path) -
     said = puppet("parser", "validate", str(path))
     assert said.code == 1
     assert said.err.startswith(f"Error: Could not read {path}: ")
+
+
+# What `puppet parser dump` of 7.23 prints for these.
+DUMPS = [
+    (("-e", "$a+1"), '(+ (var "a") 1)\n'),
+    (("-e", "$a+1", "--format", "json"), '{"^":["+",{"^":["var","a"]},1]}\n'),
+    (("-e", "class a($x){}", "--format", "pn"), '(class {:name "a" :params {:x {}}})\n'),
+    (
+        ("-e", 'file {"a": a=>1}', "--pretty"),
+        '(resource\n  {\n    :type (qn\n      "file")\n    :bodies [\n      {\n        :title "a"\n        :ops [\n'
+        '          (=>\n            "a"\n            1)]}]})\n',
+    ),
+    (
+        ("-e", "$a + 1.5", "--pretty", "--format", "json"),
+        '{\n  "^": [\n    "+",\n    {\n      "^": [\n        "var",\n        "a"\n      ]\n    },\n    1.5\n  ]\n}\n',
+    ),
+]
+
+
+@pytest.mark.parametrize(("words", "wanted"), DUMPS)
+def test_dump_prints_the_tree_as_puppet_does(words: tuple[str, ...], wanted: str, puppet: Puppet) -> None:
+    said = puppet("parser", "dump", *words)
+    assert (said.code, said.out, said.err) == (0, wanted, "")
+
+
+def test_dump_of_files_names_each_and_tells_errors(puppet: Puppet, file: Callable[[str, str], Path]) -> None:
+    good, bad = file("good.pp", "1\n"), file("bad.pp", BAD)
+    said = puppet("parser", "dump", str(good), str(bad))
+    assert said.code == 1
+    assert said.out == f"--- {good}\n1\n--- {bad}\n"
+    assert said.err == f"Error: Syntax error at '}}' (file: {bad}, line: 3, column: 1)\n"
+
+
+def test_dump_checks_only_when_it_is_asked_to(puppet: Puppet) -> None:
+    assert puppet("parser", "dump", "-e", "$a = 1 $a").code == puppet("parser", "dump", "-e", "1 2").code == 0
+    said = puppet("parser", "dump", "-e", "1 2", "--validate")
+    assert (said.code, said.out) == (1, "")
+    assert "has no effect" in said.err
+
+
+def test_a_dump_in_the_old_format_is_refused(puppet: Puppet) -> None:
+    said = puppet("parser", "dump", "-e", "1", "--format", "old")
+    assert said.code == 1
+    assert "format old is not supported" in said.err
+
+
+def test_folders_are_searched_through_links_but_never_twice(puppet: Puppet, tmp_path: Path) -> None:
+    (tmp_path / "real" / "manifests").mkdir(parents=True)
+    (tmp_path / "real" / "manifests" / "init.pp").write_text(BAD)
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "linked").symlink_to(tmp_path / "real")
+    (tmp_path / "real" / "round").symlink_to(tmp_path / "real")
+    said = puppet("parser", "validate", str(tmp_path / "modules"))
+    assert said.code == 1
+    assert said.err.count("Syntax error") == 1
