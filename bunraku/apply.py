@@ -42,6 +42,7 @@ Without FILE and --execute the manifest is read from standard input.
   --catalog FILE, -c      apply a catalog document (- for standard input) and compile nothing
   --loadclasses, -L       also declare the classes of the last run (the setting classfile)
   --write-catalog-summary keep the catalog's classes and resources in classes.txt and resources.txt
+  --profile               also say which lines of the manifests take the most time (on standard error)
   --modulepath FOLDERS    where modules are, instead of what the environment says; separated by colons
   --logdest DEST, -l      console, syslog, or a file's absolute path; a comma list
   --verbose, --debug      say more
@@ -64,6 +65,7 @@ class Wish:
     loadclasses: bool = False
     test: bool = False
     detailed: bool = False
+    profile: bool = False
     write_summary: bool = False
     show: str = ""  # what to print instead of a run
     words: list[str] = field(default_factory=list)
@@ -71,6 +73,7 @@ class Wish:
 
 _FLAGS = {
     "--loadclasses": "loadclasses",
+    "--profile": "profile",
     "-L": "loadclasses",
     "--test": "test",
     "-t": "test",
@@ -218,7 +221,9 @@ class Application:
         elif wish.loadclasses:
             node = node.model_copy(update={"classes": classes})
         # On the loop's own thread: nothing else waits here, and deep manifests need the main thread's stack.
-        compiled = compile_here(self.master, environment, manifest, node, facts, self._say)
+        compiled = compile_here(
+            self.master, environment, manifest, node, facts, self._say, profile=self._print_profile if wish.profile else None
+        )
         self.times["config_retrieval"] = compiled.seconds
         self.log.notice(f"Compiled catalog for {node.name} in environment {environment.name} in {compiled.seconds:.2f} seconds")
         run = self._local_run(tuple(map(Path, environment.modulepath)), facts)
@@ -268,6 +273,9 @@ class Application:
 
     def _say(self, entry: LogEntry) -> None:
         self.log.log(entry.level, entry.text, source=entry.source or "Puppet", where=entry.where)
+
+    def _print_profile(self, text: str) -> None:
+        print(text, file=sys.stderr)
 
     def _manifest(self) -> Manifest:
         """What the command line says: text, a file or folder, or what is piped in."""

@@ -1,4 +1,4 @@
-"""Compiling a catalog in this process, for `puppet apply`: settings, environment, facts and node become a catalog."""
+"""Compiling catalogs in this process, for commands: settings, environment, facts and node become a catalog."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from typing import Any
 from agent.facts.facter import Sources, gather
 from agent.facts.host import Host
 from master.compiler.builtins import all_functions
-from master.compiler.catalogs import wire_catalog
+from master.compiler.catalogs import room, wire_catalog
+from master.compiler.checker import Issue as Finding
 from master.compiler.codecache import CodeCache
 from master.compiler.compiler import Compiler, LogEntry
 from master.compiler.loader import Loader
@@ -148,55 +149,96 @@ def _text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
+Say = Callable[[LogEntry], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """An environment with what has been read of it, to compile in again and again."""
+
+    settings: MasterSettings
+    environment: Environment
+    world: FolderWorld
+    loader: Loader
+
+    @classmethod
+    def of(cls, settings: MasterSettings, environment: Environment, manifest: Manifest, log: Say) -> Site:
+        world = FolderWorld(
+            environment.name,
+            environment.root,
+            DiskFiles(),
+            modulepath=environment.modulepath,
+            manifest=str(manifest.path.absolute()) if manifest.path is not None else None,
+            settings=settings_shown(settings, environment, manifest),
+            code=manifest.code,
+        )
+
+        def told(level: str, finding: Finding) -> None:
+            log(LogEntry(level, finding.message, finding.where))
+
+        return cls(settings, environment, world, Loader(world, NAMES, CodeCache(), log=told, builtins=all_functions()))
+
+    def compiler(self, node: Node, facts: Mapping[str, Any], log: Say, *, trusted_as: dict[str, Any] | None = None) -> Compiler:
+        """What compiles the catalog of this node."""
+        known = {name: value for name, value in facts.items() if name not in RESERVED_FACTS}
+        given = NodeInput(
+            node.name,
+            environment=self.environment.name,
+            facts=known,
+            parameters={**known, **node.parameters},
+            classes=node.class_parameters(),
+            trusted=trusted(node.name, None) if trusted_as is None else trusted_as,
+            server_facts={"environment": self.environment.name},
+        )
+        return Compiler(self.world, self.loader, given, log)
+
+    def data(self, compiler: Compiler) -> dict[str, Any]:
+        """
+        The catalog of a compiler, as plain data. Blocks.
+
+        Raises:
+            CompileError: located, in the reference's words, with the node's name.
+        """
+        with room():
+            compiler.compile()
+            return wire_catalog(compiler, version=version_of(self.environment, self.settings.command_timeout), rich=True)
+
+
 def compile_here(
     settings: MasterSettings,
     environment: Environment,
     manifest: Manifest,
     node: Node,
     facts: Mapping[str, Any],
-    log: Callable[[LogEntry], None],
+    log: Say,
+    *,
+    profile: Callable[[str], None] | None = None,
 ) -> Compiled:
     """
-    The catalog of this node. Blocks.
+    The catalog of this node; `profile` gets the slowest lines of a second compile. Blocks.
 
     Raises:
         CompileError: located, in the reference's words, with the node's name.
     """
     began = time.perf_counter()
-    world = FolderWorld(
-        environment.name,
-        environment.root,
-        DiskFiles(),
-        modulepath=environment.modulepath,
-        manifest=str(manifest.path.absolute()) if manifest.path is not None else None,
-        settings=settings_shown(settings, environment, manifest),
-        code=manifest.code,
-    )
-    loader = Loader(
-        world,
-        NAMES,
-        CodeCache(),
-        log=lambda level, finding: log(LogEntry(level, finding.message, finding.where)),
-        builtins=all_functions(),
-    )
-    known = {name: value for name, value in facts.items() if name not in RESERVED_FACTS}
-    compiler = Compiler(
-        world,
-        loader,
-        NodeInput(
-            node.name,
-            environment=environment.name,
-            facts=known,
-            parameters={**known, **node.parameters},
-            classes=node.class_parameters(),
-            trusted=trusted(node.name, None),
-            server_facts={"environment": environment.name},
-        ),
-        log,
-    )
-    compiler.compile()
-    data = wire_catalog(compiler, version=version_of(environment, settings.command_timeout), rich=True)
-    return Compiled(CATALOG.model.from_data(data), lambda deferred: _resolved(compiler, deferred), time.perf_counter() - began)
+    site = Site.of(settings, environment, manifest, log)
+    compiler = site.compiler(node, facts, log)
+    data = site.data(compiler)
+    seconds = time.perf_counter() - began
+    if profile is not None:
+        profile(profiled(site, node, facts))
+    return Compiled(CATALOG.model.from_data(data), lambda deferred: _resolved(compiler, deferred), seconds)
+
+
+def profiled(site: Site, node: Node, facts: Mapping[str, Any]) -> str:
+    """Where the time goes when a catalog is compiled once more, with everything read: the slowest lines."""
+    from .profiling import LineTimes
+
+    times = LineTimes()
+    compiler = site.compiler(node, facts, lambda entry: None)
+    with room(), times:
+        compiler.compile()
+    return times.text()
 
 
 def version_of(environment: Environment, seconds: float) -> int | str:

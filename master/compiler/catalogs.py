@@ -15,7 +15,7 @@ from .richdata import encode
 from .values import Value
 from .world import NodeInput, World
 
-__all__ = ["compile_catalog", "wire_catalog"]
+__all__ = ["compile_catalog", "room", "wire_catalog"]
 
 
 def compile_catalog(
@@ -31,7 +31,7 @@ def compile_catalog(
         CompileError: located, in the reference's words.
     """
     compiler = Compiler(world, loader, node, log)
-    with _room():
+    with room():
         compiler.compile()
         try:
             return wire_catalog(compiler, version=version, rich=rich)
@@ -51,7 +51,7 @@ RECURSION = 10_000
 
 
 @contextmanager
-def _room() -> Iterator[None]:
+def room() -> Iterator[None]:
     """Classes and functions nest more deeply than Python's usual limit takes."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, RECURSION))
