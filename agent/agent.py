@@ -162,9 +162,21 @@ class Agent:
             waited += settings.waitforlock
         try:
             failpoint("agent.locked")
+            await self._tidy()
             return await self._run(verifier, spoken)
         finally:
             await asyncio.to_thread(lock.release)
+
+    async def _tidy(self) -> None:
+        from .state import tidy
+
+        try:
+            gone = await asyncio.to_thread(tidy, self.settings)
+        except OSError as err:
+            log.warning("Could not remove what a killed run may have left: %s", err)
+            return
+        if gone:
+            log.info("Removed %d temporary files that a killed run left behind", gone)
 
     async def _run(self, verifier: Verifier, spoken: Spoken) -> int:
         from .logs import kept, print_line

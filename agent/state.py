@@ -16,11 +16,12 @@ from typing import Any
 
 from shared import plainjson, plainyaml
 from shared.errors import BadData
-from shared.files import write_atomic
+from shared.files import sweep, write_atomic
 from shared.models.report import Report
 from shared.plainyaml import Symbol, Timestamp
 from shared.ral.catalog import Resources
 from shared.ral.components import Component
+from shared.settings import AgentSettings
 
 from .runlog import RunLog
 
@@ -95,6 +96,13 @@ def _move_aside(path: Path, log: RunLog) -> None:
 def _timestamp(when: datetime) -> Timestamp:
     utc = when.astimezone(UTC)
     return Timestamp(utc.strftime("%Y-%m-%d %H:%M:%S.") + f"{utc.microsecond:06d}000 +00:00")
+
+
+def tidy(settings: AgentSettings) -> int:
+    """Remove what killed runs left half-written an hour ago or more, cached catalogs with their secrets among it; how many. Blocks."""
+    caches = [folder for root in (settings.client_datadir, settings.clientyamldir) if root.is_dir() for folder in root.iterdir()]
+    ssl = [settings.ssldir, settings.certdir, settings.requestdir, settings.privatekeydir, settings.publickeydir]
+    return sum(sweep(folder) for folder in (settings.statedir, *caches, *ssl) if folder.is_dir())
 
 
 class StateFile:
