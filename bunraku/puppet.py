@@ -19,16 +19,19 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "agent": ("Fetch this machine's catalog from a master and apply it", "agent.cli:main"),
     "apply": ("Apply a manifest without a master", "bunraku.apply:main"),
     "ca": ("Manage the certificate authority (the face of 3.x)", "bunraku.certificates:ca"),
+    "catalog": ("Compile catalogs, look at them, compare them", "bunraku.catalog:main"),
     "cert": ("Manage the certificate authority", "bunraku.certificates:cert"),
     "certificate": ("Find, sign and destroy certificates, here or on the CA", "bunraku.certificates:certificate"),
     "config": ("Print and change settings", "bunraku.config:main"),
+    "epp": ("Check, render and dump EPP templates", "bunraku.epp:main"),
     "filebucket": ("Store and fetch files by checksum", "bunraku.filebucket:main"),
+    "generate": ("Write what modules declare in Ruby as resource types in Puppet's language", "bunraku.generate:main"),
     "master": ("Serve catalogs, files and certificates", "master.cli:main"),
     "parser": ("Check manifests", "bunraku.parser:main"),
 }
 
 
-FACES = frozenset({"ca", "certificate", "config", "parser"})  # these take an interruption for an orderly end, as Puppet's do
+FACES = frozenset({"ca", "certificate", "config", "generate", "parser"})  # these take an interruption for an orderly end, as Puppet's do
 SEE_HELP = "See 'puppet help' for help on available puppet subcommands"
 
 

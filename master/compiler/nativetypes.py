@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from shared.types import KNOWN, STAYED, builtin_types
+from shared.types import CORE, KNOWN, builtin_types
 
 from .world import AnyAttribute, KnownType
 
@@ -30,9 +30,7 @@ class NativeTypes:
 
     def is_core(self, name: str) -> bool:
         """Whether the type is part of Puppet itself, so that no module can bring it."""
-        if self._declared is None:
-            self._declared = builtin_types()
-        return name in self._declared or name in STAYED or name in ("whit", "component")
+        return name in CORE
 
     def _find(self, name: str) -> KnownType | None:
         if self._declared is None:

@@ -35,33 +35,6 @@ _NAGIOS = (
 )
 
 _TYPES = (
-    _known(
-        "package",
-        "name provider command",
-        "ensure package_settings flavor mark",
-        "source instance status adminfile responsefile configfiles category platform root vendor description allowcdrom "
-        "enable_only install_only install_options uninstall_options allow_virtual reinstall_on_refresh",
-    ),
-    _known(
-        "service",
-        "name",
-        "ensure enable logonaccount flags",
-        "logonpassword binary hasstatus path pattern restart start status stop control hasrestart manifest timeout provider",
-    ),
-    _known(
-        "user",
-        "name",
-        "ensure home uid gid comment shell password password_min_age password_max_age password_warn_days groups expiry roles "
-        "auths profiles keys project attributes salt iterations loginclass",
-        "membership system allowdupe managehome role_membership auth_membership profile_membership key_membership ia_load_module "
-        "attribute_membership forcelocal purge_ssh_keys provider",
-    ),
-    _known(
-        "group",
-        "name",
-        "ensure gid members attributes",
-        "auth_membership allowdupe ia_load_module attribute_membership system forcelocal provider",
-    ),
     _known("cron", "name", "ensure command special minute hour weekday month monthday environment user target", "provider"),
     _known("host", "name", "ensure ip host_aliases comment target", "provider"),
     _known("mount", "name", "ensure device blockdevice fstype options pass atboot dump target", "remounts provider"),
@@ -98,5 +71,6 @@ _TYPES = (
 
 KNOWN = {each.name: each for each in _TYPES}
 
-STAYED = frozenset(("group", "package", "service", "user"))
-"""Of KNOWN, what is part of Puppet since 6; the others are modules of their own."""
+_CORE = "component exec file filebucket group notify package resources schedule service stage tidy user whit"
+CORE = frozenset(_CORE.split())
+"""The types that are part of Puppet itself since 6; all others are brought by modules."""
