@@ -246,21 +246,9 @@ def server_facts(settings: MasterSettings) -> dict[str, str]:
     return {"servername": settings.certname, "serverip": address, "serverversion": MODERN.version}
 
 
-def bind(settings: MasterSettings, environments: Environments, workers: Workers, ca: CaService | None) -> Indirector:
-    """Every indirection of a master with its terminus and cache."""
-    choice = Choice(settings, environments)
-    files = FileServer(
-        settings.fileserverconfig,
-        environments.modulepath,
-        mount_matcher,
-        filetimeout=settings.filetimeout,
-        root=lambda name: Path(environments.root_of(name)),
-    )
+def bucket_files(settings: MasterSettings) -> BucketFiles:
+    """The filebucket in the configured digest, and in md5 for agents of 3.x, which know no other."""
     digest = algorithm(settings.digest_algorithm)
-    metadata = MetadataServer(files, digest=digest)
-    code = CodeCommands.of(
-        settings.code_id_command, settings.code_content_command, timeout=settings.command_timeout, most=settings.max_code_content
-    )
 
     def bucket(kind: str) -> Bucket:
         return Bucket(
@@ -271,15 +259,49 @@ def bind(settings: MasterSettings, environments: Environments, workers: Workers,
             report=lambda level, text: log.log(LEVELS[level], "%s", text),
         )
 
-    nodes, known_facts = node_makers(settings), facts_makers(settings)
+    return BucketFiles(bucket(digest), legacy=bucket("md5") if digest != "md5" else None)
+
+
+def catalog_makers(settings: MasterSettings, compiler: Callable[[], Compiler]) -> Makers:
+    return {
+        "compiler": compiler,
+        "json": lambda: Json(CATALOG, settings.server_datadir / "catalog"),
+        "yaml": lambda: Yaml(CATALOG, settings.yamldir / "catalog"),
+    }
+
+
+def report_termini(settings: MasterSettings) -> Makers:
+    return {
+        "processor": lambda: Processed(processors_for(settings.reports, report_makers(settings))),
+        "json": lambda: Json(REPORT, settings.server_datadir / "report"),
+        "yaml": lambda: Yaml(REPORT, settings.yamldir / "report"),
+    }
+
+
+def bind(settings: MasterSettings, environments: Environments, workers: Workers, ca: CaService | None) -> Indirector:
+    """Every indirection of a master with its terminus and cache."""
+    choice = Choice(settings, environments)
+    files = FileServer(
+        settings.fileserverconfig,
+        environments.modulepath,
+        mount_matcher,
+        filetimeout=settings.filetimeout,
+        root=lambda name: Path(environments.root_of(name)),
+    )
+    metadata = MetadataServer(files, digest=algorithm(settings.digest_algorithm))
+    code = CodeCommands.of(
+        settings.code_id_command, settings.code_content_command, timeout=settings.command_timeout, most=settings.max_code_content
+    )
+    nodes, known_facts, reports = node_makers(settings), facts_makers(settings), report_termini(settings)
     facts = Binding(FACTS, choice.terminus(FACTS, known_facts, settings.facts_terminus or "yaml"), cache=choice.cache(FACTS, known_facts))
     node: Binding[Any] = Binding(
         NODE,
         WithFacts(choice.terminus(NODE, nodes, settings.node_terminus), facts),
         cache=choice.cache(NODE, nodes, settings.node_cache_terminus),
     )
-    catalogs: Makers = {
-        "compiler": lambda: Compiler(
+
+    def compiler() -> Compiler:
+        return Compiler(
             facts=facts,
             nodes=node,
             compile=workers,
@@ -287,15 +309,9 @@ def bind(settings: MasterSettings, environments: Environments, workers: Workers,
             environments=environments.has,
             now=lambda: datetime.now(UTC),
             static=StaticCatalogs(code, environments, metadata) if code else None,
-        ),
-        "json": lambda: Json(CATALOG, settings.server_datadir / "catalog"),
-        "yaml": lambda: Yaml(CATALOG, settings.yamldir / "catalog"),
-    }
-    reports: Makers = {
-        "processor": lambda: Processed(processors_for(settings.reports, report_makers(settings))),
-        "json": lambda: Json(REPORT, settings.server_datadir / "report"),
-        "yaml": lambda: Yaml(REPORT, settings.yamldir / "report"),
-    }
+        )
+
+    catalogs = catalog_makers(settings, compiler)
     bindings: list[Binding[Any]] = [
         facts,
         node,
@@ -308,7 +324,7 @@ def bind(settings: MasterSettings, environments: Environments, workers: Workers,
         Binding(FILE_METADATA, metadata),
         Binding(FILE_CONTENT, ContentServer(files)),
         Binding(STATIC_FILE_CONTENT, VersionedContent(code)),
-        Binding(FILE_BUCKET_FILE, BucketFiles(bucket(digest), legacy=bucket("md5") if digest != "md5" else None)),
+        Binding(FILE_BUCKET_FILE, bucket_files(settings)),
         Binding(STATUS, Code(lambda request: Status(name=request.key))),
         Binding(KEY, Terminus()),
         Binding(RESOURCE, choice.terminus(RESOURCE, {"ral": NotManaged}, "ral")),
