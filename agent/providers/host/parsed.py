@@ -1,0 +1,45 @@
+"""Hosts in a file like /etc/hosts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from shared.errors import ResourceError
+from shared.types.host import Host
+
+from ..parsed.base import ParsedFile
+from ..parsed.records import LineFormat
+
+_LINE = re.compile(r"([0-9a-f:]\S+)\s+([^#\s+]\S+)\s*(.*?)(?:\s*#\s*(.*))?", re.IGNORECASE)
+
+
+class HostsFormat(LineFormat):
+    """Address, name, aliases, comment."""
+
+    def values_of(self, line: str) -> dict[str, Any] | None:
+        found = _LINE.fullmatch(line)
+        if line.startswith("#") or not found:
+            return None
+        address, name, aliases, comment = found.groups()
+        values: dict[str, Any] = {"ip": address, "name": name, "comment": comment or ""}
+        if aliases:
+            values["host_aliases"] = aliases.split()
+        return values
+
+    def line(self, values: Mapping[str, Any]) -> str:
+        for needed in ("ip", "name"):
+            if not values.get(needed):
+                raise ResourceError(f"{needed} is a required attribute for hosts")
+        parts = [values["ip"], values["name"]]
+        if "host_aliases" in values:
+            aliases = values["host_aliases"]
+            parts.append(aliases if isinstance(aliases, str) else " ".join(aliases))
+        if values.get("comment"):
+            parts.append(f"# {values['comment']}")
+        return "\t".join(parts)
+
+
+class Hosts(ParsedFile[Host], type=Host, name="parsed"):
+    """One line a host; addresses that name no host and comments stay as they are."""

@@ -1,0 +1,64 @@
+"""Providers of the types that own lines or settings of files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from shared.ral import Provider
+
+from ..runlog import RunLog
+
+if TYPE_CHECKING:
+    from .file.posix import FileContext
+    from .parsed.storage import FlatFiles
+
+Maker = Callable[[], Sequence[Provider[Any]]]
+
+
+def line_providers(log: RunLog, files: Callable[[], FileContext] | None) -> dict[str, Maker]:
+    """For each type what makes its providers; see `builtin_providers`."""
+
+    def flat(*public: str, mode: int = 0o600) -> FlatFiles:
+        from .parsed.storage import FlatFiles
+
+        return FlatFiles(files().buckets if files else None, log.log, mode, frozenset(public))
+
+    def host() -> Sequence[Provider[Any]]:
+        from .host.parsed import Hosts, HostsFormat
+
+        return [Hosts(HostsFormat(), flat("/etc/hosts"), log, default_target="/etc/hosts")]
+
+    def mount() -> Sequence[Provider[Any]]:
+        from .mount.parsed import Fstab, FstabFormat
+
+        return [Fstab(FstabFormat(), flat("/etc/fstab"), log, default_target="/etc/fstab")]
+
+    def sshkey() -> Sequence[Provider[Any]]:
+        from .sshkey.parsed import KnownHosts, KnownHostsFormat
+
+        return [KnownHosts(KnownHostsFormat(), flat(mode=0o644), log, default_target="/etc/ssh/ssh_known_hosts")]
+
+    def ssh_authorized_key() -> Sequence[Provider[Any]]:
+        from .ssh_authorized_key.parsed import AuthorizedKeys, AuthorizedKeysFormat
+
+        return [AuthorizedKeys(AuthorizedKeysFormat(), flat(), log)]
+
+    def mailalias() -> Sequence[Provider[Any]]:
+        from .mailalias.aliases import Aliases, AliasesFormat
+
+        return [Aliases(AliasesFormat(), flat("/etc/aliases"), log, default_target="/etc/aliases")]
+
+    def cron() -> Sequence[Provider[Any]]:
+        from .cron.crontab import Crontab, CrontabFormat, Crontabs
+
+        return [Crontab(CrontabFormat(), Crontabs(), log, default_target="root")]
+
+    return {
+        "cron": cron,
+        "host": host,
+        "mailalias": mailalias,
+        "mount": mount,
+        "ssh_authorized_key": ssh_authorized_key,
+        "sshkey": sshkey,
+    }

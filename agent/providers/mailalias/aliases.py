@@ -1,0 +1,65 @@
+"""Aliases in a file like /etc/aliases."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from shared.types.mailalias import Mailalias
+
+from ..parsed.base import ParsedFile
+from ..parsed.records import LineFormat, Record
+
+_COMMA = re.compile(r'\s*,\s*(?=(?:[^"]*"[^"]*")*[^"]*$)')
+_PLAIN = re.compile(r"[-+\w@.]+")
+
+
+class AliasesFormat(LineFormat):
+    """`name: recipient, "recipient"` or `name: :include: file`; continued lines belong to the alias above."""
+
+    def values_of(self, line: str) -> dict[str, Any] | None:
+        if line.startswith("#") or line[:1].isspace():
+            return None
+        name, colon, rest = line.partition(":")
+        if not colon:
+            return None
+        rest = rest.strip()
+        included = re.fullmatch(r":\s*include\s*:\s*(.*)", rest)
+        if included:
+            return {"name": name.strip(), "file": included[1]}
+        return {"name": name.strip(), "recipient": [_bare(each) for each in _COMMA.split(rest) if each]}
+
+    def parse(self, text: str) -> list[Record]:
+        """A line that begins with blanks goes on with the one above, unless that is a comment."""
+        records: list[Record] = []
+        for record in super().parse(text):
+            above = records[-1] if records else None
+            if record.text is not None and record.text[:1].isspace() and record.text.strip() and above and above.text is None:
+                more = [_bare(each) for each in _COMMA.split(record.text.strip()) if each]
+                above.values["recipient"] = [*above.values.get("recipient", ()), *more]
+            else:
+                records.append(record)
+        return records
+
+    def line(self, values: Mapping[str, Any]) -> str:
+        if values.get("file") and not values.get("recipient"):
+            return f"{values['name']}: :include: {values['file']}"
+        return f"{values['name']}: " + ",".join(_quoted(each) for each in values.get("recipient", ()))
+
+
+def _bare(text: str) -> str:
+    return re.sub(r"^['\"]|['\"]$", "", text)
+
+
+def _quoted(text: str) -> str:
+    return text if _PLAIN.fullmatch(text) else f'"{text}"'
+
+
+class Aliases(ParsedFile[Mailalias], type=Mailalias, name="aliases"):
+    """One line an alias."""
+
+    def filled(self, resource: Mailalias, values: dict[str, Any]) -> dict[str, Any]:
+        """The two ways to say who gets the mail exclude each other."""
+        other = {"recipient": "file", "file": "recipient"}
+        return {k: v for k, v in values.items() if k not in other or resource.wanted(k) is not None or resource.wanted(other[k]) is None}

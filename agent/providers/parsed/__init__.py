@@ -1,0 +1,1 @@
+"""The base of providers whose things are lines of a file."""

@@ -1,0 +1,245 @@
+"""Providers whose things are records of files: read once, changed in memory, written whole after each resource."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, ClassVar, Generic, TypeVar
+
+from shared.errors import PuppetError, ResourceError
+from shared.ral import ABSENT, Provider, State, Type
+
+from ...runlog import RunLog
+from .records import LineFormat, Record
+from .storage import Storage
+
+R = TypeVar("R", bound=Type)
+
+
+def local_now() -> datetime:
+    return datetime.now().astimezone()
+
+
+@dataclass(slots=True)
+class Target:
+    """One file as it was read and as it is to be."""
+
+    records: list[Record] = field(default_factory=list)
+    problem: str = ""  # why it could not be read; then it is never written
+    backed_up: bool = False
+
+
+class ParsedFile(Provider[R], Generic[R]):
+    """
+    Base of providers of lines; a subclass gives the format and overrides what its files have of their own.
+
+    A target that cannot be read fails its resources and is not written.
+
+    Args:
+        default_target: Of resources that name none; '': there is none.
+    Source: resource layer reference 2.4.
+    """
+
+    own_keys: ClassVar[tuple[str, ...]] = ("ensure", "target")  # properties that are not part of a record
+
+    def __init__(
+        self, form: LineFormat, storage: Storage, log: RunLog, *, default_target: str = "", now: Callable[[], datetime] = local_now
+    ) -> None:
+        self.form = form
+        self.storage = storage
+        self.log = log
+        self.default_target = default_target
+        self.now = now
+        self.targets: dict[str, Target] = {}
+        self._bound: dict[str, tuple[str, Record]] = {}  # resource key -> (target, record)
+        self._modified: dict[str, None] = {}
+
+    # --- what a subclass may say
+
+    def target_of(self, resource: R) -> str:
+        """Where a resource's record belongs."""
+        return str(resource.value_of("target") or self.default_target)
+
+    def known_targets(self) -> Iterable[str]:
+        """What is read for `instances`, and for every prefetch."""
+        return (self.default_target,) if self.default_target else ()
+
+    def adopt(self, resource: R, target: str) -> Record | None:
+        """A record without the resource's name that is the resource's all the same."""
+        return None
+
+    def state_of(self, target: str, record: Record) -> dict[str, Any]:
+        """A record as a state."""
+        values = {k: v for k, v in record.values.items() if not k.startswith("_") and v is not None}
+        return {"ensure": "present", **values, "target": target}
+
+    def settle(self, target: str, records: list[Record]) -> list[Record]:
+        """All records of a target just read, with what only shows in their sequence."""
+        return records
+
+    def filled(self, resource: R, values: dict[str, Any]) -> dict[str, Any]:
+        """Values for the line, with what the format needs beyond what was given."""
+        return values
+
+    # --- reading
+
+    async def prefetch(self, wanted: Mapping[str, R]) -> Mapping[str, State | None]:
+        def targets() -> list[str]:
+            return [*self.known_targets(), *(self.target_of(resource) for resource in wanted.values())]
+
+        for target in dict.fromkeys(filter(None, await asyncio.to_thread(targets))):
+            await self._load(target)
+        found: dict[str, State | None] = {}
+        for key, resource in wanted.items():
+            if not self._unreadable(resource):
+                found[key] = self._bind(resource)
+        return found
+
+    async def retrieve(self, resource: R) -> State | None:
+        for target in dict.fromkeys(filter(None, (*self.targets, self.target_of(resource)))):
+            await self._load(target)
+        problem = self._unreadable(resource)
+        if problem:
+            raise ResourceError(problem, hint="Nothing is written to a file that could not be read.")
+        return self._bind(resource)
+
+    def _unreadable(self, resource: R) -> str:
+        target = self.targets.get(self.target_of(resource))
+        return target.problem if target else ""
+
+    async def _load(self, path: str) -> None:
+        if path in self.targets:
+            return
+        self.targets[path] = Target()
+        try:
+            text = await self.storage.read(path)
+            self.targets[path].records = self.settle(path, self.form.parse(text))
+        except (PuppetError, OSError) as err:
+            detail = err.message if isinstance(err, PuppetError) else err.strerror or str(err)
+            self.targets[path].problem = f"Could not read {path}: {detail}"
+
+    def _bind(self, resource: R) -> State | None:
+        self._bound.pop(resource.key, None)
+        own = self.target_of(resource)
+        elsewhere = [each for each in self.targets if each != own] if resource.is_given("target") else []
+        for target in (own, *elsewhere):
+            record = self._named(resource, target)
+            if record is not None:
+                self._bound[resource.key] = target, record
+                return self.state_of(target, record)
+        return None
+
+    def _named(self, resource: R, target: str) -> Record | None:
+        if target not in self.targets:
+            return None
+        records = self.targets[target].records
+        named = next((r for r in records if r.text is None and r.name == resource.key), None)
+        return named or self.adopt(resource, target)
+
+    async def instances(self) -> Mapping[str, State]:
+        found: dict[str, State] = {}
+        for path in await asyncio.to_thread(lambda: tuple(self.known_targets())):
+            await self._load(path)
+            target = self.targets[path]
+            if target.problem:
+                self.log.log("warning", target.problem)
+            for record in target.records:
+                if record.text is None and record.name not in found:
+                    found[record.name] = self.state_of(path, record)
+        return found
+
+    # --- changing
+
+    async def create(self, resource: R, state: State | None) -> None:
+        if resource.key in self._bound:
+            return
+        record = Record(name=resource.key, values={"name": resource.value_of("name") or resource.key})
+        for declared in resource.declaration.properties:
+            if declared.name not in self.own_keys and resource.wanted(declared.name) is not None:
+                self._assign(record, declared.name, self.wanted_value(resource, declared.name))
+        path = self.target_of(resource)
+        if not path:
+            raise ResourceError(f"{resource.ref} has no target to be written to")
+        target = self.targets.setdefault(path, Target())
+        target.records.append(record)
+        self._bound[resource.key] = path, record
+        self._modified[path] = None
+
+    def wanted_value(self, resource: R, attribute: str) -> Any:
+        """What is to be written of a property."""
+        wanted = resource.wanted(attribute) or []
+        if resource.declaration.attributes[attribute].many:
+            return ABSENT if wanted == [ABSENT] else wanted
+        return wanted[0] if wanted else ABSENT
+
+    async def destroy(self, resource: R, state: State | None) -> None:
+        bound = self._bound.pop(resource.key, None)
+        if bound is not None:
+            path, record = bound
+            self.targets[path].records.remove(record)
+            self._modified[path] = None
+
+    async def set(self, resource: R, attribute: str, wanted: Any, state: State | None) -> None:
+        path, record = self._bound[resource.key]
+        if attribute == "target":
+            self.targets[path].records.remove(record)
+            self.targets.setdefault(wanted, Target()).records.append(record)
+            self._bound[resource.key] = wanted, record
+            self._modified |= {path: None, wanted: None}
+            return
+        self._assign(record, attribute, self.wanted_value(resource, attribute))
+        self._modified[path] = None
+
+    def _assign(self, record: Record, attribute: str, value: Any) -> None:
+        if value in (ABSENT, [ABSENT]):
+            record.values.pop(attribute, None)
+        else:
+            record.values[attribute] = value
+
+    # --- writing
+
+    async def flush(self, resource: R, now: State | None) -> None:
+        modified, self._modified = list(self._modified), {}
+        bound = self._bound.get(resource.key)
+        try:
+            if bound is not None:
+                bound[1].values = self.filled(resource, bound[1].values)
+            for path in modified:
+                await self._write(resource, path)
+        except (PuppetError, OSError):
+            for path in modified:
+                await self._forget(path)
+            self._bound.pop(resource.key, None)
+            raise
+
+    async def _write(self, resource: R, path: str) -> None:
+        target = self.targets[path]
+        if target.problem:
+            raise ResourceError(target.problem, hint="Nothing is written to a file that could not be read.")
+        if not target.backed_up:
+            await self.storage.back_up(path)
+            target.backed_up = True
+        text = self.form.write(target.records, self.now())
+        await self.store(resource, path, text)
+
+    async def store(self, resource: R, path: str, text: str) -> None:
+        """Put a file's text in its place."""
+        await self.storage.write(path, text)
+
+    async def _forget(self, path: str) -> None:
+        """What failed to be written does not get into the file with the next resource: it is read anew."""
+        backed_up = self.targets.pop(path).backed_up
+        await self._load(path)
+        self.targets[path].backed_up = backed_up
+        for key, (target, record) in list(self._bound.items()):
+            if target == path:
+                same = next((r for r in self.targets[path].records if r.text is None and r.name == record.name), None)
+                if same is None:
+                    del self._bound[key]
+                else:
+                    self._bound[key] = path, same
+
+
+__all__ = ["ParsedFile", "Target", "local_now"]

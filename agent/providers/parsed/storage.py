@@ -1,0 +1,147 @@
+"""Where parsed files are: read whole, replaced whole, kept in a filebucket before the first change of a run."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from shared.errors import ResourceError
+from shared.types.filebucket import Filebucket
+
+from ...dipper import Dipper
+from ..file.places import Place, place_of
+from ..file.writing import Replacement, Rights
+
+MAX_SIZE = 64 * 2**20  # bytes of a file that is parsed
+
+
+class Storage(Protocol):
+    """The texts behind targets."""
+
+    async def read(self, target: str) -> str:
+        """What a target holds; '' when it does not exist. ResourceError or OSError when that cannot be known: then it is not written."""
+
+    async def back_up(self, target: str) -> None:
+        """Keep what is there before it is replaced."""
+
+    async def write(self, target: str, text: str, rights: Rights | None = None) -> None:
+        """Replace a target whole. `rights`: of a new file, or of any when `Rights` says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class FlatFiles:
+    """
+    Files by path; links are followed only where whoever made them could have written what they lead to.
+
+    Attributes:
+        bucket: Gives the bucket for backups; None: nothing is kept.
+        mode: Of new files.
+        public: Paths of files that everybody reads, 0644 when they are new.
+    """
+
+    bucket: Callable[[Filebucket | None], Dipper] | None = None
+    say: Callable[[str, str], None] = lambda level, message: None
+    mode: int = 0o600
+    public: frozenset[str] = frozenset()
+
+    async def read(self, target: str) -> str:
+        return (await asyncio.to_thread(read_file, target) or b"").decode("utf-8", "surrogateescape")
+
+    async def back_up(self, target: str) -> None:
+        if self.bucket is None:
+            return
+        fd = await asyncio.to_thread(_opened, target)
+        if fd is None:
+            return
+        try:
+            self.say("info", f"Computing checksum on file {target}")
+            await self.bucket(None).keep(fd, target)
+        finally:
+            os.close(fd)
+
+    async def write(self, target: str, text: str, rights: Rights | None = None) -> None:
+        data = text.encode("utf-8", "surrogateescape")
+        await asyncio.to_thread(replace_file, target, data, mode=0o644 if target in self.public else self.mode, rights=rights)
+
+
+def read_file(path: str, *, limit: int = MAX_SIZE) -> bytes | None:
+    """The bytes of a regular file, None when there is none; a link that must not be trusted is a ResourceError. Blocks."""
+    fd = _opened(path)
+    if fd is None:
+        return None
+    try:
+        if os.fstat(fd).st_size > limit:
+            raise ResourceError(f"{path} is larger than {limit} bytes and is not read")
+        chunks = []
+        while chunk := os.read(fd, 1 << 20):
+            chunks.append(chunk)
+        return b"".join(chunks)
+    finally:
+        os.close(fd)
+
+
+def replace_file(path: str, data: bytes, *, mode: int = 0o644, rights: Rights | None = None) -> None:
+    """
+    Put bytes at a path whole or not at all, with owner and mode of the file that is there. Blocks.
+
+    Args:
+        mode: Of a new file.
+        rights: Owner and mode, whatever was there.
+    """
+    real = _real(path)
+    with place_of(real) as place:
+        kept = rights or _kept(place, mode)
+    try:
+        with Replacement(real, kept, "none") as new:
+            new.write(data)
+            new.commit()
+    except OSError as err:
+        if err.errno != errno.EBUSY:
+            raise
+        _rewrite(real, data)  # a file that is mounted by itself (a container's /etc/hosts) cannot be replaced
+
+
+def _rewrite(path: str, data: bytes) -> None:
+    with place_of(path) as place:
+        fd = place.open(os.O_WRONLY)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(fd, view) :]
+        os.ftruncate(fd, len(data))
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _kept(place: Place, mode: int) -> Rights:
+    info = place.lstat()
+    if info is None or not stat.S_ISREG(info.st_mode):
+        return Rights(mode=mode)
+    own = (info.st_uid, info.st_gid) == (os.geteuid(), os.getegid())
+    return Rights(-1 if own else info.st_uid, -1 if own else info.st_gid, stat.S_IMODE(info.st_mode))
+
+
+def _opened(path: str) -> int | None:
+    """A descriptor of the regular file at a path; None: nothing there."""
+    try:
+        with place_of(path, follow=True) as place:
+            fd = place.open()
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise ResourceError(f"{path} is not a regular file")
+    return fd
+
+
+def _real(path: str) -> str:
+    """The path behind trusted links at the end of `path`."""
+    with place_of(path, follow=True) as place:
+        folder = os.readlink(f"/proc/self/fd/{place.folder}")  # noqa: PTH115  # text, as it is
+        return f"{folder.rstrip('/')}/{place.name}"

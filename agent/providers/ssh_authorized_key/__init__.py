@@ -1,0 +1,1 @@
+"""Providers of `ssh_authorized_key`."""

@@ -1,0 +1,170 @@
+"""Files of authorized keys: written with the user's rights, never through what the user has put in the way."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pwd
+import re
+import stat
+from collections.abc import Mapping
+from typing import Any
+
+from shared.errors import ResourceError
+from shared.ral import ABSENT, State
+from shared.types.ssh_authorized_key import AUTHORIZED_TYPES, SshAuthorizedKey
+
+from ..file.places import place_of
+from ..file.writing import Rights
+from ..parsed.base import ParsedFile
+from ..parsed.records import LineFormat, Record
+
+_TYPES = "|".join(re.escape(text) for value in AUTHORIZED_TYPES for text in (value.value, *value.aliases) if "-" in text)
+_LINE = re.compile(rf"(?:(.+)\s+)?({_TYPES})\s+([^ ]+)\s*(.*)")
+_OPTION = re.compile(r'[ \t]*([-a-z0-9A-Z_]+(?:="(?:[^"\\]|\\.)*")?)[ \t]*(?:,[ \t]*)?')
+
+
+def options_of(text: str) -> list[str]:
+    """Options apart: commas within quotes do not separate."""
+    found: list[str] = []
+    at = 0
+    while at < len(text) and (match := _OPTION.match(text, at)):
+        found.append(match[1])
+        at = match.end()
+    return found
+
+
+class AuthorizedKeysFormat(LineFormat):
+    """Options, type, key, name."""
+
+    def values_of(self, line: str) -> dict[str, Any] | None:
+        found = _LINE.fullmatch(line)
+        if line.lstrip().startswith("#") or not found:
+            return None
+        options, kind, key, name = found.groups()
+        return {"options": options_of(options) if options else [ABSENT], "type": kind, "key": key, "name": name}
+
+    def line(self, values: Mapping[str, Any]) -> str:
+        for field in ("type", "key"):
+            if not values.get(field):
+                raise ResourceError(f"Field '{field}' is required")
+        options = ",".join(each for each in values.get("options", ()) if each != ABSENT)
+        name = "" if values.get("_unnamed") else values["name"]
+        return f"{options} {values['type']} {values['key']} {name}".lstrip()
+
+
+class AuthorizedKeys(ParsedFile[SshAuthorizedKey], type=SshAuthorizedKey, name="parsed"):
+    """
+    One line a key. Keys without a comment are called `<file>:unnamed-<number>`.
+
+    A file is the user's, 0600, in a folder of theirs, 0700, made as needed; everything is done by directory descriptors, so that
+    a user's links lead nowhere.
+    """
+
+    own_keys = ("ensure", "target", "user")
+
+    def target_of(self, resource: SshAuthorizedKey) -> str:
+        given = resource.value_of("target")
+        if given and given != ABSENT:
+            return str(given)
+        return default_target(resource.value_of("user"))
+
+    def settle(self, target: str, records: list[Record]) -> list[Record]:
+        number = 0
+        for record in records:
+            if record.text is None and not record.name:
+                number += 1
+                record.name = record.values["name"] = f"{target}:unnamed-{number}"
+                record.values["_unnamed"] = True
+        return records
+
+    async def retrieve(self, resource: SshAuthorizedKey) -> State | None:
+        return self._as_wanted(resource, await super().retrieve(resource))
+
+    async def prefetch(self, wanted: Mapping[str, SshAuthorizedKey]) -> Mapping[str, State | None]:
+        found = await super().prefetch(wanted)
+        # A user of the same run may have no home yet: such a key is read when its turn comes.
+        return {key: self._as_wanted(wanted[key], state) for key, state in found.items() if self.target_of(wanted[key])}
+
+    def _as_wanted(self, resource: SshAuthorizedKey, state: State | None) -> State | None:
+        """Whose file it is cannot be read off a key; what is wanted holds."""
+        return None if state is None else {**state, "user": resource.value_of("user") or ABSENT}
+
+    async def set(self, resource: SshAuthorizedKey, attribute: str, wanted: Any, state: State | None) -> None:
+        if attribute != "user":
+            await super().set(resource, attribute, wanted, state)
+
+    async def create(self, resource: SshAuthorizedKey, state: State | None) -> None:
+        if self.target_of(resource):
+            await super().create(resource, state)
+
+    async def flush(self, resource: SshAuthorizedKey, now: State | None) -> None:
+        user = resource.value_of("user")
+        if not user:
+            raise ResourceError("Cannot write SSH authorized keys without user")
+        _account(user)
+        await super().flush(resource, now)
+
+    async def store(self, resource: SshAuthorizedKey, path: str, text: str) -> None:
+        entry = _account(str(resource.value_of("user")))
+        await asyncio.to_thread(_prepare, path, entry, trusted=not resource.drop_privileges)
+        await self.storage.write(path, text, Rights(entry.pw_uid, entry.pw_gid, 0o600))
+
+
+def default_target(user: str | None) -> str:
+    """A user's own file; '' when there is no such user."""
+    try:
+        return f"{pwd.getpwnam(user).pw_dir.rstrip('/')}/.ssh/authorized_keys" if user else ""
+    except (KeyError, ValueError):
+        return ""
+
+
+def _account(user: str) -> pwd.struct_passwd:
+    try:
+        return pwd.getpwnam(user)
+    except (KeyError, ValueError) as err:
+        raise ResourceError(f"User '{user}' does not exist") from err
+
+
+def _prepare(path: str, entry: pwd.struct_passwd, *, trusted: bool) -> None:
+    """
+    Make the file's folder, the user's, if it is missing; see that the user could have written there. Blocks.
+
+    Raises:
+        ResourceError: the folder is neither the user's nor (`trusted`) one that only root and we can change.
+    """
+    folder = path.rpartition("/")[0]
+    with place_of(folder, follow=True) as place:
+        info = place.lstat()
+        if info is None:
+            if trusted:
+                raise ResourceError("drop_privileges is false but the target path is not trusted")
+            above = os.fstat(place.folder)
+            if above.st_uid != entry.pw_uid and entry.pw_uid != 0:
+                raise ResourceError(f"Cannot make {folder}: the folder above it does not belong to {entry.pw_name}")
+            os.mkdir(place.name, 0o700, dir_fd=place.folder)
+            fd = place.open(os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fchown(fd, entry.pw_uid, entry.pw_gid)
+                os.fchmod(fd, 0o700)
+            finally:
+                os.close(fd)
+            return
+        if not stat.S_ISDIR(info.st_mode):
+            raise ResourceError(f"{folder} is not a directory")
+        if trusted:
+            if info.st_uid != os.geteuid() or info.st_mode & 0o022:
+                raise ResourceError("drop_privileges is false but the target path is not trusted")
+        elif not _may_write(info, entry):
+            raise ResourceError(
+                f"{entry.pw_name} may not write to {folder}",
+                hint="Set drop_privileges to false for a file in a folder that is root's.",
+            )
+
+
+def _may_write(info: os.stat_result, entry: pwd.struct_passwd) -> bool:
+    if entry.pw_uid == 0 or info.st_mode & 0o003 == 0o003:
+        return True
+    if info.st_uid == entry.pw_uid:
+        return info.st_mode & 0o300 == 0o300
+    return info.st_gid in os.getgrouplist(entry.pw_name, entry.pw_gid) and info.st_mode & 0o030 == 0o030

@@ -1,0 +1,42 @@
+"""What may stand in one line of a file: the checks of types that own lines."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ..ral.attributes import text_of
+
+_BREAKS = re.compile(r"[\n\r\0]")
+_OTHER_BREAKS = re.compile(r"[\v\f\x1c-\x1e\x85\u2028\u2029]")  # some readers end a line there
+
+
+def one_line(what: str) -> Any:
+    """A check that refuses a value which would begin another line: `check=one_line("Comment")`."""
+
+    def check(value: Any) -> None:
+        text = text_of(value)
+        if _BREAKS.search(text):
+            raise ValueError(f"{what} cannot include newline")
+        if _OTHER_BREAKS.search(text):
+            raise ValueError(f"{what} cannot include control characters")
+
+    return check
+
+
+def one_word(what: str) -> Any:
+    """A check that refuses a value with any white space, or none at all."""
+
+    def check(value: Any) -> None:
+        text = text_of(value)
+        if not text:
+            raise ValueError(f"{what} must not be an empty string")
+        if re.search(r"\s", text) or _BREAKS.search(text):
+            raise ValueError(f"{what} must not contain whitespace: {text}")
+
+    return check
+
+
+def breaks_line(text: str) -> bool:
+    """Whether a text would be more than one line of a file."""
+    return _BREAKS.search(text) is not None

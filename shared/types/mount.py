@@ -1,0 +1,82 @@
+"""`mount`: a file system in the table, and whether it is mounted. Source: resource layer reference 10.3."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import Any
+
+from ..ral import ABSENT, Ensure, Param, Property, Ref, State, Type, Value
+from ..ral.attributes import text_of
+from ..ral.catalog import Resources
+from ..ral.core import Type as Resource
+from .lines import breaks_line, one_line
+
+
+def _word(name: str) -> Any:
+    def check(value: Any) -> None:
+        text = text_of(value)
+        if re.search(r"\s", text) or breaks_line(text):
+            raise ValueError(f"{name} must not contain whitespace: {text}")
+        if not text:
+            raise ValueError(f"{name} must not be an empty string")
+
+    return check
+
+
+def _name(value: Any) -> str:
+    text = text_of(value)
+    return text.rstrip("/") or "/"
+
+
+class MountEnsure(Ensure):
+    """`defined` is content with a mounted file system as well as an unmounted one."""
+
+    def insync(self, resource: Resource, state: State, wanted: list[Any]) -> bool:
+        current = state.get("ensure", ABSENT)
+        return current == wanted[0] or (wanted[0] == "defined" and current in ("mounted", "unmounted"))
+
+    def change_text(self, resource: Resource, current: Any, wanted: Any) -> str:
+        return Property.change_text(self, resource, current, wanted)
+
+    def event_name(self, resource: Resource, wanted: Any) -> str:
+        return {ABSENT: "mount_deleted", "mounted": "mount_mounted"}.get(text_of(wanted), "mount_changed")
+
+
+class Mount(Type, name="mount", refreshable=True, self_refresh=True, features={"refreshable": "The provider can remount the file system."}):
+    """A file system: its line in /etc/fstab, and whether it is mounted. Its own changes remount it."""
+
+    ensure = MountEnsure(
+        str,
+        values=(Value("defined", aliases=("present",)), Value("unmounted"), Value(ABSENT), Value("mounted")),
+        doc="defined (in the table, whatever is mounted), unmounted, mounted, or absent.",
+    )
+    device = Property(str, check=one_line("Device"), doc="What is mounted: a device, UUID=…, or a server's export.")
+    blockdevice = Property(str, check=_word("blockdevice"), doc="The device to check, on Solaris.")
+    fstype = Property(str, check=_word("fstype"), doc="The type of the file system.")
+    options = Property(str, check=_word("options"), doc="Options, joined by commas.")
+    pass_ = Property(
+        int, match=r"\d+|-", munge=lambda v: text_of(v), default=lambda r: "0" if r.manages_anything else None, doc="When it is checked."
+    )
+    atboot = Property(str, values=(Value("yes", aliases=("true",)), Value("no", aliases=("false",))), doc="Mount at boot, on Solaris.")
+    dump = Property(str, match=r"[012]", default=lambda r: "0" if r.manages_anything else None, doc="Whether it is dumped: 0 or 1.")
+    target = Property(str, doc="The table; by default /etc/fstab.")
+
+    name = Param(str, namevar=True, check=one_line("Name"), munge=_name, doc="Where it is mounted.")
+    remounts = Param(bool, default=True, doc="Whether `mount -o remount` works; otherwise it is unmounted and mounted.")
+
+    _files: tuple[str, ...] = ()
+
+    def check_catalog(self, resources: Resources) -> None:
+        prefix = str(self.name).rstrip("/") + "/"
+        paths = [str(other.value_of("path") or "") for other in resources.order if other.ref.type == "file"]
+        self._files = tuple(path for path in paths if path.startswith(prefix) and len(path) > len(prefix))
+
+    def autorequire(self) -> Iterator[Ref]:
+        for parent in reversed(PurePosixPath(str(self.name)).parents):
+            yield Ref("mount", str(parent))
+
+    def autobefore(self) -> Iterator[Ref]:
+        for path in self._files:
+            yield Ref("file", path)
