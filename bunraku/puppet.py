@@ -31,7 +31,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 }
 
 
-FACES = frozenset({"ca", "certificate", "config", "generate", "parser"})  # these take an interruption for an orderly end, as Puppet's do
+# These take an interruption for an orderly end, as Puppet's do.
+FACES = frozenset({"ca", "catalog", "certificate", "config", "epp", "generate", "parser"})
 SEE_HELP = "See 'puppet help' for help on available puppet subcommands"
 
 

@@ -90,6 +90,11 @@ class Compiler:
             raise self._failure(stray(jump)) from jump
         return self.catalog
 
+    def open_top_scope(self) -> None:
+        """Set the node's variables, and nothing else: for templates and expressions that belong to no catalog."""
+        self._set_top_variables()
+        self.class_scopes[""] = self.top
+
     def _failure(self, error: PuppetError) -> CompileError:
         error = located(error)
         if not isinstance(error, CompileError):

@@ -1,0 +1,179 @@
+"""What two catalogs differ in, as data and as text."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from shared.models.catalog import Catalog, CatalogResource
+
+RELATIONSHIPS = ("before", "notify", "require", "subscribe")
+SECRET = "[sensitive]"  # noqa: S105
+WIDTH = 70  # characters of a value that fits on a line with its attribute
+CONTEXT = 2  # lines around a change inside of a text
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An attribute that differs; None: it is not there. `secret` values are not shown."""
+
+    name: str
+    old: Any
+    new: Any
+    secret: bool = False
+
+    def data(self) -> dict[str, Any]:
+        shown = {side: SECRET if self.secret and value is not None else value for side, value in (("old", self.old), ("new", self.new))}
+        return {"attribute": self.name, **shown}
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogDiff:
+    """
+    What `new` has otherwise than `old`: resources by their references, attributes, classes, edges as (source, target).
+
+    Where a resource is declared, and the order of resources, are no differences: neither changes what an agent does but the
+    order of unrelated resources.
+    """
+
+    removed: tuple[CatalogResource, ...]
+    added: tuple[CatalogResource, ...]
+    changed: tuple[tuple[CatalogResource, tuple[Change, ...]], ...]
+    classes_removed: tuple[str, ...]
+    classes_added: tuple[str, ...]
+    edges_removed: tuple[tuple[str, str], ...]
+    edges_added: tuple[tuple[str, str], ...]
+
+    def __bool__(self) -> bool:
+        return any((self.removed, self.added, self.changed, self.classes_removed, self.classes_added, self.edges_removed, self.edges_added))
+
+    def data(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return {
+            "resources": {
+                "removed": [each.ref for each in self.removed],
+                "added": [each.ref for each in self.added],
+                "changed": {resource.ref: [change.data() for change in changes] for resource, changes in self.changed},
+            },
+            "classes": {"removed": list(self.classes_removed), "added": list(self.classes_added)},
+            "edges": {"removed": [list(edge) for edge in self.edges_removed], "added": [list(edge) for edge in self.edges_added]},
+        }
+
+    def lines(self) -> Iterator[str]:
+        """To be read: what went, what came, what changed; the last line counts them."""
+        yield from _classes(self.classes_removed, self.classes_added)
+        for sign, resources in (("-", self.removed), ("+", self.added)):
+            for resource in resources:
+                yield f"{sign} {resource.ref}{_place(resource)}"
+        for resource, changes in self.changed:
+            yield f"~ {resource.ref}{_place(resource)}"
+            for change in changes:
+                yield from _attribute(change)
+        # Edges of resources that came or went say nothing more.
+        gone = {each.ref for each in (*self.removed, *self.added)}
+        for sign, edges in (("-", self.edges_removed), ("+", self.edges_added)):
+            for source, target in edges:
+                if not {source, target} & gone:
+                    yield f"{sign} {source} contains {target}"
+        yield self.summary()
+
+    def summary(self) -> str:
+        if not self:
+            return "The catalogs are the same."
+        attributes = sum(len(changes) for _, changes in self.changed)
+        counted = f"{len(self.removed)} removed, {len(self.added)} added, {len(self.changed)} changed"
+        return f"Resources: {counted} ({attributes} attribute{'' if attributes == 1 else 's'})."
+
+
+def difference(old: Catalog, new: Catalog) -> CatalogDiff:
+    """What `new` has otherwise than `old`."""
+    before, after = {each.ref: each for each in old.resources}, {each.ref: each for each in new.resources}
+    changed = [(after[ref], changes) for ref in before if ref in after and (changes := tuple(_changes(before[ref], after[ref])))]
+    edges_before, edges_after = _edges(old), _edges(new)
+    return CatalogDiff(
+        removed=tuple(each for ref, each in before.items() if ref not in after),
+        added=tuple(each for ref, each in after.items() if ref not in before),
+        changed=tuple(changed),
+        classes_removed=_without(old.classes, new.classes),
+        classes_added=_without(new.classes, old.classes),
+        edges_removed=tuple(edge for edge in edges_before if edge not in edges_after),
+        edges_added=tuple(edge for edge in edges_after if edge not in edges_before),
+    )
+
+
+def _edges(catalog: Catalog) -> dict[tuple[str, str], None]:
+    return {(each.source, each.target): None for each in catalog.edges}
+
+
+def _without(names: Iterable[str], others: Iterable[str]) -> tuple[str, ...]:
+    known = set(others)
+    return tuple(dict.fromkeys(name for name in names if name not in known))
+
+
+def _changes(old: CatalogResource, new: CatalogResource) -> Iterator[Change]:
+    secrets = {*old.sensitive_parameters, *new.sensitive_parameters}
+    for name in dict.fromkeys([*old.parameters, *new.parameters]):
+        before, after = old.parameters.get(name), new.parameters.get(name)
+        if _comparable(name, before) != _comparable(name, after):
+            yield Change(name, before, after, secret=name in secrets or _holds_secret(before) or _holds_secret(after))
+    if sorted(old.sensitive_parameters) != sorted(new.sensitive_parameters):
+        yield Change("(sensitive attributes)", sorted(old.sensitive_parameters), sorted(new.sensitive_parameters))
+    if sorted(old.tags) != sorted(new.tags):
+        yield Change("(tags)", sorted(old.tags), sorted(new.tags))
+    for name in ("exported", "virtual"):
+        if getattr(old, name) != getattr(new, name):
+            yield Change(f"({name})", getattr(old, name), getattr(new, name))
+
+
+def _comparable(name: str, value: Any) -> str:
+    """A value in a form in which what means the same is the same: hashes, and what comes before and after, have no order."""
+    if name in RELATIONSHIPS and isinstance(value, list):
+        value = sorted(json.dumps(each, sort_keys=True) for each in value)
+    return json.dumps(value, sort_keys=True)
+
+
+def _holds_secret(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return value.get("__ptype") == "Sensitive" or any(map(_holds_secret, value.values()))
+    return isinstance(value, list) and any(map(_holds_secret, value))
+
+
+def _classes(removed: Iterable[str], added: Iterable[str]) -> Iterator[str]:
+    for sign, names in (("-", removed), ("+", added)):
+        for name in names:
+            yield f"{sign} class {name}"
+
+
+def _place(resource: CatalogResource) -> str:
+    if resource.file is None:
+        return ""
+    return f"  ({resource.file}:{resource.line})" if resource.line is not None else f"  ({resource.file})"
+
+
+def _attribute(change: Change) -> Iterator[str]:
+    old, new = change.old, change.new
+    if change.secret:
+        shown = {True: f"= {SECRET}", False: f"{SECRET} differs"}[old is None or new is None]
+        yield f"    {'+' if old is None else '-' if new is None else ' '} {change.name} {shown}"
+    elif old is None:
+        yield f"    + {change.name} = {_shown(new)}"
+    elif new is None:
+        yield f"    - {change.name} = {_shown(old)}"
+    elif isinstance(old, str) and isinstance(new, str) and "\n" in old + new:
+        yield f"      {change.name}:"
+        before, after = old.splitlines(), new.splitlines()
+        found = list(difflib.unified_diff(before, after, n=CONTEXT, lineterm=""))[2:]
+        yield from (f"        {line}" for line in found or ["(only ends of lines differ)"])
+    elif len(_shown(old)) + len(_shown(new)) < WIDTH:
+        yield f"      {change.name}: {_shown(old)} -> {_shown(new)}"
+    else:
+        yield f"      {change.name}:"
+        yield f"        - {_shown(old)}"
+        yield f"        + {_shown(new)}"
+
+
+def _shown(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,36 @@
+"""What a command that prints a result says besides: on standard error, so that the result can be piped."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from master.compiler.compiler import LogEntry
+from shared.errors import PuppetError
+from shared.log import LEVELS, escaped
+
+__all__ = ["complain", "printer", "say"]
+
+
+def printer(least: str) -> Callable[[LogEntry], None]:
+    """Prints what a compilation logs, from the level `least` on."""
+
+    def log(entry: LogEntry) -> None:
+        if LEVELS[entry.level] >= LEVELS[least]:
+            source = entry.source if entry.source not in ("", "Puppet") else ""
+            say(entry.level, f"{source}: {entry.text}" if source else entry.text)
+
+    return log
+
+
+def say(level: str, text: str) -> None:
+    """`Warning: …`"""
+    shown = {"err": "Error", "emerg": "Emergency", "crit": "Critical"}.get(level, level.capitalize())
+    print(f"{shown}: {escaped(text, lines=True)}", file=sys.stderr)
+
+
+def complain(error: PuppetError) -> None:
+    """What is wrong, and what to try."""
+    say("err", str(error))
+    if error.hint:
+        print(f"       {error.hint}", file=sys.stderr)

@@ -1,0 +1,76 @@
+"""Who a catalog or template is for: a node as its terminus knows it, and its facts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from master.environments import Environment
+from shared import plainjson, plainyaml
+from shared.dialects import MODERN
+from shared.errors import BadData, ConfigError, PuppetError
+from shared.indirector import Request
+from shared.names import certname
+from shared.settings import AgentSettings, MasterSettings
+
+__all__ = ["facts_of", "given_facts"]
+
+Say = Callable[[str, str], None]
+
+
+async def facts_of(name: str, agent: AgentSettings, master: MasterSettings, environment: Environment, say: Say) -> dict[str, Any]:
+    """
+    The facts of a node: those it sent to this master; this machine's own for itself.
+
+    A node that has never been here gets this machine's, which is said.
+
+    Raises:
+        ConfigError: the setting facts_terminus names none. BadName: no node can be called so.
+    """
+    from agent.facts.configured import fact_sources
+    from agent.facts.host import Host
+
+    from .compilation import facts_for
+
+    certname(name)
+    if name != master.certname:
+        found = await _stored(name, master)
+        if found is not None:
+            return found
+        say("warning", f"No facts of {name} are known; those of this machine are used. Give others with --facts FILE")
+    values = await facts_for(Host(), fact_sources(agent), environment, certname=name, noop=agent.noop)
+    return {**values, "clientversion": MODERN.version}
+
+
+async def _stored(name: str, master: MasterSettings) -> dict[str, Any] | None:
+    from master.wiring import facts_makers
+
+    makers = facts_makers(master)
+    chosen = master.facts_terminus or "yaml"
+    if chosen not in makers:
+        raise ConfigError(f"There is no terminus {chosen} for facts", hint=f"There are {', '.join(sorted(makers))}.")
+    found = await makers[chosen]().find(Request(name, master.environment))
+    return None if found is None else dict(found.values)
+
+
+def given_facts(path: Path) -> Mapping[str, Any]:
+    """
+    The facts in a JSON or YAML file: an object of them, or what `puppet facts find` prints.
+
+    Raises:
+        PuppetError: it cannot be read, or holds something else.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as err:
+        raise PuppetError(f"Could not read the facts in {path}: {err.strerror}") from err
+    try:
+        found = plainjson.loads(data) if path.suffix == ".json" else plainyaml.loads(data)
+    except BadData as err:
+        raise BadData(f"The facts in {path} cannot be read: {err.message}", hint=err.hint) from err
+    if isinstance(found, dict) and isinstance(found.get("values"), dict) and "name" in found:
+        found = found["values"]
+    if not isinstance(found, dict):
+        raise BadData(f"Incorrect formatted data in {path} given via the --facts flag", hint="It has to be a hash from names to values.")
+    return found
