@@ -13,7 +13,7 @@ from shared import __version__
 from shared.dialects import LEGACY, MODERN, Dialect
 from shared.errors import ConfigError
 from shared.indirector.core import Binding, Indirection, Indirector, Request, Terminus
-from shared.indirector.plugins import PluginContext, find_plugins
+from shared.indirector.plugins import PluginContext, find_plugins, terminus_of
 from shared.indirector.rest import Rest
 from shared.indirector.routes import Route
 from shared.indirector.termini import FilePerKey, Json, Memory, WriteOnlyYaml, Yaml
@@ -172,13 +172,7 @@ class Wiring:
                 f"Could not find terminus {name} for indirection {indirection.name}",
                 hint=f"Did you mean {close[0]}?" if close else f"There are {', '.join(sorted(makers))}.",
             )
-        module = plugin.load()
-        found = [each for each in vars(module).values() if isinstance(each, type) and issubclass(each, Terminus) and each is not Terminus]
-        if len(found) != 1:
-            raise ConfigError(f"{plugin.path} must define one terminus, not {len(found)}")
-        made: Any = found[0]
-        terminus: Terminus[Any] = made(PluginContext(self.settings.model_dump(), self.server, indirection))
-        return terminus
+        return terminus_of(plugin, PluginContext(self.settings.model_dump(), self.server, indirection))
 
     def _makers(self, indirection: Indirection[Any]) -> dict[str, Callable[[], Terminus[Any]]]:
         settings, name = self.settings, indirection.name

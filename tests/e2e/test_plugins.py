@@ -55,6 +55,21 @@ class Inventory(Terminus[Node]):
     async def find(self, request: Request[Node]) -> Node | None:
         return Node(name=request.key, classes={"role": {"text": f"inventory knows {request.key}"}})
 '''
+SPOOL = '''
+"""Reports for a program that runs beside the agent."""
+
+from pathlib import Path
+
+from shared.indirector import Request, Terminus
+from shared.indirector.plugins import PluginContext
+from shared.indirector.termini import Yaml
+from shared.models.report import Report
+
+
+class Spool(Yaml[Report]):
+    def __init__(self, context: PluginContext) -> None:
+        super().__init__(context.indirection, Path(context.settings["vardir"]) / "spool")
+'''
 ROLE = "class role ($text) { file { 'ROOT/role': content => $text } }"
 MODULES = "code/environments/production/modules"
 
@@ -118,6 +133,17 @@ async def test_without_either_the_module_has_no_say(pair: Pair) -> None:
         ran = await pair.run()
     assert ran.code == 0
     assert not (pair.root / "role").exists()
+
+
+async def test_an_agent_uses_a_terminus_that_came_with_the_plugins(pair: Pair) -> None:
+    pair.write(f"{MODULES}/spool/lib/puppet/indirector/report/spool.py", SPOOL)
+    async with pair.mastered():
+        assert (await pair.run()).code == 0
+        (pair.root / "agent" / "routes.yaml").write_text("agent:\n  report:\n    cache: spool\n")
+        assert (await pair.run()).code == 0
+        assert len(pair.reports()) == 2
+    spooled = pair.root / "agent" / "var" / "spool" / f"{NAME}.yaml"
+    assert "Puppet::Transaction::Report" in spooled.read_text()
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,9 @@ import pytest
 
 from master.environments import Environments, EnvironmentSettings
 from master.termini.catalog import CompileJob
+from master.termini.resource_type import DefinitionsWanted
 from master.workers import Workers
-from shared.errors import CompileError, NotFound, PuppetError, Unavailable
+from shared.errors import BadRequest, CompileError, NotFound, PuppetError, Unavailable
 
 pytestmark = pytest.mark.slow
 
@@ -136,3 +137,20 @@ async def test_closing_leaves_no_process(tmp_path: Path) -> None:
         await asyncio.gather(workers(job()), workers(job()))
         processes = [worker.process for worker in workers._all]
     assert len(processes) == 2 and all(process.returncode is not None for process in processes)
+
+
+async def test_definitions_are_listed_by_the_same_processes(tmp_path: Path) -> None:
+    async with pool(tmp_path, "class a { }\ndefine b { }\nnotify { 'x': }") as workers:
+        assert titles(await workers(job())) == ["x"]
+        assert [each["name"] for each in await workers.definitions(DefinitionsWanted("production"))] == ["a", "b"]
+        assert (await workers.definitions(DefinitionsWanted("production", name="b")))[0]["kind"] == "defined_type"
+        with pytest.raises(BadRequest, match="Not the name"):
+            await workers.definitions(DefinitionsWanted("production", name="../x"))
+        assert len(workers._all) == 1
+
+
+async def test_a_pattern_that_never_ends_costs_its_caller_only(tmp_path: Path) -> None:
+    async with pool(tmp_path, f"class {'a' * 60} {{ }}", timeout=1.0) as workers:
+        with pytest.raises(CompileError, match="The listing of production's resource types took longer"):
+            await workers.definitions(DefinitionsWanted("production", pattern="^(a+)+b$"))
+        assert len(await workers.definitions(DefinitionsWanted("production", pattern="^a+$"))) == 1
