@@ -1,9 +1,9 @@
-"""What a catalog needs to be applied here: file sources, buckets, providers."""
+"""What a catalog needs to be applied here: file sources and buckets."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
 from shared.checksums import Algorithm, algorithm
@@ -16,10 +16,8 @@ from shared.models.catalog import Catalog
 from shared.models.file_bucket_file import FILE_BUCKET_FILE
 from shared.models.file_content import FILE_CONTENT
 from shared.models.file_metadata import FILE_METADATA
-from shared.ral import Providers
 
 from .dipper import Dipper, RemoteDipper, buckets
-from .providers import providers_here
 from .runlog import RunLog
 from .sources import Bindings, Sources
 
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Applying:
-    """Makes the providers of one run."""
+    """Where one run's files come from and go to."""
 
     def __init__(self, wiring: Wiring, catalog: Catalog, log: RunLog, dialect: Dialect) -> None:
         self.wiring = wiring
@@ -37,11 +35,8 @@ class Applying:
         self.log = log
         self.dialect = dialect
 
-    def providers(self, facts: Mapping[str, Any]) -> Providers:
-        """All providers of this agent, chosen by its facts."""
-        return providers_here(log=self.log, files=self._files, facts=facts)
-
-    def _files(self) -> FileContext:
+    def files(self) -> FileContext:
+        """What the type `file` needs of the run."""
         from .providers.file.posix import FileContext
         from .providers.file.sourcing import Inlined
 

@@ -14,11 +14,11 @@ from shared.dialects import LEGACY, MODERN, Dialect
 from shared.errors import PeerError, PuppetError
 from shared.failpoints import failpoint
 from shared.indirector.core import Request
-from shared.indirector.termini import kill_group
 from shared.models.catalog import Catalog
 from shared.models.report import Report
 from shared.settings import AgentSettings
 
+from .admincommands import CommandFailed, run_command
 from .retrieval import NoCatalog, Retrieval, Retrieved
 from .runlog import RunLog, utc_now
 from .state import StateFile, TransactionStore, write_classes, write_resources, write_summary
@@ -33,11 +33,6 @@ log = logging.getLogger("puppet.agent")
 NOTICE = 25
 
 SUMMARY_MODE = 0o644  # monitoring reads it
-COMMAND_OUTPUT = 64 * 1024  # characters of a prerun or postrun command's output that are logged
-
-
-class CommandFailed(PuppetError):
-    """prerun_command or postrun_command did not end with 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,18 +123,20 @@ class Run:
 
     async def _apply(self, retrieved: Retrieved) -> Applied:
         from shared.ral.catalog import resources_of
-        from shared.types import KNOWN, builtin_types
+        from shared.types import KNOWN
         from shared.types.filebucket import Filebucket
         from shared.types.schedule import default_schedules
 
         from .applying import Applying
+        from .plugins import plugins_for
         from .transaction.run import ApplyContext, apply_catalog
 
         settings, catalog = self.settings, retrieved.catalog
         dialect = await self._dialect()
         with self.steps.step("convert", metric="convert_catalog"):
             defaults = [*default_schedules(), Filebucket("puppet", {"path": str(settings.clientbucketdir)})]
-            resources = resources_of(catalog, builtin_types(), known=frozenset(KNOWN), defaults=defaults, lenient=True)
+            plugins = await asyncio.to_thread(plugins_for, catalog, [settings.plugindest], self.log)
+            resources = resources_of(catalog, plugins.types, known=frozenset(KNOWN), defaults=defaults, lenient=True, broken=plugins.broken)
         await self._keep(catalog, retrieved.cached)
         await write_classes(settings.classfile, catalog.classes, self.log)
         await write_resources(settings.resourcefile, resources, self.log)
@@ -147,10 +144,9 @@ class Run:
         retrieved.catalog = catalog = catalog.model_copy(update={"resources": [], "edges": []})
         await self._prerun()
         store = TransactionStore(settings.transactionstorefile)
-        await store.load(self.log)
         context = ApplyContext(
             log=self.log,
-            providers=Applying(self.wiring, catalog, self.log, dialect).providers(retrieved.facts.values),
+            providers=plugins.providers(files=Applying(self.wiring, catalog, self.log, dialect).files, facts=retrieved.facts.values),
             state=StateFile(settings.statefile, ttl=timedelta(seconds=settings.statettl or 0)),
             store=store,
             noop=settings.noop,
@@ -166,7 +162,6 @@ class Run:
             changed = sum(1 for status in applied.statuses.values() if status.changed)
             failed = sum(1 for status in applied.statuses.values() if status.failed)
             doing.detail = f"{changed} changed, {failed} failed"
-        await store.store(self.log)
         return applied
 
     async def _keep(self, catalog: Catalog, cached: str) -> None:
@@ -204,25 +199,7 @@ class Run:
         return True
 
     async def _command(self, setting: str, command: str) -> None:
-        """Run an administrator's command in a shell, as Puppet does; its output is logged."""
-        process = await asyncio.create_subprocess_exec(
-            "/bin/sh",
-            "-c",
-            command,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            start_new_session=True,
-        )
-        try:
-            out, _ = await process.communicate()
-        finally:
-            kill_group(process.pid)
-            await process.wait()
-        text = out.decode("utf-8", "replace").strip()[:COMMAND_OUTPUT]
-        if process.returncode:
-            raise CommandFailed(f"Could not run command from {setting}: Execution of '{command}' returned {process.returncode}: {text}")
-        for line in text.splitlines():
+        for line in await run_command(setting, command):
             log.info("%s: %s", setting, line)
 
     # Reporting.

@@ -20,6 +20,7 @@ from shared.settings import AgentSettings, MasterSettings, flags_of, load, read,
 if TYPE_CHECKING:
     from agent.runlog import RunLog
     from master.compiler.compiler import LogEntry
+    from master.environments import Environment
     from shared.models.catalog import Catalog
 
     from .compilation import Manifest
@@ -226,7 +227,7 @@ class Application:
         )
         self.times["config_retrieval"] = compiled.seconds
         self.log.notice(f"Compiled catalog for {node.name} in environment {environment.name} in {compiled.seconds:.2f} seconds")
-        run = self._local_run(tuple(map(Path, environment.modulepath)), facts)
+        run = self._local_run(environment, facts)
         return await self._finish(run, compiled.catalog, compiled.resolve)
 
     async def _apply_document(self) -> int:
@@ -245,19 +246,21 @@ class Application:
         catalog = catalog_from(text)
         environment = environment_of(self.master, modulepath=self.wish.modulepath)
         facts = await gather(Host(), fact_sources(self.settings))
-        run = self._local_run(tuple(map(Path, environment.modulepath)), facts)
+        run = self._local_run(environment, facts)
         return await self._finish(run, catalog, None)
 
-    def _local_run(self, modulepath: tuple[Path, ...], facts: dict[str, Any]) -> LocalRun:
+    def _local_run(self, environment: Environment, facts: dict[str, Any]) -> LocalRun:
+        from .compilation import modules_of
         from .localrun import LocalRun
 
         return LocalRun(
             self.settings,
             self.master,
-            modulepath,
+            tuple(map(Path, environment.modulepath)),
             self.log,
             facts,
             datetime.now(UTC),
+            libs=tuple(module / "lib" for module in modules_of(environment)),
             classes_too=self.wish.write_summary,
         )
 

@@ -10,8 +10,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from agent.admincommands import CommandFailed, run_command
 from agent.dipper import buckets
-from agent.providers import providers_here
+from agent.plugins import plugins_for
 from agent.providers.file.posix import FileContext
 from agent.providers.file.sourcing import Inlined
 from agent.runlog import RunLog
@@ -28,7 +29,6 @@ from shared.dialects import MODERN
 from shared.errors import BadData, PuppetError
 from shared.files import make_directory
 from shared.indirector import Binding, Request
-from shared.indirector.termini import kill_group
 from shared.models.catalog import CATALOG, Catalog
 from shared.models.file_content import FILE_CONTENT
 from shared.models.file_metadata import FILE_METADATA
@@ -37,13 +37,12 @@ from shared.ral import Providers
 from shared.ral.catalog import Resources, resources_of
 from shared.richdata import Deferred
 from shared.settings import AgentSettings, MasterSettings
-from shared.types import KNOWN, builtin_types
+from shared.types import KNOWN
 from shared.types.filebucket import Filebucket
 from shared.types.schedule import default_schedules
 
 SUMMARY_MODE = 0o644  # monitoring reads it
 RUN_MODE = "user"  # what `puppet apply` is in the summary
-COMMAND_OUTPUT = 64 * 1024  # bytes of a prerun or postrun command's output that are logged
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +52,7 @@ class LocalRun:
 
     Attributes:
         modulepath: where `puppet:///modules/…` is served from.
+        libs: folders like a module's `lib`, with types and providers in Python.
         classes_too: also write classes.txt and resources.txt.
     """
 
@@ -62,6 +62,7 @@ class LocalRun:
     log: RunLog
     facts: Mapping[str, Any]
     started: datetime
+    libs: tuple[Path, ...] = ()
     classes_too: bool = False
 
     async def apply(self, catalog: Catalog, resolve: Callable[[Deferred], Any] | None, times: dict[str, float]) -> tuple[Report, bool]:
@@ -74,11 +75,17 @@ class LocalRun:
         Raises:
             PuppetError: the catalog cannot be applied at all; nothing was changed.
         """
+        plugins = await asyncio.to_thread(plugins_for, catalog, self.libs, self.log)
         resources = resources_of(
-            catalog, builtin_types(), known=frozenset(KNOWN), defaults=[*default_schedules(), self._bucket()], resolve=resolve
+            catalog,
+            plugins.types,
+            known=frozenset(KNOWN),
+            defaults=[*default_schedules(), self._bucket()],
+            resolve=resolve,
+            broken=plugins.broken,
         )
         files = self._files(catalog)
-        providers = providers_here(log=self.log, files=lambda: files, facts=self.facts)
+        providers = plugins.providers(files=lambda: files, facts=self.facts)
         providers.check_named(resources.order)
         if self.classes_too:
             await write_classes(self.settings.classfile, catalog.classes, self.log)
@@ -141,28 +148,14 @@ class LocalRun:
         )
 
     async def _command(self, setting: str, command: str) -> bool:
-        """Run an administrator's command in a shell, as Puppet does; whether it ended with 0."""
-        if not command:
-            return True
-        process = await asyncio.create_subprocess_exec(
-            "/bin/sh",
-            "-c",
-            command,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            start_new_session=True,
-        )
+        """Whether an administrator's command ended with 0."""
         try:
-            out, _ = await process.communicate()
-        finally:
-            kill_group(process.pid)
-            await process.wait()
-        if process.returncode == 0:
-            return True
-        text = out[:COMMAND_OUTPUT].decode("utf-8", "replace")
-        self.log.err(f"Could not run command from {setting}: Execution of '{command}' returned {process.returncode}: {text}")
-        return False
+            if command:
+                await run_command(setting, command)
+        except CommandFailed as err:
+            self.log.err(str(err))
+            return False
+        return True
 
     async def _reported(self, catalog: Catalog, applied: Applied | None, completed: bool, times: dict[str, float]) -> Report:
         """The report, given to the processors of the setting `reports`, and kept as that of the last run."""

@@ -88,7 +88,7 @@ class Transaction:
         self._told: set[Type] = set()  # failed dependencies that were mentioned already
         self._prefetched: dict[Provider[Any], Mapping[str, State | None]] = {}
         self._prefetch_failed: set[Provider[Any]] = set()
-        self._without_provider: dict[str, None] = {}
+        self._without_provider: dict[str, str] = {}  # type → what its providers need
         self._warned: set[str] = set()
 
     # --- what resources may ask (Surroundings)
@@ -241,8 +241,10 @@ class Transaction:
             walk.finish(node)
 
     async def _tear_down(self) -> None:
-        for type_name in self._without_provider:
+        for type_name, hint in self._without_provider.items():
             self.log_sink.err(f"Could not find a suitable provider for {type_name}")
+            if hint:
+                self.log_sink.err(hint)
         used = dict.fromkeys(r.handler for r in self.resources.order if r.handler is not None)
         for provider in used:
             try:
@@ -286,7 +288,7 @@ class Transaction:
                 if err.hint:
                     resource.log("err", err.hint)
             else:
-                self._without_provider[resource.declaration.name] = None
+                self._without_provider[resource.declaration.name] = err.hint
         self.status_of(resource).failed = True
 
     async def _prefetch(self, resource: Type) -> None:

@@ -84,6 +84,8 @@ class Resources:
             raise _taken(resource, list(key[1:]), other)
         if len(key) == 2 and key[1] != resource.title:
             self._alias(resource, Ref(resource.ref.type, key[1]), key[1])
+        elif resource.ref.title != resource.title:
+            self._alias(resource, Ref(resource.ref.type, resource.title), resource.title)
 
     def _alias(self, resource: Type, ref: Ref, alias: str) -> None:
         other = self._table.setdefault(ref, resource)
@@ -134,6 +136,7 @@ def resources_of(
     defaults: Sequence[Type] = (),
     resolve: Resolver | None = None,
     lenient: bool = False,
+    broken: Mapping[str, PuppetError] | None = None,
 ) -> Resources:
     """
     The resources of a catalog as it came over the wire.
@@ -145,6 +148,7 @@ def resources_of(
         known: names of further types, which are neither classes nor defines.
         defaults: resources that are added where the catalog has none of that reference.
         resolve: calls a Deferred value's function.
+        broken: types of modules that could not be loaded, and why; their resources fail with it.
         lenient: a resource with an unknown attribute or a bad value fails alone; otherwise it is raised and nothing is applied.
     Raises:
         ResourceError, BadData: the catalog does not hang together, or (not lenient) a resource of it is wrong.
@@ -152,7 +156,7 @@ def resources_of(
     catalog.checked()
     resources = Resources(types, name=catalog.name, version=catalog.version, environment=catalog.environment)
     resources.classes = list(catalog.classes)
-    reader = _Reader(types, known, frozenset(edge.source for edge in catalog.edges), resolve, lenient)
+    reader = _Reader(types, known, frozenset(edge.source for edge in catalog.edges), resolve, lenient, broken or {})
     made: dict[str, Type] = {}
     for wire in catalog.resources:
         if wire.virtual:
@@ -184,9 +188,16 @@ class _Reader:
     """Makes a resource of each wire resource."""
 
     def __init__(
-        self, types: Mapping[str, type[Type]], known: frozenset[str], containers: frozenset[str], resolve: Resolver | None, lenient: bool
+        self,
+        types: Mapping[str, type[Type]],
+        known: frozenset[str],
+        containers: frozenset[str],
+        resolve: Resolver | None,
+        lenient: bool,
+        broken: Mapping[str, PuppetError],
     ) -> None:
         self.types = types
+        self.broken = broken
         self.known = known
         self.containers = containers
         self.resolve = resolve
@@ -237,12 +248,14 @@ class _Reader:
     def _is_container(self, wire: CatalogResource, ref: Ref) -> bool:
         if wire.kind:
             return wire.kind in ("class", "defined_type", "definition", "node") or (wire.kind == "unknown" and ref.type in _CONTAINERS)
-        if ref.type in self.types or ref.type in self.known:
+        if ref.type in self.types or ref.type in self.known or ref.type in self.broken:
             return False
         # Masters before 7 do not say what is a define; a type of a module that is missing here must not pass for one.
         return ref.type in _CONTAINERS or "::" in ref.type or wire.ref in self.containers
 
     def _missing(self, ref: Ref, where: Location | None) -> ResourceError:
+        if ref.type in self.broken:
+            return ResourceError(str(self.broken[ref.type]), where=where, hint=self.broken[ref.type].hint)
         if ref.type in self.known:
             return ResourceError(f"The type '{ref.type}' is not supported by this agent yet", where=where, hint=_HINT)
         return ResourceError(

@@ -2,78 +2,155 @@
 Types and providers that modules bring in Python: `lib/puppet/type/<type>.py` and `lib/puppet/provider/<type>/<name>.py`.
 
 A type's file defines one subclass of Type of the file's name; a provider's file one subclass of Provider, which is made without
-arguments. A provider gets at its type with `from puppet_type_<type> import …`. The files are code that the administrator put on
-the module path (an agent: what pluginsync fetched from its master); they stand beside the Ruby ones, which other agents load.
+arguments. They get at each other with `from puppet_type_<type> import …` and `from puppet_provider_<type>_<name> import …`. The
+files are code that the administrator put on the module path (an agent: what pluginsync fetched from its master); they stand
+beside the Ruby ones, which other agents load.
 """
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from importlib.machinery import SourceFileLoader
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, TypeVar
 
-from ..errors import ConfigError
+from ..errors import ConfigError, Location
 from .core import Type
-from .providers import Provider
+from .providers import Confine, Provider
 
 B = TypeVar("B")
 Makers = Mapping[str, Callable[[], Sequence[Provider[Any]]]]
+Broken = Callable[[str, ConfigError], None]
+"""Is told which type (or, as `type/name`, which provider) cannot be loaded, and why."""
+
+_TYPE, _PROVIDER = "puppet_type_", "puppet_provider_"
 
 
-def plugin_types(folders: Sequence[Path]) -> dict[str, type[Type]]:
+def plugin_types(folders: Sequence[Path], *, names: frozenset[str] | None = None, broken: Broken | None = None) -> dict[str, type[Type]]:
     """
     The types below `folders` (each a module's `lib`, or the agent's libdir), by name; of two with one name the first wins.
 
     Loading runs the files anew, so that a daemon uses what was synchronised last.
 
+    Args:
+        names: only these; None: all.
+        broken: is told of each that cannot be used, and the others are loaded all the same.
     Raises:
-        ConfigError: a file cannot be loaded, or does not define the one type that its name says.
+        ConfigError: without `broken`: a file cannot be loaded, or does not define the one type that its name says.
     """
+    files = _Files.of(folders)
+    files.take_over()
     found: dict[str, type[Type]] = {}
-    for folder in folders:
-        for path in sorted((folder / "puppet" / "type").glob("*.py")):
-            if path.stem.isidentifier() and path.stem not in found:
-                cls = _only(_load(path, f"puppet_type_{path.stem}"), Type, path, lambda each: "declaration" in vars(each))
-                if cls.declaration.name != path.stem:
-                    raise ConfigError(f"{path} defines the type {cls.declaration.name}, not {path.stem}")
-                found[path.stem] = cls
+    for name in files.types:
+        if names is not None and name not in names:
+            continue
+        try:
+            found[name] = _type(name, files.types[name])
+        except ConfigError as err:
+            if broken is None:
+                raise
+            broken(name, err)
     return found
 
 
-def plugin_providers(folders: Sequence[Path], types: Mapping[str, type[Type]], builtin: Makers) -> Makers:
+def plugin_providers(folders: Sequence[Path], types: Mapping[str, type[Type]], builtin: Makers, *, broken: Broken | None = None) -> Makers:
     """
     What makes the providers of every type: those of `builtin`, then the modules' own; files are loaded when a type is met.
 
-    Raises (when called for a type): ConfigError: a file cannot be loaded, or is of another type than its folder says.
+    Args:
+        broken: is told of each provider that cannot be loaded; in its place stands one that fits nowhere and says why.
+    Raises (when called for a type): ConfigError: without `broken`: a file cannot be loaded, or is of another type than its folder says.
     """
-    files: dict[str, dict[str, Path]] = {}
-    for folder in folders:
-        for path in sorted((folder / "puppet" / "provider").glob("*/*.py")):
-            if path.parent.name in types and path.stem.isidentifier():
-                files.setdefault(path.parent.name, {}).setdefault(path.stem, path)
+    files = _Files.of(folders).providers
 
     def maker(type_name: str, paths: Mapping[str, Path]) -> Callable[[], Sequence[Provider[Any]]]:
         def make() -> Sequence[Provider[Any]]:
-            ours = builtin[type_name]() if type_name in builtin else ()
-            return [*ours, *(_provider(path, type_name) for path in paths.values())]
+            made: list[Provider[Any]] = list(builtin[type_name]()) if type_name in builtin else []
+            for name, path in paths.items():
+                try:
+                    made.append(_provider(name, path, type_name))
+                except ConfigError as err:
+                    if broken is None:
+                        raise
+                    broken(f"{type_name}/{name}", err)
+                    made.append(_unusable(types[type_name], name, err))
+            return made
 
         return make
 
-    return {**builtin, **{type_name: maker(type_name, paths) for type_name, paths in files.items()}}
+    return {**builtin, **{name: maker(name, paths) for name, paths in files.items() if name in types}}
 
 
-def _provider(path: Path, type_name: str) -> Provider[Any]:
-    cls: type[Provider[Any]] = _only(_load(path, f"puppet_provider_{type_name}_{path.stem}"), Provider, path, lambda each: True)
+def _type(name: str, path: Path) -> type[Type]:
+    cls = _only(_load(path, f"{_TYPE}{name}", f"the type {name}"), Type, path, lambda each: "declaration" in vars(each))
+    if cls.declaration.name != name:
+        raise ConfigError(f"{path} defines the type {cls.declaration.name}, not {name}")
+    return cls
+
+
+def _provider(name: str, path: Path, type_name: str) -> Provider[Any]:
+    module = _load(path, f"{_PROVIDER}{type_name}_{name}", f"the provider {name} of {type_name}")
+    cls: type[Provider[Any]] = _only(module, Provider, path, lambda each: True)
     if cls.serves.declaration.name != type_name:
         raise ConfigError(f"{path} is a provider of {cls.serves.declaration.name}, not of {type_name}")
     try:
         return cls()
-    except TypeError as err:
-        raise ConfigError(f"Could not make the provider of {path}: {err}", hint="A module's provider is made without arguments.") from err
+    except Exception as err:
+        raise ConfigError(
+            f"Could not make the provider of {path}: {type(err).__name__}: {err}",
+            where=_place(err, path),
+            hint="A module's provider is made without arguments.",
+        ) from err
+
+
+def _unusable(serves: type[Type], name: str, err: ConfigError) -> Provider[Any]:
+    """Stands for a provider that cannot be loaded: it fits nowhere."""
+    made: Provider[Any] = Provider()
+    made.serves, made.name = serves, name  # type: ignore[misc]  # of this one instance
+    made.confine = (Confine(f"its file to be loaded: {err}", lambda platform: False),)  # type: ignore[misc]
+    return made
+
+
+class _Files(MetaPathFinder):
+    """The files of types and providers by name; as a finder of imports it lets them name each other."""
+
+    def __init__(self, types: Mapping[str, Path], providers: Mapping[str, Mapping[str, Path]]) -> None:
+        self.types = types
+        self.providers = providers
+        self.modules = {f"{_TYPE}{name}": path for name, path in types.items()} | {
+            f"{_PROVIDER}{type_name}_{name}": path for type_name, paths in providers.items() for name, path in paths.items()
+        }
+
+    @classmethod
+    def of(cls, folders: Sequence[Path]) -> _Files:
+        types: dict[str, Path] = {}
+        providers: dict[str, dict[str, Path]] = {}
+        for folder in folders:
+            for path in _python(folder / "puppet" / "type", "*.py"):
+                types.setdefault(path.stem, path)
+            for path in _python(folder / "puppet" / "provider", "*/*.py"):
+                providers.setdefault(path.parent.name, {}).setdefault(path.stem, path)
+        return cls(types, providers)
+
+    def take_over(self) -> None:
+        """Forget what an earlier run loaded, and be asked from now on. The interpreter's own tables are the only place for both."""
+        for name in [each for each in sys.modules if each.startswith((_TYPE, _PROVIDER))]:
+            del sys.modules[name]
+        sys.meta_path[:] = [each for each in sys.meta_path if not isinstance(each, _Files)]
+        sys.meta_path.append(self)
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        file = self.modules.get(fullname)
+        return None if file is None else _spec(file, fullname)
+
+
+def _python(folder: Path, pattern: str) -> Iterator[Path]:
+    return (path for path in sorted(folder.glob(pattern)) if path.stem.isidentifier())
 
 
 class _FromSource(SourceFileLoader):
@@ -85,17 +162,40 @@ class _FromSource(SourceFileLoader):
         return code
 
 
-def _load(path: Path, name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, path, loader=_FromSource(name, str(path)))
+def _spec(path: Path, name: str) -> ModuleSpec | None:
+    return importlib.util.spec_from_file_location(name, path, loader=_FromSource(name, str(path)))
+
+
+def _load(path: Path, name: str, what: str) -> ModuleType:
+    """The module in a file; one that was imported by another file already is the same."""
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = _spec(path, name)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as err:
+    except (Exception, SystemExit) as err:
         del sys.modules[name]
-        raise ConfigError(f"Could not load {path}: {type(err).__name__}: {err}") from err
+        text = err.msg if isinstance(err, SyntaxError) else str(err)
+        raise ConfigError(f"Could not load {what}: {type(err).__name__}: {text}", where=_place(err, path)) from err
     return module
+
+
+def _place(err: BaseException, path: Path) -> Location:
+    """Where a plugin went wrong: the innermost line of it, or of another plugin that it imports."""
+    if isinstance(err, SyntaxError) and err.filename:
+        return Location(err.filename, err.lineno)
+    file, line = str(path), None
+    folder = path.parent.parent if path.parent.name == "type" else path.parent.parent.parent
+    step = err.__traceback__
+    while step is not None:
+        name = step.tb_frame.f_code.co_filename
+        if name == str(path) or name.startswith(f"{folder}/"):
+            file, line = name, step.tb_lineno
+        step = step.tb_next
+    return Location(file, line)
 
 
 def _only(module: ModuleType, base: type[B], path: Path, counts: Callable[[type[B]], bool]) -> type[B]:

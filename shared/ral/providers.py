@@ -136,6 +136,10 @@ class Provider(Generic[R]):
         """Everything of this type on the system, by name."""
         raise Unsupported(f"The {self.serves.declaration.name} provider '{self.name}' cannot list what exists")
 
+    def identity(self, state: State) -> Mapping[str, Any]:
+        """Attributes that a resource made for one of `instances` needs besides its name, to mean that very thing."""
+        return {}
+
     async def preview(self, resource: R, attribute: str, wanted: Any, state: State | None) -> None:
         """Say more about a property that is out of sync (log a diff), before it is changed; also called in noop."""
 
@@ -254,7 +258,8 @@ class Providers:
             return named
         chosen, _warning = self.default(type_name)
         if chosen is None:
-            raise ResourceError(f"Could not find a suitable provider for {type_name}")
+            missing_by_name = "; ".join(f"{p.name} needs {', '.join(self.unmet(p))}" for p in self.of(type_name))
+            raise ResourceError(f"Could not find a suitable provider for {type_name}", hint=f"On this host {missing_by_name}.")
         return chosen
 
     def check_named(self, resources: Iterable[Type]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.errors import ConfigError
+from shared.errors import ConfigError, ResourceError
 from shared.ral import Platform, Providers
 from shared.ral.plugins import plugin_providers, plugin_types
 
@@ -68,8 +68,8 @@ def test_a_changed_file_is_loaded_anew(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("import nosuchmodule", "Could not load .*type/dnszone.py: ModuleNotFoundError"),
-        ("def broken(:", "Could not load .*dnszone.py: SyntaxError"),
+        ("import nosuchmodule", r"Could not load the type dnszone: ModuleNotFoundError: .*type/dnszone.py, line: 1\)"),
+        ("def broken(:", r"Could not load the type dnszone: SyntaxError: invalid syntax \(file: .*dnszone.py, line: 1\)"),
         ("x = 1", "must define one subclass of Type, not 0"),
         (TYPE.replace('"dnszone"', '"other"'), "defines the type other, not dnszone"),
     ],
@@ -84,3 +84,35 @@ def test_a_provider_that_wants_arguments_is_refused(tmp_path: Path) -> None:
     makers = plugin_providers([lib], plugin_types([lib]), {})
     with pytest.raises(ConfigError, match="Could not make the provider of"):
         makers["dnszone"]()
+
+
+def test_types_that_name_each_other_are_loaded_in_any_order_and_are_the_same_class(tmp_path: Path) -> None:
+    first = "from puppet_type_dnszone import DnsZone\nfrom shared.ral import Param, Type\nclass A(Type, name='a'):\n    name = Param(str, namevar=True)\n    base = DnsZone\n"
+    types = plugin_types([module(tmp_path, type_dnszone=TYPE, type_a=first)])
+    assert vars(types["a"])["base"] is types["dnszone"]
+
+
+def test_a_broken_type_is_reported_and_the_others_are_loaded(tmp_path: Path) -> None:
+    lib = module(tmp_path, type_dnszone=TYPE, type_a="x = 1\n\nraise ValueError('no')\n", type_b="from puppet_type_a import x\n")
+    broken: dict[str, str] = {}
+    types = plugin_types([lib], broken=lambda name, err: broken.__setitem__(name, str(err)))
+    assert list(types) == ["dnszone"]
+    assert broken["a"] == f"Could not load the type a: ValueError: no (file: {lib}/puppet/type/a.py, line: 3)"
+    assert broken["b"].endswith(f"(file: {lib}/puppet/type/a.py, line: 3)")
+
+
+def test_only_types_that_are_asked_for_are_loaded(tmp_path: Path) -> None:
+    lib = module(tmp_path, type_dnszone=TYPE, type_a="raise SystemExit(3)")
+    assert list(plugin_types([lib], names=frozenset({"dnszone"}))) == ["dnszone"]
+
+
+def test_a_broken_provider_fits_nowhere_and_says_why(tmp_path: Path) -> None:
+    lib = module(tmp_path, type_dnszone=TYPE, provider_dnszone_fog=PROVIDER, provider_dnszone_mist="import nosuchmodule")
+    types = plugin_types([lib])
+    broken: list[str] = []
+    providers = Providers(plugin_providers([lib], types, {}, broken=lambda name, err: broken.append(name)), Platform())
+    assert providers.for_resource(types["dnszone"]("a", {})).name == "fog"
+    assert broken == ["dnszone/mist"]
+    with pytest.raises(ResourceError, match="Provider mist is not functional on this host") as failure:
+        providers.for_resource(types["dnszone"]("b", {"provider": "mist"}))
+    assert "No module named 'nosuchmodule' (file: " in failure.value.hint

@@ -1,0 +1,43 @@
+"""prerun_command and postrun_command: what an administrator has run around every run."""
+
+from __future__ import annotations
+
+import asyncio
+
+from shared.errors import PuppetError
+from shared.indirector.termini import kill_group
+
+COMMAND_OUTPUT = 64 * 1024  # characters of a command's output that are logged
+
+
+class CommandFailed(PuppetError):
+    """prerun_command or postrun_command did not end with 0."""
+
+
+async def run_command(setting: str, command: str) -> list[str]:
+    """
+    Run the command of a setting in a shell, as Puppet does; the lines that it printed.
+
+    Its process group is killed when this ends, be it by a time-out around it.
+
+    Raises:
+        CommandFailed: it ended with another code than 0.
+    """
+    process = await asyncio.create_subprocess_exec(
+        "/bin/sh",
+        "-c",
+        command,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        out, _ = await process.communicate()
+    finally:
+        kill_group(process.pid)
+        await process.wait()
+    text = out.decode("utf-8", "replace").strip()[:COMMAND_OUTPUT]
+    if process.returncode:
+        raise CommandFailed(f"Could not run command from {setting}: Execution of '{command}' returned {process.returncode}: {text}")
+    return text.splitlines()
