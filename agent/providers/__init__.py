@@ -22,6 +22,7 @@ def builtin_providers(
     files: Callable[[], FileContext] | None = None,
     providers: Callable[[], Providers] | None = None,
     types: Mapping[str, type[Type]] | None = None,
+    platform: Platform | None = None,
 ) -> Makers:
     """
     For each type what makes its providers; nothing is imported before a catalog needs it.
@@ -30,6 +31,7 @@ def builtin_providers(
         files: what the type `file` needs of the run; None: files cannot be managed.
         providers: gives the run's providers; None: nothing can be purged.
         types: the types that can be purged, by name.
+        platform: the machine, where a provider can do more or less depending on it; None: what PATH shows.
     """
 
     def notify() -> Sequence[Provider[Any]]:
@@ -58,7 +60,11 @@ def builtin_providers(
 
         return [Purge(providers, types or {})] if providers else []
 
-    return {"notify": notify, "exec": exec_, "file": file, "tidy": tidy, "resources": resources}
+    from .lines import line_providers
+    from .systems import system_providers
+
+    systems = system_providers(platform or Platform())
+    return {**systems, "notify": notify, "exec": exec_, "file": file, "tidy": tidy, "resources": resources, **line_providers(log, files)}
 
 
 def platform_here(facts: Mapping[str, Any]) -> Platform:

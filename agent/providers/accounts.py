@@ -1,0 +1,152 @@
+"""The system's accounts as they are: name services by the C library, shadow data and local files by reading them."""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+from shared.ral import ABSENT
+
+_SHADOW_DAYS = (("password_min_age", 3), ("password_max_age", 4), ("password_warn_days", 5))
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """One user: `groups` are the names of those besides the primary one, in the system's order."""
+
+    name: str
+    uid: int
+    gid: int
+    comment: str
+    home: str
+    shell: str
+    groups: tuple[str, ...] = ()
+
+    def state(self) -> dict[str, Any]:
+        """The properties of a `user`, but for what is in the shadow file."""
+        return {
+            "ensure": "present",
+            "uid": self.uid,
+            "gid": self.gid,
+            "comment": self.comment,
+            "home": self.home,
+            "shell": self.shell,
+            "groups": list(self.groups),
+        }
+
+
+def parse_passwd(text: str) -> dict[str, Account]:
+    """Accounts by name, of a file like /etc/passwd; lines that are none are left out, of two of a name the first counts."""
+    found: dict[str, Account] = {}
+    for line in text.splitlines():
+        parts = line.split(":")
+        if len(parts) == 7 and parts[2].isdigit() and parts[3].isdigit() and parts[0]:
+            found.setdefault(parts[0], Account(parts[0], int(parts[2]), int(parts[3]), parts[4], parts[5], parts[6]))
+    return found
+
+
+def parse_group(text: str) -> dict[str, tuple[int, tuple[str, ...]]]:
+    """Gid and members by name, of a file like /etc/group."""
+    found: dict[str, tuple[int, tuple[str, ...]]] = {}
+    for line in text.splitlines():
+        parts = line.split(":")
+        if len(parts) == 4 and parts[2].isdigit() and parts[0]:
+            found.setdefault(parts[0], (int(parts[2]), tuple(each for each in parts[3].split(",") if each)))
+    return found
+
+
+def parse_shadow(line: str) -> dict[str, Any]:
+    """The properties of a `user` that one line of /etc/shadow holds; an empty field is -1 for days, absent for the expiry."""
+    parts = [*line.split(":"), *[""] * 9]
+    found: dict[str, Any] = {"password": parts[1]}
+    for name, number in _SHADOW_DAYS:
+        found[name] = _number(parts[number])
+    days = _number(parts[7])
+    found["expiry"] = ABSENT if days < 0 else _day(days)
+    return found
+
+
+def _number(text: str) -> int:
+    return int(text) if text.removeprefix("-").isdigit() else -1
+
+
+def _day(days: int) -> str:
+    try:
+        return (date(1970, 1, 1) + timedelta(days=days)).isoformat()
+    except OverflowError:
+        return ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class Accounts:
+    """What the name services say; `etc` is where the local files are. All blocking."""
+
+    etc: Path = field(default=Path("/etc"))
+
+    def user(self, name: str) -> Account | None:
+        try:
+            return self._account(pwd.getpwnam(name))
+        except KeyError:
+            return None
+
+    def users(self) -> Iterable[Account]:
+        return [self._account(entry) for entry in pwd.getpwall()]
+
+    def _account(self, entry: pwd.struct_passwd) -> Account:
+        groups = []
+        for gid in os.getgrouplist(entry.pw_name, entry.pw_gid):
+            if gid != entry.pw_gid:
+                try:
+                    groups.append(grp.getgrgid(gid).gr_name)
+                except KeyError:
+                    continue  # the group went while we looked
+        names = tuple(dict.fromkeys(groups))
+        return Account(entry.pw_name, entry.pw_uid, entry.pw_gid, entry.pw_gecos, entry.pw_dir, entry.pw_shell, names)
+
+    def group(self, name: str) -> tuple[int, tuple[str, ...]] | None:
+        """Gid and members."""
+        try:
+            entry = grp.getgrnam(name)
+        except KeyError:
+            return None
+        return entry.gr_gid, tuple(entry.gr_mem)
+
+    def groups(self) -> Mapping[str, tuple[int, tuple[str, ...]]]:
+        return {entry.gr_name: (entry.gr_gid, tuple(entry.gr_mem)) for entry in grp.getgrall()}
+
+    def local_users(self) -> dict[str, Account]:
+        """Those of /etc/passwd alone, with their groups of /etc/group."""
+        groups = self.local_groups()
+        found = parse_passwd(self._read("passwd"))
+        return {
+            name: Account(
+                name,
+                each.uid,
+                each.gid,
+                each.comment,
+                each.home,
+                each.shell,
+                tuple(group for group, (_, members) in groups.items() if name in members),
+            )
+            for name, each in found.items()
+        }
+
+    def local_groups(self) -> dict[str, tuple[int, tuple[str, ...]]]:
+        return parse_group(self._read("group"))
+
+    def shadow(self) -> dict[str, str]:
+        """Lines of the shadow file by name; without the right to read it there are none."""
+        try:
+            lines = self._read("shadow").splitlines()
+        except OSError:
+            return {}
+        return {line.partition(":")[0]: line for line in reversed(lines) if ":" in line}
+
+    def _read(self, name: str) -> str:
+        return (self.etc / name).read_text("utf-8", "surrogateescape")

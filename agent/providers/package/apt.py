@@ -1,0 +1,108 @@
+"""Packages by `apt-get`. Source: resource layer reference 7.3."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from shared.errors import ResourceError
+from shared.ral import Command, State
+from shared.types.package import GONE, Package
+
+from .dpkg import NONINTERACTIVE, Dpkg
+from .packages import LISTING_SECONDS
+from .versions import debian
+
+LOCK_SECONDS = 120  # how long apt waits for another one to be done
+
+
+def parse_policy(text: str) -> str | None:
+    """The candidate in the output of `apt-cache policy`; None: there is none."""
+    found = re.search(r"Candidate:\s+(\S+)", text)
+    return found[1] if found and found[1] != "(none)" else None
+
+
+def parse_madison(text: str) -> list[str]:
+    """The versions in the output of `apt-cache madison`."""
+    rows = (line.split("|") for line in text.splitlines())
+    return list(dict.fromkeys(row[1].strip() for row in rows if len(row) > 2))
+
+
+class Apt(Dpkg, name="apt", features=("versionable", "version_ranges", "install_options"), default_for=[{"os.family": "debian"}]):
+    """Debian's packages, from repositories."""
+
+    apt_get = Command("/usr/bin/apt-get", environment=NONINTERACTIVE)
+    apt_cache = Command("/usr/bin/apt-cache", seconds=LISTING_SECONDS)
+    apt_mark = Command("/usr/bin/apt-mark", seconds=LISTING_SECONDS)
+    debconf_set_selections = Command("/usr/bin/debconf-set-selections", optional=True, seconds=LISTING_SECONDS)
+
+    order = staticmethod(debian)
+
+    def __init__(self, *, sources: Path = Path("/etc/apt/sources.list")) -> None:
+        super().__init__()
+        self.sources = sources
+
+    async def latest(self, resource: Package, state: State) -> str | None:
+        candidate = parse_policy((await self.apt_cache("policy", "--", resource.name)).text)
+        if candidate is None:
+            resource.log("err", "Could not find latest version")
+        return candidate
+
+    async def available(self, resource: Package) -> Sequence[str]:
+        return parse_madison((await self.apt_cache("madison", "--", resource.name)).text)
+
+    async def install(self, resource: Package, state: State | None) -> None:
+        await self._preseed(resource)
+        await asyncio.to_thread(self._refuse_cdrom, resource)
+        version = self.version_wanted(resource)
+        kept = "--force-confold" if resource.configfiles == "keep" else "--force-confnew"
+        words = ["-q", "-y", "-o", f"DPkg::Options::={kept}", "-o", f"DPkg::Lock::Timeout={LOCK_SECONDS}"]
+        wanted = resource.source or resource.name
+        if version is not None and not resource.source:
+            # Puppet gives --force-yes, which also installs what nobody has signed.
+            words.append("--allow-downgrades")
+            wanted = f"{resource.name}={await self.chosen_version(resource, version)}"
+        words += [*self.install_options(resource), "install", "--", wanted]
+        await self.held_back(resource, state, lambda: self.apt_get(*words))
+        if resource.source and version is not None:
+            await self._check_version(resource, version)
+        # What is wanted by name is not to go as another's unused dependency.
+        await self.apt_mark("manual", "--", resource.name, fail=False)
+
+    async def _check_version(self, resource: Package, version: str) -> None:
+        now = (await self.query(resource) or {}).get("ensure")
+        if now in GONE:
+            raise ResourceError(f"Could not find package {resource.name}")
+        if now != version and not self.satisfies(resource, {"ensure": now}, version):
+            raise ResourceError(f"Failed to update to version {version}, got version {now} instead")
+
+    def _refuse_cdrom(self, resource: Package) -> None:
+        try:
+            text = self.sources.read_text("utf-8", "replace")
+        except OSError:
+            return
+        if re.search(r"^[^#\n]*cdrom:", text, re.MULTILINE) and not resource.allowcdrom:
+            raise ResourceError(f"{self.sources} contains a cdrom source; not installing.  Use 'allowcdrom' to override this failure.")
+
+    async def _preseed(self, resource: Package) -> None:
+        if not resource.responsefile:
+            return
+        if await asyncio.to_thread(Path(resource.responsefile).exists):
+            resource.log("info", f"Preseeding {resource.responsefile} to debconf-set-selections")
+            await self.debconf_set_selections("--", resource.responsefile)
+        else:
+            resource.log("info", "No responsefile specified or non existent, not preseeding anything")
+
+    async def uninstall(self, resource: Package, state: State | None) -> None:
+        await self._remove(resource, state)
+
+    async def purge(self, resource: Package, state: State | None) -> None:
+        await self._remove(resource, state, "--purge")
+        await self.dpkg("--purge", "--", resource.name)
+
+    async def _remove(self, resource: Package, state: State | None, *more: str) -> None:
+        await self._preseed(resource)
+        held = ["--allow-change-held-packages"] if (state or {}).get("mark") == "hold" else []
+        await self.apt_get("-y", "-q", "-o", f"DPkg::Lock::Timeout={LOCK_SECONDS}", *held, "remove", *more, "--", resource.name)

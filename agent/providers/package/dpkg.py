@@ -1,0 +1,124 @@
+"""Packages by `dpkg` alone, which installs from files. Source: resource layer reference 7.3."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from shared.errors import ResourceError
+from shared.ral import Command, State
+from shared.types.package import Package
+
+from .packages import LISTING_SECONDS, Packages, attempted
+
+FORMAT = "${Status} ${Package} ${Version}\\n"
+_PROVIDES = "${Status} ${Package} ${Version} [${Provides}]\\n"
+_LINE = re.compile(r"(\S+) +(\S+) +(\S+) (\S+) (\S*)(?: \[(.*)\])?")
+_HALF = ("config-files", "half-installed", "unpacked", "half-configured")
+_NAME = re.compile(r"[a-z0-9][a-z0-9+.-]*[a-z0-9+.](:[a-z0-9-]+)?|[a-z0-9](:[a-z0-9-]+)?")
+NONINTERACTIVE = {"DEBIAN_FRONTEND": "noninteractive", "APT_LISTBUGS_FRONTEND": "none", "APT_LISTCHANGES_FRONTEND": "none"}
+
+
+def parse_line(line: str) -> dict[str, Any] | None:
+    """One line of `dpkg-query -W` in FORMAT as name, ensure, mark and error; None: it is none."""
+    found = _LINE.fullmatch(line.strip("'"))
+    if found is None:
+        return None
+    desired, error, status, name, version, _ = found.groups()
+    ensure = version
+    if status == "not-installed":
+        ensure = "purged"
+    elif status in _HALF:
+        ensure = "absent"
+    return {"name": name, "ensure": ensure, "mark": "hold" if desired == "hold" else "none", "error": error, "version": version}
+
+
+def parse(text: str) -> dict[str, dict[str, Any]]:
+    """All packages of a listing, by name."""
+    return {found["name"]: found for found in map(parse_line, text.splitlines()) if found is not None}
+
+
+def provided(text: str, name: str) -> str | None:
+    """Which installed package of a listing with provides is or provides `name`."""
+    for line in text.splitlines():
+        found = _LINE.fullmatch(line.strip("'"))
+        if found and (found[4] == name or name in re.split(r"[ ,]+", found[6] or "")):
+            return found[4]
+    return None
+
+
+class Dpkg(Packages, name="dpkg", features=("holdable", "purgeable", "virtual_packages")):
+    """Debian's packages, from files."""
+
+    dpkg = Command("/usr/bin/dpkg", environment=NONINTERACTIVE)
+    dpkg_query = Command("/usr/bin/dpkg-query", seconds=LISTING_SECONDS)
+    dpkg_deb = Command("/usr/bin/dpkg-deb", seconds=LISTING_SECONDS)
+
+    async def instances(self) -> Mapping[str, State]:
+        said = await self.dpkg_query("-W", "--showformat", FORMAT)
+        return {name: found for name, found in parse(said.text).items() if found["error"] == "ok"}
+
+    async def query(self, resource: Package) -> State | None:
+        name = await self._real_name(resource)
+        said = await attempted(self.dpkg_query, "-W", "--showformat", FORMAT, "--", name)
+        found = next((each for each in map(parse_line, said.text.splitlines()) if each), None) if said else None
+        if said is not None and found is None:
+            return {"ensure": "absent", "mark": "none"}
+        if found is not None and found["error"] != "ok":
+            raise ResourceError(f"Package {found['name']}, version {found['version']} is in error state: {found['error']}")
+        return found or {"ensure": "purged", "mark": "none"}
+
+    async def _real_name(self, resource: Package) -> str:
+        """The package to ask for; with allow_virtual that may be one that provides the name."""
+        if not _NAME.fullmatch(resource.name):
+            raise ResourceError(
+                f"'{resource.name}' is not the name of a Debian package",
+                hint="Names have small letters, digits and + . - only; a file is given as `source`.",
+            )
+        if not resource.allow_virtual:
+            return resource.name
+        said = await attempted(self.dpkg_query, "-W", "--showformat", _PROVIDES)
+        real = provided(said.text, resource.name) if said else None
+        if real and real != resource.name:
+            resource.log("info", f"Package {resource.name} is virtual, defaulting to {real}")
+        return real or resource.name
+
+    def _source(self, resource: Package) -> str:
+        if not resource.source:
+            raise ResourceError("You cannot install dpkg packages without a source", hint="Give the path of the .deb file as `source`.")
+        return resource.source
+
+    async def latest(self, resource: Package, state: State) -> str | None:
+        said = await self.dpkg_deb("--show", "--", self._source(resource))
+        name, _, version = said.text.strip().partition("\t")
+        if name != resource.name:
+            resource.log("warning", f"source doesn't contain named package, but {name}")
+        return version
+
+    async def install(self, resource: Package, state: State | None) -> None:
+        keep = "--force-confold" if resource.configfiles == "keep" else "--force-confnew"
+        source = self._source(resource)
+        await self.held_back(resource, state, lambda: self.dpkg(keep, "-i", "--", source))
+
+    async def held_back(self, resource: Package, state: State | None, action: Any) -> None:
+        """Do something to a package that may be on hold; afterwards it is again, if that is wanted."""
+        if (state or {}).get("mark") == "hold":
+            await self._select(resource, "install")
+        try:
+            await action()
+        finally:
+            if resource.mark == "hold":
+                await self._select(resource, "hold")
+
+    async def uninstall(self, resource: Package, state: State | None) -> None:
+        await self.dpkg("-r", "--", resource.name)
+
+    async def purge(self, resource: Package, state: State | None) -> None:
+        await self.dpkg("--purge", "--", resource.name)
+
+    async def set_mark(self, resource: Package, wanted: str, state: State | None) -> None:
+        await self._select(resource, "hold" if wanted == "hold" else "install")
+
+    async def _select(self, resource: Package, selection: str) -> None:
+        await self.dpkg("--set-selections", stdin=f"{resource.name} {selection}\n".encode())

@@ -1,0 +1,216 @@
+"""
+Versions of packages: how each system orders them, and ranges of them. Pure.
+
+A range is one or two terms, `>=1.0 <2.0`; its parts are compared by the order of the package manager.
+Source: resource layer reference 7.2; Debian policy 5.6.12; rpm's rpmvercmp; PEP 440; Gem::Version.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cmp_to_key
+from itertools import zip_longest
+
+Order = Callable[[str, str], int]  # below 0: the first is older; ValueError: not a version
+
+_TERM = re.compile(r"([<>=]*)(.+)", re.DOTALL)
+_TESTS: dict[str, Callable[[int], bool]] = {
+    ">": lambda way: way > 0,
+    ">=": lambda way: way >= 0,
+    "<": lambda way: way < 0,
+    "<=": lambda way: way <= 0,
+    "": lambda way: way == 0,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """One or two terms, all of which hold for a version inside."""
+
+    terms: tuple[tuple[str, str], ...]  # (operator, version)
+    order: Order
+
+    @property
+    def exact(self) -> bool:
+        """Whether it is one version and not a range."""
+        return len(self.terms) == 1 and self.terms[0][0] == ""
+
+    def has(self, version: str) -> bool:
+        """Whether a version is inside; what is no version is not."""
+        try:
+            return all(_TESTS[operator](self.order(version, bound)) for operator, bound in self.terms)
+        except ValueError:
+            return False
+
+    def best(self, versions: Iterable[str]) -> str | None:
+        """The highest of the versions that are inside."""
+        inside = [version for version in versions if self.has(version)]
+        return max(inside, key=cmp_to_key(self.order), default=None)
+
+
+def range_of(text: str, order: Order) -> Range | None:
+    """The range that a wanted version is; None when it can only be meant literally."""
+    terms = []
+    for word in text.split():
+        found = _TERM.fullmatch(word)
+        if found is None or found[1] not in _TESTS:
+            return None
+        terms.append((found[1], found[2]))
+    if not 1 <= len(terms) <= 2 or (len(terms) == 2 and any(operator == "" for operator, _ in terms)):
+        return None
+    try:
+        for _, version in terms:
+            order(version, version)
+    except ValueError:
+        return None
+    return Range(tuple(terms), order)
+
+
+# --- Debian
+
+_DEBIAN = re.compile(r"(?:(\d+):)?(\d[A-Za-z0-9.+~:-]*?)(?:-([A-Za-z0-9.+~]+))?")
+
+
+def debian(one: str, other: str) -> int:
+    """Debian's order: epoch, upstream version, revision."""
+    left, right = _DEBIAN.fullmatch(one), _DEBIAN.fullmatch(other)
+    if left is None or right is None:
+        raise ValueError(f"not a Debian version: {one if left is None else other}")
+    way = int(left[1] or 0) - int(right[1] or 0)
+    return way or _debian_part(left[2], right[2]) or _debian_part(left[3] or "0", right[3] or "0")
+
+
+def _debian_part(one: str, other: str) -> int:
+    for (text1, digits1), (text2, digits2) in zip_longest(_runs(one), _runs(other), fillvalue=("", "")):
+        for c1, c2 in zip_longest(text1, text2, fillvalue=""):
+            way = _weight(c1) - _weight(c2)
+            if way:
+                return way
+        way = int(digits1 or 0) - int(digits2 or 0)
+        if way:
+            return way
+    return 0
+
+
+def _runs(text: str) -> list[tuple[str, str]]:
+    """Alternating runs of non-digits and digits."""
+    return [(found[1], found[2]) for found in re.finditer(r"([^0-9]*)([0-9]*)", text) if found[0]]
+
+
+def _weight(c: str) -> int:
+    """A tilde comes before the end, letters before all else."""
+    if c == "~":
+        return -1
+    if c == "":
+        return 0
+    return ord(c) if c.isalpha() else ord(c) + 256
+
+
+# --- rpm
+
+
+def rpm_part(one: str, other: str) -> int:
+    """The order of one part (a version, a release), as rpm has it."""
+    left, right = _segments(one), _segments(other)
+    for a, b in zip_longest(left, right, fillvalue=""):
+        if a == b:
+            continue
+        if "~" in (a, b):
+            return -1 if a == "~" else 1
+        if "^" in (a, b):
+            if a == "^":
+                return 1 if b == "" else -1
+            return -1 if a == "" else 1
+        if a == "" or b == "":
+            return 1 if b == "" else -1
+        if a.isdigit() != b.isdigit():
+            return 1 if a.isdigit() else -1
+        way = int(a) - int(b) if a.isdigit() else (a > b) - (a < b)
+        if way:
+            return way
+    return 0
+
+
+def _segments(text: str) -> list[str]:
+    return re.findall(r"[0-9]+|[A-Za-z]+|~|\^", text)
+
+
+def evr(text: str) -> tuple[str | None, str, str | None]:
+    """Epoch, version and release of `[epoch:]version[-release]`; None: not given."""
+    epoch, colon, rest = text.partition(":")
+    if not colon or not epoch.isdigit():
+        epoch, rest = "", text
+    version, dash, release = rest.rpartition("-")
+    return (epoch or None), (version if dash else release), (release if dash else None)
+
+
+def rpm(wanted: str, installed: str) -> int:
+    """rpm's order; epoch and release do not count where one of the two does not give them."""
+    if not wanted or not installed:
+        raise ValueError("not a version")
+    left, right = evr(wanted), evr(installed)
+    way = 0
+    if left[0] is not None or right[0] is not None:
+        way = int(left[0] or 0) - int(right[0] or 0) if left[0] is not None or left[2] is not None else 0
+    way = way or rpm_part(left[1], right[1])
+    if not way and left[2] is not None and right[2] is not None:
+        way = rpm_part(left[2], right[2])
+    return way
+
+
+# --- Python
+
+_PEP440 = re.compile(
+    r"v?(?:(\d+)!)?(\d+(?:\.\d+)*)(?:[-_.]?(a|b|c|rc|alpha|beta|pre|preview)[-_.]?(\d*))?"
+    r"(?:-(\d+)|[-_.]?(post|rev|r)[-_.]?(\d*))?(?:[-_.]?(dev)[-_.]?(\d*))?(?:\+([a-z0-9]+(?:[-_.][a-z0-9]+)*))?",
+    re.IGNORECASE,
+)
+_STAGES = {"alpha": "a", "beta": "b", "c": "rc", "pre": "rc", "preview": "rc"}
+
+
+def pep440(one: str, other: str) -> int:
+    """Python's order."""
+    left, right = _pep440(one), _pep440(other)
+    return (left > right) - (left < right)
+
+
+def _pep440(text: str) -> tuple[object, ...]:
+    found = _PEP440.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(f"not a Python version: {text}")
+    epoch, release, stage, stage_number, post_bare, post, post_number, dev, dev_number, local = found.groups()
+    numbers = [int(n) for n in release.split(".")]
+    while len(numbers) > 1 and numbers[-1] == 0:
+        numbers.pop()
+    if stage:
+        before = (_STAGES.get(stage.lower(), stage.lower()), int(stage_number or 0))
+    else:
+        before = ("", -1) if dev and not (post or post_bare) else ("z", 0)
+    after = int(post_bare or post_number or 0) if post or post_bare else -1
+    unfinished = int(dev_number or 0) if dev else float("inf")
+    parts = tuple((1, int(p), "") if p.isdigit() else (0, 0, p) for p in re.split(r"[-_.]", (local or "").lower()) if p)
+    return int(epoch or 0), tuple(numbers), before, after, unfinished, parts
+
+
+# --- Ruby
+
+
+def gem(one: str, other: str) -> int:
+    """RubyGems' order: letters make it a pre-release."""
+    left, right = _gem(one), _gem(other)
+    for a, b in zip_longest(left, right, fillvalue=0):
+        if a == b:
+            continue
+        if isinstance(a, str) != isinstance(b, str):
+            return -1 if isinstance(a, str) else 1
+        return 1 if a > b else -1  # type: ignore[operator]
+    return 0
+
+
+def _gem(text: str) -> list[int | str]:
+    if not re.fullmatch(r"\s*[0-9]+(?:\.[0-9A-Za-z]+)*(?:-[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?\s*", text):
+        raise ValueError(f"not a version of a gem: {text}")
+    parts = re.findall(r"[0-9]+|[a-z]+", text.replace("-", ".pre."), re.IGNORECASE)
+    return [int(p) if p.isdigit() else p for p in parts]

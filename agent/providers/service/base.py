@@ -1,0 +1,141 @@
+"""Services of commands and of the process table; base of all other providers. Source: resource layer reference 8."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Sequence
+from typing import Any
+
+from shared.errors import ResourceError
+from shared.ral import Output, Provider, State, execute
+from shared.types.service import Service
+
+from ..commands import argv_of
+
+Words = Sequence[str]
+STATUS_SECONDS = 120.0  # the most that a question about a service may take
+
+
+def parse_processes(text: str, pattern: str, *, own: int) -> int | None:
+    """The id of the first process in the output of `ps -ef` whose line matches; `own` is never it. ValueError: not a regex."""
+    try:
+        wanted = re.compile(pattern)
+    except re.error as err:
+        raise ValueError(f"'{pattern}' is not a regular expression: {err}") from err
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) > 1 and words[1].isdigit() and int(words[1]) != own and wanted.search(line):
+            return int(words[1])
+    return None
+
+
+class Base(Provider[Service], type=Service, name="base", features=("refreshable",)):
+    """
+    Needs a `start` command or `binary`; what runs is seen by a `status` command or in the process table.
+
+    The commands of an init system are what `command` gives; '' of an attribute of the same name goes before them.
+    """
+
+    async def command(self, resource: Service, action: str) -> Words | None:
+        """The system's own command to start, stop, restart or see a service; None: it has none."""
+        if action == "start":
+            if not resource.binary:
+                raise ResourceError("Services must specify a start command or a binary")
+            return argv_of(resource.binary)
+        return None
+
+    # --- reading
+
+    async def retrieve(self, resource: Service) -> State | None:
+        state: dict[str, Any] = {}
+        if resource.wanted("ensure") is not None or "ensure" in resource.audit:
+            state["ensure"] = await self.status(resource)
+        if resource.wanted("enable") is not None or "enable" in resource.audit:
+            state |= await self.enabled(resource)
+        return state
+
+    async def status(self, resource: Service) -> str:
+        """`running` or `stopped`."""
+        words = await self._words(resource, "status")
+        if words:
+            said = await execute(words, seconds=STATUS_SECONDS, fail=False)
+            return "stopped" if said.code else "running"
+        return "running" if await self._pid(resource) else "stopped"
+
+    async def enabled(self, resource: Service) -> dict[str, Any]:
+        """`enable`, and what else its comparing needs."""
+        return {}
+
+    async def _pid(self, resource: Service) -> int | None:
+        if not resource.pattern:
+            raise ResourceError("Either stop/status commands or a pattern must be specified")
+        said = await execute(["ps", "-ef"], seconds=STATUS_SECONDS)
+        try:
+            return parse_processes(said.text, resource.pattern, own=os.getpid())
+        except ValueError as err:
+            raise ResourceError(str(err)) from err
+
+    async def _words(self, resource: Service, action: str) -> Words | None:
+        own = resource.value_of(action)
+        return argv_of(own) if own else await self.command(resource, action)
+
+    # --- changing
+
+    async def set(self, resource: Service, attribute: str, wanted: Any, state: State | None) -> None:
+        if attribute == "enable":
+            await self.set_enable(resource, wanted, state)
+            return
+        if attribute != "ensure":
+            await super().set(resource, attribute, wanted, state)
+            return
+        await (self.start(resource) if wanted == "running" else self.stop(resource))
+        # A change of `ensure` also settles `enable`, in the same event.
+        enable = resource.wanted("enable")
+        if enable is not None:
+            declared = resource.declaration.attributes["enable"]
+            now = await self.enabled(resource)
+            if not declared.insync(resource, now, enable):  # type: ignore[attr-defined]
+                await self.set_enable(resource, enable[0], state)
+
+    async def set_enable(self, resource: Service, wanted: str, state: State | None) -> None:
+        """Only for providers with the feature `enableable`."""
+        raise ResourceError(f"The service provider '{self.name}' cannot enable or disable {resource.name}")
+
+    async def start(self, resource: Service) -> None:
+        await self._act(resource, "start")
+
+    async def stop(self, resource: Service) -> None:
+        if await self._words(resource, "stop"):
+            await self._act(resource, "stop")
+            return
+        pid = await self._pid(resource)
+        if pid is None:
+            resource.log("info", f"{resource.name} is not running")
+            return
+        try:
+            os.kill(pid, signal.SIGTERM)
+        except OSError as err:
+            raise ResourceError(f"Could not kill {resource.name}, PID {pid}: {err.strerror}") from err
+
+    async def restart(self, resource: Service) -> None:
+        if await self._words(resource, "restart"):
+            await self._act(resource, "restart")
+        else:
+            await self.stop(resource)
+            await self.start(resource)
+
+    async def refresh(self, resource: Service) -> None:
+        if await self.status(resource) == "running":
+            await self.restart(resource)
+        else:
+            resource.log("debug", "Skipping restart; service is not running")
+
+    async def _act(self, resource: Service, action: str) -> Output:
+        words = await self._words(resource, action)
+        assert words is not None
+        try:
+            return await execute(words)
+        except ResourceError as err:
+            raise ResourceError(f"Could not {action} {resource.ref}: {err.message}") from err

@@ -1,0 +1,170 @@
+"""Services of systemd. Source: resource layer reference 8."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from shared.errors import ResourceError
+from shared.ral import Command, Confine, Output, Provider, State, execute
+from shared.types.service import Service
+
+from .base import STATUS_SECONDS, Base, Words
+
+_UNIT = re.compile(r"^(\S+)\s+(disabled|enabled|masked|indirect|bad|static)\s*([^-]\S+)?\s*$", re.IGNORECASE | re.MULTILINE)
+_MANY = 8  # questions to systemd at the same time
+OLD_DEBIAN = ["5", "6", "7"]
+OLD_UBUNTU = ["10.04", "12.04", "14.04", "14.10"]
+OLD_MINT = [str(number) for number in range(10, 18)]
+
+
+def is_systemd(comm: Path = Path("/proc/1/comm")) -> bool:
+    """Whether systemd is what runs this machine."""
+    try:
+        return "systemd" in comm.read_text()
+    except OSError:
+        return False
+
+
+def parse_units(text: str) -> list[str]:
+    """The units in the output of `systemctl list-unit-files`."""
+    return [found[1] for found in _UNIT.finditer(text)]
+
+
+def enabled_of(resource_wants: str | None, output: str, code: int) -> str | None:
+    """What `is-enabled` said as a value of `enable`; None: it does not know the unit."""
+    if resource_wants == "mask" and output == "masked":
+        return "mask"
+    if output == "indirect":
+        return "false"
+    if code == 0:
+        return "true"
+    return None if not output else "false"
+
+
+class Systemd(
+    Base,
+    name="systemd",
+    features=("enableable", "maskable"),
+    confine=[Confine("systemd as process 1", lambda _: is_systemd())],
+    default_for=[
+        {"os.family": "archlinux"},
+        {"os.family": "redhat", "os.release.major": ["7", "8", "9", "10"]},
+        {"os.family": "redhat", "os.name": "fedora"},
+        {"os.family": "suse"},
+        {"os.family": "coreos"},
+        {"os.name": "amazon", "os.release.major": ["2", "2023"]},
+        {"os.name": "debian"},
+        {"os.name": "linuxmint"},
+        {"os.name": "ubuntu"},
+    ],
+    not_default_for=[
+        {"os.name": "debian", "os.release.major": OLD_DEBIAN},
+        {"os.name": "linuxmint", "os.release.major": OLD_MINT},
+        {"os.name": "ubuntu", "os.release.major": OLD_UBUNTU},
+    ],
+):
+    """Units; `.service` may be left out of a name."""
+
+    systemctl = Command("systemctl")
+
+    def __init__(self) -> None:
+        self._unit_files: dict[Service, Output] = {}  # what is-enabled said, until something changes it
+
+    async def command(self, resource: Service, action: str) -> Words | None:
+        verb = "is-active" if action == "status" else action
+        return [self._program(), verb, "--", resource.name]
+
+    def _program(self) -> str:
+        path = self.systemctl.find_program(self.systemctl.path)
+        if path is None:
+            raise ResourceError("Command systemctl is missing")
+        return path
+
+    # --- reading
+
+    async def enabled(self, resource: Service) -> dict[str, Any]:
+        said = self._unit_files.get(resource)
+        if said is None:
+            said = await self.systemctl("is-enabled", "--", resource.name, seconds=STATUS_SECONDS, fail=False)
+            self._unit_files[resource] = said
+        output = said.text.strip()
+        wanted = resource.wanted("enable") or [None]
+        value = enabled_of(wanted[0], output, said.code)
+        return {"enable": value or "false", "unit_file_state": output}
+
+    async def instances(self) -> Mapping[str, State]:
+        said = await self.systemctl("list-unit-files", "--type", "service", "--full", "--all", "--no-pager", fail=False)
+        if said.code:
+            return {}
+        gate = asyncio.Semaphore(_MANY)
+
+        async def state_of(name: str) -> State:
+            async with gate:
+                active = await self.systemctl("is-active", "--", name, seconds=STATUS_SECONDS, fail=False)
+                unit = await self.systemctl("is-enabled", "--", name, seconds=STATUS_SECONDS, fail=False)
+            return {"ensure": "stopped" if active.code else "running", "enable": enabled_of(None, unit.text.strip(), unit.code) or "false"}
+
+        names = parse_units(said.text)
+        return dict(zip(names, await asyncio.gather(*map(state_of, names)), strict=True))
+
+    # --- changing
+
+    async def set_enable(self, resource: Service, wanted: str, state: State | None) -> None:
+        if wanted == "true":
+            await self._unit(resource, "unmask")
+            await self._unit(resource, "enable")
+        elif wanted == "mask":
+            known = await self.systemctl("cat", "--", resource.name, seconds=STATUS_SECONDS, fail=False)
+            if not known.code:
+                await self._unit(resource, "disable")
+            await self._unit(resource, "mask")
+        else:
+            await self._unit(resource, "disable")
+
+    async def _unit(self, resource: Service, verb: str) -> None:
+        self._unit_files.pop(resource, None)
+        try:
+            await self.systemctl(verb, "--", resource.name)
+        except ResourceError as err:
+            raise ResourceError(f"Could not {verb} {resource.name}: {err.message}") from err
+
+    async def start(self, resource: Service) -> None:
+        await self._reload(resource)
+        if not resource.value_of("start"):
+            await self._unit(resource, "unmask")
+        await self._told(resource, "start", super().start(resource))
+
+    async def stop(self, resource: Service) -> None:
+        await self._told(resource, "stop", super().stop(resource))
+
+    async def restart(self, resource: Service) -> None:
+        await self._reload(resource)
+        await self._told(resource, "restart", super().restart(resource))
+
+    async def _reload(self, resource: Service) -> None:
+        """systemd is told about files of units that changed since it read them."""
+        said = await self.systemctl("show", "--property=NeedDaemonReload", "--", resource.name, seconds=STATUS_SECONDS, fail=False)
+        if said.text.strip().rpartition("=")[2] == "yes":
+            await self.systemctl("daemon-reload", fail=False)
+
+    async def _told(self, resource: Service, action: str, doing: Any) -> None:
+        try:
+            await doing
+        except ResourceError as err:
+            text = f"Systemd {action} for {resource.name} failed!\njournalctl log for {resource.name}:\n"
+            raise ResourceError(text + await self._journal(resource), hint=err.message) from err
+
+    async def _journal(self, resource: Service) -> str:
+        """What the unit said in the last minutes."""
+        words = ["journalctl", "-n", "50", "--since", "5 minutes ago", "-u", resource.name, "--no-pager"]
+        try:
+            return (await execute(words, seconds=STATUS_SECONDS, fail=False)).text
+        except ResourceError as err:
+            return err.message
+
+
+__all__ = ["Provider", "Systemd", "enabled_of", "is_systemd", "parse_units"]

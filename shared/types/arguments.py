@@ -1,0 +1,56 @@
+"""What may become an argument of a command or a field of a file: checks for values that others than the administrator may have shaped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..ral.attributes import text_of
+
+
+def plain(value: Any) -> None:
+    """ValueError for a text with control characters: none of ours needs them, and a newline would begin another line of a file."""
+    if any(ord(c) < 32 or ord(c) == 127 for c in text_of(value)):
+        raise ValueError(f"Control characters are not allowed: {text_of(value)!r}")
+
+
+def name(value: Any) -> None:
+    """ValueError for what cannot be a thing's name: empty, with control characters, or looking like an option of a command."""
+    plain(value)
+    if not text_of(value):
+        raise ValueError("The name must not be empty")
+    if text_of(value).startswith("-"):
+        raise ValueError(f"A name must not look like an option: {text_of(value)!r}")
+
+
+def field(value: Any) -> None:
+    """ValueError for what cannot be one field of a line like those of /etc/passwd."""
+    plain(value)
+    if ":" in text_of(value):
+        raise ValueError(f"A colon is not allowed here: {text_of(value)!r}")
+
+
+def options(value: Any) -> None:
+    """ValueError for what cannot be options of a command: texts and hashes of texts, without control characters."""
+    if isinstance(value, Mapping):
+        for key, each in value.items():
+            plain(key)
+            plain(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            options(each)
+    else:
+        plain(value)
+
+
+def joined(given: list[Any]) -> list[str]:
+    """Options as arguments: a hash gives `key=value`, sorted by key. Source: resource layer reference 7.1."""
+    found: list[str] = []
+    for each in given:
+        if isinstance(each, Mapping):
+            found += [f"{key}={text_of(each[key])}" for key in sorted(each)]
+        elif isinstance(each, list | tuple):
+            found += joined(list(each))
+        else:
+            found.append(text_of(each))
+    return found

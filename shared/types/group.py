@@ -1,0 +1,62 @@
+"""`group`: groups of users. Source: resource layer reference 9.2, 13."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ..ral import ABSENT, Param, Property, State, Type, Value, displayed, ensurable
+from ..ral.attributes import text_of
+from . import arguments
+from .lists import Pairs
+
+FEATURES = {
+    "manages_members": "The members are a property of the group.",
+    "manages_aix_lam": "AIX' loadable modules are managed.",
+    "system_groups": "Groups with gids of the system are made.",
+    "manages_local_users_and_groups": "Only local groups are managed, whatever other name services have.",
+}
+
+
+def _gid(value: Any) -> Any:
+    if not re.fullmatch(r"-?[0-9]+", text_of(value)):
+        raise ValueError(f"Invalid GID {text_of(value)}")
+    return int(value)
+
+
+class Members(Property[list[str]]):
+    """Names of users; whether all of them or those at least, `auth_membership` says."""
+
+    def should(self, resource: Type, state: State, wanted: list[Any]) -> list[str]:
+        names = {name for value in wanted for name in text_of(value).split(",") if name}
+        current = state.get("members", ABSENT)
+        if not resource.value_of("auth_membership") and isinstance(current, list | tuple):
+            names |= set(current)
+        return sorted(names)
+
+    def insync(self, resource: Type, state: State, wanted: list[Any]) -> bool:
+        current = state.get("members", ABSENT)
+        return sorted(set(current) if isinstance(current, list | tuple) else ()) == self.should(resource, state, wanted)
+
+    def is_text(self, resource: Type, value: Any) -> str:
+        return displayed(value) if value == ABSENT else displayed(",".join(value))
+
+    def should_text(self, resource: Type, value: Any) -> str:
+        return displayed(",".join(value))
+
+
+class Group(Type, name="group", features=FEATURES):
+    """A group, usually a local one; who is in it is mostly said by the users."""
+
+    ensure = ensurable(Value("present", event="group_created"), Value(ABSENT, event="group_removed"), doc="Whether the group exists.")
+    gid = Property(int, munge=_gid, check=_gid, doc="The group's number.")
+    members = Members(str, many=True, check=arguments.field, requires=("manages_members",), doc="The group's members.")
+    attributes = Pairs(membership="attribute_membership", requires=("manages_aix_lam",), doc="Further attributes (AIX).")
+
+    name = Param(str, namevar=True, check=arguments.name, doc="The group's name.")
+    auth_membership = Param(bool, default=False, doc="Whether members lists all of them.")
+    allowdupe = Param(bool, default=False, doc="Whether the gid may be another group's.")
+    ia_load_module = Param(str, requires=("manages_aix_lam",), doc="The loadable module (AIX).")
+    attribute_membership = Param(str, values=("inclusive", "minimum"), default="minimum", doc="Whether attributes lists all of them.")
+    system = Param(bool, default=False, doc="Whether a new group gets a gid of the system's.")
+    forcelocal = Param(bool, requires=("manages_local_users_and_groups",), doc="Whether only the local files count.")

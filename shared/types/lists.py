@@ -1,0 +1,54 @@
+"""Properties that are sets of names or of `key=value` pairs, wanted completely or at least. Source: resource layer reference 1.3."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..ral import ABSENT, Property, State, Type, displayed
+from ..ral.attributes import text_of
+
+
+class Names(Property[Any]):
+    """
+    Names whose order does not matter; `membership` names the parameter that is `inclusive` or `minimum`.
+
+    What is wanted is told as text, joined and sorted; with `minimum` it holds what is there already.
+    """
+
+    def __init__(self, *, membership: str = "membership", **options: Any) -> None:
+        super().__init__(str, many=True, **options)
+        self.membership = membership
+
+    def should(self, resource: Type, state: State, wanted: list[Any]) -> str:
+        current = state.get(self.name, ABSENT)
+        names = set(map(text_of, wanted))
+        if resource.value_of(self.membership) != "inclusive" and isinstance(current, list | tuple):
+            names |= set(current)
+        return ",".join(sorted(names))
+
+    def insync(self, resource: Type, state: State, wanted: list[Any]) -> bool:
+        current = state.get(self.name, ABSENT)
+        names = current if isinstance(current, list | tuple) else []
+        return ",".join(sorted(names)) == self.should(resource, state, wanted)
+
+    def is_text(self, resource: Type, value: Any) -> str:
+        return displayed(value) if value == ABSENT else ",".join(value)
+
+    def change_text(self, resource: Type, current: Any, wanted: Any) -> str:
+        names = wanted.split(",") if wanted else []
+        if current == ABSENT:
+            return f"defined '{self.name}' as {displayed(names)}"
+        return f"{self.name} changed {self.is_text(resource, current)} to {displayed(names)}"
+
+
+class Pairs(Names):
+    """`key=value` items, or a hash; of keys with several values the last counts."""
+
+    def accept(self, resource: Type, raw: Any) -> list[Any]:
+        if isinstance(raw, Mapping):
+            raw = [f"{key}={text_of(value)}" for key, value in raw.items()]
+        for each in raw if isinstance(raw, list | tuple) else [raw]:
+            if "=" not in text_of(each):
+                raise ValueError(f"Key/value pairs must be separated by an =: {text_of(each)!r}")
+        return super().accept(resource, raw)
