@@ -2,7 +2,7 @@
 The recorded cases of the language: a site manifest with modules, data and facts, then the catalog or the error.
 
 What is compared: resources in order with all their parameters, tags and places, edges, classes, logs, whole error messages.
-The cases are in `language/`; deviations.txt names those where we knowingly answer otherwise.
+The cases are in `language/`; deviations.yaml names those where we knowingly answer otherwise.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.conformance.runner import answer, differs
+from tests.conformance.runner import answer, deviations, differs
 
 FOLDER = Path(__file__).parent / "language"
-DEVIATIONS = dict(line.split(": ", 1) for line in (FOLDER / "deviations.txt").read_text().splitlines() if line and not line.startswith("#"))
+DEVIATIONS = deviations()
 
 
 def cases() -> list[Any]:
@@ -36,7 +36,7 @@ def test_the_compiler_answers_as_recorded(name: str, case: dict[str, Any], wante
     why = differs(case, wanted, got.data)
     if name in DEVIATIONS:
         assert not got.crash, got.crash
-        assert why, f"{name} is answered as recorded now: take it out of deviations.txt"
+        assert why, f"{name} is answered as recorded now: take it out of deviations.yaml"
     else:
         assert not why, f"{why}\n{got.crash}"
 
