@@ -18,6 +18,7 @@ from .codegen import Marks, compile_program
 from .definitions import Body, Define, Definition, HostClass, NodeBlock, ParameterSpec
 from .functions import Dispatch, Function
 from .functions.api import collect
+from .functions.stdlib import Library
 from .locations import FINAL, UNIT
 from .nodes import Program
 from .parser import parse
@@ -28,6 +29,7 @@ from .types.access import declared_type
 from .types.base import AliasType, Type
 from .types.builtin import BUILTIN_TYPES
 from .types.objects import ObjectType
+from .types.parse import parse_type
 from .world import World
 
 if TYPE_CHECKING:
@@ -89,6 +91,7 @@ class Loader:
         self.cache = cache
         self.log = log
         self.builtins = builtins
+        self.library = Library(world)
         self.classes: dict[str, HostClass] = {}
         self.defines: dict[str, Define] = {}
         self.nodes: list[NodeBlock] = []
@@ -284,13 +287,15 @@ class Loader:
             raise
 
     def find_function(self, name: str) -> Function | None:
-        """The function of that name: builtin, of a module (`m::f`), or of the environment."""
+        """The function of that name: builtin, of the environment or a module, else bundled."""
         name = name.removeprefix("::")
         found = self.functions.get(name)
         if found is None and ("functions", name) not in self._missing:
             self._load_function(name)
-            found = self.functions.get(name)
-            if found is None:
+            found = self.functions.get(name) or self.library.functions.get(name)
+            if found is not None:
+                self.functions[name] = found
+            else:
                 self._missing.add(("functions", name))
         return found
 
@@ -309,11 +314,13 @@ class Loader:
             self._load_extension(name)
 
     def _load_extension(self, name: str) -> None:
-        """A function that a module has in Python. In Ruby it cannot be called; that is said rather than that it is unknown."""
+        """A function that a module has in Python. In Ruby it cannot be called; that is said, unless a bundled one does the same."""
         source = self.world.function_extension(name)
         if source is None:
             return
         if not (source.file or "").endswith(".py"):
+            if name in self.library.functions:
+                return
             raise Unsupported(
                 f"The function '{name}' is written in Ruby ({source.file})",
                 hint=f"It can be called once the module has it in Python, too: lib/puppet/functions/{name.replace('::', '/')}.py.",
@@ -338,6 +345,8 @@ class Loader:
             self._load_alias(lower)
         known = self.aliases.get(lower)
         if known is None:
+            known = self._bundled_alias(lower)
+        if known is None:
             self._missing.add(("types", lower))
             return None
         declared, value = known
@@ -353,6 +362,13 @@ class Loader:
             self.types[lower] = definition
             return definition
         return alias
+
+    def _bundled_alias(self, lower: str) -> tuple[str, Callable[[Scope], Type]] | None:
+        bundled = self.library.type_declaration(lower)
+        if bundled is None:
+            return None
+        name, definition = bundled
+        return name, lambda scope: parse_type(definition, scope.compiler)
 
     def _load_alias(self, lower: str) -> None:
         segments = lower.split("::")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 import re
+from collections.abc import Iterator
 
 from shared.errors import EvaluationError
 
@@ -89,8 +90,13 @@ def _next(state: list[int], at: int) -> int:
 
 
 def seeded_number(seed: int, limit: int) -> int:
+    """A number from 0 to below `limit`, the one that Ruby's `Random.new(seed).rand(limit)` gives."""
+    return next(seeded_numbers(seed, limit))
+
+
+def seeded_numbers(seed: int, limit: int) -> Iterator[int]:
     """
-    A number from 0 to below `limit`, the one that Ruby's `Random.new(seed).rand(limit)` gives.
+    Numbers from 0 to below `limit`, without end, as one generator of Ruby gives them one after the other.
 
     Both languages have the same generator; Ruby takes as many 32-bit words as the limit needs, masked, until one fits.
     """
@@ -98,8 +104,6 @@ def seeded_number(seed: int, limit: int) -> int:
         raise EvaluationError(f"invalid argument - {limit}")
     source = _generator(seed)
     highest = limit - 1
-    if highest == 0:
-        return 0
     mask = (1 << highest.bit_length()) - 1
     while True:
         number = 0
@@ -109,7 +113,7 @@ def seeded_number(seed: int, limit: int) -> int:
             if number > highest:
                 break
         else:
-            return number
+            yield number
 
 
 def _leading_integer(value: Value) -> int:

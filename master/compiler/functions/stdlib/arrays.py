@@ -1,0 +1,296 @@
+"""Arrays: concat, union and the like, member, range, zip, values_at; what is in them, and in what order."""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from typing import Final
+
+from shared.errors import EvaluationError
+
+from ...labels import ruby_class
+from ...numbers import whole
+from ...regexps import Regexp
+from ...types.access import flattened
+from ...values import Value, entries, key_of, same, value_of
+from ..api import Context, legacy_function
+from ..strings import ruby_text
+from .booleans import truth
+from .rubynumbers import integer_at_start
+
+MAX_RANGE: Final = 1_000_000  # elements; the reference cuts a longer one off, too
+
+
+def unique(items: list[Value]) -> list[Value]:
+    """Each value once, by strict equality, where it comes first."""
+    return [value_of(key) for key in dict.fromkeys([key_of(item) for item in items])]
+
+
+def _array(name: str, value: Value, message: str = "Requires array to work with") -> list[Value]:
+    if not isinstance(value, list):
+        raise EvaluationError(f"{name}(): {message}")
+    return value
+
+
+@legacy_function("any2array", -1)
+def any2array(context: Context, *values: Value) -> list[Value]:
+    """The arguments as an array: an array as it is, a hash as keys and values in turn, '' and undef as nothing."""
+    if len(values) != 1:
+        return list(values)
+    only = values[0]
+    if isinstance(only, list):
+        return only
+    if only == "":
+        return []
+    return [part for pair in entries(only) for part in pair] if isinstance(only, dict) else [only]
+
+
+@legacy_function("concat", -1)
+def concat(context: Context, *values: Value) -> list[Value]:
+    """The first array with everything else behind it; arrays among that are taken apart, one level deep."""
+    if len(values) < 2:
+        raise EvaluationError(f"concat(): Wrong number of arguments given ({len(values)} for < 2)")
+    found = list(_array("concat", values[0]))
+    for value in values[1:]:
+        found.extend(value if isinstance(value, list) else [value])
+    return found
+
+
+@legacy_function("count", -2)
+def count(context: Context, collection: Value, *rest: Value) -> int:
+    """How many elements equal `item`; without it, how many are neither undef nor ''."""
+    if len(rest) > 1:
+        raise EvaluationError(f"count(): Wrong number of arguments given {len(rest) + 1} for 1 or 2.")
+    if not isinstance(collection, list | dict):
+        raise EvaluationError(f"count(): Requires an array or a hash, got {ruby_class(collection)}")
+    items = [list(pair) for pair in entries(collection)] if isinstance(collection, dict) else collection
+    if rest and rest[0] is not False:
+        return sum(same(item, rest[0]) for item in items)
+    return sum(item is not None and item != "" for item in items)
+
+
+@legacy_function("difference", -1)
+def difference(context: Context, *arrays: Value) -> list[Value]:
+    """The elements of the first array that are not in the second."""
+    if len(arrays) != 2:
+        raise EvaluationError(f"difference(): Wrong number of arguments given ({len(arrays)} for 2)")
+    first, second = (_array("difference", each, "Requires 2 arrays") for each in arrays)
+    gone = {key_of(item) for item in second}
+    return [item for item in first if key_of(item) not in gone]
+
+
+@legacy_function("intersection", -1)
+def intersection(context: Context, *arrays: Value) -> list[Value]:
+    """The elements that are in both arrays, each once."""
+    if len(arrays) != 2:
+        raise EvaluationError(f"intersection(): Wrong number of arguments given ({len(arrays)} for 2)")
+    first, second = arrays
+    if not isinstance(first, list) or not isinstance(second, list):
+        raise EvaluationError(f"intersection(): Requires 2 arrays, got {ruby_class(first)} and {ruby_class(second)}")
+    kept = {key_of(item) for item in second}
+    return unique([item for item in first if key_of(item) in kept])
+
+
+@legacy_function("union", -1)
+def union(context: Context, *arrays: Value) -> list[Value]:
+    """The elements of all arrays, each once."""
+    if len(arrays) < 2:
+        raise EvaluationError(f"union(): Wrong number of arguments given ({len(arrays)} for < 2)")
+    return unique([item for each in arrays for item in _array("union", each, "Every parameter must be an array")])
+
+
+@legacy_function("member", -1)
+def member(context: Context, *arguments: Value) -> bool:
+    """Whether the array holds the item; of an array of items, whether it holds all of them."""
+    if len(arguments) < 2:
+        raise EvaluationError(f"member(): Wrong number of arguments given ({len(arguments)} for 2)")
+    array, wanted = _array("member", arguments[0]), arguments[1]
+    if not isinstance(wanted, str | list) and wanted.__class__ is not int:
+        raise EvaluationError("member(): Item to search for must be a string, fixnum, or array")
+    items = wanted if isinstance(wanted, list) else [wanted]
+    if not items:
+        raise EvaluationError("member(): You must provide item to search for within array given")
+    known = {key_of(item) for item in array}
+    return all(key_of(item) in known for item in items)
+
+
+@legacy_function("reverse", -1)
+def reverse(context: Context, *arguments: Value) -> Value:
+    """A string or array from back to front."""
+    if not arguments:
+        raise EvaluationError("reverse(): Wrong number of arguments given (0 for 1)")
+    if not isinstance(arguments[0], list | str):
+        raise EvaluationError("reverse(): Requires either array or string to work with")
+    return arguments[0][::-1]
+
+
+@legacy_function("hash", -1)
+def hash_(context: Context, *arguments: Value) -> dict[Value, Value]:
+    """A hash of keys and values that follow each other in an array, nested or not."""
+    if not arguments:
+        raise EvaluationError("hash(): Wrong number of arguments given (0 for 1)")
+    flat = list(flattened(_array("hash", arguments[0])))
+    if len(flat) % 2:
+        raise EvaluationError("hash(): Unable to compute hash from array given")
+    return {key_of(key): value for key, value in zip(flat[::2], flat[1::2], strict=True)}
+
+
+@legacy_function("zip", -1)
+def zip_(context: Context, *arguments: Value) -> list[Value]:
+    """Pairs of the elements of two arrays; flat with a third argument that is true."""
+    if len(arguments) < 2:
+        raise EvaluationError(f"zip(): Wrong number of arguments given ({len(arguments)} for 2)")
+    first, second = (_array("zip", each) for each in arguments[:2])
+    flat = len(arguments) > 2 and arguments[2] is not False and truth(arguments[2])
+    pairs: list[Value] = [[item, second[index] if index < len(second) else None] for index, item in enumerate(first)]
+    return list(flattened(pairs)) if flat else pairs
+
+
+# --- matching -----------------------------------------------------------------------------------------------------
+
+
+def _pattern(value: Value) -> Regexp:
+    if isinstance(value, Regexp):
+        return value
+    if not isinstance(value, str):
+        raise EvaluationError(f"no implicit conversion of {_converted(value)} into String")
+    return Regexp(value)
+
+
+def _converted(value: Value) -> str:
+    """What Ruby's conversion errors call the value."""
+    if value is None or value is True or value is False:
+        return {None: "nil", True: "true", False: "false"}[value]
+    return ruby_class(value)
+
+
+def _selected(name: str, arguments: tuple[Value, ...], wanted: bool) -> list[Value]:
+    if len(arguments) != 2:
+        raise EvaluationError(f"{name}(): Wrong number of arguments given {len(arguments)} for 2")
+    pattern = _pattern(arguments[1])
+    array = _array(name, arguments[0])
+    return [item for item in array if (isinstance(item, str) and pattern.search(item) is not None) is wanted]
+
+
+@legacy_function("grep", -1)
+def grep(context: Context, *arguments: Value) -> list[Value]:
+    """The strings of an array that match the regular expression, which is given as a string."""
+    return _selected("grep", arguments, True)
+
+
+@legacy_function("reject", -1)
+def reject(context: Context, *arguments: Value) -> list[Value]:
+    """The elements of an array that do not match the regular expression, which is given as a string."""
+    return _selected("reject", arguments, False)
+
+
+# --- by position --------------------------------------------------------------------------------------------------
+
+_SPAN: Final = re.compile(r"(\d+)(\.\.\.?|-)(\d+)", re.ASCII)
+
+
+def _positions(text: str, size: int) -> range:
+    span = _SPAN.fullmatch(text)
+    if span is None:
+        if re.fullmatch(r"\d+", text, re.ASCII) is None:
+            raise EvaluationError("values_at(): Unknown format of given index")
+        index = whole(text)
+        if index > size - 1:
+            raise EvaluationError("values_at(): Given index exceeds array size")
+        return range(index, index + 1)
+    start, stop = whole(span[1]), whole(span[3])
+    if start > stop:
+        raise EvaluationError("values_at(): Stop index in given indices range is smaller than the start index")
+    if stop > size - 1:
+        raise EvaluationError("values_at(): Stop index in given indices range exceeds array size")
+    return range(start, stop if span[2] == "..." else stop + 1)
+
+
+@legacy_function("values_at", -1)
+def values_at(context: Context, *arguments: Value) -> list[Value]:
+    """The elements at an index, at those of a range such as '2-4', or of an array of both."""
+    if len(arguments) < 2:
+        raise EvaluationError(f"values_at(): Wrong number of arguments given ({len(arguments)} for 2)")
+    array = _array("values_at", arguments[0])
+    wanted = list(flattened([arguments[1]]))
+    if not wanted:
+        raise EvaluationError("values_at(): You must provide at least one positive index to collect")
+    found = [array[index] for each in wanted for index in _positions(ruby_text(each), len(array))]
+    return [item for item in found if item is not None]
+
+
+# --- range --------------------------------------------------------------------------------------------------------
+
+_RANGE: Final = re.compile(r"(\w+)(\.\.\.?|-)(\w+)", re.ASCII)
+
+
+@legacy_function("range", -1)
+def range_(context: Context, *arguments: Value) -> list[Value]:
+    """Numbers or strings from one to another, `step` apart, the last included; or as one string: '1..4', 'a...e'."""
+    if not arguments:
+        raise EvaluationError("range(): Wrong number of arguments given (0 for 1)")
+    exclusive = False
+    step = 1
+    start, stop = arguments[0], arguments[1] if len(arguments) > 1 else None
+    if len(arguments) == 1:
+        found = _RANGE.search(start) if isinstance(start, str) else None
+        if found is None or found[0] not in str(start).split("\n"):
+            told = "Unable to compute range from the value" if start not in ("", None) else "Unknown range format"
+            raise EvaluationError(f"range(): {told}: {ruby_text(start)}")
+        start, stop, exclusive = found[1], found[3], found[2] == "..."
+    elif len(arguments) > 2:
+        step = abs(integer_at_start(arguments[2]))
+        if not step:
+            raise EvaluationError("range(): 3rd arg (step size) must be a non zero integer (e.g. 1 or -1)")
+    first = ruby_text(start)
+    if re.fullmatch(r"\d+", first, re.ASCII):
+        low, high = whole(first), integer_at_start(stop)
+        return list(islice(range(low, high if exclusive else high + 1, step), MAX_RANGE))
+    return _string_range(first, ruby_text(stop), exclusive)[::step][:MAX_RANGE]
+
+
+def _string_range(first: str, last: str, exclusive: bool) -> list[str]:
+    """As Ruby's String#upto: successors until the last one, or until they get longer than it; single characters by their codes."""
+    if first > last:
+        return []
+    if len(first) == len(last) == 1 and last.isascii():
+        return [chr(code) for code in range(ord(first), ord(last) + (0 if exclusive else 1))]
+    found: list[str] = []
+    text = first
+    while len(text) <= len(last) and len(found) < MAX_RANGE:
+        if text == last:
+            return found if exclusive else [*found, text]
+        found.append(text)
+        text = successor(text)
+    return found
+
+
+def successor(text: str) -> str:
+    """
+    The next string, as Ruby's String#succ counts: the rightmost letter or digit goes up, with a carry to those left of it.
+
+    A text without any counts by its last character.
+    """
+    if not text:
+        return ""
+    places = [index for index, char in enumerate(text) if char.isascii() and char.isalnum()]
+    if not places:
+        return text[:-1] + chr(ord(text[-1]) + 1)
+    chars = list(text)
+    carried = places[-1]
+    for index in reversed(places):
+        if index < carried - 1 and not _same_run(text, index, carried):
+            break
+        carried = index
+        char = chars[index]
+        if char not in "9zZ":
+            chars[index] = chr(ord(char) + 1)
+            return "".join(chars)
+        chars[index] = {"9": "0", "z": "a", "Z": "A"}[char]
+    chars.insert(carried, {"0": "1", "a": "a", "A": "A"}[chars[carried]])
+    return "".join(chars)
+
+
+def _same_run(text: str, left: int, right: int) -> bool:
+    """Whether a carry from `right` may go over what stands between to `left`: not from digits to letters beyond a gap."""
+    return text[left].isdigit() == text[right].isdigit()

@@ -1,0 +1,119 @@
+"""From and to booleans: str2bool, num2bool, any2bool, bool2str, bool2num, bool2httpd."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from shared.errors import EvaluationError
+
+from ...sprintf import to_float
+from ...text import inspect
+from ...values import Value
+from ..api import Context, legacy_function
+from ..strings import ruby_text
+from .rubynumbers import integer_at_start
+
+_TRUE: Final = re.compile(r"^(1|t|y|true|yes)$", re.IGNORECASE | re.MULTILINE)
+_FALSE: Final = re.compile(r"^(0|f|n|false|no)$", re.IGNORECASE | re.MULTILINE)
+_NOTHING: Final = re.compile(r"^(undef|undefined)$", re.MULTILINE)
+
+
+def truth(value: Value) -> bool:
+    """What a string of the words for yes and no says; '' says no."""
+    if value is True or value is False:
+        return bool(value)
+    if not isinstance(value, str):
+        raise EvaluationError("str2bool(): Requires string to work with")
+    if re.search(r"^$", value, re.MULTILINE):
+        return False
+    if _TRUE.search(value):
+        return True
+    if _FALSE.search(value) or _NOTHING.search(value):
+        return False
+    raise EvaluationError("str2bool(): Unknown type of boolean given")
+
+
+def is_float_text(value: Value) -> bool:
+    try:
+        to_float(value)
+    except EvaluationError:
+        return False
+    return True
+
+
+def positive(value: Value) -> bool:
+    """Whether a number, or the number in a string, is 1 or more."""
+    if isinstance(value, str):
+        try:
+            value = to_float(value)
+        except EvaluationError as error:
+            raise EvaluationError(
+                f"num2bool(): '{value}' does not look like a number: invalid value for Float(): {inspect(value)}"
+            ) from error
+    elif not isinstance(value, int | float) or isinstance(value, bool):
+        value = ruby_text(value)
+    return integer_at_start(value) > 0
+
+
+@legacy_function("str2bool", -1)
+def str2bool(context: Context, *arguments: Value) -> bool:
+    """The boolean that a string names: 1 t y true yes, and 0 f n false no, in any case; booleans as they are."""
+    if not arguments:
+        raise EvaluationError("str2bool(): Wrong number of arguments given (0 for 1)")
+    return truth(arguments[0])
+
+
+@legacy_function("num2bool", -1)
+def num2bool(context: Context, *arguments: Value) -> bool:
+    """Whether a number, or the number in a string, is 1 or more."""
+    if len(arguments) != 1:
+        raise EvaluationError(f"num2bool(): Wrong number of arguments given ({len(arguments)} for 1)")
+    return positive(arguments[0])
+
+
+@legacy_function("any2bool", -1)
+def any2bool(context: Context, *arguments: Value) -> bool:
+    """Booleans as they are, numbers by num2bool, strings by str2bool; true for everything else."""
+    if not arguments:
+        raise EvaluationError("any2bool(): Wrong number of arguments given (0 for 1)")
+    value = arguments[0]
+    if value is True or value is False:
+        return bool(value)
+    if isinstance(value, int | float):
+        return positive(value)
+    if isinstance(value, str):
+        return positive(value) if is_float_text(value) else truth(value)
+    return True
+
+
+@legacy_function("bool2num", -1)
+def bool2num(context: Context, *arguments: Value) -> int:
+    """1 or 0 for a boolean, or for what str2bool makes of a string."""
+    if not arguments:
+        raise EvaluationError("bool2num(): Wrong number of arguments given (0 for 1)")
+    return 1 if truth(arguments[0]) else 0
+
+
+@legacy_function("bool2str", -1)
+def bool2str(context: Context, *arguments: Value) -> str:
+    """'true' or 'false', or the second or third argument, for a boolean."""
+    if len(arguments) not in (1, 3):
+        raise EvaluationError(f"bool2str(): Wrong number of arguments given ({len(arguments)} for 3)")
+    value, yes, no = (*arguments, "true", "false")[:3] if len(arguments) == 1 else arguments
+    if value is not True and value is not False:
+        raise EvaluationError("bool2str(): Requires a boolean to work with")
+    if not isinstance(yes, str) or not isinstance(no, str):
+        raise EvaluationError("bool2str(): Requires strings to convert to")
+    return yes if value else no
+
+
+@legacy_function("bool2httpd", -1)
+def bool2httpd(context: Context, *arguments: Value) -> str:
+    """'On' or 'Off' for a boolean, 'Off' for nothing; anything else as text."""
+    if len(arguments) != 1:
+        raise EvaluationError(f"bool2httpd(): Wrong number of arguments given ({len(arguments)} for 1)")
+    value = arguments[0]
+    if value is False or value in ("undef", ""):
+        return "Off"
+    return "On" if value is True else ruby_text(value)

@@ -1,0 +1,29 @@
+"""pick, pick_default: the first value that is there."""
+
+from __future__ import annotations
+
+from shared.errors import EvaluationError
+
+from ...values import Value
+from ..api import Context, legacy_function
+
+
+def _there(values: tuple[Value, ...]) -> list[Value]:
+    return [value for value in values if value is not None and value != ""]
+
+
+@legacy_function("pick", -1)
+def pick(context: Context, *values: Value) -> Value:
+    """The first value that is neither undef nor ''; an error when there is none."""
+    found = _there(values)
+    if not found:
+        raise EvaluationError("pick(): must receive at least one non empty value")
+    return found[0]
+
+
+@legacy_function("pick_default", -1)
+def pick_default(context: Context, *values: Value) -> Value:
+    """The first value that is neither undef nor '', else the last argument, whatever it is."""
+    if not values:
+        raise EvaluationError("Must receive at least one argument.")
+    return [*_there(values[:-1]), values[-1]][0]

@@ -1,0 +1,111 @@
+"""Taking elements out: delete, delete_at, delete_regex, delete_undef_values, delete_values."""
+
+from __future__ import annotations
+
+import re
+
+from shared.errors import EvaluationError
+
+from ...labels import ruby_class
+from ...numbers import whole
+from ...regexps import Regexp
+from ...values import Value, key_of, same, value_of
+from ..api import Context, legacy_function
+from ..strings import ruby_text
+from .rubynumbers import integer_at_start
+
+
+def _items(value: Value) -> list[Value]:
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+def _without_text(text: str, item: Value) -> str:
+    if isinstance(item, Regexp):
+        return item.pattern.sub("", text)
+    if not isinstance(item, str):
+        raise EvaluationError(f"wrong argument type {ruby_class(item)} (expected Regexp)")
+    return text.replace(item, "") if item else text
+
+
+@legacy_function("delete", -1)
+def delete(context: Context, *arguments: Value) -> Value:
+    """An array, hash or string without all elements, keys or parts that equal the item or one of the items."""
+    if len(arguments) != 2:
+        raise EvaluationError(f"delete(): Wrong number of arguments given {len(arguments)} for 2")
+    collection = arguments[0]
+    for item in _items(arguments[1]):
+        if isinstance(collection, list):
+            collection = [each for each in collection if not same(each, item)]
+        elif isinstance(collection, dict):
+            collection = {key: value for key, value in collection.items() if key != key_of(item)}
+        elif isinstance(collection, str):
+            collection = _without_text(collection, item)
+        else:
+            told = ruby_class(collection)
+            raise EvaluationError(f"delete(): First argument must be an Array, String, or Hash. Given an argument of class {told}.")
+    return collection
+
+
+@legacy_function("delete_at", -1)
+def delete_at(context: Context, *arguments: Value) -> list[Value]:
+    """An array without the element at an index."""
+    if len(arguments) < 2:
+        raise EvaluationError(f"delete_at(): Wrong number of arguments given ({len(arguments)} for 2)")
+    array, index = arguments[0], arguments[1]
+    if not isinstance(array, list):
+        raise EvaluationError("delete_at(): Requires array to work with")
+    if isinstance(index, str) and re.search(r"^\d+$", index, re.MULTILINE | re.ASCII) is None:
+        raise EvaluationError("delete_at(): You must provide non-negative numeric index")
+    at = whole(index) if isinstance(index, str) and index.isdecimal() else integer_at_start(index)
+    if at > len(array) - 1:
+        raise EvaluationError("delete_at(): Given index exceeds size of array given")
+    kept = list(array)
+    if -len(array) <= at:
+        del kept[at]
+    return kept
+
+
+@legacy_function("delete_regex", -1)
+def delete_regex(context: Context, *arguments: Value) -> Value:
+    """An array or hash without the elements or keys in which a regular expression, given as text, matches whole words."""
+    if len(arguments) != 2:
+        raise EvaluationError(f"delete_regex(): Wrong number of arguments given {len(arguments)} for 2")
+    collection = arguments[0]
+    for item in _items(arguments[1]):
+        pattern = Regexp(rf"\b{item.source if isinstance(item, Regexp) else ruby_text(item)}\b")
+        if isinstance(collection, list):
+            collection = [each for each in collection if not (isinstance(each, str) and pattern.search(each))]
+        elif isinstance(collection, dict):
+            collection = {
+                key: value for key, value in collection.items() if not (isinstance(value_of(key), str) and pattern.search(value_of(key)))
+            }
+        else:
+            told = ruby_class(collection)
+            raise EvaluationError(f"delete_regex(): First argument must be an Array, Hash, or String. Given an argument of class {told}.")
+    return collection
+
+
+@legacy_function("delete_undef_values", -1)
+def delete_undef_values(context: Context, *arguments: Value) -> Value:
+    """An array or hash without undef."""
+    if not arguments:
+        raise EvaluationError("delete_undef_values(): Wrong number of arguments given (0)")
+    value = arguments[0]
+    if isinstance(value, dict):
+        return {key: each for key, each in value.items() if each is not None}
+    if isinstance(value, list):
+        return [each for each in value if each is not None]
+    raise EvaluationError(f"delete_undef_values(): expected an array or hash, got {ruby_text(value)} type  {ruby_class(value)} ")
+
+
+@legacy_function("delete_values", -1)
+def delete_values(context: Context, *arguments: Value) -> dict[Value, Value]:
+    """A hash without the keys that have this value."""
+    if len(arguments) != 2:
+        raise EvaluationError(f"delete_values(): Wrong number of arguments given ({len(arguments)} of 2)")
+    hash_, unwanted = arguments
+    if not isinstance(hash_, dict):
+        raise EvaluationError(f"delete_values(): First argument must be a Hash. Given an argument of class {ruby_class(hash_)}.")
+    return {key: value for key, value in hash_.items() if not same(value, unwanted)}

@@ -1,0 +1,83 @@
+"""deprecation(), and the old names of functions that stdlib 9 moved below `stdlib::`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from shared.errors import EvaluationError
+
+from ...locations import current
+from ...values import Strictness, Value
+from ..api import Closure, Context, Function, function
+
+if TYPE_CHECKING:
+    from ...scope import Scope
+
+__all__ = ["MOVED", "deprecate", "moved_functions"]
+
+MOVED = (
+    "batch_escape",
+    "ensure_packages",
+    "fqdn_rand_string",
+    "fqdn_rotate",
+    "has_interface_with",
+    "has_ip_address",
+    "has_ip_network",
+    "merge",
+    "os_version_gte",
+    "parsehocon",
+    "powershell_escape",
+    "seeded_rand",
+    "seeded_rand_string",
+    "shell_escape",
+    "time",
+    "to_json",
+    "to_json_pretty",
+    "to_python",
+    "to_ruby",
+    "to_toml",
+    "to_yaml",
+    "type_of",
+    "validate_domain_name",
+    "validate_email_address",
+)
+"""Functions that are called `stdlib::<name>` since stdlib 9. Those of stdlib before 9 were never deprecated under the old name."""
+
+
+def deprecate(context: Context, key: str, message: str, *, use_strict: bool = True) -> None:
+    """Warn once for a key; with `use_strict`, the setting `strict` makes it an error or nothing at all."""
+    strict = context.reporter.strict
+    if use_strict and strict is Strictness.OFF:
+        return
+    if use_strict and strict is Strictness.ERROR:
+        place = current()
+        at = f" at {place.file}:{place.line}" if place is not None else ""
+        raise EvaluationError(f"deprecation. {key}. {message}{at}")
+    context.warn_once("deprecations", key, message, place=True)
+
+
+@function("deprecation", "String key", "String message", "Boolean use_strict_setting?")
+def deprecation(context: Context, key: str, message: str, use_strict_setting: bool = True) -> None:
+    """Warn, once for a key, that something should no longer be used."""
+    deprecate(context, key, message, use_strict=use_strict_setting)
+
+
+def _moved(name: str) -> Function:
+    new = f"stdlib::{name}"
+
+    def forward(context: Context, *args: Value, block: Closure | None = None) -> Value:
+        library = cast("Scope", context).compiler.loader.library
+        if not library.has_namespaced_functions:
+            # A site whose stdlib is older than 9 has no function of the new name to change to.
+            return Function(name, library.functions[new].dispatches).call(context, args, block)
+        deprecate(context, name, f"This function is deprecated, please use {new} instead.", use_strict=False)
+        return context.call_function(new, args, block)
+
+    declared = Function(name, (), f"As {new}, which is its name since stdlib 9.")
+    declared.also("Any args*", "Callable &block?")(forward)
+    return declared
+
+
+def moved_functions() -> dict[str, Function]:
+    """The old names, each for the function of the new name."""
+    return {name: _moved(name) for name in MOVED}

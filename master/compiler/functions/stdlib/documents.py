@@ -1,0 +1,174 @@
+"""Text as data: parsejson, parseyaml, parsepson, parsehocon, and the same of files: loadjson, loadyaml, load_module_metadata."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+from shared import hocon, plainyaml
+from shared.errors import BadData, EvaluationError, Unsupported
+
+from ...labels import ruby_class
+from ...values import Value, key_of
+from ..api import Context, function, legacy_function
+from .environment import module_path
+
+if TYPE_CHECKING:
+    from ...world import World
+
+
+def _world(context: Context) -> World:
+    from ...scope import Scope
+
+    return cast(Scope, context).compiler.world
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not allowed")
+
+
+def as_values(data: Any) -> Value:
+    """Plain data as values of the language: its keys may be numbers or nothing."""
+    if isinstance(data, dict):
+        return {key_of(as_values(key)): as_values(item) for key, item in data.items()}
+    return [as_values(item) for item in data] if isinstance(data, list | tuple) else data
+
+
+def from_json(text: str) -> Value:
+    """
+    Raises:
+        EvaluationError: not JSON; where, and what was expected.
+    """
+    try:
+        return as_values(json.loads(text, parse_constant=_refuse))
+    except (ValueError, RecursionError) as error:
+        raise EvaluationError(f"unexpected token at {_shown(text)}: {error}") from error
+
+
+def from_yaml(text: str) -> Value:
+    """
+    Raises:
+        EvaluationError: not YAML, a tag, or an alias.
+    """
+    try:
+        return as_values(plainyaml.loads(text))
+    except BadData as error:
+        raise EvaluationError(error.message) from error
+
+
+def from_hocon(text: str) -> Value:
+    """
+    Raises:
+        EvaluationError: not HOCON, or something that is not supported in it.
+    """
+    try:
+        return as_values(hocon.loads(text))
+    except BadData as error:
+        raise EvaluationError(error.message) from error
+
+
+def _shown(text: str) -> str:
+    return "'" + (text if len(text) <= 60 else text[:60] + "…") + "'"
+
+
+def _parsed(arguments: tuple[Value, ...], parse: Callable[[str], Value]) -> Value:
+    """What the text says; the default, when there is one, for text that is not right or that says nothing."""
+    if not arguments:
+        raise EvaluationError("Wrong number of arguments. 1 or 2 arguments should be provided.")
+    text, default = arguments[0], arguments[1] if len(arguments) > 1 else None
+    try:
+        if not isinstance(text, str):
+            raise EvaluationError(f"no implicit conversion of {ruby_class(text)} into String")
+        found = parse(text)
+    except EvaluationError:
+        if default is None or default is False:
+            raise
+        return default
+    return default if found is None or found is False else found
+
+
+@legacy_function("parsejson", -1)
+def parsejson(context: Context, *arguments: Value) -> Value:
+    """The data that a JSON text holds, or the default."""
+    return _parsed(arguments, from_json)
+
+
+@legacy_function("parseyaml", -1)
+def parseyaml(context: Context, *arguments: Value) -> Value:
+    """The data that a YAML text holds, or the default."""
+    return _parsed(arguments, from_yaml)
+
+
+@function("parsepson", "String[1] pson_string", "Any default?")
+def parsepson(context: Context, pson_string: str, *default: Value) -> Value:
+    """The data that a PSON text holds, or the default when it is not right."""
+    return _with_default(from_json, pson_string, default)
+
+
+@function("stdlib::parsehocon", "String hocon_string", "Any default?")
+def parsehocon(context: Context, hocon_string: str, *default: Value) -> Value:
+    """The data that a HOCON text holds, or the default when it is not right."""
+    return _with_default(from_hocon, hocon_string, default)
+
+
+def _with_default(parse: Callable[[str], Value], text: str, default: tuple[Value, ...]) -> Value:
+    try:
+        return parse(text)
+    except EvaluationError:
+        if not default:
+            raise
+        return default[0]
+
+
+# --- files --------------------------------------------------------------------------------------------------------
+
+
+def _loaded(context: Context, name: str, arguments: tuple[Value, ...], parse: Callable[[str], Value]) -> Value:
+    path, default = arguments[0], arguments[1] if len(arguments) > 1 else None
+    if not isinstance(path, str):
+        raise EvaluationError(f"{name}(): the path must be a String, got {ruby_class(path)}")
+    if path.startswith(("http://", "https://")):
+        raise Unsupported(
+            f"{name}() does not fetch from the network: a catalog must not wait for another server",
+            hint="Put the file on the compiling host, or let Hiera serve the data.",
+        )
+    world = _world(context)
+    found = world.find_file(path, "files") if path.startswith("/") else None
+    if found is None:
+        context.log("warning", f"Can't load '{path}' File does not exist!")
+        return default
+    try:
+        data = parse(world.read_file(found).decode("utf-8", "surrogateescape"))
+    except EvaluationError as error:
+        if default is None or default is False:
+            raise EvaluationError(f"{found}: {error.message}", hint=error.hint) from error
+        return default
+    return default if data is None or data is False else data
+
+
+@legacy_function("loadjson", -2)
+def loadjson(context: Context, *arguments: Value) -> Value:
+    """The data of a JSON file on the compiling host, or the default."""
+    return _loaded(context, "loadjson", arguments, from_json)
+
+
+@legacy_function("loadyaml", -2)
+def loadyaml(context: Context, *arguments: Value) -> Value:
+    """The data of a YAML file on the compiling host, or the default."""
+    return _loaded(context, "loadyaml", arguments, from_yaml)
+
+
+@legacy_function("load_module_metadata", -1)
+def load_module_metadata(context: Context, *arguments: Value) -> Value:
+    """The data of a module's metadata.json; {} for a missing one, if that is allowed."""
+    if len(arguments) not in (1, 2):
+        raise EvaluationError("load_module_metadata(): Wrong number of arguments, expects one or two")
+    module = arguments[0]
+    module_path(context, module)
+    source = _world(context).module_file(module, "metadata.json")
+    if source is not None:
+        return from_json(source.text)
+    if len(arguments) == 1 or arguments[1] is False:
+        raise EvaluationError(f"load_module_metadata(): No metadata.json file for module {module}")
+    return {}

@@ -1,0 +1,140 @@
+"""What is around the compilation: modules and functions that are there, files, the time; and what cannot be had here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from shared.errors import EvaluationError, Unsupported
+
+from ...labels import ruby_class
+from ...text import inspect
+from ...values import Deferred, Value
+from ..api import Context, function, legacy_function
+from ..strings import ruby_text
+
+if TYPE_CHECKING:
+    from ...scope import Scope
+
+
+def _scope(context: Context) -> Scope:
+    return cast("Scope", context)
+
+
+def module_path(context: Context, module: Value) -> str:
+    """The folder of a module; EvaluationError when there is none."""
+    compiler = _scope(context).compiler
+    found = compiler.world.module_root(module) if isinstance(module, str) and module else None
+    if found is None:
+        raise EvaluationError(f"Could not find module {ruby_text(module)} in environment {compiler.world.environment}")
+    return found
+
+
+@legacy_function("get_module_path", -1)
+def get_module_path(context: Context, *arguments: Value) -> str:
+    """The folder of a module."""
+    if len(arguments) != 1:
+        raise EvaluationError("get_module_path(): Wrong number of arguments, expects one")
+    return module_path(context, arguments[0])
+
+
+@function("stdlib::has_function", "String[1] function_name", returns="Boolean")
+def has_function(context: Context, function_name: str) -> bool:
+    """Whether there is a function of that name that can be called."""
+    return _is_callable(context, function_name)
+
+
+@legacy_function("is_function_available", -1)
+def is_function_available(context: Context, *arguments: Value) -> bool:
+    """Whether there is a function of that name."""
+    if len(arguments) != 1:
+        raise EvaluationError(f"is_function_available?(): Wrong number of arguments given {len(arguments)} for 1")
+    return isinstance(arguments[0], str) and _is_callable(context, arguments[0])
+
+
+def _is_callable(context: Context, name: str) -> bool:
+    try:
+        return context.has_function(name)
+    except Unsupported:
+        return False  # a module has it in Ruby only
+
+
+@function("stdlib::time", "String timezone?", returns="Integer")
+def time(context: Context, timezone: str = "") -> int:
+    """The seconds since 1970; a time zone makes no difference to that."""
+    return context.now() // 1_000_000_000
+
+
+@legacy_function("glob", -1)
+def glob(context: Context, *arguments: Value) -> list[str]:
+    """The files on the compiling host that match a pattern. Not possible here: the compiler reads files by name only."""
+    if len(arguments) != 1:
+        raise EvaluationError(f"glob(): Wrong number of arguments given ({len(arguments)} for 1)")
+    if not isinstance(arguments[0], str | list):
+        raise EvaluationError("glob(): Requires either array or string to work")
+    raise Unsupported(
+        "The function 'glob' lists files of the compiling host, which the compiler cannot do",
+        hint="Name the files in data, or use find_file() for those that may be missing.",
+    )
+
+
+@legacy_function("pry", -1, statement=True)
+def pry(context: Context, *arguments: Value) -> None:
+    """A debugger of Ruby; there is none here."""
+    raise Unsupported(
+        "The function 'pry' starts a debugger of Ruby", hint="Set a breakpoint in the manifest with pdb instead: see the documentation."
+    )
+
+
+@legacy_function("validate_augeas", -1, statement=True)
+def validate_augeas(context: Context, *arguments: Value) -> None:
+    """Whether a lens of Augeas reads the content; it would have to be written to a file and run."""
+    if not 2 <= len(arguments) <= 4:
+        raise EvaluationError(f"validate_augeas(): wrong number of arguments ({len(arguments)}; must be 2, 3, or 4)")
+    raise Unsupported(
+        "The function 'validate_augeas' needs the Ruby library of Augeas",
+        hint="Validate on the agent: the validate_cmd attribute of the file resource.",
+    )
+
+
+@legacy_function("validate_cmd", -1, statement=True)
+def validate_cmd(context: Context, *arguments: Value) -> None:
+    """Whether a program accepts the content; it would have to be written to a file on the compiling host."""
+    if len(arguments) not in (2, 3):
+        raise EvaluationError(f"validate_cmd(): wrong number of arguments ({len(arguments)}; must be 2 or 3)")
+    raise Unsupported(
+        f"The function 'validate_cmd' would run {inspect(arguments[1])} on the compiling host with a temporary file",
+        hint="Validate on the agent: the validate_cmd attribute of the file resource.",
+    )
+
+
+@function("stdlib::deferrable_epp", "String template", "Hash variables", returns="Variant[String, Sensitive[String], Deferred]")
+def deferrable_epp(context: Context, template: str, variables: dict[str, Value]) -> Value:
+    """epp(), or, when a variable is Deferred at any depth, the template as a Deferred that the agent fills in."""
+    if not _has_deferred(variables):
+        return context.call_function("epp", [template, variables])
+    path = context.call_function("find_template", [template])
+    if path is None:
+        raise EvaluationError(f"Could not find template '{template}'")
+    return Deferred("inline_epp", [context.call_function("file", [path]), variables])
+
+
+def _has_deferred(value: Value) -> bool:
+    if isinstance(value, dict):
+        return any(_has_deferred(item) for item in value.values())
+    if isinstance(value, list):
+        return any(_has_deferred(item) for item in value)
+    return isinstance(value, Deferred)
+
+
+@legacy_function("validate_x509_rsa_key_pair", -1, statement=True)
+def validate_x509_rsa_key_pair(context: Context, *arguments: Value) -> None:
+    """Whether a certificate was signed by a private key, both as PEM text."""
+    from .keypairs import check_key_pair
+
+    if len(arguments) != 2:
+        raise EvaluationError(f"validate_x509_rsa_key_pair(): wrong number of arguments ({len(arguments)}; must be 2)")
+    for argument in arguments:
+        if not isinstance(argument, str):
+            shown = f"a value of type {ruby_class(argument)}" if isinstance(argument, list | dict) else inspect(argument)
+            raise EvaluationError(f"{shown} is not a string.")
+    check_key_pair(*arguments)

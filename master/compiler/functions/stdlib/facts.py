@@ -1,0 +1,67 @@
+"""fact, os_version_gte: what the node said of itself, by a dotted path."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from shared.errors import EvaluationError
+
+from ...sprintf import to_integer
+from ...values import Value, key_of
+from ..api import Context, function
+from ..strings import compare_versions
+
+_PART: Final = re.compile(r'([^."]+)|"([^"]+)"')
+
+
+@function("fact", "String fact_name")
+def fact(context: Context, fact_name: str) -> Value:
+    """The fact at a path such as `os.release.major` or `mountpoints."/a.b".size`; undef, with a warning, where it leads nowhere."""
+    return _walked(context, _facts(context), fact_name)
+
+
+def _facts(context: Context) -> Value:
+    try:
+        return context.variable("facts")
+    except KeyError:
+        return None
+
+
+def _walked(context: Context, data: Value, path: str) -> Value:
+    walked: list[str] = []
+    for plain, quoted in _PART.findall(path):
+        part = plain or quoted
+        if data is None:
+            return None
+        data = _step(context, data, part, path, walked)
+        walked.append(f'"{part}"' if "." in part else part)
+    return data
+
+
+def _step(context: Context, data: Value, part: str, path: str, walked: list[str]) -> Value:
+    shown = ".".join(walked)
+    if isinstance(data, dict):
+        return data.get(key_of(part))
+    if not isinstance(data, list):
+        context.log("warning", f"fact request for {path} returning nil: '{shown}' is not a collection; cannot walk to '{part}'")
+        return None
+    try:
+        index = to_integer(part)
+    except EvaluationError:
+        context.log("warning", f"fact request for {path} returning nil: '{shown}' is an array; cannot index to '{part}'")
+        return None
+    return data[index] if -len(data) <= index < len(data) else None
+
+
+@function("stdlib::os_version_gte", "String[1] os", "String[1] version", returns="Boolean")
+def os_version_gte(context: Context, os: str, version: str) -> bool:
+    """Whether the node runs this operating system in this major version or a later one."""
+    try:
+        known = _facts(context)["os"]
+        name, major = known["name"], known["release"]["major"]
+    except (KeyError, TypeError) as error:
+        raise EvaluationError(
+            "stdlib::os_version_gte(): the node has no fact os.name or os.release.major", hint="Did it send its facts?"
+        ) from error
+    return name == os and compare_versions(str(major), version) >= 0

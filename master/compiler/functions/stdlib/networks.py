@@ -1,0 +1,102 @@
+"""Addresses and interfaces: enclose_ipv6, stdlib::ip_in_range, has_interface_with and its kin."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import TypeAlias
+
+from shared.errors import EvaluationError
+
+from ...labels import ruby_class
+from ...types.access import flattened
+from ...values import Value
+from ..api import Context, function, legacy_function
+
+Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def network(text: str) -> Network:
+    """The network that an address, with or without a mask, is in; ValueError for anything else."""
+    bare = text[1:-1] if text.startswith("[") and text.endswith("]") else text
+    return ipaddress.ip_network(bare, strict=False)
+
+
+@legacy_function("enclose_ipv6", -1)
+def enclose_ipv6(context: Context, *arguments: Value) -> list[str]:
+    """Addresses, those of IPv6 in brackets, each once; '*' stays."""
+    if len(arguments) != 1:
+        raise EvaluationError(f"enclose_ipv6(): Wrong number of arguments given {len(arguments)} for 1")
+    given = arguments[0]
+    if not isinstance(given, str | list):
+        raise EvaluationError(f"enclose_ipv6(): Wrong argument type given {ruby_class(given)} expected String or Array")
+    found: dict[str, None] = {}
+    for text in flattened([given]):
+        if text is None:
+            continue
+        if text == "*":
+            found[text] = None
+            continue
+        try:
+            address = network(text)
+        except (ValueError, AttributeError) as error:
+            raise EvaluationError(f"enclose_ipv6(): Wrong argument given {text} is not an ip address.") from error
+        found[text if address.version == 4 else f"[{address.network_address}]"] = None
+    return list(found)
+
+
+@function("stdlib::ip_in_range", "String ipaddress", "Variant[String, Array] range", returns="Boolean")
+def ip_in_range(context: Context, address: str, range_: Value) -> bool:
+    """Whether an address is in a network, or in one of several."""
+    wanted = _network(address)
+    networks = [_network(each) for each in (range_ if isinstance(range_, list) else [range_])]
+    return any(
+        wanted.version == each.version
+        and int(each.network_address) <= int(wanted.network_address)
+        and int(wanted.broadcast_address) <= int(each.broadcast_address)
+        for each in networks
+    )
+
+
+def _network(text: Value) -> Network:
+    try:
+        return network(text)
+    except (ValueError, AttributeError) as error:
+        raise EvaluationError(f"invalid address: {text}") from error
+
+
+# --- interfaces ---------------------------------------------------------------------------------------------------
+
+
+def _interfaces(context: Context) -> dict[str, Value]:
+    try:
+        found = context.variable("facts")["networking"]["interfaces"]
+    except (KeyError, TypeError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _has(context: Context, kind: str, value: str) -> bool:
+    return any(isinstance(each, dict) and each.get(kind) == value for each in _interfaces(context).values())
+
+
+@function("stdlib::has_interface_with", "String[1] interface", returns="Boolean")
+def has_interface_with(context: Context, interface: str) -> bool:
+    """Whether the node has an interface of that name, or one with this address, MAC address, netmask or network."""
+    return interface in _interfaces(context)
+
+
+@has_interface_with.also("Enum['macaddress','netmask','ipaddress','network','ip','mac'] kind", "String[1] value", returns="Boolean")
+def has_interface_with_value(context: Context, kind: str, value: str) -> bool:
+    return _has(context, {"ipaddress": "ip", "macaddress": "mac"}.get(kind, kind), value)
+
+
+@function("stdlib::has_ip_address", "String[1] ip_address", returns="Boolean")
+def has_ip_address(context: Context, ip_address: str) -> bool:
+    """Whether the node has this address on some interface."""
+    return _has(context, "ip", ip_address)
+
+
+@function("stdlib::has_ip_network", "String[1] ip_network", returns="Boolean")
+def has_ip_network(context: Context, ip_network: str) -> bool:
+    """Whether the node has an interface in this network."""
+    return _has(context, "network", ip_network)

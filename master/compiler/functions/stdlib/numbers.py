@@ -1,0 +1,80 @@
+"""Numbers: clamp, convert_base, to_bytes."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from shared.errors import EvaluationError
+
+from ...labels import ruby_class
+from ...numbers import whole
+from ...text import inspect
+from ...types.access import flattened
+from ...values import Value
+from ..api import Context, legacy_function
+from .rubynumbers import float_at_start, integer_at_start
+
+_DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
+_UNITS: Final = {"": 0, "k": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
+
+
+@legacy_function("clamp", -2)
+def clamp(context: Context, *arguments: Value) -> int:
+    """The middle one of three numbers, as an integer: a value kept between two bounds."""
+    values = list(flattened(arguments))
+    if len(values) != 3:
+        raise EvaluationError("clamp(): Wrong number of arguments, need three to clamp")
+    for value in values:
+        if isinstance(value, str) and re.search(r"^\d+$", value, re.MULTILINE | re.ASCII) is None:
+            raise EvaluationError(f"clamp(): Required explicit numeric ({value}:String)")
+        if isinstance(value, dict):
+            raise EvaluationError(f"clamp(): The Hash type is not allowed ({inspect(value)})")
+    return sorted(integer_at_start(value) for value in values)[1]
+
+
+@legacy_function("convert_base", 2)
+def convert_base(context: Context, number: Value, base: Value) -> str:
+    """A number of base 10 in another base, 2 to 36."""
+    for which, value in (("First", number), ("Second", base)):
+        if not isinstance(value, str) and value.__class__ is not int:
+            raise EvaluationError(f"convert_base(): {which} argument must be either a string or an integer")
+    for value in (number, base):
+        if isinstance(value, str) and re.search(r"^[0-9]+$", value, re.MULTILINE) is None:
+            raise EvaluationError("convert_base(): First argument must be an integer or a string corresponding to an integer in base 10")
+    radix = integer_at_start(base)
+    if not 2 <= radix <= 36:
+        raise EvaluationError("convert_base(): base must be at least 2 and must not be greater than 36")
+    return _in_base(integer_at_start(number), radix)
+
+
+def _in_base(number: int, base: int) -> str:
+    rest, out = abs(number), []
+    while rest:
+        rest, digit = divmod(rest, base)
+        out.append(_DIGITS[digit])
+    return ("-" if number < 0 else "") + ("".join(reversed(out)) or "0")
+
+
+@legacy_function("to_bytes", -1)
+def to_bytes(context: Context, *arguments: Value) -> Value:
+    """A size such as '4 kB' in bytes; the units are powers of 1024."""
+    if len(arguments) != 1:
+        raise EvaluationError(f"to_bytes(): Wrong number of arguments given ({len(arguments)} for 1)")
+    size = arguments[0]
+    if isinstance(size, int | float) and not isinstance(size, bool):
+        return size
+    if not isinstance(size, str):
+        raise EvaluationError(f"to_bytes(): Requires a string or a number, got {ruby_class(size)}")
+    found = re.search(r"([0-9.e+-]*)\s*([^bB]?)", size)
+    assert found is not None
+    if found[2] not in _UNITS:
+        raise EvaluationError(f"to_bytes(): Unknown prefix {found[2]}")
+    power = 10 * _UNITS[found[2]]
+    digits = found[1]
+    if digits.isdigit():
+        return whole(digits) << power
+    value = float_at_start(digits) * (1 << power)
+    if value in (float("inf"), float("-inf")):
+        raise EvaluationError(f"to_bytes(): {digits} is too large")
+    return int(value)

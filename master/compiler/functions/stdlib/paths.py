@@ -1,0 +1,64 @@
+"""basename, dirname, stdlib::extname: parts of a path."""
+
+from __future__ import annotations
+
+from shared.errors import EvaluationError
+
+from ...values import Value
+from ..api import Context, function, legacy_function
+
+
+def _base(path: str) -> str:
+    trimmed = path.rstrip("/")
+    return trimmed.rsplit("/", 1)[-1] if trimmed else "/" if path else ""
+
+
+@legacy_function("basename", -1)
+def basename(context: Context, *arguments: Value) -> str:
+    """The last part of a path, without the extension if that is given; '.*' is any extension."""
+    if not arguments:
+        raise EvaluationError("basename(): No arguments given")
+    if len(arguments) > 2:
+        raise EvaluationError(f"basename(): Too many arguments given ({len(arguments)})")
+    if not isinstance(arguments[0], str):
+        raise EvaluationError("basename(): Requires string as first argument")
+    name = _base(arguments[0])
+    if len(arguments) == 1:
+        return name
+    extension = arguments[1]
+    if not isinstance(extension, str):
+        raise EvaluationError("basename(): Requires string as second argument")
+    if extension == ".*":
+        dot = name.rfind(".")
+        return name[:dot] if dot > 0 else name
+    return name[: -len(extension)] if extension and name.endswith(extension) and name != extension else name
+
+
+@legacy_function("dirname", -1)
+def dirname(context: Context, *arguments: Value) -> str:
+    """A path without its last part."""
+    if not arguments:
+        raise EvaluationError("dirname(): No arguments given")
+    if len(arguments) > 1:
+        raise EvaluationError(f"dirname(): Too many arguments given ({len(arguments)})")
+    path = arguments[0]
+    if not isinstance(path, str):
+        raise EvaluationError("dirname(): Requires string as argument")
+    if not path:
+        raise EvaluationError("dirname(): Requires a non-empty string as argument")
+    trimmed = path.rstrip("/")
+    if "/" not in trimmed:
+        return "/" if path.startswith("/") else "."
+    # Ruby makes one of several slashes in front.
+    head = trimmed.rsplit("/", 1)[0].rstrip("/")
+    return "/" + head.lstrip("/") if path.startswith("/") else head
+
+
+@function("stdlib::extname", "String filename", returns="String")
+def extname(context: Context, filename: str) -> str:
+    """The extension of the last part of a path, with its dot; '' when there is none."""
+    name = _base(filename)
+    dot = name.rfind(".")
+    if dot <= 0 or set(name[:dot]) == {"."}:
+        return ""
+    return name[dot:]

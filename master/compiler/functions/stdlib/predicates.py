@@ -1,0 +1,163 @@
+"""What a value is: is_a and type_of, and the is_… functions of stdlib before 9, for which strings of digits are numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from shared.errors import EvaluationError
+
+from ...labels import ruby_class
+from ...text import float_text
+from ...types.base import Type
+from ...types.infer import infer_set
+from ...values import Value
+from ..api import Context, Dispatch, Function, function, legacy_function
+from .deprecations import deprecate
+from .networks import network
+from .rubynumbers import float_at_start, integer_at_start
+
+_INSTEAD: Final = (
+    "This method is deprecated, please use match expressions with Stdlib::Compat::{} instead. They are described at "
+    "https://docs.puppet.com/puppet/latest/reference/lang_data_type.html#match-expressions."
+)
+_INTEGER: Final = re.compile(r"^-?(?:(?:[1-9]\d*)|0)$", re.MULTILINE | re.ASCII)
+_NUMERIC: Final = re.compile(r"^-?(?:(?:[1-9]\d*)|0)(?:\.\d+)?(?:[eE]-?\d+)?$", re.MULTILINE | re.ASCII)
+_MAC: Final = re.compile(r"^[a-f0-9]{1,2}(?:(?::[a-f0-9]{1,2}){5}|(?::[a-f0-9]{1,2}){19})$", re.IGNORECASE | re.MULTILINE)
+_WINDOWS_PATH: Final = re.compile(r"\A(?:(?:[A-Z]:[\\/])|(?:[\\/][\\/][^\\/]+[\\/][^\\/]+)|(?:[\\/][\\/]\?[\\/][^\\/]+))", re.IGNORECASE)
+_EMAIL_HOST: Final = re.compile(r"[a-z\d\-]+(\.[a-z]+)*\.[a-z]+")
+
+
+@function("is_a", "Any value", "Type type")
+def is_a(context: Context, value: Value, type_: Type) -> bool:
+    """Whether a value is of a type."""
+    return type_.instance(value)
+
+
+@function("stdlib::type_of", "Any value")
+def type_of(context: Context, value: Value) -> Type:
+    """The type of a value, in detail."""
+    return infer_set(value)
+
+
+def is_integer(value: Value) -> bool:
+    return value.__class__ is int or (isinstance(value, str) and _INTEGER.search(value) is not None)
+
+
+def is_numeric(value: Value) -> bool:
+    return value.__class__ in (int, float) or (isinstance(value, str) and _NUMERIC.search(value) is not None)
+
+
+def is_float(value: Value) -> bool:
+    return value.__class__ is float or (isinstance(value, str) and value == float_text(float_at_start(value)))
+
+
+def is_string(value: Value) -> bool:
+    if not isinstance(value, str):
+        return value is None
+    return value not in (float_text(float_at_start(value)), str(integer_at_start(value)))
+
+
+def is_absolute_path(value: Value) -> bool:
+    return isinstance(value, str) and (value.startswith("/") or _WINDOWS_PATH.match(value) is not None)
+
+
+def address_version(value: Value) -> int | None:
+    """4 or 6 for an address, with or without a mask; None for what is none."""
+    try:
+        return network(value).version if isinstance(value, str) else None
+    except ValueError:
+        return None
+
+
+def is_domain_name(value: Value) -> bool:
+    if not isinstance(value, str):
+        return False
+    if value == ".":
+        return True
+    domain = value.removesuffix(".")
+    if not domain or len(domain) > 255 or ("." in domain and re.search(r"\.[A-Za-z]+$", domain) is None):
+        return False
+    labels = domain.rstrip(".").split(".")
+    return all(
+        1 <= len(each) <= 63 and not each.startswith("-") and not each.endswith("-") and re.fullmatch(r"[A-Za-z\d-]+", each, re.ASCII)
+        for each in labels
+    )
+
+
+def is_email_address(value: Value) -> bool:
+    """A name of letters, digits and single other characters between them, and a host of at least two labels."""
+    if not isinstance(value, str) or "@" not in value:
+        return False
+    name, _, host = value.rpartition("@")
+    if _EMAIL_HOST.fullmatch(host) is None or not name:
+        return False
+    at = 0
+    # One walk in place of the nested repetition that the reference has, which takes exponential time.
+    while at < len(name):
+        if re.match(r"[\w+\-]", name[at], re.ASCII) is None:
+            return False
+        following = at + 1 < len(name) and re.match(r"[\w+\-]", name[at + 1], re.ASCII) is None
+        if following and name[at + 1] == "\n":
+            return False
+        at += 2 if following else 1
+    return True
+
+
+def _predicate(
+    name: str, test: Callable[[Value], bool], doc: str, *, type_: str = "", told: str = "({} for 1)", surplus: bool = False
+) -> Function:
+    def code(context: Context, *arguments: Value) -> bool:
+        if type_:
+            deprecate(context, name, _INSTEAD.format(type_))
+        if not arguments or (len(arguments) > 1 and not surplus):
+            raise EvaluationError(f"{name}(): Wrong number of arguments given {told.format(len(arguments))}")
+        return test(arguments[0])
+
+    return Function(name, [Dispatch(["Any args*"], code)], doc)
+
+
+is_absolute_path_function = _predicate("is_absolute_path", is_absolute_path, "Whether it is a whole path.", type_="Absolute_Path")
+is_array = _predicate("is_array", lambda value: isinstance(value, list), "Whether it is an array.", type_="Array", surplus=True)
+is_bool = _predicate("is_bool", lambda value: isinstance(value, bool), "Whether it is a boolean.", type_="Bool")
+is_hash = _predicate("is_hash", lambda value: isinstance(value, dict), "Whether it is a hash.")
+_BARE: Final = "{} for 1"
+is_float_function = _predicate("is_float", is_float, "Whether it is a float, or a string of one.", type_="Float", told=_BARE)
+is_integer_function = _predicate("is_integer", is_integer, "Whether it is an integer, or a string of one.", type_="Integer", told=_BARE)
+is_numeric_function = _predicate("is_numeric", is_numeric, "Whether it is a number, or a string of one.", type_="Numeric", told=_BARE)
+is_string_function = _predicate("is_string", is_string, "Whether it is a string, but not one of a number.", type_="String", surplus=True)
+is_ip_address = _predicate(
+    "is_ip_address", lambda value: address_version(value) is not None, "Whether it is an address.", type_="Ip_address", told=_BARE
+)
+is_ipv4_address = _predicate(
+    "is_ipv4_address", lambda value: address_version(value) == 4, "Whether it is an IPv4 address.", type_="Ipv4", told=_BARE
+)
+is_ipv6_address = _predicate(
+    "is_ipv6_address", lambda value: address_version(value) == 6, "Whether it is an IPv6 address.", type_="Ipv6", told=_BARE
+)
+is_mac_address = _predicate(
+    "is_mac_address",
+    lambda value: isinstance(value, str) and _MAC.search(value) is not None,
+    "Whether it is a MAC address.",
+    told=_BARE,
+)
+is_domain_name_function = _predicate("is_domain_name", is_domain_name, "Whether it is the name of a domain.", told=_BARE)
+is_email_address_function = _predicate("is_email_address", is_email_address, "Whether it is an e-mail address.", told=_BARE)
+
+
+@legacy_function("type3x", -1)
+def type3x(context: Context, *arguments: Value) -> str:
+    """What Puppet 3 called the type of a value."""
+    if len(arguments) != 1:
+        raise EvaluationError(f"type3x(): Wrong number of arguments given ({len(arguments)} for 1)")
+    value = arguments[0]
+    if isinstance(value, str):
+        if value == str(integer_at_start(value)):
+            return "integer"
+        return "float" if value == float_text(float_at_start(value)) else "string"
+    if isinstance(value, bool):
+        return "boolean"
+    if not isinstance(value, int | float | list | dict):
+        raise EvaluationError("type3x(): Unknown type")
+    return ruby_class(value).lower()

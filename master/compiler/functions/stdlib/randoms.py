@@ -1,0 +1,101 @@
+"""Random values that stay the same for a node or a seed, and one that does not: shuffle."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import uuid
+from typing import Final
+
+from shared.errors import EvaluationError
+
+from ...values import Value
+from ..api import Context, function, legacy_function
+from ..digests import fqdn_rand, seeded_number, seeded_numbers
+from ..strings import ruby_text
+
+_ALPHANUMERIC: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_LOWER_FIRST: Final = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+MAX_LENGTH: Final = 1_000_000  # characters
+
+
+def _md5(text: str) -> int:
+    return int(hashlib.md5(text.encode(), usedforsecurity=False).hexdigest(), 16)
+
+
+def _bounded(length: int) -> None:
+    if length > MAX_LENGTH:
+        raise EvaluationError(f"A random string of {length} characters is too long; {MAX_LENGTH} are allowed")
+
+
+@function("stdlib::fqdn_rand_string", "Integer[1] length", "Optional[String] charset?", "Any seed*")
+def fqdn_rand_string(context: Context, length: int, charset: str | None = None, *seed: Value) -> str:
+    """A string of random characters, the same for a node and a seed at each run."""
+    _bounded(length)
+    chars = charset or _ALPHANUMERIC
+    lead = "".join(f"{ruby_text(part)}:" for part in seed)
+    return "".join([chars[fqdn_rand.call(context, [len(chars), f"{lead}{number}"])] for number in range(1, length + 1)])
+
+
+def _offset(context: Context, size: int, seeds: tuple[Value, ...]) -> int:
+    try:
+        fqdn = ruby_text(context.variable("facts")["networking"]["fqdn"])
+    except (KeyError, TypeError):
+        fqdn = ""
+    return seeded_number(_md5(f"{fqdn}:{':'.join(ruby_text(seed) for seed in seeds)}"), size)
+
+
+@function("stdlib::fqdn_rotate", "String input", "Variant[Integer,String] seeds*", returns="String")
+def fqdn_rotate(context: Context, text: str, *seeds: Value) -> str:
+    """A string or array, rotated by a number that is the same for a node and a seed at each run."""
+    if len(text) <= 1:
+        return text
+    at = _offset(context, len(text), seeds)
+    return text[at:] + text[:at]
+
+
+@fqdn_rotate.also("Array input", "Variant[Integer,String] seeds*", returns="Array")
+def fqdn_rotate_array(context: Context, items: list[Value], *seeds: Value) -> list[Value]:
+    if len(items) <= 1:
+        return items
+    at = _offset(context, len(items), seeds)
+    return items[at:] + items[:at]
+
+
+@legacy_function("fqdn_uuid", -1)
+def fqdn_uuid(context: Context, *arguments: Value) -> str:
+    """The UUID (version 5) of a name in the name space of DNS."""
+    if not arguments:
+        raise EvaluationError("fqdn_uuid: No arguments given")
+    if len(arguments) != 1:
+        raise EvaluationError(f"fqdn_uuid: Too many arguments given ({len(arguments)})")
+    if not isinstance(arguments[0], str):
+        raise EvaluationError("fqdn_uuid: the name must be a String")
+    return str(uuid.uuid5(uuid.NAMESPACE_DNS, arguments[0]))
+
+
+@function("stdlib::seeded_rand", "Integer[1] max", "String seed")
+def seeded_rand(context: Context, max_: int, seed: str) -> int:
+    """A number from 0 to below `max`, the same for a seed."""
+    return seeded_number(_md5(seed), max_)
+
+
+@function("stdlib::seeded_rand_string", "Integer[1] length", "String seed", "String[2] charset?", returns="String")
+def seeded_rand_string(context: Context, length: int, seed: str, charset: str = _LOWER_FIRST) -> str:
+    """A string of random characters, the same for a seed."""
+    _bounded(length)
+    numbers = seeded_numbers(int(hashlib.sha256(seed.encode()).hexdigest(), 16), len(charset))
+    return "".join([charset[next(numbers)] for _ in range(length)])
+
+
+@legacy_function("shuffle", -1)
+def shuffle(context: Context, *arguments: Value) -> Value:
+    """The characters or elements in random order, another one at each compilation."""
+    if not arguments:
+        raise EvaluationError("shuffle(): Wrong number of arguments given (0 for 1)")
+    value = arguments[0]
+    if not isinstance(value, str | list):
+        raise EvaluationError("shuffle(): Requires either array or string to work with")
+    mixed = list(value)
+    random.SystemRandom().shuffle(mixed)
+    return "".join(mixed) if isinstance(value, str) else mixed

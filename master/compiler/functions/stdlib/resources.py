@@ -1,0 +1,223 @@
+"""Resources of the catalog: ensure_resource and its kin, defined_with_params, getparam, str2resource, stdlib::ensure; and privacy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from shared.errors import EvaluationError
+
+from ...labels import ruby_class
+from ...relationships import split_reference
+from ...resources import Resource, capitalized_type
+from ...text import inspect, to_s
+from ...types.references import ClassType, ResourceType
+from ...values import Value, entries, same
+from ..api import Context, function, legacy_function
+from ..strings import ruby_text
+
+if TYPE_CHECKING:
+    from ...scope import Scope
+
+
+def _scope(context: Context) -> Scope:
+    return cast("Scope", context)
+
+
+def _found(context: Context, reference: Value) -> Resource | None:
+    return _scope(context).compiler.catalog.find(*split_reference(reference))
+
+
+# --- looking ------------------------------------------------------------------------------------------------------
+
+
+def _candidates(context: Context, reference: Value) -> list[Resource]:
+    catalog = _scope(context).compiler.catalog
+    if isinstance(reference, ResourceType) and reference.type_name is not None and reference.title is None:
+        wanted = capitalized_type(reference.type_name)
+        return [each for each in catalog if each.type == wanted]
+    if isinstance(reference, str | ResourceType | ClassType):
+        found = catalog.find(*split_reference(reference))
+        return [found] if found is not None else []
+    raise EvaluationError(f"Reference is not understood: '{ruby_class(reference)}'")
+
+
+def is_declared(context: Context, reference: Value, parameters: dict[Value, Value]) -> bool:
+    """Whether a resource is declared that has all these parameters; it does not count where it is being evaluated itself."""
+    own = _scope(context).resource
+    return any(
+        all(_fits(each.get(to_s(name)), value) for name, value in entries(parameters))
+        for each in _candidates(context, reference)
+        if own is None or each.ref != own.ref
+    )
+
+
+def _fits(actual: Value, wanted: Value) -> bool:
+    return actual is None if wanted is None else same(actual, wanted)
+
+
+@legacy_function("defined_with_params", -1)
+def defined_with_params(context: Context, *arguments: Value) -> bool:
+    """Whether a resource is declared that has all these parameters."""
+    reference, parameters = (*arguments, None, None)[:2]
+    if reference in (None, False) and len(arguments) < 1:
+        raise EvaluationError("Must specify a reference")
+    if parameters in (None, False, ""):
+        parameters = {}
+    if not isinstance(parameters, dict):
+        raise EvaluationError(f"defined_with_params(): the parameters must be a Hash, got {ruby_class(parameters)}")
+    return is_declared(context, reference, parameters)
+
+
+@legacy_function("getparam", -1)
+def getparam(context: Context, *arguments: Value) -> Value:
+    """The value of a parameter of a resource that is declared by now; '' when there is none."""
+    if not arguments or arguments[0] in (None, False):
+        raise EvaluationError("Must specify a reference")
+    if len(arguments) < 2 or not isinstance(arguments[1], str):
+        raise EvaluationError("Must specify name of a parameter")
+    if not arguments[1]:
+        return ""
+    resource = _found(context, arguments[0])
+    value = resource.get(arguments[1]) if resource is not None else None
+    return "" if value is None else value
+
+
+@function("stdlib::str2resource", "String res_string", returns="Any")
+def str2resource(context: Context, res_string: str) -> Value:
+    """The reference that a text such as 'File[/a]' names, of a resource that is declared by now."""
+    type_, title = split_reference(res_string)
+    resource = _scope(context).compiler.catalog.find(type_, title)
+    if resource is None:
+        raise EvaluationError(
+            f"stdlib::str2resource(): could not find {type_}[{title}], this is parse order dependent and values should not be quoted"
+        )
+    return resource.reference()
+
+
+# --- declaring ----------------------------------------------------------------------------------------------------
+
+
+def _ensure(context: Context, type_: str, title: Value, parameters: dict[Value, Value]) -> None:
+    for each in title if isinstance(title, list) else [title]:
+        if isinstance(each, list):
+            _ensure(context, type_, each, parameters)
+            continue
+        name = ruby_text(each)
+        shown = f"{type_}[{name}]"
+        if is_declared(context, shown, parameters):
+            context.log("debug", f"Resource {shown} with params {inspect(parameters)} not created because it already exists")
+            continue
+        context.log("debug", f"Create new resource {shown} with params {inspect(parameters)}")
+        context.call_function("create_resources", [type_, {each: parameters}])
+
+
+def _type_name(type_: Value) -> str:
+    if isinstance(type_, str):
+        return type_
+    if isinstance(type_, ResourceType) and type_.type_name is not None:
+        return type_.type_name
+    raise EvaluationError(f"The type of a resource must be a String, got {ruby_class(type_)}")
+
+
+def _given(name: str, arguments: tuple[Value, ...]) -> tuple[str, Value, dict[Value, Value]]:
+    type_, title, parameters = (*arguments, None, None, None)[:3]
+    if type_ in (None, False):
+        raise EvaluationError("Must specify a type")
+    if title in (None, False):
+        raise EvaluationError("Must specify a title")
+    if parameters in (None, False, ""):
+        parameters = {}
+    if not isinstance(parameters, dict):
+        raise EvaluationError(f"{name}(): Requires third argument to be a Hash")
+    return _type_name(type_), title, parameters
+
+
+@legacy_function("ensure_resource", -1, statement=True)
+def ensure_resource(context: Context, *arguments: Value) -> None:
+    """Declare resources of a type by title, unless they are declared with these parameters already."""
+    _ensure(context, *_given("ensure_resource", arguments))
+
+
+@legacy_function("ensure_resources", -1, statement=True)
+def ensure_resources(context: Context, *arguments: Value) -> None:
+    """Declare resources from a hash of titles to parameters, with defaults, unless they are declared like this already."""
+    type_, resources, defaults = _given("ensure_resources", arguments)
+    if not isinstance(resources, dict):
+        raise EvaluationError("ensure_resources(): Requires second argument to be a Hash")
+    for title, own in entries(resources):
+        _ensure(context, type_, title, {**defaults, **own} if isinstance(own, dict) else defaults)
+
+
+@function("stdlib::ensure_packages", "Variant[String[1], Array[String[1]]] packages", "Hash default_attributes?", returns="Undef")
+def ensure_packages(context: Context, packages: Value, default_attributes: dict[Value, Value] | None = None) -> None:
+    """Declare packages, unless they are declared like this already; `present` and `installed` are the same."""
+    for package in packages if isinstance(packages, list) else [packages]:
+        attributes = {"ensure": "installed", **(default_attributes or {})}
+        if attributes["ensure"] in ("present", "installed"):
+            there = is_declared(context, f"Package[{package}]", {"ensure": "present"})
+            attributes["ensure"] = "present" if there else "installed"
+        _ensure(context, "package", package, attributes)
+
+
+@ensure_packages.also("Hash[String[1], Any] packages", "Hash default_attributes?", returns="Undef")
+def ensure_packages_of(context: Context, packages: dict[str, Value], default_attributes: dict[Value, Value] | None = None) -> None:
+    for package, own in packages.items():
+        attributes = {**(default_attributes or {}), **(own if isinstance(own, dict) else {})}
+        ensure_packages.call(context, [package, attributes])
+
+
+_KINDS = "Enum['directory', 'link', 'mounted', 'service', 'file', 'package'] resource"
+
+
+@function("stdlib::ensure", "Variant[Boolean, Enum['present', 'absent']] ensure", f"{_KINDS}?", returns="String")
+def ensure(context: Context, ensure_: bool | str, resource: str | None = None) -> str:
+    """What `ensure` is called for a kind of resource: running for a service, installed for a package, file for a file …"""
+    present = ensure_ is True or ensure_ == "present"
+    if resource == "package":
+        return "installed" if present else "absent"
+    if resource == "service":
+        return "running" if present else "stopped"
+    if not present:
+        return "absent"
+    return resource or "present"
+
+
+# --- privacy ------------------------------------------------------------------------------------------------------
+
+
+def _assert_private(context: Context, message: Value) -> None:
+    scope = _scope(context)
+
+    def own(name: str) -> Value:
+        try:
+            return context.variable(name)
+        except KeyError:
+            return None
+
+    if own("module_name") == own("caller_module_name"):
+        return
+    if isinstance(message, str) and message:
+        raise EvaluationError(message)
+    resource = scope.resource
+    kind = "Class" if resource is not None and resource.is_class else "Definition"
+    name = scope.source.name if scope.source is not None else ""
+    raise EvaluationError(f"{kind} {name} is private")
+
+
+@legacy_function("assert_private", -1, statement=True)
+def assert_private(context: Context, *arguments: Value) -> None:
+    """Refuse that the class or define is used from another module."""
+    if len(arguments) > 1:
+        raise EvaluationError(f"assert_private(): Wrong number of arguments given ({len(arguments)}}}) for 0 or 1)")
+    _assert_private(context, arguments[0] if arguments else None)
+
+
+@legacy_function("private", -1, statement=True)
+def private(context: Context, *arguments: Value) -> None:
+    """The old name of assert_private."""
+    context.log(
+        "warning",
+        "private() DEPRECATED: This function will cease to function on Puppet 4; please use assert_private() before upgrading to "
+        "puppet 4 for backwards-compatibility, or migrate to the new parser's typing system.",
+    )
+    _assert_private(context, arguments[0] if arguments else None)

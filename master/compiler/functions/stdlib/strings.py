@@ -1,0 +1,132 @@
+"""Strings: line ends, escapes of regular expressions, URIs and XML, squeeze, swapcase, beginnings and ends."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from shared.errors import EvaluationError
+
+from ...labels import ruby_class
+from ...regexps import quoted
+from ...values import Value
+from ..api import Context, function, legacy_function
+
+
+@legacy_function("dos2unix", 1)
+def dos2unix(context: Context, text: Value) -> str:
+    """The text with line feeds as line ends."""
+    if not isinstance(text, str):
+        raise EvaluationError("dos2unix(): Requires string as argument")
+    return text.replace("\r\n", "\n")
+
+
+@legacy_function("unix2dos", 1)
+def unix2dos(context: Context, text: Value) -> str:
+    """The text with carriage return and line feed as line ends."""
+    if not isinstance(text, str):
+        raise EvaluationError("unix2dos(): Requires string as argument")
+    return re.sub(r"\r*\n", "\r\n", text)
+
+
+def _each(name: str, arguments: tuple[Value, ...], change: Callable[[str], str]) -> Value:
+    """The string, or the strings of the array, changed; other elements stay."""
+    if not arguments:
+        raise EvaluationError(f"{name}(): Wrong number of arguments given (0 for 1)")
+    value = arguments[0]
+    if isinstance(value, list):
+        return [change(item) if isinstance(item, str) else item for item in value]
+    if not isinstance(value, str):
+        raise EvaluationError(f"{name}(): Requires either array or string to work with")
+    return change(value)
+
+
+@legacy_function("regexpescape", -1)
+def regexpescape(context: Context, *arguments: Value) -> Value:
+    """A string, or the strings of an array, as regular expressions that match just them."""
+    return _each("regexpescape", arguments, quoted)
+
+
+@legacy_function("swapcase", -1)
+def swapcase(context: Context, *arguments: Value) -> Value:
+    """A string, or the strings of an array, with upper and lower case exchanged."""
+    return _each("swapcase", arguments, str.swapcase)
+
+
+@legacy_function("uriescape", -1)
+def uriescape(context: Context, *arguments: Value) -> Value:
+    """A string, or the strings of an array, with percent escapes for all that may not stand in a URI."""
+    from urllib.parse import quote
+
+    return _each("uriescape", arguments, lambda text: quote(text, safe="-_.!~*'();/?:@&=+$,[]"))
+
+
+def _char_test(spec: str) -> Callable[[str], bool]:
+    """What Ruby's `squeeze` and `delete` take for a set of characters: `a-z`, `^abc`, `\\-`."""
+    negated = len(spec) > 1 and spec.startswith("^")
+    body = spec[1:] if negated else spec
+    members: list[str] = []
+    at = 0
+    while at < len(body):
+        if body[at] == "\\" and at + 1 < len(body):
+            at += 1
+        elif at + 2 < len(body) and body[at + 1] == "-":
+            low, high = body[at], body[at + 2]
+            if low > high:
+                raise EvaluationError(f'invalid range "{low}-{high}" in string transliteration')
+            members.append(f"{re.escape(low)}-{re.escape(high)}")
+            at += 3
+            continue
+        members.append(re.escape(body[at]))
+        at += 1
+    pattern = re.compile(f"[{'^' if negated else ''}{''.join(members)}]", re.DOTALL) if members else None
+    return lambda char: pattern is not None and pattern.match(char) is not None
+
+
+def _squeezed(text: Value, test: Callable[[str], bool] | None) -> str:
+    if not isinstance(text, str):
+        raise EvaluationError(f"squeeze(): Requires a string, got {ruby_class(text)}")
+    out: list[str] = []
+    for char in text:
+        if not (out and out[-1] == char and (test is None or test(char))):
+            out.append(char)
+    return "".join(out)
+
+
+@legacy_function("squeeze", -1)
+def squeeze(context: Context, *arguments: Value) -> Value:
+    """A string, or the strings of an array, with repeated characters, or those of a set, once."""
+    if len(arguments) not in (1, 2):
+        raise EvaluationError(f"squeeze(): Wrong number of arguments given {len(arguments)} for 2 or 1")
+    test: Callable[[str], bool] | None = None
+    if len(arguments) == 2 and arguments[1] is not False:
+        if not isinstance(arguments[1], str):
+            raise EvaluationError(f"no implicit conversion of {ruby_class(arguments[1])} into String")
+        test = _char_test(arguments[1])
+    value = arguments[0]
+    return [_squeezed(item, test) for item in value] if isinstance(value, list) else _squeezed(value, test)
+
+
+def _several(value: Value) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+@function("stdlib::start_with", "String test_string", "Variant[String[1],Array[String[1], 1]] prefixes", returns="Boolean")
+def start_with(context: Context, test_string: str, prefixes: Value) -> bool:
+    """Whether a string begins with one of these."""
+    return test_string.startswith(_several(prefixes))
+
+
+@function("stdlib::end_with", "String test_string", "Variant[String[1],Array[String[1], 1]] suffixes", returns="Boolean")
+def end_with(context: Context, test_string: str, suffixes: Value) -> bool:
+    """Whether a string ends with one of these."""
+    return test_string.endswith(_several(suffixes))
+
+
+@function("stdlib::xml_encode", "String str", "Enum['text','attr'] type?", returns="String")
+def xml_encode(context: Context, text: str, kind: str = "text") -> str:
+    """A string for use between XML tags, or, with its quotes, as the value of an attribute."""
+    safe = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    if kind == "text":
+        return safe
+    return '"' + safe.replace('"', "&quot;").replace("'", "&apos;") + '"'

@@ -1,0 +1,56 @@
+"""TOML text: simple values first, then tables, then arrays of tables, each sorted by key."""
+
+from __future__ import annotations
+
+import re
+
+from ...text import float_text, inspect
+from ...values import Value, entries
+from ..strings import ruby_text
+
+__all__ = ["dump"]
+
+
+def dump(data: dict[Value, Value]) -> str:
+    """The document for a hash."""
+    lines: list[str] = []
+    _table(data, [], lines)
+    return "".join(line + "\n" for line in lines)
+
+
+def _is_tables(value: Value) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+
+
+def _table(data: dict[Value, Value], path: list[str], lines: list[str]) -> None:
+    simple = any(not isinstance(value, dict) and not _is_tables(value) for value in data.values())
+    if path and (simple or not data):
+        lines.append(f"[{'.'.join(path)}]")
+    _pairs(data, path, lines)
+
+
+def _pairs(data: dict[Value, Value], path: list[str], lines: list[str]) -> None:
+    named = sorted(((ruby_text(key), value) for key, value in entries(data)), key=lambda pair: pair[0])
+    for key, value in named:
+        if not isinstance(value, dict) and not _is_tables(value):
+            lines.append(f"{_key(key)} = {_text(value)}")
+    for key, value in named:
+        if isinstance(value, dict):
+            _table(value, [*path, _key(key)], lines)
+    for key, value in named:
+        if _is_tables(value):
+            for child in value:
+                lines.append(f"[[{'.'.join([*path, _key(key)])}]]")
+                _pairs(child, [*path, _key(key)], lines)
+
+
+def _key(key: str) -> str:
+    return key if re.fullmatch(r"[a-zA-Z0-9_-]*", key) else '"' + key.replace('"', '\\"') + '"'
+
+
+def _text(value: Value) -> str:
+    if isinstance(value, str):
+        return re.sub(r"\\(#[$@{])", r"\1", inspect(value))
+    if isinstance(value, list):
+        return "[" + ", ".join(_text(item) for item in value) + "]"
+    return float_text(value) if isinstance(value, float) else inspect(value)

@@ -1,0 +1,109 @@
+"""Data as text: to_json, to_json_pretty, to_yaml, to_toml, to_python, to_ruby. What is Sensitive stays it, as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from shared.errors import EvaluationError
+
+from ...richdata import encode
+from ...text import inspect
+from ...values import Value, entries
+from ..api import Context, function
+from . import jsontext, psych, toml
+from .sensitivity import rewrapped
+
+_PRETTY_OPTIONS: Final = (
+    "Struct[{indent => Optional[String], space => Optional[String], space_before => Optional[String], "
+    "object_nl => Optional[String], array_nl => Optional[String], allow_nan => Optional[Boolean], "
+    "max_nesting => Optional[Integer[-1,default]]}] opts?"
+)
+
+
+@function("stdlib::to_json", "Any data")
+def to_json(context: Context, data: Value) -> Value:
+    """The data as JSON, without blanks."""
+    return rewrapped(data, jsontext.dump)
+
+
+@function("stdlib::to_json_pretty", "Variant[Hash, Array] data", "Optional[Boolean] skip_undef?", _PRETTY_OPTIONS)
+def to_json_pretty(context: Context, data: Value, skip_undef: bool | None = None, opts: dict[str, Value] | None = None) -> Value:
+    """The data as JSON over several lines; without the undef values of its first level, if wanted."""
+    layout = jsontext.changed(jsontext.PRETTY, opts or {})
+
+    def text(plain: Value) -> str:
+        if skip_undef:
+            if isinstance(plain, dict):
+                plain = {key: value for key, value in plain.items() if value is not None}
+            else:
+                plain = [value for value in plain if value is not None]
+        return jsontext.dump(plain, layout) + "\n"
+
+    return rewrapped(data, text)
+
+
+@function("stdlib::to_yaml", "Any data", "Hash options?")
+def to_yaml(context: Context, data: Value, options: dict[Value, Value] | None = None) -> Value:
+    """The data as YAML; options: indentation, line_width, canonical, and sort_keys."""
+    given = dict(options or {})
+    sort_keys = given.pop("sort_keys", False)
+    unknown = [key for key in given if key not in ("indentation", "line_width", "canonical", "header", "version")]
+    if unknown:
+        raise EvaluationError(
+            f"to_yaml(): unknown option {inspect(unknown[0])}", hint="Known are indentation, line_width, canonical and sort_keys."
+        )
+    indentation, width = given.get("indentation"), given.get("line_width")
+    for name, number in (("indentation", indentation), ("line_width", width)):
+        if number is not None and number.__class__ is not int:
+            raise EvaluationError(f"to_yaml(): the option {name} must be an Integer")
+
+    def text(plain: Value) -> str:
+        ordered = _sorted(plain) if sort_keys else plain
+        return psych.dump(ordered, indentation=indentation, line_width=width, canonical=bool(given.get("canonical")))
+
+    return rewrapped(data, text)
+
+
+def _sorted(value: Value) -> Value:
+    if isinstance(value, list):
+        return [_sorted(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    try:
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    except TypeError as error:
+        raise EvaluationError("to_yaml(): the keys of a hash are of different types and cannot be sorted") from error
+
+
+@function("stdlib::to_toml", "Hash data")
+def to_toml(context: Context, data: dict[Value, Value]) -> Value:
+    """The hash as TOML, sorted by key."""
+    return rewrapped(data, toml.dump)
+
+
+def _literal(value: Value, words: dict[object, str], arrow: str, text: Callable[[Value], str]) -> str:
+    if value is None or value is True or value is False:
+        return words[value]
+    if isinstance(value, list):
+        return "[" + ", ".join(_literal(item, words, arrow, text) for item in value) + "]"
+    if isinstance(value, dict):
+        pairs = [f"{_literal(k, words, arrow, text)}{arrow}{_literal(v, words, arrow, text)}" for k, v in entries(value)]
+        return "{" + ", ".join(pairs) + "}"
+    return text(value)
+
+
+def _data(context: Context, value: Value) -> Value:
+    return encode(value, lambda message: context.log("warning", message), "the value")
+
+
+@function("stdlib::to_python", "Any object")
+def to_python(context: Context, object_: Value) -> str:
+    """The data as a literal of Python."""
+    return _literal(_data(context, object_), {None: "None", True: "True", False: "False"}, ": ", inspect)
+
+
+@function("stdlib::to_ruby", "Any object")
+def to_ruby(context: Context, object_: Value) -> str:
+    """The data as a literal of Ruby."""
+    return _literal(_data(context, object_), {None: "nil", True: "true", False: "false"}, " => ", inspect)
