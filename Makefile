@@ -4,13 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -q
 
-.PHONY: help demo test check lint types unit e2e interop bench clean
+.PHONY: help demo test check lint types unit e2e interop image bench clean
 
 help:
 	@echo "make demo    a master and two agent runs on this machine, in a temporary directory"
 	@echo "make test    unit, end-to-end and conformance tests"
 	@echo "make check   ruff, mypy --strict, then make test"
 	@echo "make interop the same against Debian's puppet-agent, which must be installed"
+	@echo "make image   a Debian in a folder, in which interop tests change users, packages and services (needs root)"
 	@echo "make bench   measures this against Debian's puppet-agent"
 	@echo "make clean   removes what the above have made"
 
@@ -39,7 +40,13 @@ types: $(VENV)/.installed
 check: lint types test
 
 interop: $(VENV)/.installed
-	$(PYTEST) -m interop tests/interop
+	$(PYTEST) -m interop tests/interop tests/conformance
+
+# Tests look for it at this place; keep the two equal.
+IMAGE ?= $(or $(BUNRAKU_IMAGE),/var/tmp/bunraku-apply-image)
+image: $(IMAGE)
+$(IMAGE):
+	sh tests/conformance/apply/image.sh $@
 
 bench: $(VENV)/.installed
 	@$(BIN)/python tests/bench/run.py

@@ -15,28 +15,10 @@ from .base import STATUS_SECONDS, Base, Words
 
 FOLDERS = ("/etc/init.d",)
 NOT_SERVICES = frozenset(
-    [
-        "functions.sh",
-        "reboot.sh",
-        "shutdown.sh",
-        "functions",
-        "halt",
-        "killall",
-        "single",
-        "linuxconf",
-        "reboot",
-        "boot",
-        "wait-for-state",
-        "portmap-wait",
-        "rcS",
-        "module-init-tools",
-        "plymouth-ready",
-        "idmapd-mounting",
-        "startpar-bridge",
-        "cryptdisks-udev",
-        "statd-mounting",
-        "gssd-mounting",
-    ]
+    """
+    functions.sh reboot.sh shutdown.sh functions halt killall single linuxconf reboot boot wait-for-state portmap-wait rcS
+    module-init-tools plymouth-ready idmapd-mounting startpar-bridge cryptdisks-udev statd-mounting gssd-mounting
+    """.split()  # noqa: SIM905
 )
 
 

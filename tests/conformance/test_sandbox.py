@@ -1,0 +1,84 @@
+"""
+The recorded cases that change a whole system, through our `puppet apply` in a throw-away Debian (see `sandbox.py`).
+
+`make image` builds the image once per machine, as root; BUNRAKU_IMAGE says where it is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.conformance import test_apply as recorded
+
+IMAGE = Path(os.environ.get("BUNRAKU_IMAGE", "/var/tmp/bunraku-apply-image"))
+QUOTED = re.compile(r"(Execution of '\S+).*", re.DOTALL)  # the command's further words and its output need not be the same
+HINT = "It needs: "
+
+
+def cases() -> list[Any]:
+    found = []
+    for path in sorted(recorded.FOLDER.glob("*.yaml")):
+        expected = json.loads((recorded.FOLDER / f"{path.stem}.expected.json").read_text())
+        found += [
+            pytest.param(case, expected[case["id"]], id=f"{path.stem}:{case['id']}")
+            for case in yaml.safe_load(path.read_text())
+            if case.get("sandbox")
+        ]
+    return found
+
+
+def why_not() -> str:
+    """Why a sandbox cannot be made here; '' when it can."""
+    if os.geteuid() != 0:
+        return "mounting needs root"
+    if not shutil.which("unshare"):
+        return "unshare (util-linux) is missing"
+    return "" if (IMAGE / "srv/repo/Packages").exists() else f"there is no image in {IMAGE}; `make image` builds it"
+
+
+def comparable(run: dict[str, Any]) -> dict[str, Any]:
+    """A run without what follows a quoted command, and without our hints."""
+    kept = recorded.comparable({key: value for key, value in run.items() if key != "output"})
+    kept["logs"] = [[level, source, QUOTED.sub(r"\1", message)] for level, source, message in kept["logs"] if not message.startswith(HINT)]
+    for entry in kept.get("resources", {}).values():
+        for event in entry.get("events", ()):
+            event["message"] = QUOTED.sub(r"\1", event["message"])
+    return kept
+
+
+def compare(case: dict[str, Any], wanted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What we answer and what was recorded, both without what need not be the same."""
+    words = ["unshare", "--mount", "--propagation", "private", sys.executable, "-m", "tests.conformance.sandbox", str(IMAGE)]
+    done = subprocess.run(
+        words, input=json.dumps(case).encode(), capture_output=True, cwd=Path(__file__).parents[2], timeout=900, check=False
+    )
+    assert done.returncode == 0, done.stderr.decode(errors="replace")
+    got = json.loads(done.stdout)
+    for answer in (got, wanted):
+        answer["runs"] = [comparable(run) for run in answer["runs"]]
+    for run, other in zip(got["runs"], wanted["runs"], strict=True):
+        if "status" not in run:  # it came to nothing: what we say beyond the reference's message is what to try
+            run["logs"] = run["logs"][: len(other["logs"])]
+    return got, wanted
+
+
+@pytest.mark.slow
+@pytest.mark.interop
+@pytest.mark.skipif(bool(why_not()), reason=why_not())
+@pytest.mark.parametrize(("case", "wanted"), cases())
+def test_a_system_is_changed_as_recorded(case: dict[str, Any], wanted: dict[str, Any]) -> None:
+    got, expected = compare(case, json.loads(json.dumps(wanted)))
+    if case["id"] in recorded.DEVIATIONS:
+        assert got != expected, f"{case['id']} is answered as recorded now: take it out of deviations.txt"
+    else:
+        assert got == expected
