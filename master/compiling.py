@@ -13,18 +13,21 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any, BinaryIO
 
 from shared import plainjson
-from shared.errors import CompileError, PuppetError
+from shared.errors import CompileError, Location, PuppetError
 
 from . import frames
 from .compiler.catalogs import compile_catalog
 from .compiler.checker import Issue as Finding
 from .compiler.codecache import CodeCache
 from .compiler.compiler import LogEntry
+from .compiler.locations import current, place_of
 from .compiler.world import NodeInput
 from .environments import EnvironmentSettings
 from .loaded_environments import LoadedEnvironments
@@ -50,12 +53,16 @@ class Bench:
         """What a job asks for, as JSON; PuppetError."""
         self._log = log
         if job["generation"] != self.generation:
-            self.environments.forget()
-            self.types.forget()
+            self.forget()
             self.generation = job["generation"]
         if job["ask"] == "resource_types":
             return plainjson.dumps(self.types.answer(job))
         return self._compile(job, log)
+
+    def forget(self) -> None:
+        """Read everything again at the next job."""
+        self.environments.forget()
+        self.types.forget()
 
     def _compile(self, job: Mapping[str, Any], log: Callable[[LogEntry], None]) -> bytes:
         """The catalog of a job."""
@@ -109,17 +116,53 @@ def answer(bench: Bench, job: Mapping[str, Any], say: Callable[[bytes], None]) -
         say(frames.packed({"log": [entry.level, entry.text, entry.source]}))
 
     try:
-        return frames.packed({"done": True}, bench.answer(job, log))
+        with deadline(job["seconds"]):
+            body = bench.answer(job, log)
+        return frames.packed({"done": True}, body)
     except PuppetError as err:
         return frames.packed(frames.plain_error(err))
-    except MemoryError:
-        # What it has grown to is not given back: this process is done, whoever started it takes another.
-        hint = "Raise it, or look for endless growth."
+    except Overtime as over:
+        # It may have been in the middle of reading a file.
+        bench.forget()
+        message = f"{job['what']} took longer than compile_timeout ({job['seconds']:g} seconds)"
         return frames.packed(
-            frames.plain_error(CompileError("The catalog needs more memory than compile_memory allows", hint=hint)) | {"last": True}
+            frames.plain_error(CompileError(message, where=over.where, hint="Raise it, or look for an endless loop in what runs here."))
         )
-    except RecursionError:
-        return frames.packed(frames.plain_error(CompileError("The code is nested too deeply to be compiled")))
+    except MemoryError as err:
+        # What it has grown to is not given back: this process is done, whoever started it takes another. To say so it needs some more.
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+        where = place_of(err)
+        told = CompileError(
+            "The catalog needs more memory than compile_memory allows", where=where, hint="Raise it, or look for endless growth."
+        )
+        return frames.packed(frames.plain_error(told) | {"last": True})
+    except RecursionError as err:
+        return frames.packed(frames.plain_error(CompileError("A value is nested too deeply for a catalog", where=place_of(err))))
+
+
+class Overtime(BaseException):
+    """A job has taken too long. No PuppetError: nothing that tries something and goes on without it may catch this."""
+
+    def __init__(self, where: Location | None) -> None:
+        super().__init__()
+        self.where = where
+
+
+@contextmanager
+def deadline(seconds: float) -> Iterator[None]:
+    """Raise Overtime, at the place in a manifest that is being evaluated, when what is inside takes longer; in the main thread."""
+
+    def ring(number: int, frame: FrameType | None) -> None:
+        raise Overtime(current())
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _limit(memory: int) -> None:

@@ -28,6 +28,7 @@ from .termini.resource_type import DefinitionsWanted
 log = logging.getLogger("puppet.compiler")
 
 COMMAND = (sys.executable, "-I", "-m", "master.compiling")
+GRACE = 2.0  # seconds after compile_timeout for a process to say itself that it took too long, and where; then it is ended
 START_TIMEOUT = 60.0  # seconds for a process to say that it is ready
 
 
@@ -147,7 +148,7 @@ class Workers:
         """The body of the answer to a question; `what` is asked for, in messages."""
         if self._waiting >= self.queue:
             raise Unavailable(f"{self._waiting} catalogs wait to be compiled", retry_after=5 + int(self.delay() * 55))
-        message = question | {"generation": self.environments.generation}
+        message = question | {"generation": self.environments.generation, "seconds": self.timeout, "what": what}
         self._waiting += 1
         try:
             await self._slots.acquire()
@@ -161,7 +162,7 @@ class Workers:
     async def _answered(self, message: dict[str, Any], what: str) -> bytes:
         worker = await self._worker()
         try:
-            async with asyncio.timeout(self.timeout):
+            async with asyncio.timeout(self.timeout + GRACE):
                 await worker.send(message)
                 body = await self._answer(worker)
         except TimeoutError:

@@ -15,7 +15,7 @@ from .finishing import finish, similar
 from .functions import Function
 from .issues import Issue
 from .loader import Loader
-from .locations import FINAL, current, located, stray
+from .locations import FINAL, current, located, place_of, stray
 from .overrides import Override, apply_override
 from .relationships import Relationship, validate
 from .resources import Catalog, Resource, capitalized_type
@@ -85,7 +85,9 @@ class Compiler:
         except PuppetError as error:
             raise self._failure(error) from error
         except RecursionError as error:
-            raise self._failure(EvaluationError("stack level too deep", where=FINAL)) from error
+            place = place_of(error)
+            hint = f"What nests too deeply, or for ever, goes through {place}." if place is not None else ""
+            raise self._failure(EvaluationError("stack level too deep", where=FINAL, hint=hint)) from error
         except Jump as jump:
             raise self._failure(stray(jump)) from jump
         return self.catalog

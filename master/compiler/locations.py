@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .codegen import Marks
     from .loader import LoadedFile
 
-__all__ = ["FINAL", "UNIT", "current", "located", "stray"]
+__all__ = ["FINAL", "UNIT", "current", "located", "place_of", "stray"]
 
 UNIT = "__manifest__"
 """The global of generated code that holds its LoadedFile."""
@@ -70,6 +70,15 @@ def stray(jump: Jump) -> PuppetError:
     error = jump.stray()
     error.where = Location(found[0].source.file, found[1][0]) if found is not None else FINAL
     return error
+
+
+def place_of(error: BaseException) -> Location | None:
+    """Where in a manifest any exception came from."""
+    found = _deepest(error.__traceback__)
+    if found is None:
+        return None
+    _, line, column, _ = _marked(found[0].marks(), found[1])
+    return Location(found[0].source.file, line, column)
 
 
 def current(operand: int | None = None) -> Location | None:
