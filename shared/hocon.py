@@ -17,7 +17,7 @@ from .errors import BadData
 __all__ = ["MAX_DEPTH", "loads"]
 
 MAX_DEPTH: Final = 100  # levels of nesting, and of references to references
-MAX_SIZE: Final = 1_000_000  # values after all references are followed
+MAX_SIZE: Final = 200_000  # values after all references are followed
 
 _SPACE: Final = re.compile(r"(?:[ \t\r\f\v\ufeff\u00a0\u2028\u2029]|#[^\n]*|//[^\n]*)*")
 _LINES: Final = re.compile(r"(?:[\s\ufeff]|#[^\n]*|//[^\n]*)*")
@@ -242,20 +242,17 @@ class _Parser:
 
 
 def _put(into: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
-    for part in path[:-1]:
-        value_there = into.get(part)
-        if not isinstance(value_there, dict):
-            fresh: dict[str, Any] = {}
-            into[part] = fresh if value_there is None else _Merged(value_there, fresh)
-            value_there = fresh
-        into = value_there
-    key = path[-1]
-    there = into.get(key, _NOTHING)
-    if isinstance(there, dict) and isinstance(value, dict):
-        for name, item in value.items():
-            _put(there, (name,), item)
-    else:
-        into[key] = value if there is _NOTHING or _is_plain(value) else _Merged(there, value)
+    for part in reversed(path[1:]):
+        value = {part: value}
+    there = into.get(path[0], _NOTHING)
+    into[path[0]] = value if there is _NOTHING else _combined(there, value)
+
+
+def _combined(earlier: Any, value: Any) -> Any:
+    if not isinstance(earlier, dict) or not isinstance(value, dict):
+        return value if _is_plain(value) else _Merged(earlier, value)
+    merged = {key: _combined(earlier[key], item) if key in earlier else item for key, item in value.items()}
+    return merged | {key: item for key, item in earlier.items() if key not in merged}
 
 
 def _is_plain(value: Any) -> bool:
@@ -342,11 +339,12 @@ class _Resolver:
 
 
 def _deeply(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
-    merged = dict(left)
+    """Both merged, the right one winning; its keys come first, as other readers have it."""
+    merged: dict[str, Any] = {}
     for key, item in right.items():
-        old = merged.get(key)
+        old = left.get(key)
         merged[key] = _deeply(old, item) if isinstance(old, dict) and isinstance(item, dict) else item
-    return merged
+    return merged | {key: item for key, item in left.items() if key not in merged}
 
 
 def _word(text: str) -> Any:

@@ -10,8 +10,8 @@ from typing import Final
 from shared.errors import EvaluationError
 
 from ...values import Value
+from .. import digests
 from ..api import Context, function, legacy_function
-from ..digests import fqdn_rand, seeded_number, seeded_numbers
 from ..strings import ruby_text
 
 _ALPHANUMERIC: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -34,7 +34,7 @@ def fqdn_rand_string(context: Context, length: int, charset: str | None = None, 
     _bounded(length)
     chars = charset or _ALPHANUMERIC
     lead = "".join(f"{ruby_text(part)}:" for part in seed)
-    return "".join([chars[fqdn_rand.call(context, [len(chars), f"{lead}{number}"])] for number in range(1, length + 1)])
+    return "".join([chars[digests.fqdn_rand.call(context, [len(chars), f"{lead}{number}"])] for number in range(1, length + 1)])
 
 
 def _offset(context: Context, size: int, seeds: tuple[Value, ...]) -> int:
@@ -42,7 +42,7 @@ def _offset(context: Context, size: int, seeds: tuple[Value, ...]) -> int:
         fqdn = ruby_text(context.variable("facts")["networking"]["fqdn"])
     except (KeyError, TypeError):
         fqdn = ""
-    return seeded_number(_md5(f"{fqdn}:{':'.join(ruby_text(seed) for seed in seeds)}"), size)
+    return digests.seeded_number(_md5(f"{fqdn}:{':'.join(ruby_text(seed) for seed in seeds)}"), size)
 
 
 @function("stdlib::fqdn_rotate", "String input", "Variant[Integer,String] seeds*", returns="String")
@@ -77,14 +77,14 @@ def fqdn_uuid(context: Context, *arguments: Value) -> str:
 @function("stdlib::seeded_rand", "Integer[1] max", "String seed")
 def seeded_rand(context: Context, max_: int, seed: str) -> int:
     """A number from 0 to below `max`, the same for a seed."""
-    return seeded_number(_md5(seed), max_)
+    return digests.seeded_number(_md5(seed), max_)
 
 
 @function("stdlib::seeded_rand_string", "Integer[1] length", "String seed", "String[2] charset?", returns="String")
 def seeded_rand_string(context: Context, length: int, seed: str, charset: str = _LOWER_FIRST) -> str:
     """A string of random characters, the same for a seed."""
     _bounded(length)
-    numbers = seeded_numbers(int(hashlib.sha256(seed.encode()).hexdigest(), 16), len(charset))
+    numbers = digests.seeded_numbers(int(hashlib.sha256(seed.encode()).hexdigest(), 16), len(charset))
     return "".join([charset[next(numbers)] for _ in range(length)])
 
 

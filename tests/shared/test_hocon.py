@@ -1,0 +1,70 @@
+"""HOCON as plain data. Origin of the rules: the specification of lightbend/config."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from shared import hocon
+from shared.errors import BadData
+
+READ: list[tuple[str, Any]] = [
+    ("", {}),
+    ("{}", {}),
+    ("[1, 2]", [1, 2]),
+    ('{"a": 1, "b": [true, null, 1.5, "x"]}', {"a": 1, "b": [True, None, 1.5, "x"]}),
+    ("a = 1\nb : two words # comment\nc = -5 // other\n", {"a": 1, "b": "two words", "c": -5}),
+    ("a { b { c = 1 } }", {"a": {"b": {"c": 1}}}),
+    ("a.b.c = 1, a.b.d = 2", {"a": {"b": {"c": 1, "d": 2}}}),
+    ('"a.b".c = 1', {"a.b": {"c": 1}}),
+    ("a = [\n 1\n 2,\n 3,\n]", {"a": [1, 2, 3]}),
+    ("a = 1\na = 2", {"a": 2}),
+    ("a = {x = 1}\na = {y = 2}", {"a": {"x": 1, "y": 2}}),
+    ("a = {x = 1}\na = 3\na = {y = 2}", {"a": {"y": 2}}),
+    ('a = """one\n"two"""", b = 1', {"a": 'one\n"two"', "b": 1}),
+    ("a = 1, b = ${a}, c = x${a}y", {"a": 1, "b": 1, "c": "x1y"}),
+    ("a = ${?nope}, b = 1", {"b": 1}),
+    ("a = [1], a += 2", {"a": [1, 2]}),
+    ("a += 1", {"a": [1]}),
+    ("path = /bin, path = ${path}:/usr/bin", {"path": "/bin:/usr/bin"}),
+    ("d = {x = 1}, e = ${d} {y = 2}", {"d": {"x": 1}, "e": {"x": 1, "y": 2}}),
+    ("a = [1] [2, 3]", {"a": [1, 2, 3]}),
+    ("a = 10 s, b = 010, c = 1e3", {"a": "10 s", "b": "010", "c": 1000.0}),
+    ("url = http://example.com", {"url": "http:"}),
+    ('url = "http://example.com/x?y=1"', {"url": "http://example.com/x?y=1"}),
+]
+
+REFUSED: list[tuple[str, str]] = [
+    ("a = [", "line 1: it ends too early"),
+    ("a = 1\nb", "line 2: expected ':', '=' or '{' behind the key b"),
+    ("a = 1 }", "expected"),
+    ("= 1", "line 1: expected a key"),
+    ("a = ${nope}", "there is no nope for the reference to it"),
+    ("a = ${b}, b = ${a}", "leads back to itself"),
+    ("a = ${a}", "there is no a"),
+    ('a = "x', "a string is not closed"),
+    ('include "other.conf"', "include is not supported"),
+    ("a = {x = 1} text", "different kinds"),
+    ("a..b = 1", "a part of the key is empty"),
+    ("[" * 500, "nested more than 100 levels"),
+]
+
+
+@pytest.mark.parametrize(("text", "value"), READ)
+def test_what_hocon_says_is_read(text: str, value: Any) -> None:
+    assert hocon.loads(text) == value
+
+
+@pytest.mark.parametrize(("text", "told"), REFUSED)
+def test_what_is_wrong_with_hocon_is_told(text: str, told: str) -> None:
+    with pytest.raises(BadData) as caught:
+        hocon.loads(text)
+    assert told in caught.value.message
+
+
+def test_references_that_multiply_are_stopped() -> None:
+    lines = ["a0 = [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{level} = [" + ", ".join([f"${{a{level - 1}}}"] * 10) + "]" for level in range(1, 9)]
+    with pytest.raises(BadData, match="too large"):
+        hocon.loads("\n".join(lines))
