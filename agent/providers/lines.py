@@ -54,9 +54,36 @@ def line_providers(log: RunLog, files: Callable[[], FileContext] | None) -> dict
 
         return [Crontab(CrontabFormat(), Crontabs(), log, default_target="root")]
 
+    def file_line() -> Sequence[Provider[Any]]:
+        from .file_line.ruby import Ruby
+
+        return [Ruby()]
+
+    def show_diff() -> bool:
+        return files is not None and files().show_diff
+
+    def ini_setting() -> Sequence[Provider[Any]]:
+        from .ini_setting.ruby import Ruby
+
+        return [Ruby(show_diff)]
+
+    def ini_subsetting() -> Sequence[Provider[Any]]:
+        from .ini_subsetting.ruby import Ruby
+
+        return [Ruby(show_diff)]
+
+    def concat_file() -> Sequence[Provider[Any]]:
+        from .concat_file.concat import Concat
+
+        return [Concat(files)] if files else []
+
     return {
+        "concat_file": concat_file,
         "cron": cron,
+        "file_line": file_line,
         "host": host,
+        "ini_setting": ini_setting,
+        "ini_subsetting": ini_subsetting,
         "mailalias": mailalias,
         "mount": mount,
         "ssh_authorized_key": ssh_authorized_key,

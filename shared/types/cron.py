@@ -59,6 +59,9 @@ class Times(Property[list[str]]):
     def should_text(self, resource: Resource, value: Any) -> str:
         return super().should_text(resource, ABSENT if value == [ABSENT] else value)
 
+    def should(self, resource: Resource, state: State, wanted: list[Any]) -> Any:
+        return ABSENT if wanted == [ABSENT] else wanted
+
 
 class Hours(Times):
     lowest, highest = 0, 23

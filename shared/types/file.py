@@ -317,6 +317,11 @@ class File(Type, name="file", features={"manages_symlinks": "The provider can ma
         if self.actual_content is not None:
             self._values["content"] = [str(Checksum.of(algorithm, self.actual_content))]
 
+    def hold(self, content: bytes) -> None:
+        """Want that content, as if the manifest had given it."""
+        self.actual_content = content
+        self.resum(checksums.algorithm(self.checksum))
+
     def expect(self, checksum: Checksum) -> None:
         """Want a content of which only the checksum is known."""
         self._values["checksum"] = checksum.type

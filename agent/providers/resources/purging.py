@@ -43,9 +43,13 @@ class Purge(Provider[Resources], type=Resources, name=""):
         existing = await provider.instances()
         passed = {name: value for name, value in resource.given.items() if name in _PASSED_ON}
         made: list[Type] = []
+        # By what they are called on the system: a title may be another, and a reference does not find every one of them.
+        managed = {each.key for each in resource.managed(resource.name)}
+        watched = {"audit": ["uid"]} if resource.name == "user" else {}  # whose files stay behind, the log then says
         for name, state in existing.items():
-            if resource.find(Ref(resource.name, name)) is None and self._may_go(resource, name, state):
-                gone = resource.child(name, {"ensure": "absent"} | passed, type=self.types[resource.name])
+            if resource.find(Ref(resource.name, name)) is None and name not in managed and self._may_go(resource, name, state):
+                given = {"ensure": "absent", **provider.identity(state), **watched, **passed}
+                gone = resource.child(name, given, type=self.types[resource.name])
                 gone.origin = replace(gone.origin, purging=True)
                 made.append(gone)
         return made

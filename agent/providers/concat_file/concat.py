@@ -1,0 +1,70 @@
+"""Makes a `file` of the pieces of a `concat_file`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from shared.errors import ResourceError
+from shared.file_serving import Wanted
+from shared.ral import Provider, Ref, State, Type
+from shared.types.concat_file import PASSED_ON, ConcatFile, ConcatFragment
+from shared.types.file import File
+
+from .pieces import Piece, merged
+
+if TYPE_CHECKING:
+    from ..file.posix import FileContext
+
+MAX_PIECE = 64 * 2**20  # bytes of a piece's source
+_META = ("noop", "schedule", "audit", "loglevel")
+
+
+class Concat(Provider[ConcatFile], type=ConcatFile, name=""):
+    """The file comes right behind its `concat_file`, and stands for it: what is notified waits for both."""
+
+    def __init__(self, files: Callable[[], FileContext]) -> None:
+        self.files = files
+
+    async def retrieve(self, resource: ConcatFile) -> State | None:
+        return {"ensure": resource.value_of("ensure")}
+
+    async def generate(self, resource: ConcatFile) -> Sequence[Type]:
+        given: dict[str, Any] = {"path": resource.path, "ensure": "absent" if resource.ensure == "absent" else "file"}
+        for attribute in (*PASSED_ON, *_META):
+            value = resource.value_of(attribute)
+            if value is not None and (attribute not in _META or resource.is_given(attribute)):
+                given[attribute] = value
+        return [resource.child(str(resource.path), given, type=File)]
+
+    async def eval_generate(self, resource: ConcatFile) -> Sequence[Type]:
+        file = resource.find(Ref("file", str(resource.path)))
+        if not isinstance(file, File):
+            return ()
+        if resource.ensure != "absent":
+            pieces = [Piece(each.order, each.name, await self._text(resource, each)) for each in resource.fragments]
+            text = merged(pieces, order=resource.order, form=resource.format, force=resource.force)
+            if any(each.is_sensitive("content") or each.is_sensitive("source") for each in resource.fragments):
+                file.origin = replace(file.origin, sensitive=file.origin.sensitive | {"content"})
+            file.hold(text.encode("utf-8", "surrogateescape"))
+        return [file]
+
+    async def _text(self, resource: ConcatFile, piece: ConcatFragment) -> str:
+        found = piece.content if piece.content is not None else await self._fetched(piece)
+        text = found.decode("utf-8", "surrogateescape") if isinstance(found, bytes) else str(found)
+        return f"{text}\n" if resource.ensure_newline and not text.endswith("\n") else text
+
+    async def _fetched(self, piece: ConcatFragment) -> bytes:
+        sources = self.files().sources
+        for url in piece.source or ():
+            metadata = await sources.metadata(url, Wanted(links="follow"))
+            if metadata is None:
+                continue
+            data = bytearray()
+            async for block in sources.content(url, metadata):
+                data += block
+                if len(data) > MAX_PIECE:
+                    raise ResourceError(f"{url} is larger than {MAX_PIECE} bytes, which is too large for a piece")
+            return bytes(data)
+        raise ResourceError(f"Could not retrieve source(s) {', '.join(piece.source or ())}")

@@ -1,0 +1,72 @@
+"""Pieces in their order, merged by the file's format. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shared import plainyaml, yamlwriter
+from shared.errors import BadData, ResourceError
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    order: str
+    name: str
+    text: str
+
+
+def merged(pieces: Sequence[Piece], *, order: str, form: str, force: bool = False) -> str:
+    """The file's text; ResourceError when pieces do not fit together."""
+    ordered = sorted(pieces, key=_numeric if order == "numeric" else lambda piece: (piece.order, piece.name))
+    if form == "plain":
+        return "".join(piece.text for piece in ordered)
+    read = [_read(piece, form) for piece in ordered]
+    if form in ("json-array", "json-array-pretty"):
+        return _json(read, pretty=form.endswith("pretty"))
+    together: Any = {}
+    for value in read:
+        together = _merge(together, value, force)
+    return yamlwriter.write(together) if form == "yaml" else _json(together, pretty=form.endswith("pretty"))
+
+
+def _numeric(piece: Piece) -> tuple[Any, ...]:
+    return tuple((0, int(part), "") if part.isascii() and part.isdigit() else (1, 0, part) for part in (piece.order, piece.name))
+
+
+def _read(piece: Piece, form: str) -> Any:
+    try:
+        return plainyaml.loads(piece.text) if form == "yaml" else json.loads(piece.text)
+    except (BadData, ValueError) as err:
+        raise ResourceError(f"The piece {piece.name} is not {form.partition('-')[0].upper()}: {err}") from err
+
+
+def _json(value: Any, *, pretty: bool) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2) if pretty else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _merge(first: Any, second: Any, force: bool) -> Any:
+    if not second:
+        return first
+    if not first:
+        return second
+    if isinstance(first, list) and isinstance(second, list):
+        together = first + second
+        return [each for number, each in enumerate(together) if each not in together[:number]]
+    if not isinstance(first, Mapping) or not isinstance(second, Mapping):
+        raise ResourceError("Pieces that are merged have to be all hashes or all arrays")
+    result = dict(first)
+    for key, value in second.items():
+        if key not in result:
+            result[key] = value
+        elif (isinstance(result[key], Mapping) and isinstance(value, Mapping)) or (
+            isinstance(result[key], list) and isinstance(value, list)
+        ):
+            result[key] = _merge(result[key], value, force)
+        elif result[key] != value and not force:
+            raise ResourceError(
+                f"Duplicate key '{key}' found with values '{result[key]}' and {value}'. Use 'force' attribute to merge keys."
+            )
+    return result

@@ -1,0 +1,73 @@
+"""`ini_setting`: a setting in a section of a file. Of the module inifile."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import Any
+
+from ..ral import Ensure, Param, Property, Ref, State, Type, Value
+from ..ral.attributes import text_of
+from ..ral.core import Type as Resource
+from .file_line import absolute
+from .lines import one_line
+
+SHOWN = (Value("true", aliases=("yes",)), Value("md5"), Value("false", aliases=("no",)))
+
+
+class Shown(Property[str]):
+    """A value that logs show only as far as `show_diff` (of the resource, and the setting of that name) allows."""
+
+    def should_text(self, resource: Resource, value: Any) -> str:
+        how = resource.value_of("show_diff") if getattr(resource, "diffs", False) else "false"
+        if how == "true":
+            return text_of(value)
+        if how == "md5":
+            return "{md5}" + hashlib.md5(text_of(value).encode(), usedforsecurity=False).hexdigest()
+        return "[redacted sensitive information]"
+
+    def is_text(self, resource: Resource, value: Any) -> str:
+        return self.should_text(resource, value)
+
+    def insync(self, resource: Resource, state: State, wanted: list[Any]) -> bool:
+        return resource.value_of("refreshonly") is True or super().insync(resource, state, wanted)
+
+
+class OnRefresh(Ensure):
+    """Left alone until a refresh with `refreshonly`."""
+
+    def insync(self, resource: Resource, state: State, wanted: list[Any]) -> bool:
+        return resource.value_of("refreshonly") is True or super().insync(resource, state, wanted)
+
+
+class IniSetting(Type, name="ini_setting", refreshable=True):
+    """A setting of an INI file; everything else in the file stays as it is."""
+
+    ensure = OnRefresh(str, values=("present", "absent"), default="present", doc="Whether the setting should be there.")
+    value = Shown(str, check=one_line("Value"), munge=lambda v: text_of(v).strip(), doc="The setting's value.")
+
+    name = Param(str, namevar=True, doc="What the resource is called.")
+    section = Param(str, check=one_line("Section"), default="", doc="The section; '': above all sections.")
+    setting = Param(
+        str, check=one_line("Setting"), munge=lambda v: text_of(v).strip(), doc="The setting's name; without one the section alone."
+    )
+    force_new_section_creation = Param(bool, default=True, doc="Whether a section is made when it is missing.")
+    path = Param(str, check=absolute, doc="The file.")
+    show_diff = Param(str, values=SHOWN, default="true", doc="Whether values are shown: true, md5 or false.")
+    key_val_separator = Param(str, check=one_line("Separator"), default=" = ", doc="What stands between name and value of a new setting.")
+    section_prefix = Param(str, check=one_line("Prefix"), default="[", doc="What a section's line begins with.")
+    section_suffix = Param(str, check=one_line("Suffix"), default="]", doc="What a section's line ends with.")
+    indent_char = Param(str, check=one_line("Indentation"), default=" ", doc="What new settings are indented with.")
+    indent_width = Param(int, doc="How far; by default as far as the section's other settings.")
+    refreshonly = Param(bool, default=False, doc="Whether to change anything only on a refresh.")
+
+    diffs = False  # the setting show_diff; the provider says
+
+    def validate(self) -> None:
+        if self.path is None:
+            raise ValueError("path is a required attribute")
+
+    def autorequire(self) -> Iterator[Ref]:
+        yield Ref("file", str(self.path))
+        yield Ref("file", str(PurePosixPath(str(self.path)).parent))
