@@ -24,17 +24,30 @@ def system_providers(platform: Platform) -> Mapping[str, Callable[[], Sequence[P
         return [Groupadd(Accounts(), platform)]
 
     def package() -> Sequence[Provider[Any]]:
+        from .package.apk import Apk
         from .package.apt import Apt
         from .package.dpkg import Dpkg
+        from .package.gem import Gem
+        from .package.npm import Npm
+        from .package.pacman import Pacman
+        from .package.pip import Pip, Pip2, Pip3
+        from .package.rpm import Rpm
+        from .package.snap import Snap
+        from .package.yum import Dnf, Yum
+        from .package.zypper import Zypper
 
-        return [Apt(), Dpkg()]
+        return [Apt(), Dpkg(), Dnf(), Yum(), Rpm(), Zypper(), Apk(), Pacman(), Pip(), Pip3(), Pip2(), Gem(), Npm(), Snap()]
 
     def service() -> Sequence[Provider[Any]]:
         from .service.base import Base
         from .service.debian import Debian
         from .service.init import Init
+        from .service.openrc import Openrc
+        from .service.redhat import Redhat
         from .service.systemd import Systemd
+        from .service.upstart import Upstart
 
-        return [Systemd(), Debian(), Init(), Base()]
+        suse = str(platform.fact("os.family")).lower() == "suse"
+        return [Systemd(), Openrc(), Upstart(), Debian(), Redhat(suse=suse), Init(), Base()]
 
     return {"user": user, "group": group, "package": package, "service": service}

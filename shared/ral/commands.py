@@ -15,12 +15,13 @@ from ..errors import ResourceError
 
 _LOCALE = {"LANG": "C", "LC_ALL": "C", "LC_CTYPE": "C", "LC_MESSAGES": "C", "LANGUAGE": "C"}
 _PERSONAL = frozenset(("HOME", "USER", "LOGNAME"))
+_SYSTEM = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"]
 MAX_OUTPUT = 32 * 1024 * 1024  # bytes
 
 
 def which(name: str) -> str | None:
-    """The path of a program: an absolute one if it is there and executable, else the first in PATH."""
-    folders = [""] if name.startswith("/") else os.environ.get("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").split(":")
+    """The path of a program: an absolute one if it is there and executable, else the first in PATH, to which the system's own are added."""
+    folders = [""] if name.startswith("/") else [f for f in os.environ.get("PATH", "").split(":") if f] + _SYSTEM
     for folder in folders:
         path = Path(folder) / name
         if path.is_file() and os.access(path, os.X_OK):

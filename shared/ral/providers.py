@@ -93,6 +93,7 @@ class Provider(Generic[R]):
     default_for: ClassVar[tuple[Mapping[str, Any], ...]] = ()
     not_default_for: ClassVar[tuple[Mapping[str, Any], ...]] = ()
     features: frozenset[str] = frozenset()  # an instance may set its own
+    last_resort: ClassVar[bool] = False  # never the default while another fits (pip is nobody's package manager)
 
     def __init_subclass__(
         cls,
@@ -306,4 +307,4 @@ class Providers:
 
     def _specificity(self, provider: Provider[Any]) -> int:
         conditions = max((len(d) for d in provider.default_for if self._matches(d)), default=0)
-        return 100 * conditions + len(type(provider).__mro__)
+        return 1 if provider.last_resort and not conditions else 100 * conditions + len(type(provider).__mro__)

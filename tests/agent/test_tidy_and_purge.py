@@ -31,6 +31,9 @@ class Surroundings:
     def find(self, ref: Ref) -> Type | None:
         return Resources(ref.title, {}) if ref in self.refs else None
 
+    def managed(self, type_name: str) -> list[Type]:
+        return []
+
     def path_of(self, resource: Type) -> str:
         return str(resource)
 

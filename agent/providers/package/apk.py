@@ -1,0 +1,64 @@
+"""Packages by `apk`, of Alpine Linux."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from shared.ral import Command, State
+from shared.types.package import Package
+
+from .packages import LISTING_SECONDS, Packages
+from .versions import rpm_part
+
+_LINE = re.compile(r"(\S+)-([^\s-]+-r\d+) .*?(\[.*\])?\s*")
+
+
+def parse(text: str) -> list[tuple[str, str, bool]]:
+    """(name, version, whether it is installed) of each line of `apk list`."""
+    matches = (_LINE.fullmatch(line) for line in text.splitlines())
+    return [(m[1], m[2], "[installed]" in (m[3] or "")) for m in matches if m]
+
+
+def order(one: str, other: str) -> int:
+    """Alpine's order; `_rc1` and its like come before the version itself."""
+    return rpm_part(*(re.sub(r"_(alpha|beta|pre|rc)", r"~\1", version) for version in (one, other)))
+
+
+class Apk(
+    Packages,
+    name="apk",
+    features=("versionable", "version_ranges", "install_options", "uninstall_options"),
+    default_for=[{"os.family": "alpine"}, {"os.name": "alpine"}],
+):
+    """Alpine's packages."""
+
+    apk = Command("/sbin/apk")
+    order = staticmethod(order)
+
+    async def instances(self) -> Mapping[str, State]:
+        said = await self.apk("list", "--installed", seconds=LISTING_SECONDS)
+        return {name: {"ensure": version} for name, version, _ in parse(said.text)}
+
+    async def query(self, resource: Package) -> State | None:
+        return (await self.instances()).get(resource.name)
+
+    async def available(self, resource: Package) -> Sequence[str]:
+        said = await self.apk("list", "--available", resource.name, seconds=LISTING_SECONDS)
+        return [version for name, version, _ in parse(said.text) if name == resource.name]
+
+    async def latest(self, resource: Package, state: State) -> str | None:
+        best: str | None = state.get("ensure")
+        for version in await self.available(resource):
+            if best is None or order(version, best) > 0:
+                best = version
+        return best
+
+    async def install(self, resource: Package, state: State | None) -> None:
+        version = self.version_wanted(resource)
+        wanted = f"{resource.name}={await self.chosen_version(resource, version)}" if version else resource.name
+        newer = ["--upgrade"] if resource.value_of("ensure") == "latest" else []
+        await self.apk("--no-progress", "add", *newer, *self.install_options(resource), resource.source or wanted)
+
+    async def uninstall(self, resource: Package, state: State | None) -> None:
+        await self.apk("--no-progress", "del", *self.uninstall_options(resource), resource.name)

@@ -1,0 +1,112 @@
+"""Python's packages by `pip`. Source: resource layer reference 7.3."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cmp_to_key
+
+from shared.ral import State
+from shared.types.package import Package
+
+from .targeted import Targeted, one_of
+from .versions import pep440
+
+_FREEZE = re.compile(r"([^=\s]+)===?([^=\s]+)")
+_PIP = ("pip", "pip-python", "pip2", "pip-2")
+_PIP2, _PIP3 = ("pip2", "pip-2"), ("pip3", "pip-3")
+_LEGACY_RESOLVER = ("20.2.4", "21.1")  # between the two, only the old resolver tells which versions there are
+
+
+def normal(name: str) -> str:
+    """A project's name as all its spellings are compared. Source: PEP 503."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def parse_freeze(text: str) -> dict[str, str]:
+    """Versions by normal name, of the output of `pip freeze`; what was not installed from an index has none."""
+    matches = (_FREEZE.fullmatch(line.strip()) for line in text.splitlines())
+    return {normal(found[1]): found[2] for found in matches if found}
+
+
+def parse_version(text: str) -> str:
+    """pip's own version."""
+    found = re.match(r"pip (\d+(?:\.\d+)*)", text.strip())
+    return found[1] if found else "0"
+
+
+def parse_versions(text: str) -> list[str]:
+    """The versions in pip's complaint that there is none of the one it was asked for; oldest first."""
+    found = re.search(r"\(from versions: ([^)]*)\)", text)
+    named = [each.strip() for each in found[1].split(",")] if found else []
+    valid = []
+    for version in named:
+        try:
+            pep440(version, version)
+        except ValueError:
+            continue
+        valid.append(version)
+    return sorted(valid, key=cmp_to_key(pep440))
+
+
+class Projects(Targeted, name="projects", features=("version_ranges",)):
+    """Projects of a Python; which one, its pip decides."""
+
+    order = staticmethod(pep440)
+
+    async def instances(self) -> Mapping[str, State]:
+        return await self._frozen(None)
+
+    async def _frozen(self, resource: Package | None) -> dict[str, State]:
+        said = await self.asked(resource, "freeze", "--all")
+        return {name: {"ensure": version} for name, version in parse_freeze(said.text).items()}
+
+    async def query(self, resource: Package) -> State | None:
+        return (await self._frozen(resource)).get(normal(resource.name))
+
+    async def available(self, resource: Package) -> Sequence[str]:
+        version = parse_version((await self.asked(resource, "--version")).text)
+        words = ["install", *self.install_options(resource)]
+        if pep440(version, _LEGACY_RESOLVER[0]) > 0 and pep440(version, _LEGACY_RESOLVER[1]) < 0:
+            words.append("--use-deprecated=legacy-resolver")
+        return parse_versions((await self.asked(resource, *words, "--", f"{resource.name}==versionplease", fail=False)).text)
+
+    async def latest(self, resource: Package, state: State) -> str | None:
+        versions = await self.available(resource)
+        final = [version for version in versions if not re.search(r"[a-z]", version.split("+")[0].replace("post", ""))]
+        known = final or versions
+        return known[-1] if known else state.get("ensure")
+
+    async def install(self, resource: Package, state: State | None) -> None:
+        version = self.version_wanted(resource)
+        words = ["install", "-q", *self.install_options(resource)]
+        if resource.source:
+            at = f"@{version}" if version else ""
+            what = f"{resource.source}{at}#egg={resource.name}"
+        elif resource.value_of("ensure") == "latest":
+            words.append("--upgrade")
+            what = resource.name
+        else:
+            what = f"{resource.name}=={await self.chosen_version(resource, version)}" if version else resource.name
+        await self.run(resource, *words, "--", what)
+
+    async def uninstall(self, resource: Package, state: State | None) -> None:
+        await self.run(resource, "uninstall", "-y", "-q", "--", resource.name)
+
+
+class Pip(Projects, name="pip", confine=[one_of(*_PIP)]):
+    """Of whatever Python `pip` belongs to."""
+
+    programs = _PIP
+
+
+class Pip3(Projects, name="pip3", confine=[one_of(*_PIP3)]):
+    """Of Python 3."""
+
+    programs = _PIP3
+
+
+class Pip2(Projects, name="pip2", confine=[one_of(*_PIP2)]):
+    """Of Python 2."""
+
+    programs = _PIP2

@@ -1,0 +1,95 @@
+"""Packages by `rpm` alone, which installs from files. Source: resource layer reference 7.3."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from shared.errors import ResourceError
+from shared.ral import Command, State
+from shared.types.package import GONE, Package
+
+from .packages import LISTING_SECONDS, Packages, attempted
+from .versions import rpm
+
+FORMAT = "%{NAME} %|EPOCH?{%{EPOCH}}:{0}| %{VERSION} %{RELEASE} %{ARCH}\\n"
+QUICK = ("--nosignature", "--nodigest")
+SEPARATOR = "; "  # between the versions of a package that is installed several times
+_LINE = re.compile(r"'?(\S+) (\S+) (\S+) (\S+) (\S+)")
+
+
+def parse(text: str) -> dict[str, dict[str, Any]]:
+    """The packages of a listing in FORMAT by name; the versions of one that is there several times are joined."""
+    found: dict[str, dict[str, Any]] = {}
+    for line in text.splitlines():
+        match = _LINE.fullmatch(line.strip())
+        if match is None:
+            continue
+        name, epoch, version, release, arch = match.groups()
+        full = f"{version}-{release}" if epoch == "0" else f"{epoch}:{version}-{release}"
+        known = found.setdefault(name, {"name": name, "version": version, "release": release, "arch": arch, "ensure": full})
+        if full not in known["ensure"].split(SEPARATOR):
+            known["ensure"] += SEPARATOR + full
+    return found
+
+
+class Rpm(Packages, name="rpm", features=("versionable", "install_options", "uninstall_options", "virtual_packages", "install_only")):
+    """RPM packages, from files."""
+
+    rpm = Command("rpm")
+
+    async def instances(self) -> Mapping[str, State]:
+        said = await self.rpm("-qa", *QUICK, "--qf", FORMAT, seconds=LISTING_SECONDS)
+        return parse(said.text)
+
+    async def query(self, resource: Package) -> State | None:
+        words = ("-q", *QUICK, "--qf", FORMAT)
+        said = await attempted(self.rpm, *words, "--", resource.name)
+        if said is None and resource.allow_virtual is not False:
+            said = await attempted(self.rpm, *words, "--whatprovides", "--", resource.name)
+        return next(iter(parse(said.text).values()), None) if said else None
+
+    def satisfies(self, resource: Package, state: State, wanted: str) -> bool:
+        versions = str(state.get("ensure")).split(SEPARATOR)
+        if len(versions) > 1 and not resource.install_only:
+            return False
+        inside = self.range_of(wanted)
+        if inside is not None and not inside.exact:
+            return any(inside.has(version) for version in versions)
+        return any(rpm(wanted, version) == 0 for version in versions)
+
+    def _source(self, resource: Package) -> str:
+        if not resource.source:
+            raise ResourceError("RPMs must specify a package source", hint="Give the path or URL of the .rpm file as `source`.")
+        return resource.source
+
+    async def latest(self, resource: Package, state: State) -> str | None:
+        said = await self.rpm("-q", "--qf", FORMAT, "-p", "--", self._source(resource), seconds=LISTING_SECONDS)
+        found = next(iter(parse(said.text).values()), None)
+        return found["ensure"] if found else None
+
+    async def install(self, resource: Package, state: State | None) -> None:
+        source = self._source(resource)
+        there = (state or {}).get("ensure") not in GONE
+        flags = ["-U", "--oldpackage"] if there else ["-i"]
+        await self.rpm(*flags, *self.install_options(resource), "--", source)
+
+    async def uninstall(self, resource: Package, state: State | None) -> None:
+        found = await self.query(resource)
+        names = self._identifiers(resource, found) if found else [resource.name]
+        await self.rpm("-e", *self.uninstall_options(resource), "--", *names)
+
+    def _identifiers(self, resource: Package, state: State) -> list[str]:
+        """What `rpm -e` is told: as exact as the resource's name is."""
+        name, version, arch = state["name"], f"{state['name']}-{state['version']}", f".{state['arch']}"
+        full = f"{version}-{state['release']}"
+        if resource.name.startswith(full):
+            chosen = [full]
+        elif resource.name.startswith(version):
+            chosen = [version]
+        elif resource.install_only:
+            chosen = [f"{name}-{each}" for each in str(state["ensure"]).split(SEPARATOR)]
+        else:
+            chosen = [name]
+        return [each + arch for each in chosen] if resource.name.endswith(arch) else chosen

@@ -1,0 +1,56 @@
+"""What package managers of languages share: there may be several of them, and `command` chooses one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from shared.errors import ResourceError
+from shared.ral import Confine, Output, Platform, execute, which
+from shared.types.package import Package
+
+from .packages import LISTING_SECONDS, Packages
+
+
+def one_of(*programs: str) -> Confine:
+    """Fits where at least one of the programs is found."""
+
+    def holds(platform: Platform) -> bool:
+        return any(platform.find_program(name) for name in programs)
+
+    return Confine(f"program {' or '.join(programs)}", holds)
+
+
+class Targeted(Packages, name="targeted", features=("versionable", "install_options", "targetable")):
+    """Never a system's default. `programs`: names of its command, the first that is found is used."""
+
+    last_resort = True
+    programs: ClassVar[Sequence[str]] = ()
+
+    async def run(self, resource: Package | None, *words: str, seconds: float | None = None, fail: bool = True) -> Output:
+        """Run the resource's own command, or the first of ours that is found."""
+        program = await asyncio.to_thread(self._program, resource)
+        home = {"HOME": os.environ["HOME"]} if "HOME" in os.environ else {}
+        return await execute([program, *words], environment=home, seconds=seconds, fail=fail)
+
+    async def asked(self, resource: Package | None, *words: str, fail: bool = True) -> Output:
+        """The same for a question, which may not take long."""
+        return await self.run(resource, *words, seconds=LISTING_SECONDS, fail=fail)
+
+    def _program(self, resource: Package | None) -> str:
+        own: str | None = resource.value_of("command") if resource else None
+        if own:
+            found = which(own) if own.startswith("/") and Path(own).name else None
+            if found is None:
+                raise ResourceError(f"Provider {self.name} package command '{own}' does not exist on this host")
+            return found
+        for name in self.programs:
+            found = which(name)
+            if found:
+                return found
+        raise ResourceError(
+            f"Provider {self.name} package command is not functional on this host", hint=f"It needs: {', '.join(self.programs)}"
+        )

@@ -1,0 +1,152 @@
+"""Packages by `yum` and `dnf`. Source: resource layer reference 7.3."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from shared.errors import ResourceError
+from shared.ral import Command, State
+from shared.types.package import GONE, Package
+
+from .packages import LISTING_SECONDS
+from .rpm import Rpm
+from .versions import rpm
+
+_VERSION = re.compile(r"(?:(\d+):)?(\S+)-(\S+)")
+_ARCH = re.compile(r"(.+)(\.(?:noarch|i[3-6]86|x86_64|amd64|aarch64|armv7hl|ppc64le|ppc64|s390x|src))-(.+)")
+_REPO_OPTIONS = ("--disablerepo", "--enablerepo", "--disableexcludes")
+OLD_REDHAT = ["4", "5", "6", "7"]
+UPDATES = 100  # the exit code of check-update that says that there are some
+
+
+def parse_updates(text: str) -> dict[str, str]:
+    """`epoch:version-release` by name and by name.arch, of the output of `check-update`: words in threes, over any number of lines."""
+    found: dict[str, str] = {}
+    body = re.split(r"^(?:Obsoleting|Security:|Update)", text, maxsplit=1, flags=re.MULTILINE)[0]
+    for block in re.split(r"^\s*\n", body, flags=re.MULTILINE):
+        words = block.split()
+        for package, version in zip(words[0::3], words[1::3], strict=False):
+            match = _VERSION.fullmatch(version)
+            name, dot, _arch = package.rpartition(".")
+            if match and dot and name:
+                full = f"{match[1] or '0'}:{match[2]}-{match[3]}"
+                found.setdefault(name, full)
+                found.setdefault(package, full)
+    return found
+
+
+def parse_available(text: str) -> list[str]:
+    """The versions below `Available Packages` in the output of `list NAME --showduplicates`."""
+    _, _, rest = text.partition("Available Packages")
+    rows = (line.split() for line in rest.splitlines())
+    return [row[1] for row in rows if len(row) > 1]
+
+
+def repositories(options: Sequence[str]) -> list[str]:
+    """Those install options that choose repositories, and so decide what the latest version is."""
+    return [each for each in options if each.partition("=")[0] in _REPO_OPTIONS]
+
+
+class Yum(
+    Rpm,
+    name="yum",
+    features=("purgeable", "version_ranges"),
+    default_for=[{"os.name": "amazon"}, {"os.family": "redhat", "os.release.major": OLD_REDHAT}],
+):
+    """RPM packages, from repositories."""
+
+    manager = Command("yum")
+    error_level: ClassVar[str] = "0"
+    upgrade: ClassVar[str] = "update"
+    order = staticmethod(rpm)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._updates: dict[tuple[str, ...], Mapping[str, str]] = {}
+
+    async def prefetch(self, wanted: Mapping[str, Package]) -> Mapping[str, State | None]:
+        if os.geteuid() != 0:
+            raise ResourceError(f"The {self.name} provider can only be used as root")
+        return await super().prefetch(wanted)
+
+    async def latest(self, resource: Package, state: State) -> str | None:
+        options = repositories(self.install_options(resource))
+        key = tuple(options)
+        if key not in self._updates:
+            self._updates[key] = await self._check_updates(resource, options)
+        newer = self._updates[key].get(resource.name)
+        return newer.removeprefix("0:") if newer else state.get("ensure")
+
+    async def _check_updates(self, resource: Package, options: Sequence[str]) -> Mapping[str, str]:
+        said = await self.manager("check-update", *options, seconds=LISTING_SECONDS, fail=False)
+        if said.code == UPDATES:
+            return parse_updates(said.text)
+        if said.code:
+            resource.log("warning", f"Could not check for updates, '{self.manager.path} check-update' exited with {said.code}")
+        return {}
+
+    async def available(self, resource: Package) -> Sequence[str]:
+        options = repositories(self.install_options(resource))
+        said = await self.manager("list", resource.name, "--showduplicates", *options, seconds=LISTING_SECONDS, fail=False)
+        return parse_available(said.text)
+
+    async def install(self, resource: Package, state: State | None) -> None:
+        quiet = ["-d", "0", "-e", self.error_level, "-y", *self.install_options(resource)]
+        if resource.allow_virtual is False:
+            await self.manager(*quiet, "list", resource.name)
+        operation, wanted, version = await self._what(resource, state or {})
+        said = await self.manager(*quiet, operation, wanted)
+        if re.search(rf"^No package {re.escape(wanted)} available\.$", said.text, re.MULTILINE):
+            raise ResourceError(f"Could not find package {wanted}")
+        if version is not None:
+            await self._check(resource, version)
+
+    async def _what(self, resource: Package, state: Mapping[str, Any]) -> tuple[str, str, str | None]:
+        """Operation, what to give it, and the version that then must be there."""
+        current = state.get("ensure")
+        if resource.value_of("ensure") == "latest":
+            return ("install" if current in GONE else self.upgrade), resource.name, None
+        version = self.version_wanted(resource)
+        if version is None:
+            return "install", resource.source or resource.name, None
+        wanted = resource.source
+        if wanted is None:
+            version = re.sub(r"^\d+:", "", await self.chosen_version(resource, version))
+            wanted = f"{resource.name}-{version}"
+            moved = _ARCH.fullmatch(wanted)
+            wanted = f"{moved[1]}-{moved[3]}{moved[2]}" if moved else wanted
+        if current in GONE:
+            return "install", wanted, version
+        if resource.install_only:
+            return self.upgrade, wanted, version
+        way = rpm(version, str(current).split("; ")[-1])
+        return ("downgrade" if way < 0 else self.upgrade if way > 0 else "install"), wanted, version
+
+    async def _check(self, resource: Package, version: str) -> None:
+        now = await self.query(resource)
+        if now is None:
+            raise ResourceError(f"Could not find package {resource.name}")
+        if not self.satisfies(resource, now, version):
+            raise ResourceError(f"Failed to update to version {version}, got version {now['ensure']} instead")
+
+    async def purge(self, resource: Package, state: State | None) -> None:
+        await self.manager("-y", "erase", resource.name)
+
+
+class Dnf(
+    Yum,
+    name="dnf",
+    default_for=[{"os.name": "fedora"}, {"os.family": "redhat"}, {"os.name": "amazon", "os.release.major": ["2023"]}],
+    not_default_for=[
+        {"os.name": "fedora", "os.release.major": ["19", "20", "21"]},
+        {"os.family": "redhat", "os.release.major": OLD_REDHAT},
+    ],
+):
+    """The same by `dnf`, which has taken yum's place."""
+
+    manager = Command("dnf")
+    error_level = "1"
+    upgrade = "upgrade"

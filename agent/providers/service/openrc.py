@@ -1,0 +1,67 @@
+"""Services of OpenRC, on Gentoo and Alpine. Source: resource layer reference 8."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from shared.ral import Command, State
+from shared.types.service import Service
+
+from .base import STATUS_SECONDS, Base, Words
+
+_LINE = re.compile(r"\s+(.*?)\s*\[\s*(.*)\s*\]")
+
+
+def parse_status(text: str) -> dict[str, bool]:
+    """
+    Whether each service in the output of `rc-status -C -a` is in a runlevel, by name.
+
+    Below `Runlevel: …` are those that are, below `Dynamic Runlevel: …` those that only happen to be there.
+    """
+    found: dict[str, bool] = {}
+    in_runlevel = False
+    for line in text.splitlines():
+        match = _LINE.fullmatch(line)
+        if match:
+            found.setdefault(match[1], in_runlevel)
+        elif line[:1].strip():
+            in_runlevel = line.startswith("Runlevel: ")
+    return found
+
+
+class Openrc(
+    Base,
+    name="openrc",
+    features=("enableable",),
+    default_for=[{"os.name": "gentoo"}, {"os.name": "funtoo"}, {"os.name": "alpine"}],
+):
+    """Scripts of OpenRC, by `rc-service` and `rc-update`."""
+
+    rc_status = Command("/bin/rc-status", environment={"RC_SVCNAME": ""})
+    rc_service = Command("/sbin/rc-service")
+    rc_update = Command("/sbin/rc-update")
+
+    async def command(self, resource: Service, action: str) -> Words | None:
+        if (action == "restart" and not resource.hasrestart) or (action == "status" and not resource.hasstatus):
+            return None
+        return [self.rc_service.path, resource.name, action]
+
+    async def _levels(self) -> dict[str, bool]:
+        return parse_status((await self.rc_status("-C", "-a", seconds=STATUS_SECONDS)).text)
+
+    async def enabled(self, resource: Service) -> dict[str, Any]:
+        return {"enable": "true" if (await self._levels()).get(resource.name) else "false"}
+
+    async def instances(self) -> Mapping[str, State]:
+        names = (await self.rc_service("-C", "--list", seconds=STATUS_SECONDS)).text.split()
+        levels = await self._levels()
+        found: dict[str, State] = {}
+        for name in names:
+            said = await self.rc_service(name, "status", seconds=STATUS_SECONDS, fail=False)
+            found[name] = {"ensure": "stopped" if said.code else "running", "enable": "true" if levels.get(name) else "false"}
+        return found
+
+    async def set_enable(self, resource: Service, wanted: str, state: State | None) -> None:
+        await self.rc_update("-C", "add" if wanted == "true" else "del", resource.name)
