@@ -42,6 +42,7 @@ class Bench:
         self.environments = LoadedEnvironments(settings, CodeCache(cache), log=self._found)
         self.types = ResourceTypes(self.environments.directories, lambda level, text: self._log(LogEntry(level, text)))
         self.generation = 0
+        self.failed = False  # the last job
 
     def _found(self, level: str, finding: Finding | str) -> None:
         if isinstance(finding, str):
@@ -96,6 +97,9 @@ def serve(stdin: BinaryIO, say: Callable[[bytes], None]) -> None:
     say(frames.packed({"ready": os.getpid()}))
     while (job := frames.read(stdin)) is not None:
         say(answer(bench, job, say))
+        if bench.failed:
+            # A compile that ended in the middle has left its circles to the collector, which looks seldom.
+            gc.collect()
 
 
 def settle() -> None:
@@ -117,7 +121,9 @@ def answer(bench: Bench, job: Mapping[str, Any], say: Callable[[bytes], None]) -
 
     try:
         with deadline(job["seconds"]):
+            bench.failed = True
             body = bench.answer(job, log)
+            bench.failed = False
         return frames.packed({"done": True}, body)
     except PuppetError as err:
         return frames.packed(frames.plain_error(err))
