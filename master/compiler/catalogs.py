@@ -10,7 +10,7 @@ from typing import Any
 
 from .compiler import Compiler, LogEntry
 from .loader import Loader
-from .resources import RELATIONSHIPS, Resource
+from .resources import RELATIONSHIPS, Resource, parts_of_title
 from .richdata import encode
 from .values import Value
 from .world import NodeInput, World
@@ -106,12 +106,17 @@ def _resource(resource: Resource, compiler: Compiler, rich: bool) -> dict[str, A
 
 def _parameters(resource: Resource, compiler: Compiler, rich: bool) -> dict[str, Any]:
     values: Mapping[str, Value] = resource.values
-    namevar = resource.native.namevars[0] if resource.native is not None else "name"
+    namevar = resource.native.namevars[0] if resource.native is not None and len(resource.native.namevars) == 1 else "name"
     found: dict[str, Any] = {}
     if resource.native is not None and resource.native.trim_slashes and namevar not in values:
         trimmed = resource.title.rstrip("/") or "/"
         if trimmed != resource.title:
             found[namevar] = trimmed
+    elif resource.number_title is not None:
+        found[namevar] = resource.title
+    elif resource.native is not None and resource.native.title_patterns:
+        titled = parts_of_title(resource).items()
+        found = {name: value for name, value in titled if value is not None and (name, value) != (namevar, resource.title)}
 
     def warn(message: str) -> None:
         compiler.log("warning", message, where=resource.place)

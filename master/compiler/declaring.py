@@ -160,9 +160,10 @@ def create_resources(
     file: str | None = None,
     line: int | None = None,
     lines: Lines = (),
+    number: float | None = None,
 ) -> list[Value]:
     """
-    Declare one resource per title; gives references to them.
+    Declare one resource per title; gives references to them. `number`: the title, if it was one.
 
     Raises:
         EvaluationError: an unknown type, or a resource that is there already.
@@ -186,6 +187,7 @@ def create_resources(
             native=native,
             definition=definition,
             kind=kind,
+            number_title=number,
         )
         resource.values = dict(values)
         resource.lines = lines
@@ -213,6 +215,7 @@ def _resolved(compiler: Compiler, type_name: str) -> tuple[str, str, KnownType |
     native = compiler.world.types.find(lower)
     if native is not None:
         return capitalized_type(lower), "compilable_type", native, None
+    lower = lower.removeprefix("::")
     definition = compiler.loader.find_define(lower)
     if definition is None:
         raise EvaluationError(f"Unknown resource type: '{type_name}'", hint=_similar_type(compiler, lower))

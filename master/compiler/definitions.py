@@ -248,9 +248,10 @@ class Define(Definition):
         scope = Scope(compiler, "define", parent=declared_in, resource=resource, source=self)
         scope.next = compiler.node_scope_of(declared_in)
         self._names(scope, resource, declared_in)
-        scope.vars["title"] = resource.title
+        title = resource.title if resource.number_title is None else resource.number_title
+        scope.vars["title"] = title
         name = resource.values.get("name")
-        scope.vars["name"] = name if name is not None else resource.title
+        scope.vars["name"] = name if name is not None else title
         self.bind(compiler, scope, resource)
         self.run(scope)
 

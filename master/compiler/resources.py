@@ -64,6 +64,7 @@ class Resource:
     One resource. `type` is as catalogs write it (`Foo::Bar`); `values` are the attributes in the order they were given.
 
     `lines` are the lines of attributes in the declaration; an attribute that came from elsewhere is in `origins`.
+    `number_title`: what the title was in a call of create_resources; a number is no tag, and no namevar.
     """
 
     __slots__ = (
@@ -79,6 +80,7 @@ class Resource:
         "line",
         "lines",
         "native",
+        "number_title",
         "origins",
         "scope",
         "scope_tags_added",
@@ -103,9 +105,11 @@ class Resource:
         native: KnownType | None = None,
         definition: Definition | None = None,
         kind: str | None = None,
+        number_title: float | None = None,
     ) -> None:
         self.type = type_
         self.title = title
+        self.number_title = number_title
         self.values: dict[str, Value] = {}
         self.lines: tuple[tuple[str, int], ...] = ()
         self.origins: dict[str, Attribute] | None = None
@@ -127,7 +131,8 @@ class Resource:
         self.contents: list[Resource] = []
         self.tags: dict[str, None] = {}
         self.add_valid_tag(type_)
-        self.add_valid_tag(title)
+        if number_title is None:
+            self.add_valid_tag(title)
 
     @property
     def ref(self) -> str:
@@ -337,7 +342,7 @@ def uniqueness_key(resource: Resource) -> tuple[Any, ...]:
     """
     assert resource.native is not None
     namevars = resource.native.namevars
-    titled = _parts_of_title(resource)
+    titled = parts_of_title(resource)
     parts: list[Any] = []
     for namevar in sorted(namevars):
         value = resource.values.get(namevar)
@@ -351,7 +356,8 @@ def uniqueness_key(resource: Resource) -> tuple[Any, ...]:
     return tuple(parts)
 
 
-def _parts_of_title(resource: Resource) -> dict[str, Any]:
+def parts_of_title(resource: Resource) -> dict[str, Any]:
+    """What the title says: attributes by name. Raises: EvaluationError, no pattern of the type fits."""
     assert resource.native is not None
     patterns = resource.native.title_patterns
     if not patterns:

@@ -146,7 +146,8 @@ def create_resources(context: Context, *arguments: Value) -> None:
             if not isinstance(key, str):
                 raise EvaluationError(f"create_resources(): the attribute name {to_s(key)} of {to_s(title)} is not a String")
         titles = [to_s(each) for each in title] if isinstance(title, list) else [to_s(title)]
-        declaring.create_resources(scope, bare, titles, {**defaults, **given}, form=form, file=file, line=line)
+        number = title if isinstance(title, int | float) else None
+        declaring.create_resources(scope, bare, titles, {**defaults, **given}, form=form, file=file, line=line, number=number)
 
 
 @function("tag", "Any tags*")
