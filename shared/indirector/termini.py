@@ -228,6 +228,16 @@ async def run_bounded(
 
     It runs in a process group of its own, which is killed whole on any way out. Raises PuppetError `Failed to <what>: …`.
     """
+    code, output, text = await run_output(argv, timeout=timeout, most=most, environ=environ, what=what, stdin=stdin)
+    if code != 0:
+        raise PuppetError(f"Failed to {what}: Execution of '{' '.join(argv)}' returned {code}: {text[:500]}")
+    return output
+
+
+async def run_output(
+    argv: Sequence[str], *, timeout: float, most: int, environ: Mapping[str, str], what: str, stdin: bytes | None = None
+) -> tuple[int, bytes, str]:
+    """As run_bounded, but whatever the exit code: it, the standard output, and the beginning of what was printed on standard error."""
     try:
         process = await asyncio.create_subprocess_exec(
             *argv,
@@ -247,8 +257,9 @@ async def run_bounded(
             group.create_task(_feed(process, stdin))
             complaint = group.create_task(_bounded(process.stderr, 4096))
             printed = group.create_task(_bounded(process.stdout, most, on_overflow=lambda: kill_group(process.pid)))
-            code = await process.wait()
+            await _exited(process)
             kill_group(process.pid)  # a child left behind would keep the pipes open
+            code = await process.wait()
     except TimeoutError:
         raise PuppetError(f"Failed to {what}: {argv[0]} did not end within {timeout:g} seconds") from None
     finally:
@@ -257,10 +268,29 @@ async def run_bounded(
     output, overflown = printed.result()
     if overflown:
         raise PuppetError(f"Failed to {what}: {argv[0]} printed more than {most} bytes")
-    if code != 0:
-        text = complaint.result()[0].decode("utf-8", "replace").strip()
-        raise PuppetError(f"Failed to {what}: Execution of '{' '.join(argv)}' returned {code}: {text[:500]}")
-    return output
+    return code, output, complaint.result()[0].decode("utf-8", "replace").strip()
+
+
+async def _exited(process: asyncio.subprocess.Process) -> None:
+    """
+    Until the program itself has ended.
+
+    `process.wait()` alone may also wait for the ends of its pipes, which a child left behind keeps open (CPython before 3.13).
+    """
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    try:
+        fd = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return
+    except OSError:  # a kernel that has none
+        await process.wait()
+        return
+    try:
+        loop.add_reader(fd, ended.set)
+        await ended.wait()
+    finally:
+        loop.remove_reader(fd)
+        os.close(fd)
 
 
 def kill_group(pid: int) -> None:
