@@ -119,7 +119,9 @@ def _text(text: str, indent: str) -> str:
             return f"!ruby/sym {_text(str(text), indent)}"
         text = str(text)
     if _PLAIN.fullmatch(text):
-        return text if len(text) > 5 or text.lower() not in _WORDS else f"'{text}'"
+        if len(text) > 5 or text.lower() not in _WORDS:
+            return text
+        return f'"{text}"' if text in ("y", "Y", "n", "N") else f"'{text}'"  # as Ruby does
     if "\n" in text:
         return _block(text, indent) or _quoted(text)
     if _UNPRINTABLE.search(text):

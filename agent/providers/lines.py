@@ -72,12 +72,18 @@ def line_providers(log: RunLog, files: Callable[[], FileContext] | None) -> dict
 
         return [Ruby(show_diff)]
 
+    def augeas() -> Sequence[Provider[Any]]:
+        from .augeas.augeas import AugeasContext, AugeasLibrary
+
+        return [AugeasLibrary(AugeasContext(log, show_diff))]
+
     def concat_file() -> Sequence[Provider[Any]]:
         from .concat_file.concat import Concat
 
         return [Concat(files)] if files else []
 
     return {
+        "augeas": augeas,
         "concat_file": concat_file,
         "cron": cron,
         "file_line": file_line,

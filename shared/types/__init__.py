@@ -11,6 +11,7 @@ from .known import CORE, KNOWN, KnownType
 def builtin_types() -> Mapping[str, type[Type]]:
     """All types that can be applied, by name; imports them."""
     from .anchor import Anchor
+    from .augeas import Augeas
     from .concat_file import ConcatFile, ConcatFragment
     from .cron import Cron
     from .exec import Exec
@@ -36,6 +37,7 @@ def builtin_types() -> Mapping[str, type[Type]]:
 
     types: tuple[type[Type], ...] = (
         Anchor,
+        Augeas,
         ConcatFile,
         ConcatFragment,
         Cron,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ..ral import Param, Ref, Type, ensurable
+from ..ral import Ensure, Param, Ref, Type
 from ..ral.attributes import text_of
 from ..ral.catalog import Resources
 from ..ral.core import Type as Resource
@@ -77,7 +77,7 @@ class ConcatFragment(Type, name="concat_fragment", providers=False):
 class ConcatFile(Type, name="concat_file", providers=False):
     """Makes a file of all pieces that name it."""
 
-    ensure = ensurable()
+    ensure = Ensure(str, values=("present", "absent"), default="present", doc="Whether it should be there.")
 
     path = Param(str, namevar=True, check=absolute, doc="The file.")
     tag = Param(str, doc="A tag that pieces may name in place of the path.")  # type: ignore[assignment]

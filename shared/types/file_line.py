@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..errors import EvaluationError
-from ..ral import Param, Property, Ref, State, Type, ensurable
+from ..ral import Ensure, Param, Property, Ref, State, Type
 from ..ral.attributes import text_of
 from ..ral.core import Type as Resource
 from ..regexps import Regexp
@@ -40,7 +40,7 @@ class Line(Property[str]):
 class FileLine(Type, name="file_line"):
     """A line of a file: appended, put behind another, or in place of what a pattern matches."""
 
-    ensure = ensurable()
+    ensure = Ensure(str, values=("present", "absent"), default="present", doc="Whether it should be there.")
     line = Line(str, check=one_line("Line"), doc="The line, without its end.")
 
     name = Param(str, namevar=True, doc="What the resource is called.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..ral import Param, Ref, Type, ensurable
+from ..ral import Ensure, Param, Ref, Type
 from ..ral.attributes import text_of
 from .file_line import absolute
 from .ini_setting import SHOWN, Shown
@@ -20,7 +20,7 @@ def _quote(value: Any) -> None:
 class IniSubsetting(Type, name="ini_subsetting"):
     """One of several words that a setting of an INI file holds, as an option in a list of options."""
 
-    ensure = ensurable()
+    ensure = Ensure(str, values=("present", "absent"), default="present", doc="Whether it should be there.")
     value = Shown(str, check=one_line("Value"), doc="What follows the subsetting's name.")
 
     name = Param(str, namevar=True, doc="What the resource is called.")

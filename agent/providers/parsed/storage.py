@@ -55,7 +55,7 @@ class FlatFiles:
     async def back_up(self, target: str) -> None:
         if self.bucket is None:
             return
-        fd = await asyncio.to_thread(_opened, target)
+        fd = await asyncio.to_thread(open_file, target)
         if fd is None:
             return
         try:
@@ -71,7 +71,7 @@ class FlatFiles:
 
 def read_file(path: str, *, limit: int = MAX_SIZE) -> bytes | None:
     """The bytes of a regular file, None when there is none; a link that must not be trusted is a ResourceError. Blocks."""
-    fd = _opened(path)
+    fd = open_file(path)
     if fd is None:
         return None
     try:
@@ -127,8 +127,8 @@ def _kept(place: Place, mode: int) -> Rights:
     return Rights(-1 if own else info.st_uid, -1 if own else info.st_gid, stat.S_IMODE(info.st_mode))
 
 
-def _opened(path: str) -> int | None:
-    """A descriptor of the regular file at a path; None: nothing there."""
+def open_file(path: str) -> int | None:
+    """A descriptor, for reading, of the regular file at a path, trusted links followed; None: nothing there. Blocks."""
     try:
         with place_of(path, follow=True) as place:
             fd = place.open()

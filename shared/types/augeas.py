@@ -1,0 +1,67 @@
+"""`augeas`: changes to files by their parsed trees. Source: resource layer reference 10.6."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..ral import Param, Property, State, Type
+from ..ral.attributes import text_of
+from ..ral.core import Type as Resource
+
+
+class Returns(Property[int]):
+    """`need_to_run` while the changes would change something."""
+
+    def insync(self, resource: Resource, state: State, wanted: list[Any]) -> bool:
+        return state.get("returns") == 0
+
+    def change_text(self, resource: Resource, current: Any, wanted: Any) -> str:
+        return "executed successfully"
+
+
+class Lines(Param[list[str]]):
+    """Commands: an array, or one on each line of a text."""
+
+    def accept(self, resource: Resource, raw: Any) -> list[str]:
+        return [line for line in _flat(raw) if line]
+
+
+class Folders(Param[list[str]]):
+    """Folders, as a list or joined by colons."""
+
+    def accept(self, resource: Resource, raw: Any) -> list[str]:
+        return [folder for each in (raw if isinstance(raw, list | tuple) else [raw]) for folder in text_of(each).split(":") if folder]
+
+
+def _flat(raw: Any) -> list[str]:
+    if isinstance(raw, list | tuple):
+        return [line for each in raw for line in ([text_of(each).strip()] if not isinstance(each, list | tuple) else _flat(each))]
+    return [line.strip() for line in text_of(raw).split("\n")]
+
+
+class Augeas(Type, name="augeas", features={"parse_commands": "Reads commands.", "execute_changes": "Makes the changes."}):
+    """Changes to a tree that Augeas makes of files; they are tried first, and made only if a file would change."""
+
+    returns = Returns(int, default=0, doc="Whether the changes had to be made; not for manifests.")
+
+    name = Param(str, namevar=True, doc="What the resource is called.")
+    context = Param(str, default="", doc="What relative paths begin with; with `incl` that file.")
+    onlyif = Param(str, default="", doc="A question; the changes are made only if it is answered by yes.")
+    changes = Lines(str, many=True, doc="The commands.")
+    root = Param(str, default="/", doc="Where the file system begins.")
+    load_path = Folders(str, many=True, doc="Further folders with lenses.")
+    force = Param(bool, default=False, doc="Whether the changes are made even if no file would change.")
+    type_check = Param(bool, default=False, doc="Whether lenses are type-checked.")
+    lens = Param(str, doc="The lens that reads `incl`.")
+    incl = Param(str, doc="The one file to load.")
+    show_diff = Param(bool, default=True, doc="Whether differences are shown.")
+
+    def validate(self) -> None:
+        if (self.lens is None) != (self.incl is None):
+            raise ValueError("You must specify both the lens and incl parameters, or neither.")
+
+    @property
+    def prefix(self) -> str:
+        """What relative paths begin with, ending in a slash; '' for none."""
+        base = self.context or (f"/files{self.incl}" if self.incl else "")
+        return base if not base or base.endswith("/") else f"{base}/"
