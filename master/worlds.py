@@ -15,7 +15,7 @@ from .compiler.source import Source
 from .compiler.values import Value
 from .compiler.world import DataContext, Exported, NodeInput, Ruby, TypesKnown
 from .environment_files import Files
-from .hiera import Layer, Lookup, merge_of
+from .hiera import Lookups, Sources
 from .module_types import ModuleTypes, RubyTypes
 
 __all__ = ["FolderWorld"]
@@ -31,7 +31,7 @@ class FolderWorld:
 
     `settings` are what `$settings::…` and the compiler itself read. `files` are those whose change makes another world;
     templates and the like are read through `live` each time they are used. `ruby_types` keeps what was read of types in Ruby;
-    `note` is told of types whose attributes are not known.
+    `note` is told of types whose attributes are not known. `data_provider` is what environment.conf says of data.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class FolderWorld:
         clock: Callable[[], int] = time.time_ns,
         ruby_types: RubyTypes | None = None,
         note: Callable[[str], None] = lambda text: None,
+        data_provider: str = "",
     ) -> None:
         self._environment = environment
         self.root = root
@@ -64,7 +65,14 @@ class FolderWorld:
             files, self.module_roots(), environment=root, libdirs=[str(libdir)] if libdir else [], ruby=ruby_types, note=note
         )
         self._modules: dict[str, str | None] = {}
-        self._layers: dict[str, Layer | None] = {}
+        self._data = Sources(
+            files,
+            environment=environment,
+            root=root,
+            settings=self._settings,
+            module_root=self.module_root,
+            data_provider=data_provider,
+        )
 
     @property
     def environment(self) -> str:
@@ -185,22 +193,11 @@ class FolderWorld:
     # --- data ---
 
     def lookup(self, key: str, context: DataContext, merge: Any = None) -> Value:
-        module = key.split("::", 1)[0] if "::" in key else None
-        root = self.module_root(module) if module else None
-        site = self._settings.get("hiera_config")
-        lookup = Lookup(
-            self._layer(str(site), None) if site else None,
-            self._layer(f"{self.root}/hiera.yaml", None),
-            self._layer(f"{root}/hiera.yaml", module) if root is not None else None,
-            context,
-        )
-        return lookup.find(key, None if merge is None else merge_of(merge))
-
-    def _layer(self, path: str, module: str | None) -> Layer | None:
-        if path not in self._layers:
-            data = self.files.read(path)
-            self._layers[path] = None if data is None else Layer(path, data, self.files, module)
-        return self._layers[path]
+        lookups = context.session.get("lookups")
+        if lookups is None:
+            lookups = context.session["lookups"] = Lookups(self._data)
+        found: Value = lookups.look_up(key, context, merge)
+        return found
 
     # --- settings ---
 

@@ -85,15 +85,17 @@ _TimesAsText.yaml_implicit_resolvers = {
     for first, resolvers in _Plain.yaml_implicit_resolvers.items()
 }
 _TimesAsText.add_constructor("tag:yaml.org,2002:timestamp", lambda loader, node: loader.construct_scalar(node))
+PlainLoader: Any = _Plain
 
 
-def loads(body: bytes | str, *, aliases: bool = False, times: bool = False) -> Any:
+def loads(body: bytes | str, *, aliases: bool = False, times: bool = False, loader: Any = None) -> Any:
     """
     The value of one YAML document.
 
     Args:
         aliases: anchors and aliases are accepted; what they expand to is counted before anything is built.
         times: timestamps become `datetime`; otherwise they stay text.
+        loader: a loader of one's own, made from PlainLoader.
     Raises:
         BadData: not YAML, a forbidden tag, an alias, nesting beyond MAX_DEPTH, an expansion beyond MAX_EXPANSION.
     """
@@ -103,7 +105,7 @@ def loads(body: bytes | str, *, aliases: bool = False, times: bool = False) -> A
         raise BadData(f"Not YAML: byte {err.start} is not UTF-8") from err
     try:
         _check(text, aliases)
-        return yaml.load(text, Loader=_Plain if times else _TimesAsText)  # noqa: S506  # a safe loader, see above
+        return yaml.load(text, Loader=loader or (_Plain if times else _TimesAsText))  # noqa: S506  # a safe loader, see above
     except yaml.MarkedYAMLError as err:
         mark = err.problem_mark or err.context_mark
         place = f" (line: {mark.line + 1}, column: {mark.column + 1})" if mark else ""
@@ -154,4 +156,15 @@ def dumps(data: Any) -> bytes:
     return yamlwriter.write(data).encode("utf-8", "surrogatepass")
 
 
-__all__ = ["ALLOWED_CLASSES", "MAX_DEPTH", "MAX_EXPANSION", "OldSymbol", "RubyObject", "Symbol", "Timestamp", "dumps", "loads"]
+__all__ = [
+    "ALLOWED_CLASSES",
+    "MAX_DEPTH",
+    "MAX_EXPANSION",
+    "OldSymbol",
+    "PlainLoader",
+    "RubyObject",
+    "Symbol",
+    "Timestamp",
+    "dumps",
+    "loads",
+]

@@ -10,6 +10,7 @@ from shared.errors import CompileError, EvaluationError, Location, PuppetError, 
 
 from .collectors import Collector, Realizer, unresolved_error
 from .control import Jump
+from .data_contexts import data_context
 from .definitions import Definition, HostClass, capital
 from .finishing import finish, similar
 from .functions import Function
@@ -68,7 +69,7 @@ class Compiler:
         self.collectors: list[Collector | Realizer] = []
         self.relationships: list[Relationship] = []
         self._warned: set[tuple[str, str]] = set()
-        self._lookup_options: dict[str, Mapping[str, Any]] = {}
+        self._data_session: dict[str, Any] = {}
 
     # --- the order of work ---
 
@@ -455,34 +456,13 @@ class Compiler:
     def has_data(self, definition: Definition) -> bool:
         return isinstance(definition, HostClass)
 
-    def data_for(self, key: str, scope: Scope, merge: Any = None) -> Value:
+    def data_for(self, key: str, scope: Scope, merge: Any = None, context: DataContext | None = None) -> Value:
         """The site's data for a key; NotFoundInData when there is none."""
-        return self.world.lookup(key, self.data_context(scope), merge)
+        return self.world.lookup(key, context or self.data_context(scope), merge)
 
     def data_context(self, scope: Scope) -> DataContext:
         """What data may ask of this compilation, with the variables that `scope` sees."""
-
-        def variable(name: str) -> Value:
-            found = scope.find(name)
-            if found is not MISSING:
-                return found
-            message = f"Undefined variable '{name}'; "
-            if self.reporter.strict is Strictness.ERROR:
-                raise EvaluationError(message, where=FINAL)
-            if self.reporter.strict is Strictness.WARNING:
-                self.warn_once("undefined_variables", f"Variable: {name}", message)
-            return None
-
-        def convert(key: str, value: Value, wanted: Any) -> Value:
-            name, *arguments = wanted if isinstance(wanted, list) else [wanted]
-            try:
-                return self.function("new").call(scope, [self.type_from_text(str(name)), value, *arguments])
-            except EvaluationError as error:
-                raise EvaluationError(
-                    f"The convert_to lookup_option for key '{key}' raised error: {error.message}", where=FINAL, hint=error.hint
-                ) from error
-
-        return DataContext(variable, convert, lambda message: self.log("warning", message), self._lookup_options)
+        return data_context(self, scope, self._data_session)
 
     # --- logs ---
 
@@ -493,12 +473,12 @@ class Compiler:
         """A warning at the place in the manifest that is being evaluated, or at an operand of it."""
         self.log("warning", message, where=current(operand))
 
-    def warn_once(self, kind: str, key: str, message: str, *, place: bool = False) -> None:
+    def warn_once(self, kind: str, key: str, message: str, *, place: bool = False, file: str = "") -> None:
         if kind in (self.world.setting("disable_warnings") or ()):
             return
         if (kind, key) not in self._warned:
             self._warned.add((kind, key))
-            here = current() if place else None
+            here = Location(file) if file else current() if place else None
             if here is None:
                 self.log("warning", f"{message}\n   (file & line not available)")
             else:

@@ -22,7 +22,7 @@ from .text import inspect, to_s
 from .types.access import flattened
 from .types.base import Type, TypeReference
 from .types.references import ClassType, ResourceType
-from .values import DEFAULT, Sensitive, Value, key_of
+from .values import DEFAULT, Instance, Sensitive, Value, key_of
 
 __all__ = ["NAMES", "Output"]
 
@@ -291,6 +291,11 @@ def call_method(scope: Scope, name: str, block: Closure | None, receiver: Value,
     if receiver.__class__ in WITH_MEMBERS and not args:
         try:
             return member(receiver, name)
+        except KeyError:
+            pass
+    if receiver.__class__ is Instance and receiver.behind is not None:
+        try:
+            return receiver.behind.call(name, args, block)
         except KeyError:
             pass
     return call(scope, name, block, receiver, *args)

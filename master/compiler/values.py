@@ -198,13 +198,18 @@ class Deferred:
 
 
 class Instance:
-    """An instance of an Object type: its type, and its attributes in declaration order."""
+    """
+    An instance of an Object type: its type, and its attributes in declaration order.
 
-    __slots__ = ("attributes", "type")
+    `behind` does the work of an instance that the master itself made: its `call(name, args, block)` is what methods do.
+    """
 
-    def __init__(self, type_: ObjectType, attributes: dict[str, Value]) -> None:
+    __slots__ = ("attributes", "behind", "type")
+
+    def __init__(self, type_: ObjectType, attributes: dict[str, Value], behind: Any = None) -> None:
         self.type = type_
         self.attributes = attributes
+        self.behind = behind
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Instance) and self.type.same_instance(self, other)

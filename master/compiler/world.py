@@ -80,15 +80,32 @@ class DataContext:
     What data may ask of the compilation that looks it up.
 
     Attributes:
-        variable: the value of a variable by its name, None when it is not set.
+        variable: the value of a variable by its name, None when it is not set, which is complained about as `strict` says.
+        peek: the same, without complaints. caller: the variables of version 3 that name the calling class and module.
         convert: applies the lookup option `convert_to` to the value of a key.
-        options: the lookup options read so far, by module.
+        warn_once: kind, key, message, file.
+        function: a function of the language by its name, for backends; they run in `scope` and see `types`.
+        session: what the world keeps for this compilation.
+        overrides, defaults: values for variables, given to `lookup`.
+        hiera_call: one of the old hiera functions asks; extra_paths: the levels that it puts before all others.
+        explainer: who is told of every step; None: nobody.
     """
 
     variable: Callable[[str], Value]
+    peek: Callable[[str], Value]
+    caller: Callable[[str], Value]
     convert: Callable[[str, Value, Any], Value]
     warn: Callable[[str], None]
-    options: dict[str, Mapping[str, Any]] | None = None
+    warn_once: Callable[[str, str, str, str], None]
+    function: Callable[[str], Any]
+    scope: Any
+    types: Any
+    session: dict[str, Any] = field(default_factory=dict)
+    overrides: Mapping[str, Value] = field(default_factory=dict)
+    defaults: Mapping[str, Value] = field(default_factory=dict)
+    hiera_call: bool = False
+    extra_paths: Sequence[str] = ()
+    explainer: Any = None
 
 
 class Ruby(Protocol):

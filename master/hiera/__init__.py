@@ -1,7 +1,8 @@
-"""Hiera: the data of environments and modules. Source: language reference 18."""
+"""Hiera: the data of sites, environments and modules. Source: language reference 18."""
 
-from .layers import Layer
-from .lookups import Lookup
+from .explaining import Explainer
+from .lookups import Lookups
 from .merging import Merge, merge_of
+from .sources import Sources
 
-__all__ = ["Layer", "Lookup", "Merge", "merge_of"]
+__all__ = ["Explainer", "Lookups", "Merge", "Sources", "merge_of"]

@@ -3,138 +3,198 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-
-from shared.errors import EvaluationError
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from ..compiler.labels import label
 from ..compiler.text import inspect, to_s
-from ..compiler.values import Value
-from ..compiler.world import NotFoundInData
+from ..compiler.values import Value, key_of
+from .failures import DataError
+from .merging import MISSING
 
-__all__ = ["Template", "Variables", "dug", "expression_value", "interpolated", "segments", "whole_alias"]
+if TYPE_CHECKING:
+    from .invocations import Invocation
 
-Variables = Callable[[str], Value]
-Find = Callable[[str], Value]
+__all__ = ["Key", "dug", "interpolated", "key_from", "variable"]
 
 EMPTY = frozenset(("", "::", "''", '""', '"::"', "'::'"))
-_INDEX = re.compile(r"-?[0-9]+")
-_METHOD = re.compile(r"""(\w+)\((?:"([^"]*)"|'([^']*)')\)\Z""")
+_INDEX = re.compile(r":?[+-]?[0-9]+")
+_METHOD = re.compile(r"""(\w+)\((?:"([^"]+)"|'([^']+)')\)""")
 _INTERPOLATION = re.compile(r"%\{([^}]*)\}")
-_SEGMENT = re.compile(r"""\s*(?:"([^"]+)"|'([^']+)'|([^'".\s][^'".]*?))\s*(\.|\Z)""")
-
+_SEGMENT = re.compile(r"""\s*"([^"]+)"\s*|\s*'([^']+)'\s*|([^'".]+)""")
 
 Segment = str | int
 
 
-def segments(key: str) -> list[Segment]:
-    """`a.b.1."x.y"` as its parts; numbers that are not quoted are indexes. EvaluationError when it is no key."""
-    if "." not in key and '"' not in key and "'" not in key:
-        return [key]
+class Key:
+    """A key as it is looked up: its first segment, what is dug out of the value found for that, and the module it names."""
+
+    __slots__ = ("module", "root", "segments", "text")
+
+    def __init__(self, text: str, segments: Sequence[Segment]) -> None:
+        self.text = text
+        self.root = str(segments[0])
+        self.segments = tuple(segments[1:])
+        at = self.root.find("::")
+        self.module = self.root[:at] if at >= 0 else None
+
+    def __str__(self) -> str:
+        return self.text
+
+    def undug(self, value: Value) -> Value:
+        """What has the value where the key digs."""
+        for segment in reversed(self.segments):
+            value = [*[None] * segment, value] if isinstance(segment, int) else {segment: value}
+        return value
+
+
+@lru_cache(maxsize=50_000)
+def key_from(text: str) -> Key:
+    """The key that a text is; DataError when it is none."""
+    return Key(text, _segments(text, "key: '" + text + "'"))
+
+
+@lru_cache(maxsize=10_000)
+def _segments(text: str, where: str) -> tuple[Segment, ...]:
+    """`a.b.1."x.y"` as its parts; numbers that are not quoted are indexes."""
+    if text and "." not in text and '"' not in text and "'" not in text:
+        return (text,)
     found: list[Segment] = []
     at = 0
     while True:
-        match = _SEGMENT.match(key, at)
+        match = _SEGMENT.match(text, at)
         if match is None:
-            raise EvaluationError(f"Syntax error in key: '{key}'")
-        quoted, plain = match[1] or match[2], match[3]
-        found.append(quoted if quoted is not None else int(plain) if found and _INDEX.fullmatch(plain) else plain)
+            raise DataError(f"Syntax error in {where}")
+        quoted, plain = match[1] or match[2], (match[3] or "").strip()
+        found.append(quoted if quoted is not None else int(plain.lstrip(":")) if _INDEX.fullmatch(plain) else plain)
         at = match.end()
-        if not match[4]:
-            return found
+        if at == len(text):
+            return tuple(found)
+        if text[at] != ".":
+            raise DataError(f"Syntax error in {where}")
+        at += 1
 
 
-def dug(value: Value, parts: Sequence[Segment], key: str) -> Value:
-    """What lies at `parts` in `value`; NotFoundInData when there is nothing."""
-    for part in parts:
-        if isinstance(value, dict):
-            if part in value:
-                value = value[part]
-            elif str(part) in value:
-                value = value[str(part)]
-            else:
-                raise NotFoundInData(key)
-        elif isinstance(value, list) and isinstance(part, int):
-            if not 0 <= part < len(value):
-                raise NotFoundInData(key)
-            value = value[part]
-        elif value is None:
-            raise NotFoundInData(key)
-        else:
-            raise EvaluationError(
-                f"Data Provider type mismatch: Got {label(value)} when a hash-like object was expected to access value using "
-                f"'{part}' from key '{key}'"
-            )
+def dug(invocation: Invocation, value: Value, segments: Sequence[Segment], key: str) -> Value:
+    """What lies at the segments in a value; MISSING when there is nothing."""
+    explainer = invocation.explainer
+    if explainer is None:
+        for segment in segments:
+            value = _step(value, segment, key)
+            if value is MISSING:
+                return MISSING
+        return value
+    with explainer.within("sub_key", ".".join(map(str, segments))):
+        for segment in segments:
+            with explainer.within("segment", segment):
+                value = _step(value, segment, key)
+                if value is MISSING:
+                    explainer.tell("not_found", segment)
+                    return MISSING
+                explainer.tell("found", segment, value)
     return value
 
 
-def variable(expression: str, variables: Variables) -> Value:
+def _step(value: Value, segment: Segment, key: str) -> Value:
+    if value is None:
+        return MISSING
+    if isinstance(value, list) and isinstance(segment, int):
+        return value[segment] if 0 <= segment < len(value) else MISSING
+    if isinstance(value, dict):
+        return value.get(key_of(segment), MISSING)
+    raise DataError(
+        f"Data Provider type mismatch: Got {label(value)} when a hash-like object was expected to access value using "
+        f"'{segment}' from key '{key}'"
+    )
+
+
+def variable(invocation: Invocation, name: str, subject: str) -> Value:
     """`%{facts.os.family}`; what is not there is undef."""
-    root, *digs = segments(expression)
-    try:
-        return dug(variables(str(root)), digs, expression)
-    except NotFoundInData:
-        return None
+    root, *digs = _segments(name, "string: " + subject) if name else ("",)
+    with invocation.within("scope", "Global Scope"):
+        value = invocation.variable(str(root))
+    if value is not None and digs:
+        value = dug(invocation, value, digs, name)
+        if value is MISSING:
+            value = None
+    return value
 
 
-def whole_alias(text: str) -> str | None:
-    """The key of `%{alias('key')}` when that is all of the text."""
-    whole = _INTERPOLATION.fullmatch(text)
-    method = _METHOD.match(whole[1].strip()) if whole is not None else None
-    if method is None or method[1] != "alias":
-        return None
-    return method[2] if method[2] is not None else method[3]
+def interpolated(invocation: Invocation, value: Value, *, methods: bool | None = True) -> Value:
+    """
+    A value with all its expressions replaced, at every depth.
+
+    `methods`: whether `lookup('key')` and the like may stand there; None: they are left as they are.
+
+    Raises:
+        DataError: a method that is not known or not allowed here, a key that is none, an expression that leads back to itself.
+    """
+    if isinstance(value, str):
+        return _text(invocation, value, methods) if "%{" in value else value
+    if isinstance(value, list):
+        return [interpolated(invocation, item, methods=methods) for item in value]
+    if isinstance(value, dict):
+        return {
+            key_of(interpolated(invocation, key, methods=methods)): interpolated(invocation, item, methods=methods)
+            for key, item in value.items()
+        }
+    return value
 
 
-def expression_value(expression: str, variables: Variables, find: Find) -> Value:
-    """The value of what stands between the braces; `find` looks another key up."""
-    if expression in EMPTY:
-        return ""
-    method = _METHOD.match(expression)
-    if method is None:
-        return variable(expression, variables)
-    name, argument = method[1], method[2] if method[2] is not None else method[3]
-    if name in ("lookup", "hiera"):
-        return find(argument)
-    if name == "scope":
-        return variable(argument, variables)
-    if name == "literal":
-        return argument
-    if name == "alias":
-        raise EvaluationError("'alias' interpolation is only permitted if the expression is equal to the entire string")
-    raise EvaluationError(f"Unknown interpolation method '{name}'")
+def _text(invocation: Invocation, subject: str, methods: bool | None) -> Value:
+    with invocation.within("interpolate", subject):
+        found: list[str] = []
+        end = 0
+        for match in _INTERPOLATION.finditer(subject):
+            expression = match[1].strip()
+            found.append(subject[end : match.start()])
+            end = match.end()
+            if expression in EMPTY:
+                continue
+            method, argument = _method(expression, methods)
+            if methods is None and method != "scope":
+                found.append(match[0])
+                continue
+            if method == "alias":
+                if match[0] != subject:
+                    raise DataError("'alias' interpolation is only permitted if the expression is equal to the entire string", final=True)
+                return invocation.sub_lookup(argument)
+            if method in ("lookup", "hiera"):
+                value = invocation.sub_lookup(argument)
+            elif method == "scope":
+                value = variable(invocation, argument, subject)
+            elif method == "literal":
+                value = argument
+            else:
+                raise DataError(f"Unknown interpolation method '{method}'", final=True)
+            name = f"scope:{argument}" if method == "scope" else argument
+            found.append(_shown(_again(invocation, name, value)))
+        found.append(subject[end:])
+        return "".join(found)
 
 
-def interpolated(text: str, variables: Variables, find: Find) -> str:
-    """A text of the data with all its expressions replaced."""
-    return _INTERPOLATION.sub(lambda match: _text(expression_value(match[1].strip(), variables, find)), text)
+def _again(invocation: Invocation, name: str, value: Value) -> Value:
+    """
+    What an expression gave may hold expressions itself, though not the same again.
+
+    Only variables, where the reference takes any: a node could else have a fact read any key of the data.
+    """
+    if isinstance(value, str | list | dict):
+        with invocation.checked(name):
+            return interpolated(invocation, value, methods=None)
+    return value
 
 
-def _text(value: Value) -> str:
+def _method(expression: str, allowed: bool | None) -> tuple[str, str]:
+    match = _METHOD.fullmatch(expression)
+    if match is None:
+        return "scope", expression
+    if allowed is False:
+        raise DataError("Interpolation using method syntax is not allowed in this context", final=True)
+    return match[1], match[2] or match[3]
+
+
+def _shown(value: Value) -> str:
     """Collections stand in texts as the reference's own language writes them."""
     return inspect(value) if isinstance(value, list | dict) else to_s(value)
-
-
-class Template:
-    """A path or folder of hiera.yaml: its expressions may only be variables."""
-
-    __slots__ = ("pieces",)
-
-    def __init__(self, text: str) -> None:
-        self.pieces: list[tuple[str, str | None]] = []
-        end = 0
-        for match in _INTERPOLATION.finditer(text):
-            expression = match[1].strip()
-            if _METHOD.match(expression):
-                raise EvaluationError("Interpolation using method syntax is not allowed in this context")
-            self.pieces.append((text[end : match.start()], None if expression in EMPTY else expression))
-            end = match.end()
-        self.pieces.append((text[end:], None))
-
-    @property
-    def names(self) -> list[str]:
-        return [name for _, name in self.pieces if name is not None]
-
-    def filled(self, values: Callable[[str], Value]) -> str:
-        """The text; `values` gives what an expression stands for."""
-        return "".join([text + ("" if name is None else to_s(values(name))) for text, name in self.pieces])

@@ -2,33 +2,99 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Final
 
 from shared.errors import EvaluationError
 
 from ..compiler.types import lattice
 from ..compiler.types.describe import describe_mismatch
 from ..compiler.types.infer import infer_set
+from ..compiler.types.lattice import Type
+from ..compiler.types.parse import parse_type
 from ..compiler.values import Value, key_of
+from .failures import BadUse
 
-__all__ = ["FIRST", "Merge", "merge_of", "merged"]
-
-_STRATEGIES = ("first", "unique", "hash", "deep")
+__all__ = ["DEFAULT", "HASH", "MISSING", "Merge", "merge_of", "mistyped", "typed"]
 
 
-@dataclass(frozen=True, slots=True)
+class _Missing:
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+MISSING: Final = _Missing()
+"""There is no value, not even undef."""
+
+STRATEGIES = ("first", "unique", "hash", "deep")
+_INNER = ("default", "reverse_deep", "unconstrained_deep")  # known, but not named to anybody
+_DEEP_OPTIONS = (
+    "Struct[{strategy=>Optional[Pattern[deep]],knockout_prefix=>Optional[String],merge_debug=>Optional[Boolean],"
+    "merge_hash_arrays=>Optional[Boolean],sort_merged_arrays=>Optional[Boolean]}]"
+)
+
+
+@dataclass(frozen=True)
 class Merge:
     """A strategy and what is said of it."""
 
-    strategy: str = "first"
-    knockout_prefix: str | None = None
-    sort_arrays: bool = False
-    merge_hash_arrays: bool = False
+    strategy: str = "default"
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def first(self) -> bool:
+        return self.strategy in ("first", "default")
+
+    @property
+    def deep(self) -> bool:
+        return self.strategy in ("deep", "reverse_deep", "unconstrained_deep")
+
+    def over(self, variants: Iterable[Any], find: Callable[[Any], Value]) -> Value:
+        """The values that `find` gives for `variants`, the one that counts most first, as one; MISSING when there is none."""
+        result: Any = MISSING
+        for variant in variants:
+            value = find(variant)
+            if value is not MISSING:
+                if self.first:
+                    return value
+                result = self.converted(value) if result is MISSING else self.merged(result, value)
+        return result
+
+    def merged(self, higher: Value, lower: Value) -> Value:
+        """
+        Two values as one.
+
+        Raises:
+            EvaluationError: the strategy cannot merge values of their types.
+        """
+        if self.first:
+            return higher
+        wanted = _value_type(self.strategy)
+        if wanted is not lattice.ANY:
+            typed("The first element of the merge", wanted, higher)
+            typed("The second element of the merge", wanted, lower)
+        if self.strategy == "unique":
+            return _united([*_flat(higher), *_flat(lower)])
+        if self.strategy == "hash":
+            return {**lower, **higher}
+        prefix = self.options.get("knockout_prefix")
+        if prefix == "":
+            raise BadUse("knockout_prefix cannot be an empty string in deep_merge!")
+        deep = Deep(prefix, bool(self.options.get("sort_merged_arrays")), bool(self.options.get("merge_hash_arrays")))
+        return deep.merged(lower, higher) if self.strategy == "reverse_deep" else deep.merged(higher, lower)
+
+    def converted(self, value: Value) -> Value:
+        """A value as it is merged with others."""
+        return _flat(value) if self.strategy == "unique" else value
+
+    def single(self, value: Value) -> Value:
+        """The value of the only place where there could be one."""
+        return _united(value) if self.strategy == "unique" and isinstance(value, list) else value
 
 
-FIRST = Merge()
+DEFAULT = Merge()
 HASH = Merge("hash")
 
 
@@ -37,49 +103,55 @@ def merge_of(given: Any) -> Merge:
     The strategy as it is written: a name, or `{strategy: deep, …}`.
 
     Raises:
-        EvaluationError: there is none of that name.
+        EvaluationError: there is none of that name, or it has no such option.
     """
-    if given is None:
-        return FIRST
-    options: Mapping[str, Any] = given if isinstance(given, dict) else {}
-    name = options.get("strategy") if isinstance(given, dict) else given
-    if name in ("reverse_deep", "unconstrained_deep"):
-        name = "deep"
-    if name not in _STRATEGIES:
-        raise EvaluationError(f"Unknown merge strategy: '{name}'", hint=f"There are {', '.join(_STRATEGIES)}.")
-    prefix = options.get("knockout_prefix")
-    return Merge(
-        str(name),
-        str(prefix) if prefix else None,
-        bool(options.get("sort_merged_arrays")),
-        bool(options.get("merge_hash_arrays")),
-    )
+    if given is None or given is False:
+        return DEFAULT
+    if isinstance(given, Merge):
+        return given
+    if isinstance(given, str):
+        return _named(given)
+    if not isinstance(given, dict):
+        raise BadUse(f"Unknown merge strategy: '{given}'", hint=f"There are {', '.join(STRATEGIES)}.")
+    name = given.get("strategy")
+    if name is None:
+        raise BadUse("The hash given as 'merge' must contain the name of a strategy in string form for the key 'strategy'")
+    found = _named(name)
+    if len(given) == 1:
+        return found
+    if name not in ("reverse_deep", "unconstrained_deep"):
+        typed("The merge options", _options_type(name), given)
+    return Merge(name, dict(given))
 
 
-def merged(merge: Merge, values: Sequence[Value]) -> Value:
-    """One value for `values`, of which the first counts most; there is at least one."""
-    if merge.strategy == "first":
-        return values[0]
-    if merge.strategy == "unique":
-        return _unique(values)
-    if merge.strategy == "hash":
-        return _hash(values)
-    result = values[-1]
-    if len(values) == 1 and merge.knockout_prefix is None:
-        return result
-    for higher in reversed(values[:-1]):
-        result = _deep(higher, result, merge)
-    return result
+@lru_cache(maxsize=16)
+def _named(name: str) -> Merge:
+    if name not in STRATEGIES and name not in _INNER:
+        raise BadUse(f"Unknown merge strategy: '{name}'", hint=f"There are {', '.join(STRATEGIES)}.")
+    return Merge(name)
 
 
-def _unique(values: Sequence[Value]) -> list[Value]:
-    found: dict[Any, Value] = {}
-    for value in values:
-        if isinstance(value, dict):
-            raise _unfit(1, lattice.VariantType.of([lattice.ScalarType(), lattice.ARRAY]), value)
-        for item in _flat(value):
-            found.setdefault(key_of(item), item)
-    return list(found.values())
+@lru_cache(maxsize=16)
+def _options_type(strategy: str) -> Type:
+    return parse_type(_DEEP_OPTIONS if strategy == "deep" else f"Struct[{{strategy=>Optional[Pattern[/{strategy}/]]}}]")
+
+
+@lru_cache(maxsize=16)
+def _value_type(strategy: str) -> Type:
+    return {"unique": parse_type("Variant[Scalar,Array[Data]]"), "hash": parse_type("Hash[String,Data]")}.get(strategy, lattice.ANY)
+
+
+def typed(subject: str, wanted: Type, value: Value) -> Value:
+    """`value`, when it is of the type; EvaluationError when it is not."""
+    if wanted.instance(value):
+        return value
+    raise EvaluationError(mistyped(subject, wanted, value))
+
+
+def mistyped(subject: str, wanted: Type, value: Value) -> str:
+    """The sentence for a value of another type, each of its lines."""
+    lines = describe_mismatch(subject, wanted, infer_set(value)).split("\n")
+    return "\n".join(line.replace(subject, f"{subject} has wrong type,", 1) for line in lines)
 
 
 def _flat(value: Value) -> list[Value]:
@@ -88,58 +160,75 @@ def _flat(value: Value) -> list[Value]:
     return [inner for item in value for inner in _flat(item)]
 
 
-def _unfit(index: int, wanted: lattice.Type, value: Value) -> EvaluationError:
-    subject = f"The {'first' if index == 0 else 'second'} element of the merge"
-    text = describe_mismatch(subject, wanted, infer_set(value))
-    return EvaluationError(text.replace(f"{subject} expects", f"{subject} has wrong type, expects", 1))
+def _united(values: Sequence[Value]) -> list[Value]:
+    found: dict[Any, Value] = {}
+    for item in values:
+        found.setdefault(key_of(item), item)
+    return list(found.values())
 
 
-def _hash(values: Sequence[Value]) -> Value:
-    if len(values) == 1:
-        return values[0]
-    for index, value in enumerate(values):
-        if not isinstance(value, dict):
-            raise _unfit(index, lattice.HASH, value)
-    result: dict[Any, Value] = {}
-    for value in reversed(values):
-        result.update(value)
-    return result
+@dataclass(frozen=True, slots=True)
+class Deep:
+    """The deep strategy: hashes are merged, arrays united, of anything else the higher counts. Nothing given is changed."""
 
+    prefix: str | None = None
+    sort: bool = False
+    merge_hash_arrays: bool = False
 
-def _deep(higher: Value, lower: Value, merge: Merge) -> Value:
-    if higher is None:
-        return lower
-    if isinstance(higher, dict) and isinstance(lower, dict):
+    def merged(self, higher: Value, lower: Value) -> Value:
+        if higher is None:
+            return lower
+        if lower is None or lower is False:
+            return higher
+        if isinstance(higher, dict):
+            return self._hash(higher, lower)
+        if isinstance(higher, list):
+            return self._array(higher, lower)
+        return self._replaced(higher)
+
+    def _hash(self, higher: dict[Any, Value], lower: Value) -> Value:
+        if not isinstance(lower, dict):
+            return higher
         result = dict(lower)
         for key, value in higher.items():
-            result[key] = _deep(value, lower[key], merge) if key in lower else value
+            known = result.get(key)
+            result[key] = self.merged(value, known) if known is not None and known is not False else self.merged(value, value)
         return result
-    if isinstance(higher, list) and isinstance(lower, list):
-        return _deep_array(higher, lower, merge)
-    prefix = merge.knockout_prefix
-    if prefix is not None and isinstance(higher, str) and higher.startswith(prefix):
-        return ""
-    return higher
+
+    def _array(self, higher: list[Value], lower: Value) -> Value:
+        prefix = self.prefix
+        if prefix is not None and prefix in higher:
+            lower = [] if isinstance(lower, list) else {} if isinstance(lower, dict) else "" if isinstance(lower, str) else None
+            higher = [item for item in higher if item != prefix]
+        if not isinstance(lower, list):
+            return self._replaced(higher)
+        if prefix is not None:
+            gone = {item.removeprefix(prefix) for item in higher if self._knocks(item)} | {item for item in higher if self._knocks(item)}
+            lower = [item for item in lower if not (isinstance(item, str) and item in gone)]
+            higher = [item for item in higher if not self._knocks(item)]
+        if self.merge_hash_arrays and all(isinstance(item, dict) for item in [*higher, *lower]):
+            result = [self.merged(higher[i] if i < len(higher) else {}, item) for i, item in enumerate(lower)] + higher[len(lower) :]
+        else:
+            result = _united([*lower, *higher])
+        return _sorted(result) if self.sort else result
+
+    def _knocks(self, item: Value) -> bool:
+        assert self.prefix is not None
+        return isinstance(item, str) and item.startswith(self.prefix)
+
+    def _replaced(self, higher: Value) -> Value:
+        """What stands for a lower value that cannot be merged with."""
+        if self.prefix is None:
+            return higher
+        if isinstance(higher, str):
+            return "" if self._knocks(higher) else higher
+        if isinstance(higher, list) and any(self._knocks(item) for item in higher):
+            return [item for item in higher if not self._knocks(item)]
+        return higher
 
 
-def _deep_array(higher: list[Value], lower: list[Value], merge: Merge) -> list[Value]:
-    prefix = merge.knockout_prefix
-    if prefix is not None:
-        if prefix in higher:
-            lower = []
-        gone = {item[len(prefix) :] for item in higher if isinstance(item, str) and item.startswith(prefix)}
-        lower = [item for item in lower if not (isinstance(item, str) and item in gone)]
-        higher = [item for item in higher if not (isinstance(item, str) and item.startswith(prefix))]
-    if merge.merge_hash_arrays and higher and lower and all(isinstance(item, dict) for item in [*higher, *lower]):
-        size = max(len(higher), len(lower))
-        return [
-            _deep(higher[i], lower[i], merge) if i < len(higher) and i < len(lower) else (higher[i] if i < len(higher) else lower[i])
-            for i in range(size)
-        ]
-    found = {key_of(item): item for item in lower}
-    for item in higher:
-        found.setdefault(key_of(item), item)
-    result = list(found.values())
-    if merge.sort_arrays and all(isinstance(item, str) for item in result):
-        result.sort()
-    return result
+def _sorted(values: list[Value]) -> list[Value]:
+    kinds = {str if isinstance(value, str) else float if isinstance(value, int | float) else type(value) for value in values}
+    if len(kinds) > 1 or not kinds <= {str, float}:
+        raise BadUse("sort_merged_arrays: the merged array holds values that cannot be compared", hint="It can sort texts, or numbers.")
+    return sorted(values)

@@ -11,8 +11,8 @@ from ..text import program as quoted
 from ..types.base import Type
 from ..types.describe import describe_mismatch
 from ..types.infer import infer
-from ..values import Strictness, Value
-from ..world import NotFoundInData
+from ..values import Instance, Strictness, Value
+from ..world import DataContext, NotFoundInData
 from .api import Closure, Context, function
 
 if TYPE_CHECKING:
@@ -23,54 +23,65 @@ def _scope(context: Context) -> Scope:
     return cast("Scope", context)
 
 
-_OPTIONS = frozenset(("name", "value_type", "default_value", "override", "default_values_hash", "merge"))
+_ALIASES = {
+    "NameType": "Variant[String, Array[String]]",
+    "ValueType": "Type",
+    "DefaultValueType": "Any",
+    "MergeType": "Variant[String[1], Hash[String, Scalar]]",
+    "BlockType": "Callable[NameType]",
+    "OptionsWithName": (
+        "Struct[{name => NameType, value_type => Optional[ValueType], default_value => Optional[DefaultValueType], "
+        "override => Optional[Hash[String, Any]], default_values_hash => Optional[Hash[String, Any]], merge => Optional[MergeType]}]"
+    ),
+    "OptionsWithoutName": (
+        "Struct[{value_type => Optional[ValueType], default_value => Optional[DefaultValueType], "
+        "override => Optional[Hash[String, Any]], default_values_hash => Optional[Hash[String, Any]], merge => Optional[MergeType]}]"
+    ),
+}
 
 
-@function("lookup", "Variant[String, Array[String]] name", "Type value_type?", "Variant[String[1], Hash] merge?", "Callable[1,1] &block?")
-def lookup(context: Context, name: Value, value_type: Type | None = None, merge: Value = None, *, block: Closure | None = None) -> Value:
+@function("lookup", "NameType name", "ValueType value_type?", "MergeType merge?", aliases=_ALIASES)
+def lookup(context: Context, name: Value, value_type: Type | None = None, merge: Value = None) -> Value:
     """A value of the site's data, or what the block gives."""
-    return _lookup(_scope(context), name, {"value_type": value_type, "merge": merge}, block)
+    return _lookup(_scope(context), name, {"value_type": value_type, "merge": merge}, None)
 
 
-@lookup.also(
-    "Variant[String, Array[String]] name", "Optional[Type] value_type", "Optional[Variant[String[1], Hash]] merge", "Any default_value"
-)
+@lookup.also("NameType name", "Optional[ValueType] value_type", "Optional[MergeType] merge", "DefaultValueType default_value")
 def _lookup_default(context: Context, name: Value, value_type: Type | None, merge: Value, default_value: Value) -> Value:
     return _lookup(_scope(context), name, {"value_type": value_type, "merge": merge, "default_value": default_value}, None)
 
 
-@lookup.also("Variant[String, Array[String]] name", "Hash options", "Callable[1,1] &block?")
+@lookup.also("NameType name", "ValueType value_type?", "MergeType merge?", "BlockType &block")
+def _lookup_block(context: Context, name: Value, value_type: Type | None = None, merge: Value = None, *, block: Closure) -> Value:
+    return _lookup(_scope(context), name, {"value_type": value_type, "merge": merge}, block)
+
+
+@lookup.also("OptionsWithName options_hash", "BlockType &block?")
+def _lookup_hash(context: Context, options: dict[str, Value], *, block: Closure | None = None) -> Value:
+    return _lookup(_scope(context), options["name"], options, block)
+
+
+@lookup.also("Variant[String, Array[String]] name", "OptionsWithoutName options_hash", "BlockType &block?")
 def _lookup_options(context: Context, name: Value, options: dict[str, Value], *, block: Closure | None = None) -> Value:
     return _lookup(_scope(context), name, options, block)
 
 
-@lookup.also("Hash options", "Callable[1,1] &block?")
-def _lookup_hash(context: Context, options: dict[str, Value], *, block: Closure | None = None) -> Value:
-    if "name" not in options:
-        raise EvaluationError("lookup(): expects a value for key 'name'")
-    return _lookup(_scope(context), options["name"], options, block)
-
-
-def _lookup(scope: Scope, name: Value, options: dict[str, Value], block: Closure | None) -> Value:
-    """Source: language reference 18.7."""
-    unknown = set(options) - _OPTIONS
-    if unknown:
-        raise EvaluationError(f"lookup(): unrecognized key '{sorted(unknown)[0]}'")
+def _lookup(scope: Scope, name: Value, options: dict[str, Value], block: Closure | None, old: DataContext | None = None) -> Value:
+    """Source: language reference 18.7. `old`: how one of the older functions looks up."""
     names = name if isinstance(name, list) else [name]
-    if not all(isinstance(each, str) for each in names):
-        raise EvaluationError("lookup(): expects a String or an Array of them as name", hint="A reference or a type is no key.")
     value_type = options.get("value_type")
-    merge = options.get("merge")
     override = options.get("override") or {}
+    defaults = options.get("default_values_hash") or {}
+    data = old or scope.compiler.data_context(scope)
+    data.overrides, data.defaults = override, defaults
     for each in names:
         if each in override:
             return _checked(f"Value found for key '{each}' in override hash", override[each], value_type)
         try:
-            found = scope.compiler.data_for(each, scope, merge)
+            found = scope.compiler.data_for(each, scope, options.get("merge"), data)
         except NotFoundInData:
             continue
         return _checked("Found value", found, value_type)
-    defaults = options.get("default_values_hash") or {}
     for each in names:
         if each in defaults:
             return _checked(f"Value found for key '{each}' in default values hash", defaults[each], value_type)
@@ -97,19 +108,22 @@ _DOCS = "https://puppet.com/docs/puppet/7.23/deprecated_language.html"
 
 
 def _hiera(context: Context, function_name: str, key: str, merge: str, given: tuple[Value, ...], block: Closure | None) -> Value:
-    """`given` is a default, then levels to be asked first, which only the old format of hiera.yaml knows."""
+    """`given` is a default, then levels to be asked first, for version 3 of hiera.yaml; with a block there are only these."""
     scope = _scope(context)
     if scope.compiler.reporter.strict is not Strictness.OFF:
         told = f"The function '{function_name}' is deprecated in favor of using 'lookup'. See {_DOCS}"
         scope.warn_once("deprecations", function_name, told)
-    if len(given) > 1 and given[1] not in (None, [], ""):
-        raise EvaluationError(
-            f"{function_name}() with levels of its own is not supported", hint="Use lookup() and a level in hiera.yaml.", where=FINAL
-        )
     options: dict[str, Value] = {"merge": merge}
-    if given and block is None:
+    levels: Value = None
+    if block is not None:
+        levels = given[0] if given else None
+    elif given:
         options["default_value"] = given[0]
-    return _lookup(scope, key, options, block)
+        levels = given[1] if len(given) > 1 else None
+    data = scope.compiler.data_context(scope)
+    data.hiera_call = True
+    data.extra_paths = [str(each) for each in (levels if isinstance(levels, list) else [levels]) if each is not None]
+    return _lookup(scope, key, options, block, data)
 
 
 @function("hiera", "String key", "Any default?", "Any override?", "Callable[1, 1] &block?")
@@ -136,3 +150,62 @@ def hiera_include(context: Context, key: str, *given: Value, block: Closure | No
     names = _hiera(context, "hiera_include", key, "unique", given, block)
     if names:
         context.call_function("include", [names])
+
+
+# --- backends -------------------------------------------------------------------------------------------------------
+
+
+def _without_path(function_name: str) -> str:
+    return (
+        f"one of 'path', 'paths' 'glob', 'globs' or 'mapped_paths' must be declared in hiera.yaml when using this {function_name} function"
+    )
+
+
+def _data(context: Context, name: str, options: dict[str, Value], lookup_context: Instance) -> Value:
+    working = lookup_context.behind or _scope(context).compiler.world.lookup_context(
+        _scope(context).compiler.data_context(_scope(context)), lookup_context.attributes["module_name"]
+    )
+    return cast("Value", working.data(name, options["path"]))
+
+
+@function("yaml_data", "Struct[{path=>String[1]}] options", "Puppet::LookupContext context")
+def yaml_data(context: Context, options: dict[str, Value], lookup_context: Instance) -> Value:
+    """The content of a YAML file, for use as a data_hash backend in hiera.yaml."""
+    return _data(context, "yaml_data", options, lookup_context)
+
+
+@function("json_data", "Struct[{path=>String[1]}] options", "Puppet::LookupContext context")
+def json_data(context: Context, options: dict[str, Value], lookup_context: Instance) -> Value:
+    """The content of a JSON file, for use as a data_hash backend in hiera.yaml."""
+    return _data(context, "json_data", options, lookup_context)
+
+
+@function("hocon_data", "Struct[{path=>String[1]}] options", "Puppet::LookupContext context")
+def hocon_data(context: Context, options: dict[str, Value], lookup_context: Instance) -> Value:
+    """The content of a HOCON file, for use as a data_hash backend in hiera.yaml."""
+    return _data(context, "hocon_data", options, lookup_context)
+
+
+@yaml_data.mismatch("Hash options", "Puppet::LookupContext context")
+def _yaml_without_path(context: Context, options: Value, lookup_context: Value) -> str:
+    return _without_path("data_hash")
+
+
+@json_data.mismatch("Hash options", "Puppet::LookupContext context")
+def _json_without_path(context: Context, options: Value, lookup_context: Value) -> str:
+    return _without_path("data_hash")
+
+
+@hocon_data.mismatch("Hash options", "Puppet::LookupContext context")
+def _hocon_without_path(context: Context, options: Value, lookup_context: Value) -> str:
+    return _without_path("data_hash")
+
+
+@function("eyaml_lookup_key", "String[1] key", "Hash[String[1], Any] options", "Puppet::LookupContext context")
+def eyaml_lookup_key(context: Context, key: str, options: dict[str, Value], lookup_context: Instance) -> Value:
+    """A value of a YAML file with `ENC[PKCS7,…]` in it decrypted, for use as a lookup_key backend in hiera.yaml."""
+    if lookup_context.behind is None:
+        raise EvaluationError("eyaml_lookup_key can only be called while a lookup runs")
+    if "path" not in options:
+        raise EvaluationError(f"'eyaml_lookup_key': {_without_path('lookup_key')}")
+    return cast("Value", lookup_context.behind.decrypted(key, options))

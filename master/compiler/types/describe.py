@@ -361,6 +361,6 @@ def signature_text(signature: Signature) -> str:
     if parts or signature.high != 0:
         if isinstance(block, OptionalType):
             parts.append(f"{block.type} {signature.block_name}?")
-        elif block is not None:
+        elif block is not None and not isinstance(block, AliasType):  # as the reference leaves it out
             parts.append(f"{block} {signature.block_name}")
     return ", ".join(parts)

@@ -370,4 +370,13 @@ ERROR: Final = ObjectType(
     },
 )
 TARGET: Final = ObjectType("Target", {"attributes": {"host": STRING, "options": _optional(UNDEF)}})
-BUILTIN_OBJECTS: Final = (DEFERRED, ERROR, TARGET)
+LOOKUP_CONTEXT: Final = ObjectType(
+    "Puppet::LookupContext",
+    {
+        "attributes": {
+            "environment_name": {"type": StringType((1, INF)), "kind": "derived"},
+            "module_name": OptionalType(StringType((1, INF))),
+        }
+    },
+)
+BUILTIN_OBJECTS: Final = (DEFERRED, ERROR, TARGET, LOOKUP_CONTEXT)

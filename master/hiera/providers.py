@@ -1,0 +1,168 @@
+"""A layer at work, for one compilation: the site's own data, the environment's, a module's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from shared.errors import EvaluationError
+
+from ..compiler.types import lattice
+from ..compiler.values import Value
+from .config import Config, Entry
+from .datafiles import DataFile
+from .failures import DataError
+from .interpolation import Key, interpolated
+from .invocations import Invocation
+from .levels import Level
+from .locations import Location, locations_of
+from .merging import MISSING, Merge, typed
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["GlobalProvider", "Provider"]
+
+_UNDEFINED = re.compile(r"Undefined variable '([^']+)'")
+
+
+class _Slot:
+    """A data file among all of a layer, read when it is first needed."""
+
+    __slots__ = ("file", "level", "location")
+
+    def __init__(self, level: Level, location: Location) -> None:
+        self.level = level
+        self.location = location
+        self.file: DataFile | None = None
+
+
+class Provider:
+    """The levels of one configuration, with the variables of a node put in; found anew when those change."""
+
+    def __init__(self, place: str, config: Config, module: str | None = None) -> None:
+        self.place = place
+        self.config = config
+        self.module = module
+        self._levels: tuple[list[Level], list[Level]] | None = None
+        self._reads: list[tuple[str, Value]] = []
+        self._files: list[_Slot] | None = None
+
+    @property
+    def config_path(self) -> str | None:
+        return self.config.path
+
+    @property
+    def title(self) -> str:
+        named = f'"{self.module}" ' if self.module is not None else ""
+        return f"{self.place} {named}Data Provider ({self.config.name})"
+
+    def find(self, invocation: Invocation, key: Key, merge: Merge, *, default: bool = False) -> Value:
+        """
+        The value of a key; MISSING when there is none.
+
+        Raises:
+            DataError, EvaluationError: the data or its configuration is wrong.
+        """
+        if invocation.explainer is None and merge.first and not default and not invocation.extra_paths:
+            self._resolve(invocation)
+            if self._files is not None:
+                return self._first(invocation, key)
+        with invocation.within("data_provider", self.title, self.config.path, self.module):
+            levels = self._resolve(invocation)[default]
+            if not levels:
+                invocation.tell("not_found", key.text)
+                return MISSING
+            return invocation.over(merge, levels, lambda level: level.find(invocation, key, merge))
+
+    def _first(self, invocation: Invocation, key: Key) -> Value:
+        """The short way through data files, when only the first value counts and nobody wants to know more."""
+        root = key.root
+        assert self._files is not None
+        for slot in self._files:
+            file = slot.file
+            if file is None:
+                file = slot.file = slot.level.hash_at(invocation, slot.location)
+            if root in file.data:
+                value, marked = file.value(root, lambda slot=slot: f"{slot.level.name}{slot.level.at(slot.location)}")  # type: ignore[misc]
+                return interpolated(invocation, value) if marked else value
+        return MISSING
+
+    # --- levels ---
+
+    def _resolve(self, invocation: Invocation) -> tuple[list[Level], list[Level]]:
+        """The levels of the hierarchy, and of the default hierarchy."""
+        if self._levels is not None:
+            for name, value in self._reads:
+                if invocation.peek(name) != value:
+                    if invocation.explainer is not None:
+                        invocation.explainer.say(
+                            "Hiera configuration recreated due to change of scope variables used in interpolation expressions"
+                        )
+                    break
+            else:
+                return self._levels
+        reading = invocation.inner()
+        reading.explainer = None
+        reading.reads = []
+        try:
+            own = self._made(self.config.entries, reading)
+            default = self._made(self.config.default_entries or (), reading)
+        except EvaluationError as error:
+            match = _UNDEFINED.match(error.message)
+            if match is None and error.message.startswith("Interpolation using method"):
+                raise self.config.failure(error.message) from error
+            if match is None:
+                raise
+            line = self.config.line_of(rf"%\{{['\"]?{re.escape(match[1])}['\"]?}}")
+            raise self.config.failure(f"Undefined variable '{match[1]}'", line) from error
+        self._reads = list({name: (name, value) for name, value in reading.reads}.values())
+        self._files = None
+        if all(level.is_file for level in own):
+            self._files = [_Slot(level, each) for level in own for each in level.locations if each is not None and each.exists]
+        self._levels = (own, default)
+        return self._levels
+
+    def _made(self, entries: Sequence[Entry], reading: Invocation) -> list[Level]:
+        found = []
+        for entry in entries:
+            locations = locations_of(entry, reading, reading.lookups.sources.files)
+            if self.config.path is None and locations is not None:  # the default configuration: only what is there
+                locations = [each for each in locations if each.exists]
+                if not locations:
+                    continue
+            options: Any = interpolated(reading, dict(entry.options), methods=False) if entry.options else {}
+            found.append(Level(entry, self, locations, options))
+        return found
+
+
+class GlobalProvider(Provider):
+    """The site's own layer, which may be of version 3."""
+
+    def find(self, invocation: Invocation, key: Key, merge: Merge, *, default: bool = False) -> Value:
+        if self.config.version != 3:
+            return super().find(invocation, key, merge)
+        lookups = invocation.lookups
+        inner = invocation
+        if not invocation.old:
+            inner = invocation.inner()
+            inner.top_key, inner.module = invocation.top_key, invocation.module
+            inner.old = True
+            inner.global_only = inner.global_only or not lookups.has_environment_data(invocation)
+        if self.config.merge.strategy != "default" and inner.hiera_call and merge.strategy == "hash":
+            merge = self.config.merge
+        value = super().find(inner, key, merge)
+        if value is not MISSING and inner.hiera_call:
+            self._check(key, merge, value)
+        return value
+
+    @staticmethod
+    def _check(key: Key, merge: Merge, value: Value) -> None:
+        """What the old functions insist on."""
+        hashes = merge.strategy == "hash" or merge.deep
+        if hashes:
+            typed("value", lattice.HASH, value)
+        if key.segments and merge.strategy in ("hash", "unique"):
+            kind = "hash" if merge.strategy == "hash" else "array"
+            raise DataError(f"Resolution type :{kind} is illegal when accessing values using dotted keys. Offending key was '{key.text}'")
