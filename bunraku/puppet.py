@@ -24,6 +24,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "certificate": ("Find, sign and destroy certificates, here or on the CA", "bunraku.certificates:certificate"),
     "config": ("Print and change settings", "bunraku.config:main"),
     "epp": ("Check, render and dump EPP templates", "bunraku.epp:main"),
+    "facts": ("Print this machine's facts, or send them to the master", "bunraku.facts:main"),
     "filebucket": ("Store and fetch files by checksum", "bunraku.filebucket:main"),
     "generate": ("Write what modules declare in Ruby as resource types in Puppet's language", "bunraku.generate:main"),
     "master": ("Serve catalogs, files and certificates", "master.cli:main"),
@@ -32,7 +33,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 
 
 # These take an interruption for an orderly end, as Puppet's do.
-FACES = frozenset({"ca", "catalog", "certificate", "config", "epp", "generate", "parser"})
+FACES = frozenset({"ca", "catalog", "certificate", "config", "epp", "facts", "generate", "parser"})
 SEE_HELP = "See 'puppet help' for help on available puppet subcommands"
 
 

@@ -9,6 +9,7 @@ from shared.settings import AgentSettings
 
 from .external import Limits
 from .facter import Sources
+from .facterconf import CACHE, PLACE
 
 EXTERNAL_FACTS = ("/etc/puppetlabs/facter/facts.d", "/etc/facter/facts.d", "/opt/puppetlabs/facter/facts.d")
 
@@ -22,4 +23,7 @@ def fact_sources(settings: AgentSettings) -> Sources:
         limits=Limits(settings.external_fact_timeout, settings.external_fact_output),
         core_seconds=settings.fact_timeout,
         legacy=settings.include_legacy_facts,
+        ruby=settings.ruby_facts,
+        conf=Path(PLACE),
+        cache=Path(CACHE) if os.geteuid() == 0 else None,
     )

@@ -1,4 +1,4 @@
-"""Custom facts: modules' `lib/facter/*.py`. Ruby files are reported as skipped, by name."""
+"""Custom facts: modules' `lib/facter/*.py`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,6 @@ def declared(directories: Sequence[Path]) -> list[Declaration]:
     """All facts that the Python files in `directories` declare; the first file of a name wins. Blocks."""
     found: list[Declaration] = []
     seen: set[str] = set()
-    skipped: list[str] = []
     for directory in directories:
         for path in sorted(directory.glob("*.py")) if directory.is_dir() else ():
             if path.name.startswith("_") or path.stem in seen:
@@ -55,10 +54,6 @@ def declared(directories: Sequence[Path]) -> list[Declaration]:
                 found += load(path)
             except Exception as err:  # noqa: BLE001  # a module author's code may fail in any way; the run goes on
                 log.error("Error loading fact %s: %s: %s", path, type(err).__name__, err)
-        skipped += [path.name for path in sorted(directory.glob("*.rb"))] if directory.is_dir() else []
-    unserved = sorted({name for name in skipped if name.removesuffix(".rb") not in seen})
-    if unserved:
-        log.debug("Skipped %d custom facts in Ruby that have no Python file beside them: %s", len(unserved), ", ".join(unserved))
     return found
 
 

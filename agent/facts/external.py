@@ -77,13 +77,15 @@ def files_of(directory: Path) -> list[Path]:
         return []
 
 
-async def external_facts(directories: Sequence[Path], *, environ: Mapping[str, str], limits: Limits | None = None) -> dict[str, Any]:
+async def external_facts(
+    directories: Sequence[Path], *, environ: Mapping[str, str], limits: Limits | None = None, blocked: frozenset[str] = frozenset()
+) -> dict[str, Any]:
     """
     The facts of all directories; the first value of a fact wins. Programs run at the same time.
 
-    A file that is wrong is an error in the log, and the others go on.
+    A file that is wrong is an error in the log, and the others go on. `blocked`: names of files that are left out.
     """
-    files = [each for directory in directories for each in await asyncio.to_thread(files_of, directory)]
+    files = [each for directory in directories for each in await asyncio.to_thread(files_of, directory) if each.name not in blocked]
     results = await asyncio.gather(*(_facts_of(each, environ, limits or Limits()) for each in files))
     found: dict[str, Any] = {}
     for facts in results:

@@ -12,34 +12,40 @@ from typing import Any
 from shared.indirector.core import Request, Terminus
 from shared.models.facts import Facts
 
-from . import hardware, machine, networking, operatingsystem
+from . import augeas, hardware, machine, networking, operatingsystem, ssh, storage, virtual
 from .custom import custom_facts, declared
 from .external import Limits, external_facts
+from .facterconf import Cache, FacterConf, read_conf
 from .host import Host
 from .legacy import legacy_facts
+from .ruby import ruby_facts, unserved
 from .threads import in_thread
 
 log = logging.getLogger("puppet.facts")
 
 FACTER_VERSION = "4.3.0"  # the version whose facts these are
 
-CORE: tuple[Callable[[Host], dict[str, Any]], ...] = (
-    operatingsystem.resolve_os,
-    operatingsystem.resolve_kernel,
-    hardware.resolve_memory,
-    hardware.resolve_processors,
-    hardware.resolve_load,
-    hardware.resolve_filesystems,
-    hardware.resolve_fips,
-    hardware.resolve_dmi,
-    hardware.resolve_disks,
-    machine.resolve_identity,
-    machine.resolve_path,
-    machine.resolve_uptime,
-    machine.resolve_timezone,
-    machine.resolve_virtual,
-    networking.resolve_networking,
-)
+# What a resolver gives, so that it need not run when all of it is blocked or kept.
+PROVIDES: Mapping[Callable[[Host], dict[str, Any]], tuple[str, ...]] = {
+    operatingsystem.resolve_os: ("os",),
+    operatingsystem.resolve_kernel: ("kernel", "kernelrelease", "kernelversion", "kernelmajversion"),
+    hardware.resolve_memory: ("memory",),
+    hardware.resolve_processors: ("processors",),
+    hardware.resolve_load: ("load_averages",),
+    hardware.resolve_filesystems: ("filesystems",),
+    hardware.resolve_fips: ("fips_enabled",),
+    hardware.resolve_dmi: ("dmi",),
+    machine.resolve_identity: ("identity",),
+    machine.resolve_path: ("path",),
+    machine.resolve_uptime: ("system_uptime",),
+    machine.resolve_timezone: ("timezone",),
+    networking.resolve_networking: ("networking",),
+    storage.resolve_storage: ("mountpoints", "disks", "partitions"),
+    virtual.resolve_virtual: ("virtual", "is_virtual", "hypervisors", "xen"),
+    ssh.resolve_ssh: ("ssh",),
+    augeas.resolve_augeas: ("augeas",),
+}
+CORE = tuple(PROVIDES)
 
 # What the agent or the master says about a node; no external or custom fact may say it instead.
 RESERVED = frozenset({"trusted", "facts", "server_facts", "clientcert", "clientversion", "clientnoop"})
@@ -47,34 +53,55 @@ RESERVED = frozenset({"trusted", "facts", "server_facts", "clientcert", "clientv
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where facts come from. `core_seconds` bounds one core resolver, `added` are facts the agent knows itself."""
+    """
+    Where facts come from.
+
+    Attributes:
+        core_seconds: bounds one core resolver.
+        ruby: run what modules have in Ruby alone by the facter program, if there is one.
+        conf, cache: facter.conf, and the folder of what it has kept; None: there is none.
+        added: facts the agent knows itself.
+    """
 
     external: Sequence[Path] = ()
     custom: Sequence[Path] = ()
     limits: Limits = field(default_factory=Limits)
     core_seconds: float = 20.0
     legacy: bool = True
+    ruby: bool = False
+    conf: Path | None = None
+    cache: Path | None = None
     added: Mapping[str, Any] = field(default_factory=dict)
 
 
 async def gather(host: Host, sources: Sources, core: Sequence[Callable[[Host], dict[str, Any]]] = CORE) -> dict[str, Any]:
     """The facts by name, sorted. Resolvers and programs run at the same time; what is late or fails is logged and missing."""
-    results, outside = await asyncio.gather(
-        asyncio.gather(*(_core(resolver, host, sources.core_seconds) for resolver in core)),
-        external_facts(sources.external, environ=host.environ, limits=sources.limits),
+    conf = await asyncio.to_thread(read_conf, sources.conf) if sources.conf is not None else FacterConf()
+    cache = Cache(conf, sources.cache) if conf.ttls and sources.cache is not None else None
+    kept = await asyncio.to_thread(cache.load) if cache else {}
+    spared = conf.blocked | kept.keys()
+    rubies = await asyncio.to_thread(unserved, sources.custom)
+    results, outside, from_ruby = await asyncio.gather(
+        asyncio.gather(*(_core(each, host, sources.core_seconds) for each in core if not spared.issuperset(PROVIDES.get(each, ("",))))),
+        external_facts(sources.external, environ=host.environ, limits=sources.limits, blocked=conf.blocked),
+        ruby_facts(rubies, environ=host.environ, limits=sources.limits, program="facter" if sources.ruby else ""),
     )
     known: dict[str, Any] = {"facterversion": FACTER_VERSION, **sources.added}
     for result in results:
         known |= result
-    if sources.legacy:
-        known = {**legacy_facts(known), **known}
+    known = conf.without_blocked({**known, **kept})
+    if sources.legacy and "legacy" not in conf.blocked:
+        known = {**conf.without_blocked(legacy_facts(known)), **known}
     weights = dict.fromkeys(known, 0)
     for facts, weight in ((_allowed(outside, "external"), 10_000), (_allowed(environment_facts(host.environ), "environment"), 1_000_000)):
         known |= facts
         weights |= dict.fromkeys(facts, weight)
-    declarations = await asyncio.to_thread(declared, sources.custom)
+    known |= {name: value for name, value in _allowed(from_ruby, "custom").items() if not weights.get(name) and name not in conf.blocked}
+    declarations = [each for each in await asyncio.to_thread(declared, sources.custom) if each.name not in conf.blocked]
     if declarations:
         known |= _allowed(await custom_facts(declarations, host, known, weights), "custom")
+    if cache:
+        await asyncio.to_thread(cache.store, known)
     return {name: known[name] for name in sorted(known) if known[name] is not None}
 
 

@@ -1,4 +1,4 @@
-"""The facts memory, processors, load_averages, filesystems, fips_enabled, dmi and disks."""
+"""The facts memory, processors, load_averages, filesystems, fips_enabled and dmi."""
 
 from __future__ import annotations
 
@@ -110,6 +110,43 @@ def resolve_fips(host: Host) -> dict[str, Any]:
     return {"fips_enabled": host.read("/proc/sys/crypto/fips_enabled").strip() == "1"}
 
 
+# Kinds of chassis, from 1 on. Source: SMBIOS 7.4.1.
+CHASSIS = (
+    "Other",
+    "",
+    "Desktop",
+    "Low Profile Desktop",
+    "Pizza Box",
+    "Mini Tower",
+    "Tower",
+    "Portable",
+    "Laptop",
+    "Notebook",
+    "Hand Held",
+    "Docking Station",
+    "All in One",
+    "Sub Notebook",
+    "Space-Saving",
+    "Lunch Box",
+    "Main System Chassis",
+    "Expansion Chassis",
+    "SubChassis",
+    "Bus Expansion Chassis",
+    "Peripheral Chassis",
+    "Storage Chassis",
+    "Rack Mount Chassis",
+    "Sealed-Case PC",
+    "Multi-system",
+    "CompactPCI",
+    "AdvancedTCA",
+    "Blade",
+    "Blade Enclosure",
+    "Tablet",
+    "Convertible",
+    "Detachable",
+)
+
+
 def resolve_dmi(host: Host) -> dict[str, Any]:
     """The fact dmi, from /sys/class/dmi/id; only what the firmware says."""
 
@@ -127,26 +164,9 @@ def resolve_dmi(host: Host) -> dict[str, Any]:
         values = {name: value for name, file in names.items() if (value := read(file))}
         if values:
             found[group] = values
+    kind = read("chassis_type")
+    if kind.isdigit() and 0 < int(kind) <= len(CHASSIS) and CHASSIS[int(kind) - 1]:
+        found.setdefault("chassis", {})["type"] = CHASSIS[int(kind) - 1]
     if manufacturer := read("sys_vendor"):
         found["manufacturer"] = manufacturer
     return {"dmi": found} if found else {}
-
-
-def resolve_disks(host: Host) -> dict[str, Any]:
-    """The fact disks, from /sys/block: those that have a device behind them."""
-    found = {}
-    for name in host.entries("/sys/block"):
-        base = f"/sys/block/{name}"
-        if not host.exists(f"{base}/device"):
-            continue
-        sectors = host.read(f"{base}/size").strip()
-        disk: dict[str, Any] = {}
-        if sectors.isdigit():
-            disk |= {"size": human(int(sectors) * 512), "size_bytes": int(sectors) * 512}
-        for label in ("model", "vendor"):
-            if text := host.read(f"{base}/device/{label}").strip():
-                disk[label] = text
-        if rotational := host.read(f"{base}/queue/rotational").strip():
-            disk["type"] = "hdd" if rotational == "1" else "ssd"
-        found[name] = disk
-    return {"disks": found} if found else {}

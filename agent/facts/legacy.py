@@ -54,6 +54,8 @@ _ALIASES: Mapping[str, str] = {
     "boardproductname": "dmi.board.product",
     "boardserialnumber": "dmi.board.serial_number",
     "chassisassettag": "dmi.chassis.asset_tag",
+    "chassistype": "dmi.chassis.type",
+    "augeasversion": "augeas.version",
     "manufacturer": "dmi.manufacturer",
     "productname": "dmi.product.name",
     "serialnumber": "dmi.product.serial_number",
@@ -94,7 +96,7 @@ def legacy_facts(values: Mapping[str, Any]) -> dict[str, Any]:
         ("swapsize_mb", "memory.swap.total_bytes"),
     ):
         if (amount := known.get(path)) is not None:
-            found[flat] = round(amount / 2**20, 2)
+            found[flat] = amount / 2**20
     for number, model in enumerate(known.get("processors.models") or []):
         found[f"processor{number}"] = model
     disks: Mapping[str, Any] = known.get("disks") or {}
@@ -106,6 +108,13 @@ def legacy_facts(values: Mapping[str, Any]) -> dict[str, Any]:
             for flat, key in (("model", "model"), ("vendor", "vendor"), ("size", "size_bytes"))
             if key in disk
         }
+    for name, key in (known.get("ssh") or {}).items():
+        found |= {f"ssh{name}key": key["key"], f"sshfp_{name}": "\n".join(key["fingerprints"].values())}
+    if (domains := known.get("xen.domains")) is not None:
+        found["xendomains"] = ",".join(domains)
+    if interfaces:
+        leased = {name: interface["dhcp"] for name, interface in interfaces.items() if "dhcp" in interface}
+        found["dhcp_servers"] = {"system": known.get("networking.dhcp"), **leased}
     return found
 
 

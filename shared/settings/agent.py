@@ -93,6 +93,7 @@ class AgentSettings(CommonSettings):
     http_longest_wait: Duration = setting("5m", gt=0, doc="The longest wait that Retry-After can ask for, in seconds.")
     max_catalog_body: Size = setting("256MiB", gt=0, doc="Bytes of a catalog or list of metadata.")
     max_plugin_files: int = setting(50_000, gt=0, doc="Files that plugin sync may bring.")
+    ruby_facts: Flag = setting(True, doc="Run facts that modules have in Ruby alone by the facter program, where it is installed.")
     fact_timeout: Duration = setting(30, gt=0, doc="Seconds for one core fact.")
     external_fact_timeout: Duration = setting("5m", gt=0, doc="Seconds for one program that prints external facts.")
     external_fact_output: Size = setting("1MiB", gt=0, doc="Bytes that such a program may print.")

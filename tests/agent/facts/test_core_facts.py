@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
-from agent.facts import hardware, machine, networking, operatingsystem
+from agent.facts import augeas, hardware, machine, networking, operatingsystem, ssh, storage, virtual
 from agent.facts.host import Host
 from agent.facts.legacy import inspected, legacy_facts, stringified
 from agent.facts.netlink import Address, Link, parse_default_route
@@ -112,14 +113,16 @@ def test_uptime_is_hours_then_days(text: str, uptime: str) -> None:
 @pytest.mark.parametrize(
     ("cgroup", "environ", "expected"),
     [
-        ("0::/init.scope", "HOME=/\0", ""),
-        ("1:cpu:/docker/abc", "", "docker"),
-        ("", "x=1\0container=systemd-nspawn\0", "systemd_nspawn"),
-        ("1:cpu:/lxc/web", "", "lxc"),
+        ("0::/init.scope", "HOME=/\0", ("", "")),
+        ("1:cpu:/docker/abc", "", ("docker", "abc")),
+        ("0::/system.slice/docker-abc.scope", "", ("docker", "abc")),
+        ("", "x=1\0container=systemd-nspawn\0", ("systemd_nspawn", "")),
+        ("1:cpu:/lxc/web", "", ("lxc", "web")),
+        ("", "container=lxc\0", ("lxc", "")),
     ],
 )
-def test_containers_are_recognised(cgroup: str, environ: str, expected: str) -> None:
-    assert machine.parse_container(cgroup, environ) == expected
+def test_containers_are_recognised(cgroup: str, environ: str, expected: tuple[str, str]) -> None:
+    assert virtual.parse_container(cgroup, environ) == expected
 
 
 @pytest.mark.parametrize(
@@ -134,6 +137,135 @@ def test_containers_are_recognised(cgroup: str, environ: str, expected: str) -> 
 )
 def test_the_domain_comes_from_name_resolver_or_resolv_conf(hostname: str, canonical: str, resolv: str, expected: dict[str, str]) -> None:
     assert networking.parse_names(hostname, canonical, resolv) == expected
+
+
+def machine_of(root: Path, files: dict[str, str]) -> Host:
+    """A machine that consists of a few files."""
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return Host(root, {"PATH": ""})
+
+
+def test_mounts_are_unescaped_and_pseudo_filesystems_left_out() -> None:
+    table = (
+        "/dev/root / ext4 rw,relatime 0 0\nproc /proc proc rw 0 0\ntmpfs /sys/fs/cgroup tmpfs rw 0 0\n"
+        "auto /net autofs rw 0 0\n/dev/sdb1 /mnt/my\\040disk xfs ro,noatime 0 0\nbroken\n"
+    )
+    assert storage.parse_mounts(table, "quiet root=/dev/vda1 ro") == [
+        {"device": "/dev/vda1", "filesystem": "ext4", "path": "/", "options": ["rw", "relatime"]},
+        {"device": "tmpfs", "filesystem": "tmpfs", "path": "/sys/fs/cgroup", "options": ["rw"]},
+        {"device": "/dev/sdb1", "filesystem": "xfs", "path": "/mnt/my disk", "options": ["ro", "noatime"]},
+    ]
+
+
+def test_a_mountpoint_has_its_sizes_in_both_forms() -> None:
+    mount = {"device": "/dev/a", "filesystem": "ext4", "path": "/", "options": ["rw"]}
+    assert storage.mountpoint(mount, (1000 * 1024, 600 * 1024, 300 * 1024)) == {
+        "available": "600.00 KiB",
+        "available_bytes": 614400,
+        "capacity": "33.33%",
+        "device": "/dev/a",
+        "filesystem": "ext4",
+        "options": ["rw"],
+        "size": "1000.00 KiB",
+        "size_bytes": 1024000,
+        "used": "300.00 KiB",
+        "used_bytes": 307200,
+    }
+
+
+def test_a_network_filesystem_that_hangs_has_no_sizes_and_holds_nobody_up() -> None:
+    gate = threading.Event()
+
+    def ask(path: str) -> storage.Sizes:
+        return (3, 2, 1) if path == "/" or not gate.wait(5) else (0, 0, 0)
+
+    mounts = [{"path": "/", "filesystem": "ext4"}, {"path": "/net", "filesystem": "nfs4"}]
+    assert storage.all_sizes(mounts, ask, seconds=0.001) == {"/": (3, 2, 1)}
+    gate.set()
+
+
+def test_disks_and_partitions_come_from_sys_and_udev(tmp_path: Path) -> None:
+    host = machine_of(
+        tmp_path,
+        {
+            "sys/block/sda/size": "2048\n",
+            "sys/block/sda/dev": "8:0\n",
+            "sys/block/sda/device/model": "Disk 1 \n",
+            "sys/block/sda/queue/rotational": "0\n",
+            "sys/block/sda/sda1/size": "1024\n",
+            "sys/block/sda/sda1/dev": "8:1\n",
+            "sys/block/dm-0/size": "512\n",
+            "sys/block/dm-0/dm/name": "vg-root\n",
+            "sys/block/loop0/loop/backing_file": "/a.img\n",
+            "run/udev/data/b8:0": "S:disk\nE:ID_SERIAL_SHORT=S1\nE:ID_WWN=0x5\n",
+            "run/udev/data/b8:1": "E:ID_FS_TYPE=ext4\nE:ID_FS_UUID=u-1\nE:ID_PART_ENTRY_UUID=p-1\n",
+        },
+    )
+    assert storage.disks(host) == {
+        "sda": {"model": "Disk 1", "serial": "S1", "size": "1.00 MiB", "size_bytes": 1048576, "type": "ssd", "wwn": "0x5"}
+    }
+    assert storage.partitions(host, [{"device": "/dev/sda1", "path": "/"}]) == {
+        "/dev/sda1": {"filesystem": "ext4", "mount": "/", "partuuid": "p-1", "size": "512.00 KiB", "size_bytes": 524288, "uuid": "u-1"},
+        "/dev/mapper/vg-root": {"size": "256.00 KiB", "size_bytes": 262144},
+        "/dev/loop0": {"backing_file": "/a.img", "size": "0 bytes", "size_bytes": 0},
+    }
+
+
+def test_blkid_is_read_where_udev_says_nothing() -> None:
+    text = '/dev/sda1: LABEL="my root" UUID="u-1" TYPE="ext4" PARTUUID="p-1"\n'
+    assert storage.parse_blkid(text) == {"/dev/sda1": {"LABEL": "my root", "UUID": "u-1", "TYPE": "ext4", "PARTUUID": "p-1"}}
+
+
+def test_host_keys_have_sshfp_fingerprints_and_flat_names(tmp_path: Path) -> None:
+    host = machine_of(
+        tmp_path, {"etc/ssh/ssh_host_ed25519_key.pub": "ssh-ed25519 AAAAC3Nz root@x\n", "etc/ssh/ssh_host_rsa_key.pub": "odd\n"}
+    )
+    found = ssh.resolve_ssh(host)
+    assert found["ssh"]["ed25519"]["type"] == "ssh-ed25519"
+    assert found["ssh"]["ed25519"]["fingerprints"]["sha1"].startswith("SSHFP 4 1 ")
+    flat = legacy_facts(found)
+    assert flat["sshed25519key"] == "AAAAC3Nz"
+    assert flat["sshfp_ed25519"].splitlines()[1].startswith("SSHFP 4 2 ")
+
+
+@pytest.mark.parametrize(
+    ("files", "virtual_is", "hypervisors"),
+    [
+        ({}, "physical", {}),
+        ({"proc/1/cgroup": "0::/docker/0a\n", "proc/1/environ": "x"}, "docker", {"docker": {"id": "0a"}}),
+        ({"sys/class/dmi/id/product_name": "VirtualBox\n"}, "virtualbox", {"virtualbox": {}}),
+        ({"sys/class/dmi/id/sys_vendor": "VMware, Inc.\n", "sys/class/dmi/id/product_name": "VMware7,1\n"}, "vmware", {"vmware": {}}),
+        ({"sys/class/dmi/id/bios_vendor": "Amazon EC2\n", "sys/class/dmi/id/sys_vendor": "Amazon EC2\n"}, "kvm", {"kvm": {"amazon": True}}),
+        ({"dev/xen/evtchn": "", "proc/xen/capabilities": "control_d\n"}, "xen0", {"xen": {"context": "pv", "privileged": True}}),
+        ({"proc/vz/veinfo": "", "proc/self/status": "envID:\t101\n"}, "openvzve", {"openvz": {"id": 101, "host": False}}),
+        ({"proc/cpuinfo": "flags : fpu hypervisor\n", "sys/bus/virtio/devices/virtio0": ""}, "kvm", {"kvm": {}}),
+    ],
+)
+def test_the_hypervisor_is_told_by_files(tmp_path: Path, files: dict[str, str], virtual_is: str, hypervisors: dict[str, object]) -> None:
+    found = virtual.resolve_virtual(machine_of(tmp_path, files))
+    assert (found["virtual"], found.get("hypervisors", {})) == (virtual_is, hypervisors)
+    assert found["is_virtual"] is (virtual_is not in ("physical", "xen0"))
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [("", ""), ("xen\nxen-domU\n", "xenu"), ("xen\nxen-dom0\n", "xen0"), ("redhat\nkvm\n", "kvm"), ("ibm_systemz\n", "zlinux")],
+)
+def test_virt_what_is_translated(output: str, expected: str) -> None:
+    assert virtual.parse_virt_what(output) == expected
+
+
+def test_the_chassis_has_the_name_of_its_number(tmp_path: Path) -> None:
+    host = machine_of(tmp_path, {"sys/class/dmi/id/chassis_type": "23\n", "sys/class/dmi/id/board_vendor": "Acme\n"})
+    assert hardware.resolve_dmi(host) == {"dmi": {"board": {"manufacturer": "Acme"}, "chassis": {"type": "Rack Mount Chassis"}}}
+
+
+def test_augeas_version_is_read_off_the_library() -> None:
+    assert augeas.parse_version(b"x\0/augeas/version\0" + b"1.14.0\0") == "1.14.0"
+    assert augeas.parse_version(b"\0" + b"1.2.3\0" + b"y\0" + b"4.5.6\0") == ""
 
 
 def test_networking_takes_the_primary_interfaces_values() -> None:
@@ -184,6 +316,7 @@ def test_legacy_names_follow_the_structured_facts() -> None:
         "interfaces": "eth0_1",
         "ipaddress_eth0_1": "192.0.2.7",
         "mtu_eth0_1": 1500,
+        "dhcp_servers": {"system": None},
     }
 
 

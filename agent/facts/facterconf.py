@@ -1,0 +1,187 @@
+"""facter.conf: what is not resolved, and what is kept from run to run. Source: facts reference 7."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from shared import plainjson
+from shared.errors import BadData
+from shared.files import write_atomic
+
+log = logging.getLogger("puppet.facts")
+
+PLACE = "/etc/puppetlabs/facter/facter.conf"
+CACHE = "/opt/puppetlabs/facter/cache/cached_facts"
+
+# Facter's groups, by the roots of their structured facts.
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "Xen": ("xen",),
+    "augeas": ("augeas",),
+    "desktop management interface": ("dmi",),
+    "disks": ("disks",),
+    "file system": ("mountpoints", "filesystems", "partitions"),
+    "fips": ("fips_enabled",),
+    "hypervisors": ("hypervisors",),
+    "id": ("identity",),
+    "kernel": ("kernel", "kernelversion", "kernelrelease", "kernelmajversion"),
+    "load_average": ("load_averages",),
+    "memory": ("memory",),
+    "networking": ("networking",),
+    "operating system": ("os",),
+    "path": ("path",),
+    "processor": ("processors",),
+    "ssh": ("ssh",),
+    "timezone": ("timezone",),
+    "uptime": ("system_uptime",),
+    "virtualization": ("virtual", "is_virtual"),
+}
+_UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "": 1e-3, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_LONG = {"nano": "ns", "micro": "us", "milli": "ms", "sec": "s", "min": "m", "hour": "h", "day": "d"}
+
+
+@dataclass(frozen=True, slots=True)
+class FacterConf:
+    """
+    What facter.conf says.
+
+    Attributes:
+        blocked: names of facts (dotted ones too) and of external facts' files; `legacy` among them: all flat names.
+        ttls: seconds by group or fact.
+        groups: facts by group; Facter's own and those of the file.
+    """
+
+    blocked: frozenset[str] = frozenset()
+    ttls: Mapping[str, float] = field(default_factory=dict)
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: GROUPS)
+
+    def without_blocked(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+        """`facts` without those that are blocked, within structures too."""
+        kept: dict[str, Any] = {name: value for name, value in facts.items() if name not in self.blocked}
+        for name in self.blocked:
+            first, *rest = name.split(".")
+            if rest and isinstance(kept.get(first), dict):
+                kept[first] = _without(kept[first], rest)
+        return kept
+
+
+def _without(value: Any, path: list[str]) -> Any:
+    if not isinstance(value, dict) or path[0] not in value:
+        return value
+    if len(path) == 1:
+        return {name: each for name, each in value.items() if name != path[0]}
+    return {**value, path[0]: _without(value[path[0]], path[1:])}
+
+
+def read_conf(path: Path) -> FacterConf:
+    """The file's say; nothing without it. One that cannot be read is a warning. Blocks."""
+    try:
+        text = path.read_text("utf-8")
+    except FileNotFoundError:
+        return FacterConf()
+    except (OSError, UnicodeDecodeError) as err:
+        log.warning("Facter failed to read config file %s: %s", path, err)
+        return FacterConf()
+    from shared import hocon
+
+    try:
+        return parse_conf(hocon.loads(text))
+    except BadData as err:
+        log.warning("Facter failed to read config file %s: %s", path, err)
+        return FacterConf()
+
+
+def parse_conf(data: Any) -> FacterConf:
+    """BadData: it is not formed as facter.conf is."""
+    section = data.get("facts", {}) if isinstance(data, dict) else {}
+    own = data.get("fact-groups", {}) if isinstance(data, dict) else {}
+    if not isinstance(section, dict) or not isinstance(own, dict):
+        raise BadData("facts and fact-groups must be maps")
+    groups = {**GROUPS, **{str(name): tuple(map(str, _list(names))) for name, names in own.items()}}
+    blocked = {name for each in _list(section.get("blocklist")) for name in (str(each), *groups.get(str(each), ()))}
+    ttls: dict[str, float] = {}
+    for each in _list(section.get("ttls")):
+        for name, text in each.items() if isinstance(each, dict) else ():
+            ttls[str(name)] = seconds_of(str(text))
+    return FacterConf(frozenset(blocked), ttls, groups)
+
+
+def _list(value: Any) -> list[Any]:
+    return [] if value is None else value if isinstance(value, list) else [value]
+
+
+def seconds_of(text: str) -> float:
+    """`30 days`, `1 hour`, `500` (milliseconds); BadData for anything else."""
+    match = re.fullmatch(r"\s*(\d+)\s*([a-z]*)\s*", text)
+    unit = match[2] if match else "?"
+    unit = next((short for long, short in _LONG.items() if unit.startswith(long)), unit)
+    if match is None or unit not in _UNITS:
+        raise BadData(f"Could not parse time unit {text!r} (try ns, us, ms, s, m, h, d, or their names)")
+    return int(match[1]) * _UNITS[unit]
+
+
+class Cache:
+    """
+    Facts that are kept from run to run, a JSON file a group; `clock` gives seconds since 1970.
+
+    The files are Facter's own, so that either can use what the other kept.
+    """
+
+    def __init__(self, conf: FacterConf, folder: Path, clock: Callable[[], float] = time.time) -> None:
+        self.conf = conf
+        self.folder = folder
+        self.clock = clock
+        self.stale: dict[str, tuple[str, ...]] = {}
+
+    def load(self) -> dict[str, Any]:
+        """What is kept and still young enough; afterwards `stale` has the groups that are to be stored. Blocks."""
+        found: dict[str, Any] = {}
+        for group, ttl in self.conf.ttls.items():
+            path = self.folder / group
+            try:
+                young = path.stat().st_mtime + ttl > self.clock()
+                data = plainjson.loads(path.read_bytes()) if young else None
+            except (OSError, BadData):
+                data = None
+            if isinstance(data, dict):
+                found |= _nested({name: value for name, value in data.items() if name != "cache_format_version"})
+            else:
+                self.stale[group] = self.conf.groups.get(group, (group,))
+        return found
+
+    def store(self, facts: Mapping[str, Any]) -> None:
+        """Keep the groups that were not young enough, and drop files of groups without a ttl. A full disk is a warning. Blocks."""
+        for group, names in self.stale.items():
+            kept = {name: facts[name] for name in names if name in facts}
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                write_atomic(self.folder / group, json.dumps({**kept, "cache_format_version": 1}, indent=2).encode(), mode=0o600)
+            except OSError as err:
+                log.warning("Could not write cache of %s: %s", group, err.strerror)
+        for path in self._files():
+            if path.name not in self.conf.ttls:
+                path.unlink(missing_ok=True)
+
+    def _files(self) -> Iterable[Path]:
+        try:
+            return [each for each in self.folder.iterdir() if each.is_file()]
+        except OSError:
+            return []
+
+
+def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:
+    """`{"os.name": …}` as Facter keeps it → `{"os": {"name": …}}`."""
+    found: dict[str, Any] = {}
+    for name, value in flat.items():
+        *path, last = name.split(".")
+        place = found
+        for part in path:
+            place = place.setdefault(part, {})
+        place[last] = value
+    return found

@@ -1,0 +1,77 @@
+"""Custom facts in Ruby: run by the facter program where it is installed, else named as skipped."""
+
+from __future__ import annotations
+
+import logging
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from shared import plainjson
+from shared.errors import BadData, PuppetError
+from shared.indirector.termini import run_output
+
+from .external import Limits
+
+log = logging.getLogger("puppet.facts")
+
+MAX_SOURCE = 1024 * 1024  # bytes of one file
+_NAME = re.compile(r"""(?:Facter\.|^\s*)(?:add|define_fact)\s*\(?\s*(?::["']?|["'])([A-Za-z][\w.-]*)["']?""", re.MULTILINE)
+
+
+def unserved(directories: Sequence[Path]) -> list[Path]:
+    """The files in Ruby that have no file in Python of the same name beside them, or in another directory. Blocks."""
+    ruby = [path for folder in directories if folder.is_dir() for path in sorted(folder.glob("*.rb"))]
+    python = {path.stem for folder in directories if folder.is_dir() for path in folder.glob("*.py")}
+    return [path for path in ruby if path.stem not in python]
+
+
+def names_in(source: str) -> list[str]:
+    """The facts that a file says it adds, in lower case; names that it computes are not seen."""
+    return [name.lower() for name in dict.fromkeys(_NAME.findall(source))]
+
+
+async def ruby_facts(files: Sequence[Path], *, environ: Mapping[str, str], limits: Limits, program: str = "facter") -> dict[str, Any]:
+    """
+    The values of the facts in Ruby `files`, as the real thing resolves them: weights, confines and core facts included.
+
+    One process for all; what it complains of is in the log. Without the program ('' or not found) the files are named in a debug line.
+    """
+    if not files:
+        return {}
+    found = shutil.which(program, path=environ.get("PATH")) if program else None
+    if found is None:
+        names = ", ".join(sorted(path.name for path in files))
+        log.debug("Skipped %d custom facts in Ruby that have no Python file beside them: %s", len(files), names)
+        return {}
+    wanted = sorted({name for path in files for name in [path.stem.lower(), *names_in(_source(path))]})
+    folders = [part for folder in dict.fromkeys(str(path.parent) for path in files) for part in ("--custom-dir", folder)]
+    argv = [found, "--json", "--no-external-facts", "--no-color", *folders, *wanted]
+    try:
+        code, output, complaint = await run_output(
+            argv, timeout=limits.seconds, most=limits.output, environ={**environ, "LC_ALL": "C.UTF-8"}, what="resolve facts in Ruby"
+        )
+    except PuppetError as err:
+        log.error("%s", err)
+        return {}
+    for line in complaint.splitlines():
+        if " ERROR " in line and any(name in line for name in wanted):
+            log.error("%s", line)
+    try:
+        values = plainjson.loads(output)
+    except BadData as err:
+        log.error("Failed to resolve facts in Ruby: %s ended with %d and gave no JSON: %s", found, code, err)
+        return {}
+    if not isinstance(values, dict):
+        return {}
+    return {str(name): value for name, value in values.items() if value is not None}
+
+
+def _source(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_SOURCE).decode("utf-8", "replace")
+    except OSError:
+        return ""

@@ -1,0 +1,173 @@
+"""The facts disks, partitions and mountpoints."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from .host import Host
+from .sizes import capacity, human
+
+SECTOR = 512  # bytes, whatever the device's own blocks are
+STATVFS_SECONDS = 3.0  # for all network filesystems together: a dead server must not cost the run its facts
+_NETWORK = re.compile(r"nfs|cifs|smb|afs|ceph|gluster|lustre|9p|fuse\.|ncp|ocfs|gfs")
+
+Mount = dict[str, Any]
+Sizes = tuple[int, int, int]  # bytes in all, free for users, used
+
+
+def parse_mounts(text: str, cmdline: str) -> list[Mount]:
+    """The entries of /proc/self/mounts that are facts: device, filesystem, path and options. Source: facts reference 2.1."""
+    found = []
+    for line in text.splitlines():
+        fields = [_unescaped(field) for field in line.split(" ")]
+        if len(fields) < 4:
+            continue
+        device, path, filesystem, options = fields[:4]
+        if filesystem == "autofs" or (re.match(r"/(proc|sys)", path) and filesystem != "tmpfs"):
+            continue
+        if device == "/dev/root":
+            root = re.search(r"(?:^|\s)root=(\S+)", cmdline)
+            device = root[1] if root else device
+        found.append({"device": device, "filesystem": filesystem, "path": path, "options": options.split(",")})
+    return found
+
+
+def _unescaped(field: str) -> str:
+    """The kernel writes blanks, tabs, newlines and backslashes as octal numbers."""
+    return re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), field)
+
+
+def mountpoint(mount: Mount, sizes: Sizes) -> dict[str, Any]:
+    """One entry of the fact mountpoints."""
+    total, available, used = sizes
+    return {
+        "available": human(available),
+        "available_bytes": available,
+        "capacity": capacity(used, used + available),
+        "device": mount["device"],
+        "filesystem": mount["filesystem"],
+        "options": mount["options"],
+        "size": human(total),
+        "size_bytes": total,
+        "used": human(used),
+        "used_bytes": used,
+    }
+
+
+def sizes_of(path: str) -> Sizes:
+    """Of the filesystem at `path`; zeros when it does not say."""
+    try:
+        told = os.statvfs(path)
+    except OSError:
+        return (0, 0, 0)
+    return (told.f_blocks * told.f_frsize, told.f_bavail * told.f_frsize, (told.f_blocks - told.f_bfree) * told.f_frsize)
+
+
+def all_sizes(mounts: Sequence[Mount], ask: Callable[[str], Sizes] = sizes_of, seconds: float = STATVFS_SECONDS) -> dict[str, Sizes]:
+    """Of all mounts by path. Network filesystems are asked in a thread that is left behind when it hangs: zeros then."""
+    found = {mount["path"]: ask(mount["path"]) for mount in mounts if not _NETWORK.match(mount["filesystem"])}
+    distant = [mount["path"] for mount in mounts if mount["path"] not in found]
+    if distant:
+        answers: dict[str, Sizes] = {}
+        thread = threading.Thread(target=lambda: answers.update((path, ask(path)) for path in distant), name="statvfs", daemon=True)
+        thread.start()
+        thread.join(seconds)
+        found |= dict(answers)
+    return found
+
+
+def resolve_storage(host: Host) -> dict[str, Any]:
+    """The facts mountpoints, disks and partitions."""
+    mounts = parse_mounts(host.read("/proc/self/mounts"), host.read("/proc/cmdline"))
+    sizes = all_sizes(mounts)
+    found: dict[str, Any] = {}
+    if mounts:
+        found["mountpoints"] = {mount["path"]: mountpoint(mount, sizes.get(mount["path"], (0, 0, 0))) for mount in mounts}
+    if found_disks := disks(host):
+        found["disks"] = found_disks
+    if host.entries("/sys/block"):
+        found["partitions"] = partitions(host, mounts)
+    return found
+
+
+def disks(host: Host) -> dict[str, Any]:
+    """The fact disks, from /sys/block: those that have a device behind them."""
+    found = {}
+    for name in host.entries("/sys/block"):
+        base = f"/sys/block/{name}"
+        if not host.exists(f"{base}/device"):
+            continue
+        disk: dict[str, Any] = {}
+        if (sectors := host.read(f"{base}/size").strip()).isdigit():
+            disk |= {"size": human(int(sectors) * SECTOR), "size_bytes": int(sectors) * SECTOR}
+        for label in ("model", "vendor"):
+            if text := host.read(f"{base}/device/{label}").strip():
+                disk[label] = text
+        if rotational := host.read(f"{base}/queue/rotational").strip():
+            disk["type"] = "ssd" if rotational == "0" else "hdd"
+        udev = udev_of(host, base)
+        serial = udev.get("ID_SERIAL_SHORT") or host.read(f"{base}/device/serial").strip()
+        wwn = udev.get("ID_WWN_WITH_EXTENSION") or udev.get("ID_WWN") or ""
+        found[name] = disk | ({"serial": serial} if serial else {}) | ({"wwn": wwn} if wwn else {})
+    return found
+
+
+def udev_of(host: Host, device: str) -> dict[str, str]:
+    """What udev found out about a block device, at `device` below /sys; as lsblk reads it, without a process."""
+    number = host.read(f"{device}/dev").strip()
+    return dict(re.findall(r"^E:([^=\n]+)=(.*)$", host.read(f"/run/udev/data/b{number}"), re.M)) if number else {}
+
+
+_UDEV = {"filesystem": "FS_TYPE", "uuid": "FS_UUID", "label": "FS_LABEL", "partuuid": "PART_ENTRY_UUID", "partlabel": "PART_ENTRY_NAME"}
+_BLKID = {"filesystem": "TYPE", "uuid": "UUID", "label": "LABEL", "partuuid": "PARTUUID", "partlabel": "PARTLABEL"}
+
+
+def parse_blkid(text: str) -> dict[str, dict[str, str]]:
+    """Device → the values that blkid prints, by their names."""
+    lines = (line.partition(":") for line in text.splitlines())
+    return {device: dict(re.findall(r'(\w+)="([^"]*)"', rest)) for device, _, rest in lines if rest}
+
+
+def partitions(host: Host, mounts: Sequence[Mount]) -> dict[str, Any]:
+    """The fact partitions: parts of disks, device mapper and loop devices that are in use."""
+    found: dict[str, Any] = {}
+    unknown: list[str] = []
+    for device, place, more in _parts(host):
+        sectors = host.read(f"{place}/size").strip()
+        size = int(sectors) * SECTOR if sectors.isdigit() else 0
+        told = udev_of(host, place)
+        known = {name: _plain(told[f"ID_{key}"]) for name, key in _UDEV.items() if told.get(f"ID_{key}")}
+        if not known and size:
+            unknown.append(device)
+        found[device] = {"size_bytes": size, "size": human(size), **more, **known}
+    if unknown:
+        told_by_blkid = parse_blkid(host.run(["blkid"]))
+        for device in unknown:
+            told = told_by_blkid.get(device, {})
+            found[device] |= {name: told[key] for name, key in _BLKID.items() if told.get(key)}
+    for mount in reversed(mounts):
+        if mount["device"] in found:
+            found[mount["device"]]["mount"] = mount["path"]
+    return found
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\\x([0-9a-fA-F]{2})", lambda code: chr(int(code[1], 16)), text)
+
+
+def _parts(host: Host) -> Iterator[tuple[str, str, Mapping[str, str]]]:
+    """(device, place below /sys, more of the fact) of every partition."""
+    for name in host.entries("/sys/block"):
+        base = f"/sys/block/{name}"
+        if host.exists(f"{base}/device"):
+            yield from ((f"/dev/{part}", f"{base}/{part}", {}) for part in host.entries(base) if name in part)
+        elif host.exists(f"{base}/dm"):
+            mapped = host.read(f"{base}/dm/name").strip()
+            yield (f"/dev/mapper/{mapped}" if mapped else f"/dev/{name}", base, {})
+        elif host.exists(f"{base}/loop"):
+            backing = host.read(f"{base}/loop/backing_file").strip()
+            yield (f"/dev/{name}", base, {"backing_file": backing} if backing else {})

@@ -1,0 +1,146 @@
+"""The facts virtual, is_virtual, hypervisors and xen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from .host import Host
+
+_PHYSICAL = frozenset({"physical", "xen0", "vmware_server", "vmware_workstation", "openvzhn", "vserver_host"})
+# DMI product -> what it means. Source: facts reference 2.4.
+_PRODUCTS = {
+    "VMware": "vmware",
+    "VirtualBox": "virtualbox",
+    "Parallels": "parallels",
+    "KVM": "kvm",
+    "Virtual Machine": "hyperv",
+    "RHEV Hypervisor": "rhev",
+    "oVirt Node": "ovirt",
+    "HVM domU": "xenhvm",
+    "Bochs": "bochs",
+    "OpenBSD": "vmm",
+    "BHYVE": "bhyve",
+}
+_PCI = (
+    (r"VirtualBox", "virtualbox"),
+    (r"XenSource", "xenhvm"),
+    (r"Microsoft Corporation Hyper-V", "hyperv"),
+    (r"Class 8007: Google, Inc", "gce"),
+    (r"VM[wW]are", "vmware"),
+    (r"1ab8:|[Pp]arallels", "parallels"),
+    (r"(?i:virtio)", "kvm"),
+)
+
+
+def parse_container(cgroup: str, environment: str) -> tuple[str, str]:
+    """docker, lxc, systemd_nspawn or podman when the first process runs in one, and its id or name; ('', '') outside of a container."""
+    docker = re.search(r"docker[/-]([0-9a-f]+|.+)", cgroup)
+    if docker:
+        return "docker", docker[1].removesuffix(".scope")
+    lxc = re.search(r":/lxc/([^/\n]+)", cgroup)
+    told = re.search(r"(?:^|\0)container=([^\0]*)", environment)
+    if lxc or (told and told[1] == "lxc"):
+        return "lxc", lxc[1] if lxc else ""
+    return (told[1].replace("-", "_"), "") if told else ("", "")
+
+
+def parse_firmware(product: str, vendor: str, bios_vendor: str) -> str:
+    """The hypervisor that the firmware tells of, else ''."""
+    if "Google" in bios_vendor:
+        return "gce"
+    if "Amazon EC2" in bios_vendor:
+        return "kvm"
+    found = next((name for word, name in _PRODUCTS.items() if word in product), "")
+    return found or ("kvm" if vendor == "QEMU" else "")
+
+
+def parse_pci(text: str) -> str:
+    """The hypervisor whose devices lspci lists, else ''."""
+    return next((name for line in text.splitlines() for pattern, name in _PCI if re.search(pattern, line)), "")
+
+
+def parse_virt_what(text: str) -> str:
+    """What virt-what says, in Facter's names; '' when it says nothing."""
+    lines = text.split()
+    if not lines:
+        return ""
+    if "xen" in lines:
+        for word, name in (("xen-domu", "xenu"), ("xen-hvm", "xenhvm"), ("xen-dom0", "xen0")):
+            if any(word in line.lower() for line in lines):
+                return name
+    if "ibm_systemz" in lines[0]:
+        return "zlinux"
+    return next((line for line in lines if line != "redhat"), "")
+
+
+def parse_openvz(status: str) -> tuple[str, str]:
+    """openvzhn on the host, openvzve in a container of OpenVZ, and its number, from /proc/self/status."""
+    found = re.search(r"^envID:\s+(\d+)$", status, re.M)
+    return ("openvzhn" if found[1] == "0" else "openvzve", found[1]) if found else ("", "")
+
+
+def parse_vserver(status: str) -> str:
+    found = re.search(r"^(?:s_context|VxID):\s+(\d+)$", status, re.M)
+    return ("vserver_host" if found[1] == "0" else "vserver") if found else ""
+
+
+def resolve_virtual(host: Host) -> dict[str, Any]:
+    """The facts virtual, is_virtual, hypervisors and xen. Source: facts reference 2.4."""
+    dmi = {name: host.read(f"/sys/class/dmi/id/{name}").strip() for name in ("product_name", "sys_vendor", "bios_vendor")}
+    container, identity = parse_container(host.read("/proc/1/cgroup"), host.read("/proc/1/environ"))
+    if not container and host.exists("/.dockerenv"):
+        container = "docker"
+    if container == "systemd_nspawn":
+        identity = host.read("/etc/machine-id").strip()
+    status = host.read("/proc/self/status")
+    openvz, number = parse_openvz(status) if host.entries("/proc/vz") and not host.exists("/proc/lve/list") else ("", "")
+    xen = "xen0" if host.exists("/dev/xen/evtchn") else "xenu" if host.exists("/proc/xen") or host.exists("/dev/xvda1") else ""
+    found = container or ("gce" if "Google" in dmi["bios_vendor"] else "")
+    what = "" if found else parse_virt_what(host.run(["virt-what"]))
+    found = found or what or openvz or parse_vserver(status) or xen
+    found = found or parse_firmware(dmi["product_name"], dmi["sys_vendor"], dmi["bios_vendor"])
+    pci = "" if found else parse_pci(host.run(["lspci"]))
+    found = found or pci
+    if not found and re.search(r"^flags\s*:.*\bhypervisor\b", host.read("/proc/cpuinfo"), re.M):
+        # The kernel runs as a guest, but nothing says whose.
+        found = "kvm" if host.entries("/sys/bus/virtio/devices") else "vm_other"
+    virtual = found or "physical"
+    facts: dict[str, Any] = {"virtual": virtual, "is_virtual": virtual not in _PHYSICAL}
+    told = hypervisors(virtual, {what, pci}, dmi)
+    if container in ("docker", "lxc", "systemd_nspawn"):
+        told[container] = {"name" if container == "lxc" else "id": identity} if identity else {}
+    if openvz:
+        told["openvz"] = {"id": int(number), "host": openvz == "openvzhn"}
+    if "xen" in virtual:
+        privileged = host.read("/proc/xen/capabilities").strip() == "control_d" or virtual == "xen0"
+        told["xen"] = {"context": "hvm" if virtual == "xenhvm" else "pv", "privileged": privileged}
+    if told:
+        facts["hypervisors"] = told
+    if virtual == "xen0":
+        facts["xen"] = {"domains": xen_domains(host)}
+    return facts
+
+
+def hypervisors(virtual: str, tools: set[str], dmi: Mapping[str, str]) -> dict[str, Any]:
+    """The entries of the fact hypervisors that firmware and tools tell of. `tools`: what virt-what and lspci say."""
+    product, vendor, bios = dmi["product_name"], dmi["sys_vendor"], dmi["bios_vendor"]
+    found: dict[str, Any] = {}
+    if "Microsoft" in vendor or product == "Virtual Machine":
+        found["hyperv"] = {}
+    kvm = "kvm" in tools or virtual == "kvm" or "Amazon EC2" in bios or "Google" in bios or "OpenStack" in product
+    if kvm and not any(word in product for word in ("VirtualBox", "Parallels")):
+        named = {"Google": "google", "OpenStack": "openstack", "Amazon": "amazon"}
+        found["kvm"] = next(({name: True} for word, name in named.items() if vendor.startswith(word)), {})
+    if product == "VirtualBox" or "virtualbox" in tools:
+        found["virtualbox"] = {}
+    if vendor == "VMware, Inc." or product == "VMware" or "vmware" in tools:
+        found["vmware"] = {}
+    return found
+
+
+def xen_domains(host: Host) -> list[str]:
+    """The names of the guests, as the host's own tool lists them."""
+    lines = (host.run(["/usr/sbin/xl", "list"]) or host.run(["/usr/sbin/xm", "list"])).splitlines()
+    return [line.split()[0] for line in lines if line.strip() and not re.search(r"Domain-0|Name", line)]

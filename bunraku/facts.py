@@ -1,0 +1,127 @@
+"""`puppet facts show|find|upload`. Source: command line reference 2.11."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from agent.facts.configured import fact_sources
+from agent.facts.facter import Sources, gather
+from agent.facts.host import Host
+from agent.facts.known import Known
+from agent.facts.legacy import legacy_facts
+from shared import log as logs
+from shared import plainjson, plainyaml
+from shared.dialects import MODERN
+from shared.indirector import Request
+from shared.indirector.rest import Rest
+from shared.models.facts import FACTS, Facts
+from shared.settings import AgentSettings, flags_of, load
+
+from .faces import Call, call_of
+from .peer import connected
+
+HELP = """Usage: puppet facts [show] [NAME...] [--value-only] [--json | --yaml | --render-as json|yaml|s] [--show-legacy]
+       puppet facts find [NODE]
+       puppet facts upload
+
+show prints this machine's facts, or those of the names given (os.name reaches into a structure), as JSON unless asked otherwise;
+--value-only: of one name the bare value. find prints them as a master gets them. upload sends them to the master.
+
+  --no-cache            also resolve what facter.conf keeps from run to run
+  --no-block            also resolve what facter.conf blocks
+  --show-legacy         also the flat names of structured facts
+
+Exit codes: 0; 1 for a wrong call, or when the master did not take them."""
+
+OPTIONS = ("show-legacy", "value-only", "no-cache", "cache", "no-block", "block")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run `puppet facts …`; the exit code."""
+    words, yaml = _rendering(argv)
+    flags, left = flags_of(words, AgentSettings)
+    call = call_of("facts", left, flags=OPTIONS)
+    if call.help:
+        print(HELP)
+        return 0
+    settings = load(AgentSettings, section="user", flags=flags)
+    logs.set_up(level=logs.wanted_level(debug=settings.debug, verbose=settings.verbose, log_level=settings.log_level))
+    action, names = (call.words[0], call.words[1:]) if call.words else ("show", ())
+    if action == "upload":
+        return _upload(load(AgentSettings, section="agent", flags=flags))
+    if action == "find":
+        print(_rendered(asyncio.run(_found(settings, names[0] if names else settings.certname)), yaml))
+        return 0
+    names = names if action == "show" else call.words  # `show` may be left out
+    print(_shown(asyncio.run(_values(settings, call)), names, call, yaml))
+    return 0
+
+
+def _rendering(argv: Sequence[str]) -> tuple[list[str], bool]:
+    """The command line without the wish for YAML, which other faces do not have, and whether there is one."""
+    words: list[str] = []
+    yaml = False
+    pending = list(argv)
+    while pending:
+        word = pending.pop(0)
+        if word in ("--yaml", "--render-as=yaml") or (word == "--render-as" and pending[:1] == ["yaml"]):
+            pending = pending[1:] if word == "--render-as" else pending
+            yaml = True
+        else:
+            words.append(word)
+    return words, yaml
+
+
+def _sources(settings: AgentSettings, call: Call | None = None) -> Sources:
+    found = fact_sources(settings)
+    flags = call.flags if call else frozenset()
+    if "no-block" in flags:
+        found = replace(found, conf=None, cache=None)
+    return replace(found, legacy=True, cache=None) if "no-cache" in flags else replace(found, legacy=True)
+
+
+async def _values(settings: AgentSettings, call: Call) -> dict[str, Any]:
+    return await gather(Host(), _sources(settings, call))
+
+
+def _shown(values: Mapping[str, Any], names: Sequence[str], call: Call, yaml: bool) -> str:
+    known = Known(values)
+    if names:
+        if "value-only" in call.flags and len(names) == 1:
+            value = known.get(names[0])
+            return value if isinstance(value, str) else _rendered(value, yaml)
+        return _rendered({name: known.get(name, "") for name in names}, yaml)
+    if "show-legacy" in call.flags:
+        return _rendered(dict(values), yaml)
+    flat = legacy_facts(values)
+    return _rendered({name: value for name, value in values.items() if name not in flat}, yaml)
+
+
+def _rendered(value: Any, yaml: bool) -> str:
+    return plainyaml.dumps(value).decode().rstrip("\n") if yaml else plainjson.dumps_pretty(value).decode().rstrip("\n")
+
+
+async def _found(settings: AgentSettings, name: str) -> dict[str, Any]:
+    values = await gather(Host(), _sources(settings))
+    own = {"clientcert": settings.certname, "clientversion": MODERN.version, "clientnoop": settings.noop}
+    return {"name": name, "values": {**values, **own}, "timestamp": datetime.now(UTC).astimezone().isoformat()}
+
+
+def _upload(settings: AgentSettings) -> int:
+    """Send the facts to the master, with this host's certificate."""
+    name = settings.certname
+
+    async def upload() -> None:
+        data = await _found(settings, name)
+        async with connected(settings, settings.server, settings.masterport) as server:
+            facts = Facts(name=name, values=data["values"], timestamp=data["timestamp"])
+            await Rest(FACTS, server).save(Request(name, settings.environment or "production", body=facts))
+
+    logging.getLogger("puppet.facts").log(logs.NOTICE, "Uploading facts for '%s' to '%s'", name, settings.server)
+    asyncio.run(upload())
+    return 0

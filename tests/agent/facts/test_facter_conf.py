@@ -1,0 +1,129 @@
+"""facter.conf: blocked facts, and facts that are kept from run to run; custom facts in Ruby."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.facts.external import Limits
+from agent.facts.facter import Sources, gather
+from agent.facts.facterconf import parse_conf, seconds_of
+from agent.facts.host import Host
+from agent.facts.ruby import names_in, ruby_facts, unserved
+from shared.errors import BadData
+
+ENVIRON = {"PATH": os.environ["PATH"]}
+
+
+class Counting:
+    """A resolver that counts how often it was asked."""
+
+    def __init__(self, **facts: Any) -> None:
+        self.facts = facts
+        self.asked = 0
+        self.__name__ = "counting"
+
+    def __call__(self, host: Host) -> dict[str, Any]:
+        self.asked += 1
+        return self.facts
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("30 days", 2592000), ("1 hour", 3600), ("10m", 600), ("500", 0.5), ("2 milliseconds", 0.002), ("1 minute", 60)]
+)
+def test_times_to_live_have_units(text: str, seconds: float) -> None:
+    assert seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "1 fortnight", "h", "-1 s"])
+def test_other_times_are_refused(text: str) -> None:
+    with pytest.raises(BadData, match="Could not parse time unit"):
+        seconds_of(text)
+
+
+def test_a_blocklist_names_facts_groups_and_own_groups() -> None:
+    conf = parse_conf({"facts": {"blocklist": ["memory", "os.distro", "mine"]}, "fact-groups": {"mine": ["a", "b"]}})
+    facts = {"memory": {}, "os": {"distro": {"id": "x"}, "name": "y"}, "a": 1, "b": 2, "c": 3}
+    assert conf.without_blocked(facts) == {"os": {"name": "y"}, "c": 3}
+
+
+async def test_what_is_blocked_is_missing_in_flat_names_and_files_too(tmp_path: Path) -> None:
+    (tmp_path / "facter.conf").write_text('facts : { blocklist : [ "legacy", "operating system", "out.txt", "ssh" ] }')
+    (tmp_path / "facts.d").mkdir()
+    (tmp_path / "facts.d" / "out.txt").write_text("outside=1\n")
+    found = await gather(Host(), Sources(external=[tmp_path / "facts.d"], conf=tmp_path / "facter.conf"))
+    assert "kernel" in found
+    assert found.keys().isdisjoint({"os", "outside", "osfamily", "hostname", "uptime_days"})
+
+
+async def test_a_broken_file_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "facter.conf").write_text("facts : {")
+    found = await gather(Host(environ=ENVIRON), Sources(conf=tmp_path / "facter.conf", legacy=False), [Counting(a=1)])
+    assert found["a"] == 1
+    assert f"Facter failed to read config file {tmp_path}/facter.conf" in caplog.text
+
+
+async def test_a_group_with_a_time_to_live_is_asked_for_once_and_forgotten_without(tmp_path: Path) -> None:
+    conf, cache = tmp_path / "facter.conf", tmp_path / "cache"
+    conf.write_text('facts : { ttls : [ { "a" : 1 day } ] }')
+    resolver = Counting(a={"b": 1}, c=2)
+    sources = Sources(conf=conf, cache=cache, legacy=False)
+    for _ in range(2):
+        resolver.facts = {**resolver.facts, "c": resolver.facts["c"] + 1}
+        found = await gather(Host(environ=ENVIRON), sources, [resolver])
+        resolver.facts["a"] = {"b": "newer"}
+    assert (found["a"], found["c"]) == ({"b": 1}, 4)
+    assert json.loads((cache / "a").read_text()) == {"a": {"b": 1}, "cache_format_version": 1}
+    (cache / "a").write_text('{"a.b": 5, "cache_format_version": 1}')  # as Facter writes it
+    assert (await gather(Host(environ=ENVIRON), sources, [resolver]))["a"] == {"b": 5}
+    os.utime(cache / "a", (0, 0))
+    assert (await gather(Host(environ=ENVIRON), sources, [resolver]))["a"] == {"b": "newer"}
+    conf.write_text('facts : { ttls : [ { "z" : 1 day } ] }')
+    await gather(Host(environ=ENVIRON), sources, [resolver])
+    assert not (cache / "a").exists()
+
+
+def test_the_names_of_ruby_facts_are_read_off_their_files(tmp_path: Path) -> None:
+    source = "Facter.add(:One) { }\nFacter.add 'two.x', type: :aggregate do\nend\n  Facter.define_fact(:\"three\")\nadd_to(:four)\n# x\n"
+    assert names_in(source) == ["one", "two.x", "three"]
+    for name in ("a.rb", "b.rb", "b.py"):
+        (tmp_path / name).write_text("")
+    assert [path.name for path in unserved([tmp_path, tmp_path / "none"])] == ["a.rb"]
+
+
+async def test_without_facter_ruby_facts_are_named_as_skipped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG, "puppet.facts"):
+        assert await ruby_facts([tmp_path / "a.rb"], environ={"PATH": ""}, limits=Limits()) == {}
+    assert "Skipped 1 custom facts in Ruby that have no Python file beside them: a.rb" in caplog.text
+
+
+@pytest.mark.parametrize(("text", "words"), [("sleep 5", "did not end within"), ("echo '['; exit 1", "ended with 1 and gave no JSON")])
+async def test_a_facter_that_hangs_or_babbles_is_one_error(tmp_path: Path, text: str, words: str, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "facter").write_text(f"#!/bin/sh\n{text}\n")
+    (tmp_path / "facter").chmod(0o755)
+    environ = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    assert await ruby_facts([tmp_path / "a.rb"], environ=environ, limits=Limits(seconds=0.05 if "sleep" in text else 5)) == {}
+    assert words in caplog.text
+    assert len([each for each in caplog.records if each.levelname == "ERROR"]) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.interop
+@pytest.mark.skipif(shutil.which("facter") is None, reason="facter is not installed")
+async def test_ruby_facts_are_run_by_the_real_facter(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "mine.rb").write_text(
+        "Facter.add(:mine) { setcode { {'a' => [1, Facter.value(:kernel)]} } }\n"
+        "Facter.add('other') { has_weight 5; setcode 'echo other' }\nFacter.add(:never) { confine kernel: 'Plan9'; setcode { 1 } }\n"
+    )
+    (tmp_path / "kernel.rb").write_text("Facter.add(:kernel) { has_weight 3; setcode { 'mine' } }\n")
+    (tmp_path / "bad.rb").write_text("Facter.add(:bad) { setcode { raise 'no' } }\n")
+    found = await gather(Host(), Sources(custom=[tmp_path], ruby=True))
+    assert (found["mine"], found["other"], found["kernel"]) == ({"a": [1, "mine"]}, "other", "mine")
+    assert found.keys().isdisjoint({"never", "bad"})
+    assert "bad" in caplog.text

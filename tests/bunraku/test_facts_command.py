@@ -1,0 +1,68 @@
+"""`puppet facts`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bunraku.facts import main
+from shared import plainyaml
+from shared.errors import ConfigError
+
+pytestmark = pytest.mark.slow  # they gather this machine's facts
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> list[str]:
+    (tmp_path / "facts.d").mkdir()
+    (tmp_path / "facts.d" / "mine.json").write_text('{"mine": {"list": ["a", 1]}}')
+    return [f"--confdir={tmp_path}", f"--vardir={tmp_path}", f"--logdir={tmp_path}", f"--rundir={tmp_path}"]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["show", "mine.list.1", "kernel"], {"mine.list.1": 1, "kernel": "Linux"}),
+        (["kernel"], {"kernel": "Linux"}),
+        (["show", "nosuch"], {"nosuch": ""}),
+        (["mine", "--yaml"], {"mine": {"list": ["a", 1]}}),
+        (["mine", "--render-as", "yaml"], {"mine": {"list": ["a", 1]}}),
+        (["--value-only", "mine"], {"list": ["a", 1]}),
+    ],
+)
+def test_facts_are_shown_by_name(words: list[str], expected: object, options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*words, *options]) == 0
+    output = capsys.readouterr().out
+    assert (plainyaml.loads(output) if any("yaml" in word for word in words) else json.loads(output)) == expected
+
+
+def test_a_single_text_is_printed_bare(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "--value-only", "kernel", *options]) == 0
+    assert capsys.readouterr().out == "Linux\n"
+
+
+def test_without_names_all_structured_facts_are_shown_and_flat_ones_on_demand(
+    options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(options)
+    plain = json.loads(capsys.readouterr().out)
+    main(["show", "--show-legacy", *options])
+    legacy = json.loads(capsys.readouterr().out)
+    assert "os" in plain
+    assert "osfamily" not in plain
+    assert legacy["osfamily"] == plain["os"]["family"]
+
+
+def test_find_wraps_them_as_a_master_gets_them(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    main(["find", "node1", *options])
+    found = json.loads(capsys.readouterr().out)
+    assert found["name"] == "node1"
+    assert found["values"]["mine"] == {"list": ["a", 1]}
+    assert "clientcert" in found["values"]
+
+
+def test_an_unknown_option_is_refused(options: list[str]) -> None:
+    with pytest.raises(ConfigError, match="invalid option: --nosuch"):
+        main(["show", "--nosuch", *options])
