@@ -79,6 +79,7 @@ class Sources:
         elsewhere: The same two indirections at the server that a URL names (host, port or None); None: only the default server is asked.
         static: How bytes of a static catalog's code are fetched; None: the server has none.
         code_id: Of the catalog.
+        web: What answers `http:` and `https:` URLs; None: they are refused.
     """
 
     def __init__(
@@ -90,6 +91,7 @@ class Sources:
         elsewhere: Callable[[str, int | None], Bindings] | None = None,
         static: StaticContent | None = None,
         code_id: str = "",
+        web: FileSources | None = None,
     ) -> None:
         self.environment = environment
         self.local = LocalSources()
@@ -97,16 +99,17 @@ class Sources:
         self._elsewhere = elsewhere
         self._static = static
         self._code_id = code_id
+        self._web = web
 
     async def metadata(self, source: str, wanted: Wanted) -> FileMetadata | None:
-        if _scheme(source) == "file":
-            return await self.local.metadata(source, wanted)
+        if plain := self._plain(source):
+            return await plain.metadata(source, wanted)
         (binding, _), key = self._asked(source)
         return await binding.find(Request(key, self.environment, options=_options(wanted)))
 
     async def search(self, source: str, wanted: Wanted) -> list[FileMetadata] | None:
-        if _scheme(source) == "file":
-            return await self.local.search(source, wanted)
+        if plain := self._plain(source):
+            return await plain.search(source, wanted)
         options: dict[str, Option] = {
             **_options(wanted), "recurse": "true" if wanted.recurse else "false", "max_files": str(wanted.max_files)
         }  # fmt: skip
@@ -125,8 +128,8 @@ class Sources:
             async for chunk in self._static(path, self._code_id):
                 yield chunk
             return
-        if _scheme(source) == "file":
-            async for chunk in self.local.content(source, metadata):
+        if plain := self._plain(source):
+            async for chunk in plain.content(source, metadata):
                 yield chunk
             return
         (_, binding), key = self._asked(source)
@@ -135,6 +138,15 @@ class Sources:
             raise NotFound(f"Could not find the content of {source}")
         async for chunk in found.chunks():
             yield chunk
+
+    def _plain(self, source: str) -> FileSources | None:
+        """What answers URLs that are no file server's; None for `puppet:`."""
+        scheme = source.partition(":")[0]
+        if scheme in ("http", "https"):
+            if self._web is None:
+                raise Unsupported(f"Files of web servers cannot be fetched here: {source}")
+            return self._web
+        return self.local if scheme == "file" else None
 
     def _asked(self, source: str) -> tuple[Bindings, str]:
         """Who is asked for a `puppet:` URL, and for which key."""
@@ -150,16 +162,6 @@ class Sources:
 
 def _options(wanted: Wanted) -> dict[str, Option]:
     return {"links": wanted.links, "checksum_type": wanted.checksum_type, "source_permissions": wanted.source_permissions}
-
-
-def _scheme(source: str) -> str:
-    scheme = source.partition(":")[0]
-    if scheme in ("http", "https"):
-        raise Unsupported(
-            f"Cannot use URLs of type '{scheme}' as source for fileserving yet: {source}",
-            hint="Serve the file from a module (puppet:///modules/…) or fetch it with another resource.",
-        )
-    return scheme
 
 
 def _taken_apart(source: str) -> tuple[str, int | None, str]:
