@@ -69,13 +69,14 @@ class Projects(Targeted, name="projects", features=("version_ranges",)):
         words = ["install", *self.install_options(resource)]
         if pep440(version, _LEGACY_RESOLVER[0]) > 0 and pep440(version, _LEGACY_RESOLVER[1]) < 0:
             words.append("--use-deprecated=legacy-resolver")
-        return parse_versions((await self.asked(resource, *words, "--", f"{resource.name}==versionplease", fail=False)).text)
+        said = await self.asked(resource, *words, "--", f"{resource.name}==versionplease", fail=False)
+        versions = parse_versions(said.text)
+        # As pip itself: what is not final is taken only where there is nothing else.
+        return [each for each in versions if not re.search(r"[a-z]", each.partition("+")[0].replace("post", ""))] or versions
 
     async def latest(self, resource: Package, state: State) -> str | None:
         versions = await self.available(resource)
-        final = [version for version in versions if not re.search(r"[a-z]", version.split("+")[0].replace("post", ""))]
-        known = final or versions
-        return known[-1] if known else state.get("ensure")
+        return versions[-1] if versions else state.get("ensure")
 
     async def install(self, resource: Package, state: State | None) -> None:
         version = self.version_wanted(resource)

@@ -57,7 +57,7 @@ class Rpm(Packages, name="rpm", features=("versionable", "install_options", "uni
         inside = self.range_of(wanted)
         if inside is not None and not inside.exact:
             return any(inside.has(version) for version in versions)
-        return any(rpm(wanted, version) == 0 for version in versions)
+        return any(rpm(version, wanted) == 0 for version in versions)
 
     def _source(self, resource: Package) -> str:
         if not resource.source:

@@ -146,14 +146,12 @@ def evr(text: str) -> tuple[str | None, str, str | None]:
     return (epoch or None), (version if dash else release), (release if dash else None)
 
 
-def rpm(wanted: str, installed: str) -> int:
-    """rpm's order; epoch and release do not count where one of the two does not give them."""
-    if not wanted or not installed:
+def rpm(version: str, wanted: str) -> int:
+    """rpm's order of a version and one that is wanted; epoch and release count only where they are wanted."""
+    if not version or not wanted:
         raise ValueError("not a version")
-    left, right = evr(wanted), evr(installed)
-    way = 0
-    if left[0] is not None or right[0] is not None:
-        way = int(left[0] or 0) - int(right[0] or 0) if left[0] is not None or left[2] is not None else 0
+    left, right = evr(version), evr(wanted)
+    way = int(left[0] or 0) - int(right[0]) if right[0] is not None else 0
     way = way or rpm_part(left[1], right[1])
     if not way and left[2] is not None and right[2] is not None:
         way = rpm_part(left[2], right[2])

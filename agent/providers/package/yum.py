@@ -42,7 +42,12 @@ def parse_available(text: str) -> list[str]:
     """The versions below `Available Packages` in the output of `list NAME --showduplicates`."""
     _, _, rest = text.partition("Available Packages")
     rows = (line.split() for line in rest.splitlines())
-    return [row[1] for row in rows if len(row) > 1]
+    return [with_epoch(row[1]) for row in rows if len(row) > 1]
+
+
+def with_epoch(version: str) -> str:
+    """A version that gives its epoch, so that it can be compared with any other."""
+    return version if ":" in version else f"0:{version}"
 
 
 def repositories(options: Sequence[str]) -> list[str]:
@@ -122,8 +127,8 @@ class Yum(
             return "install", wanted, version
         if resource.install_only:
             return self.upgrade, wanted, version
-        way = rpm(version, str(current).split("; ")[-1])
-        return ("downgrade" if way < 0 else self.upgrade if way > 0 else "install"), wanted, version
+        way = rpm(str(current).split("; ")[-1], version)
+        return ("downgrade" if way > 0 else self.upgrade if way < 0 else "install"), wanted, version
 
     async def _check(self, resource: Package, version: str) -> None:
         now = await self.query(resource)

@@ -12,6 +12,7 @@ from shared.types.package import Package
 from .packages import LISTING_SECONDS
 from .rpm import Rpm
 from .versions import rpm
+from .yum import with_epoch
 
 _SYSTEMS = ["suse", "sles", "sled", "opensuse", "opensuse leap", "opensuse tumbleweed"]
 _BEFORE_INSTALL = ("--no-gpg-check", "--no-gpg-checks")  # options of zypper itself, not of its `install`
@@ -56,7 +57,7 @@ class Zypper(
     async def available(self, resource: Package) -> Sequence[str]:
         words = ("search", "--match-exact", "--type", "package", "--uninstalled-only", "-s", resource.name)
         rows = parse_table((await self.zypper(*words, seconds=LISTING_SECONDS)).text)
-        return [row[3] for row in rows if len(row) > 3 and row[1] == resource.name]
+        return [with_epoch(row[3]) for row in rows if len(row) > 3 and row[1] == resource.name]
 
     async def _version(self) -> tuple[int, ...]:
         said = await self.zypper("--version", seconds=LISTING_SECONDS, fail=False)
@@ -64,7 +65,7 @@ class Zypper(
 
     async def install(self, resource: Package, state: State | None) -> None:
         version = self.version_wanted(resource)
-        wanted = f"{resource.name}-{await self.chosen_version(resource, version)}" if version else resource.name
+        wanted = f"{resource.name}-{(await self.chosen_version(resource, version)).removeprefix('0:')}" if version else resource.name
         own = await self._version()
         options = self.install_options(resource)
         words = ["--quiet" if own[0] >= 1 else "--terse", *(each for each in options if each in _BEFORE_INSTALL), "install"]

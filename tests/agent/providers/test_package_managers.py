@@ -1,0 +1,240 @@
+"""What package managers are told, where none of them can be run: by stand-ins for their programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agent.providers.package.apk import Apk
+from agent.providers.package.gem import Gem
+from agent.providers.package.npm import Npm
+from agent.providers.package.pacman import Pacman
+from agent.providers.package.pip import Pip3
+from agent.providers.package.rpm import Rpm
+from agent.providers.package.snap import Snap
+from agent.providers.package.targeted import Targeted
+from agent.providers.package.yum import Dnf, Yum
+from agent.providers.package.zypper import Zypper
+from shared.errors import ResourceError
+from shared.ral import Output, State
+from shared.types.package import Package
+
+from .recorded import Program
+
+INSTALLED = "vim 2 8.2.2637 20.el9_1 x86_64\n"
+NONE = ("package vim is not installed\n", 1)
+
+
+def dnf(rpm: Any, cls: type[Yum] = Dnf, **answers: Any) -> tuple[Yum, Program]:
+    provider = cls()
+    manager = Program("dnf", {key.replace("_", "-"): value for key, value in answers.items()})
+    provider.manager, provider.rpm = manager, Program("rpm", {"-q": rpm})  # type: ignore[misc, assignment]
+    return provider, manager
+
+
+async def settled(provider: Any, **given: Any) -> State:
+    """The state, as the harness gets it; and what is out of sync is brought about."""
+    resource = Package("vim", given)
+    state: State = await provider.retrieve(resource) or {}
+    wanted = resource.wanted("ensure") or []
+    declared = resource.declaration.attributes["ensure"]
+    if not declared.insync(resource, state, wanted):  # type: ignore[attr-defined]
+        value = wanted[0]
+        if value == "present":
+            await provider.create(resource, state)
+        elif value == "absent":
+            await provider.destroy(resource, state)
+        else:
+            await provider.set(resource, "ensure", value, state)
+    return state
+
+
+YUM = [
+    (Dnf, NONE, {}, {}, ["-d 0 -e 1 -y install vim"]),
+    (Yum, NONE, {}, {}, ["-d 0 -e 0 -y install vim"]),
+    (Dnf, INSTALLED, {}, {}, []),
+    (Dnf, INSTALLED, {"ensure": "2:8.2.2637-20.el9_1"}, {}, []),
+    (Dnf, INSTALLED, {"ensure": "8.2.2637"}, {}, []),
+    (Dnf, INSTALLED, {"ensure": ">8.0 <9"}, {}, []),
+    (Dnf, INSTALLED, {"ensure": "latest"}, {"check_update": ("", 0)}, ["check-update"]),
+    (
+        Dnf,
+        INSTALLED,
+        {"ensure": "latest", "install_options": [{"--enablerepo": "extra"}]},
+        {"check_update": ("\nvim.x86_64  2:9.0-1.el9  extra\n", 100)},
+        ["check-update --enablerepo=extra", "-d 0 -e 1 -y --enablerepo=extra upgrade vim"],
+    ),
+    (Dnf, INSTALLED, {"ensure": "purged"}, {}, ["-y erase vim"]),
+    (Dnf, NONE, {"allow_virtual": False}, {}, ["-d 0 -e 1 -y list vim", "-d 0 -e 1 -y install vim"]),
+]
+
+
+@pytest.mark.parametrize(("cls", "rpm", "given", "answers", "calls"), YUM)
+async def test_yum_and_dnf_are_told_what_is_needed(cls: type[Yum], rpm: Any, given: Any, answers: Any, calls: list[str]) -> None:
+    provider, manager = dnf(rpm, cls, **answers)
+    await settled(provider, **given)
+    assert manager.calls == calls
+
+
+@pytest.mark.parametrize(("wanted", "operation"), [("8.2.2637-99.el9", "upgrade"), ("8.1-1", "downgrade"), ("9.0", "upgrade")])
+async def test_another_version_is_an_upgrade_or_a_downgrade_and_is_checked_afterwards(wanted: str, operation: str) -> None:
+    provider, manager = dnf(INSTALLED)
+    with pytest.raises(ResourceError, match=f"Could not update: Failed to update to version {wanted}, got version 2:8.2.2637-20.el9_1"):
+        await settled(provider, ensure=wanted)
+    assert manager.calls == [f"-d 0 -e 1 -y {operation} vim-{wanted}"]
+
+
+async def test_a_range_takes_the_highest_version_inside() -> None:
+    provider, manager = dnf(INSTALLED, list="Available Packages\nvim.x86_64 2:9.0-1 x\nvim.x86_64 2:9.5-1 x\nvim.x86_64 2:10-1 x\n")
+    with pytest.raises(ResourceError, match="got version"):
+        await settled(provider, ensure=">=9 <10")
+    assert manager.calls[-1] == "-d 0 -e 1 -y upgrade vim-9.5-1"
+    with pytest.raises(ResourceError, match="No available version of package vim is in range >11"):
+        await settled(provider, ensure=">11")
+
+
+async def test_the_architecture_of_a_name_goes_behind_the_version() -> None:
+    provider, manager = dnf(("", 1))
+    resource = Package("vim.x86_64", {"ensure": "9.0-1"})
+    with pytest.raises(ResourceError, match="Could not find package"):
+        await provider.install(resource, {"ensure": "absent"})
+    assert manager.calls == ["-d 0 -e 1 -y install vim-9.0-1.x86_64"]
+
+
+async def test_an_rpm_is_installed_from_its_source_only() -> None:
+    provider = Rpm()
+    provider.rpm = program = Program("rpm", {"-q": NONE})  # type: ignore[misc, assignment]
+    await settled(provider, source="/srv/vim.rpm")
+    assert program.calls[-1] == "-i -- /srv/vim.rpm"
+    with pytest.raises(ResourceError, match="RPMs must specify a package source"):
+        await settled(provider)
+
+
+async def test_a_removal_names_the_rpm_as_exactly_as_the_resource_does() -> None:
+    for name, words in (("vim", "vim"), ("vim-8.2.2637", "vim-8.2.2637"), ("vim.x86_64", "vim.x86_64")):
+        provider = Rpm()
+        provider.rpm = program = Program("rpm", {"-q": INSTALLED})  # type: ignore[misc, assignment]
+        await provider.uninstall(Package(name, {"ensure": "absent"}), {})
+        assert program.calls[-1] == f"-e -- {words}"
+
+
+async def test_zypper_confirms_and_checks() -> None:
+    provider = Zypper()
+    provider.zypper = program = Program("zypper", {"--version": "zypper 1.14.59", "list-updates": "v | u | vim | 8 | 9.0-1 | x\n"})  # type: ignore[misc, assignment]
+    provider.rpm = Program("rpm", {"-q": INSTALLED})  # type: ignore[misc, assignment]
+    await settled(provider, ensure="latest", install_options=["--no-gpg-checks", "--recommends"])
+    assert program.calls[-1] == "--quiet --no-gpg-checks install --auto-agree-with-licenses --no-confirm --recommends vim"
+    await settled(provider, ensure="absent")
+    assert program.calls[-1] == "remove --no-confirm vim"
+
+
+async def test_pacman_refuses_a_group_where_virtual_packages_are_not_allowed() -> None:
+    provider = Pacman()
+    provider.pacman = program = Program("pacman", {"-Q": "acl 1-1\n", "-Sgg": ("", 1), "-Sg": "vim a\n"})  # type: ignore[misc, assignment]
+    with pytest.raises(ResourceError, match="Refusing to install package group vim"):
+        await settled(provider, allow_virtual=False)
+    with pytest.raises(ResourceError, match="Could not find package 'vim'"):
+        await settled(provider)
+    assert "--noconfirm --needed --noprogressbar -S -- vim" in program.calls
+
+
+async def test_apk_upgrades_to_the_highest_version_it_knows() -> None:
+    provider = Apk()
+    lines = "vim-9.0-r0 x86_64 {vim} (Vim)\nvim-9.0_rc1-r0 x86_64 {vim} (Vim)\n"
+    answers = {"list --installed": "vim-8.2-r1 x86_64 {vim} (Vim) [installed]\n", "list --available": lines}
+    provider.apk = program = Program("apk", answers)  # type: ignore[misc, assignment]
+    await settled(provider, ensure="latest")
+    assert program.calls[-1] == "--no-progress add --upgrade vim"
+    await settled(provider, ensure=">=9.0")
+    assert program.calls[-1] == "--no-progress add vim=9.0-r0"
+    await settled(provider, ensure="absent")
+    assert program.calls[-1] == "--no-progress del vim"
+
+
+async def test_snap_refreshes_what_is_there() -> None:
+    provider = Snap()
+    table = "Name Version Rev\nvim {} 1\n"
+    provider.snap = program = Program("snap", {"list": table.format(8), "refresh --list": table.format(9)})  # type: ignore[misc, assignment]
+    await settled(provider, ensure="latest", install_options=["--channel=edge"])
+    assert program.calls[-1] == "refresh --channel=edge vim"
+    await settled(provider, ensure="purged")
+    assert program.calls[-1] == "remove --purge vim"
+
+
+class Told:
+    """Mixed over a Targeted, in place of running a program."""
+
+    def __init__(self, **answers: Any) -> None:
+        super().__init__()
+        self.program = Program("program", answers["answers"])
+
+    async def run(self, resource: Package | None, *words: str, seconds: float | None = None, fail: bool = True) -> Output:
+        return await self.program(*words, fail=fail)
+
+
+class ToldPip(Told, Pip3, name="pip3"): ...
+
+
+class ToldGem(Told, Gem, name="gem"): ...
+
+
+class ToldNpm(Told, Npm, name="npm"): ...
+
+
+VERSIONS = ("ERROR: (from versions: 8.0, 9.0rc1, 8.2)", 1)
+LANGUAGES: list[tuple[type[Told], dict[str, Any], dict[str, Any], str]] = [
+    (ToldPip, {"freeze": "Vim==8.0\n"}, {}, "freeze --all"),
+    (ToldPip, {"freeze": ""}, {}, "install -q -- vim"),
+    (ToldPip, {"freeze": ""}, {"ensure": "1.0"}, "install -q -- vim==1.0"),
+    (
+        ToldPip,
+        {"freeze": "vim==8.0", "--version": "pip 23.2", "install -- vim==v": VERSIONS},
+        {"ensure": "latest"},
+        "install -q --upgrade -- vim",
+    ),
+    (
+        ToldPip,
+        {"freeze": "vim==8.0", "--version": "pip 20.3", "install --use-deprecated": VERSIONS},
+        {"ensure": ">8.0 <9"},
+        "install -q -- vim==8.2",
+    ),
+    (ToldPip, {"freeze": ""}, {"ensure": "1.0", "source": "git+https://x.test/v"}, "install -q -- git+https://x.test/v@1.0#egg=vim"),
+    (ToldPip, {"freeze": "vim==8.0"}, {"ensure": "absent"}, "uninstall -y -q -- vim"),
+    (ToldGem, {"list": "vim (1.2, 1.0)\n"}, {"ensure": "1.0"}, r"list --local \Avim\z"),
+    (ToldGem, {"list": "vim (1.2, 1.0)\n"}, {"ensure": "~> 1.1"}, r"list --local \Avim\z"),
+    (ToldGem, {"list": "", "--version": "3.3"}, {}, "install --no-document vim"),
+    (ToldGem, {"list": "", "--version": "1.8"}, {"ensure": "2.0"}, "install -v 2.0 --no-rdoc --no-ri vim"),
+    (ToldGem, {"list": "", "--version": "3.3"}, {"ensure": ">=1.0 <2"}, "install -v >= 1.0, < 2 --no-document vim"),
+    (ToldGem, {"list": "", "--version": "3.3"}, {"source": "https://x.test"}, "install --no-document --source https://x.test vim"),
+    (ToldGem, {"list": "", "--version": "3.3"}, {"source": "file:///srv/vim.gem"}, "install --no-document /srv/vim.gem"),
+    (ToldGem, {"list": "vim (1.2)\n"}, {"ensure": "absent"}, "uninstall --executables --all vim"),
+    (ToldNpm, {"list": "{}"}, {"ensure": "1.0"}, "install --global vim@1.0"),
+    (ToldNpm, {"list": '{"dependencies": {"vim": {"version": "1"}}}', "view": "2\n"}, {"ensure": "latest"}, "install --global vim@latest"),
+    (ToldNpm, {"list": '{"dependencies": {"vim": {"version": "1"}}}'}, {"ensure": "absent"}, "uninstall --global vim"),
+]
+
+
+@pytest.mark.parametrize(("cls", "answers", "given", "last"), LANGUAGES)
+async def test_package_managers_of_languages_are_told_what_is_needed(cls: Any, answers: Any, given: Any, last: str) -> None:
+    provider = cls(answers=answers)
+    await settled(provider, **given)
+    assert provider.program.calls[-1] == last
+
+
+async def test_a_gem_command_that_says_error_has_failed_whatever_its_exit_code() -> None:
+    provider = ToldGem(answers={"list": "", "--version": "3.3", "install": "ERROR:  Could not find a valid gem"})
+    with pytest.raises(ResourceError, match="Could not install: ERROR"):
+        await settled(provider)
+
+
+async def test_a_command_of_ones_own_must_exist() -> None:
+    provider = Targeted()
+    with pytest.raises(ResourceError, match="package command '/no/such/pip' does not exist on this host"):
+        await provider.run(Package("x", {"command": "/no/such/pip"}), "freeze")
+
+
+async def test_a_latest_version_that_cannot_be_told_fails_the_property_and_not_the_reading() -> None:
+    provider = ToldNpm(answers={"list": '{"dependencies": {"vim": {"version": "1"}}}', "view": ("no network", 1)})
+    with pytest.raises(ResourceError, match=r"Could not get latest version: .*no network"):
+        await settled(provider, ensure="latest")
