@@ -171,6 +171,7 @@ class Site:
             manifest=str(manifest.path.absolute()) if manifest.path is not None else None,
             settings=settings_shown(settings, environment, manifest),
             code=manifest.code,
+        data_provider=environment.data_provider,
         )
 
         def told(level: str, finding: Finding) -> None:

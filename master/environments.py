@@ -75,6 +75,7 @@ class Environment:
     rich_data: bool = True
     static_catalogs: bool = True
     warnings: tuple[str, ...] = ()
+    data_provider: str = ""  # where data is without a hiera.yaml; deprecated
 
 
 def seconds(text: str) -> float | None:
@@ -125,6 +126,7 @@ def read_environment(name: str, root: str, files: Files, settings: EnvironmentSe
         given.get("rich_data", "true").lower() != "false",
         given.get("static_catalogs", str(settings.static_catalogs)).lower() == "true",
         tuple(warnings),
+        given.get("environment_data_provider", ""),
     )
 
 

@@ -117,6 +117,7 @@ class LoadedEnvironments:
             live=DiskFiles(),
             ruby_types=self._ruby_types,
             note=lambda text: self.log("debug", text),
+            data_provider=environment.data_provider,
         )
         loader = Loader(world, NAMES, self.cache, log=self.log, builtins=self._functions)
         return LoadedEnvironment(environment, world, loader, self._version(environment), files, self.clock())

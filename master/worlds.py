@@ -193,11 +193,16 @@ class FolderWorld:
     # --- data ---
 
     def lookup(self, key: str, context: DataContext, merge: Any = None) -> Value:
-        lookups = context.session.get("lookups")
+        return self._lookups(context).look_up(key, context, merge)
+
+    def lookup_context(self, context: DataContext, module: str | None) -> Any:
+        return self._lookups(context).detached_context(context, module)
+
+    def _lookups(self, context: DataContext) -> Lookups:
+        lookups: Lookups | None = context.session.get("lookups")
         if lookups is None:
             lookups = context.session["lookups"] = Lookups(self._data)
-        found: Value = lookups.look_up(key, context, merge)
-        return found
+        return lookups
 
     # --- settings ---
 

@@ -460,6 +460,10 @@ class Compiler:
         """The site's data for a key; NotFoundInData when there is none."""
         return self.world.lookup(key, context or self.data_context(scope), merge)
 
+    def lookup_context(self, scope: Scope, module: str | None) -> Any:
+        """What works behind a `Puppet::LookupContext` that a manifest made itself."""
+        return self.world.lookup_context(self.data_context(scope), module)
+
     def data_context(self, scope: Scope) -> DataContext:
         """What data may ask of this compilation, with the variables that `scope` sees."""
         return data_context(self, scope, self._data_session)

@@ -32,7 +32,7 @@ def data_context(compiler: Compiler, scope: Scope, session: dict[str, Any]) -> D
             return found
         strict = compiler.reporter.strict
         if strict is not Strictness.OFF:
-            message = f"Undefined variable '{name}'; {_why(compiler, name)}"
+            message = f"Undefined variable '{name}'; {_why(compiler, scope, name)}"
             if strict is Strictness.ERROR:
                 raise EvaluationError(message, where=FINAL)
             compiler.warn_once("undefined_variables", f"Variable: {name}", message)
@@ -78,10 +78,15 @@ def data_context(compiler: Compiler, scope: Scope, session: dict[str, Any]) -> D
     )
 
 
-def _why(compiler: Compiler, name: str) -> str:
+def _why(compiler: Compiler, scope: Scope, name: str) -> str:
     """The reason that stands behind the complaint: of a class that is not there, or not yet."""
     class_name = name.removeprefix("::").rpartition("::")[0]
-    if not class_name or class_name in compiler.class_scopes:
+    if not class_name:
+        return ""
+    made = compiler.class_scopes.get(class_name)
+    if made is not None and not (
+        made is scope and made.source is not None and any(p.name not in made.vars for p in made.source.parameters)
+    ):
         return ""
     known = compiler.find_class(class_name) is not None
     return f"class {class_name} {'has not been evaluated' if known else 'could not be found'}"

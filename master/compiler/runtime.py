@@ -21,6 +21,7 @@ from .signatures import Closure, Parameter, Signature
 from .text import inspect, to_s
 from .types.access import flattened
 from .types.base import Type, TypeReference
+from .types.objects import LOOKUP_CONTEXT
 from .types.references import ClassType, ResourceType
 from .values import DEFAULT, Instance, Sensitive, Value, key_of
 
@@ -293,7 +294,9 @@ def call_method(scope: Scope, name: str, block: Closure | None, receiver: Value,
             return member(receiver, name)
         except KeyError:
             pass
-    if receiver.__class__ is Instance and receiver.behind is not None:
+    if receiver.__class__ is Instance and (receiver.behind is not None or receiver.type is LOOKUP_CONTEXT):
+        if receiver.behind is None:  # the manifest made it itself
+            receiver.behind = scope.compiler.lookup_context(scope, receiver.attributes.get("module_name"))
         try:
             return receiver.behind.call(name, args, block)
         except KeyError:

@@ -163,6 +163,9 @@ class World(Protocol):
     def lookup(self, key: str, context: DataContext, merge: Any = None) -> Value:
         """A value of the site's data; NotFoundInData when there is none. `merge` None: as the data says."""
 
+    def lookup_context(self, context: DataContext, module: str | None) -> Any:
+        """What works behind a `Puppet::LookupContext` that a manifest made itself."""
+
     def setting(self, name: str) -> Any:
         """A setting of the master; None when it has none of that name."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from shared.errors import EvaluationError
@@ -32,9 +32,10 @@ class Cache:
 class LookupContext:
     """The working half of a `Puppet::LookupContext`; module authors in Python use its methods as functions of the language do."""
 
-    __slots__ = ("_cache", "_invocation", "environment_name", "module_name")
+    __slots__ = ("_cache", "_detached", "_invocation", "environment_name", "module_name")
 
-    def __init__(self, invocation: Invocation, module: str | None, cache: Cache) -> None:
+    def __init__(self, invocation: Invocation, module: str | None, cache: Cache, *, detached: bool = False) -> None:
+        self._detached = detached  # no lookup runs
         self._invocation = invocation
         self._cache = cache
         self.environment_name: str = invocation.lookups.sources.environment
@@ -46,19 +47,21 @@ class LookupContext:
 
     def call(self, name: str, args: Sequence[Value], block: Closure | None) -> Value:
         """A method by its name; KeyError when there is none."""
-        method = {
-            "not_found": self.not_found,
-            "interpolate": self.interpolate,
-            "cache": self.cache,
-            "cache_all": self.cache_all,
-            "cache_has_key": self.cache_has_key,
-            "cached_value": self.cached_value,
-        }.get(name)
-        if method is not None:
-            if len(args) != {"not_found": 0, "cache": 2}.get(name, 1):
-                expected = {"not_found": 0, "cache": 2}.get(name, 1)
+        methods: dict[str, tuple[int, Callable[..., Value]]] = {
+            "not_found": (0, self.not_found),
+            "interpolate": (1, self.interpolate),
+            "cache": (2, self.cache),
+            "cache_all": (1, self.cache_all),
+            "cache_has_key": (1, self.cache_has_key),
+            "cached_value": (1, self.cached_value),
+        }
+        if name in methods:
+            expected, method = methods[name]
+            if len(args) != expected:
                 raise EvaluationError(f"'{name}' expects {expected} argument{'' if expected == 1 else 's'}, got {len(args)}")
             return method(*args)
+        if name == "environment_name":
+            return self.environment_name
         if name == "explain":
             return self.explain(block)
         if name == "cached_entries":
@@ -69,6 +72,8 @@ class LookupContext:
 
     def not_found(self) -> Value:
         """Say that there is no value for the key: ends the function."""
+        if self._detached:
+            raise EvaluationError("not_found can only be called while a lookup runs")
         raise NotFoundInData
 
     def interpolate(self, value: Value) -> Value:
@@ -118,6 +123,12 @@ class LookupContext:
         if path not in sources.made:
             sources.made[path] = block(sources.data.text(path))
         return sources.made[path]
+
+    def decrypted(self, key: str, options: Mapping[str, Any]) -> Value:
+        """A value of the YAML file that `options` name, with what is encrypted in it decrypted; ends the function when there is none."""
+        from .levels import decrypted_value
+
+        return decrypted_value(self._invocation, key, options, "lookup_key function 'eyaml_lookup_key'")
 
     def data(self, function: str, path: str) -> dict[Any, Value]:
         """The content of a data file, as the function yaml_data, json_data or hocon_data reads it."""

@@ -28,7 +28,7 @@ _SUFFIX = {"yaml_data": "yaml", "json_data": "json", "hocon_data": "hocon"}
 class _Foreign(str):
     """A text that the reference reads as something that is no data: a symbol, a time."""
 
-    __slots__ = ("kind",)
+    kind: str
 
     def __new__(cls, text: str, kind: str) -> _Foreign:
         made = super().__new__(cls, text)

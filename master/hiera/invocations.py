@@ -65,14 +65,17 @@ class Invocation:
         self.lookups = lookups
         self.context = context
         self.explainer: Explainer | None = context.explainer if above is None else above.explainer
+        self.global_only: bool = False
+        self.hiera_call: bool = False
+        self.extra_paths: Sequence[str] = ()
+        self.old: bool = False
         self.stack: list[str] = [] if above is None else list(above.stack)
-        self.global_only = above is not None and above.global_only
-        self.hiera_call = above is not None and above.hiera_call
-        self.extra_paths: Sequence[str] = () if above is None else above.extra_paths
+        if above is not None:
+            self.global_only, self.hiera_call = above.global_only, above.hiera_call
+            self.extra_paths, self.old = above.extra_paths, above.old
         self.overrides: Mapping[str, Value] = context.overrides
         self.defaults: Mapping[str, Value] = context.defaults
         self.bound: dict[str, Value] = {}
-        self.old = above is not None and above.old
         self.reads: list[tuple[str, Value]] | None = None
         self.top_key = ""
         self.module: str | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from shared.errors import BadData, EvaluationError, Unsupported
@@ -21,7 +21,7 @@ from ..compiler.world import NotFoundInData
 from .config import Entry
 from .contexts import Cache, LookupContext
 from .datafiles import DataFile
-from .eyaml import decrypted, is_encrypted
+from .eyaml import decrypted
 from .failures import BadUse, DataError
 from .interpolation import Key, interpolated
 from .invocations import Invocation
@@ -31,7 +31,7 @@ from .merging import MISSING, Merge, mistyped
 if TYPE_CHECKING:
     from .providers import Provider
 
-__all__ = ["BUILT_IN", "Level", "without_path"]
+__all__ = ["BUILT_IN", "Level", "decrypted_value", "without_path"]
 
 BUILT_IN = ("yaml_data", "json_data", "hocon_data")
 _TRUSTED = HashType(RICH_DATA_KEY, RICH_DATA)
@@ -157,30 +157,7 @@ class Level:
     def _decrypted(self, invocation: Invocation, location: Location | None, key: str) -> Value:
         if location is None:
             raise BadUse(without_path("eyaml_lookup_key", "lookup_key"))
-        sources = invocation.lookups.sources
-        file = sources.data.read("yaml_data", location.text, invocation.context.warn)
-        if key not in file.data:
-            raise NotFoundInData
-        value, _ = file.value(key, lambda: f"{self.name}{self.at(location)}")
-
-        def opened(value: Value) -> Value:
-            if isinstance(value, str):
-                plain = value
-                if is_encrypted(value):
-                    try:
-                        plain = decrypted(value, lambda: sources.keys(self.options))
-                    except (BadData, Unsupported) as error:
-                        raise DataError(
-                            f"A value cannot be decrypted when looking up {key} in {location.text}: {error.message}", hint=error.hint
-                        ) from error
-                return interpolated(invocation, plain)
-            if isinstance(value, list):
-                return [opened(item) for item in value]
-            if isinstance(value, dict):
-                return {key_of(interpolated(invocation, name)): opened(item) for name, item in value.items()}
-            return value
-
-        return opened(value)
+        return decrypted_value(invocation, key, self._options(location), self.name)
 
     # --- data_dig ---
 
@@ -269,6 +246,35 @@ class Level:
         if self._validated or RICH_DATA.instance(value):
             return value
         raise EvaluationError(f"{subject} has wrong type, expects Puppet::LookupValue, got {infer(value)}")
+
+
+def decrypted_value(invocation: Invocation, key: str, options: Mapping[str, Any], name: str) -> Value:
+    """
+    A value of the YAML file at `options["path"]`, with what is encrypted in it in the clear.
+
+    Raises:
+        NotFoundInData: the file does not have the key. DataError: it cannot be decrypted; the message says nothing of the value.
+    """
+    sources = invocation.lookups.sources
+    path = str(options["path"])
+    file = sources.data.read("yaml_data", path, invocation.context.warn)
+    if key not in file.data:
+        raise NotFoundInData
+    value, _ = file.value(key, lambda: f"{name}, when using location '{path}',")
+
+    def opened(value: Value) -> Value:
+        if isinstance(value, str):
+            try:
+                return interpolated(invocation, decrypted(value, lambda: sources.keys(options)))
+            except (BadData, Unsupported) as error:
+                raise DataError(f"A value cannot be decrypted when looking up {key} in {path}: {error.message}", hint=error.hint) from error
+        if isinstance(value, list):
+            return [opened(item) for item in value]
+        if isinstance(value, dict):
+            return {key_of(interpolated(invocation, name)): opened(item) for name, item in value.items()}
+        return value
+
+    return opened(value)
 
 
 def _place_of(function: str) -> str:

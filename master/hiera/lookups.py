@@ -11,6 +11,7 @@ from ..compiler.regexps import Regexp
 from ..compiler.values import Strictness, Value
 from ..compiler.world import DataContext, NotFoundInData
 from .config import Config, Entry, default_config
+from .contexts import Cache, LookupContext
 from .explaining import Step
 from .failures import BadUse, DataError
 from .interpolation import Key, dug, key_from
@@ -57,6 +58,10 @@ class Lookups:
         if value is MISSING:
             raise NotFoundInData(key)
         return value
+
+    def detached_context(self, context: DataContext, module: str | None) -> LookupContext:
+        """A context that no lookup gave to a function."""
+        return LookupContext(Invocation(self, context), module, Cache(), detached=True)
 
     def find(self, invocation: Invocation, key: str, merge: Any) -> Value:
         """The value of a key; MISSING when there is none."""

@@ -82,7 +82,15 @@ def answer(case: Mapping[str, Any], cache: CodeCache | None = None) -> Answer:
         settings[name] = value.replace("<env>", ROOT) if isinstance(value, str) else value
     memory = MemoryFiles(files)
     environment = read_environment("production", ROOT, memory, EnvironmentSettings(("/environments",)))
-    world = FolderWorld("production", ROOT, memory, modulepath=environment.modulepath, manifest=environment.manifest, settings=settings)
+    world = FolderWorld(
+        "production",
+        ROOT,
+        memory,
+        modulepath=environment.modulepath,
+        manifest=environment.manifest,
+        settings=settings,
+        data_provider=environment.data_provider,
+    )
     name = case.get("node") or "node1.example.com"
     facts = {**FACTS, **(case.get("facts") or {})}
     classes = case.get("classes") or {}

@@ -162,9 +162,8 @@ def _without_path(function_name: str) -> str:
 
 
 def _data(context: Context, name: str, options: dict[str, Value], lookup_context: Instance) -> Value:
-    working = lookup_context.behind or _scope(context).compiler.world.lookup_context(
-        _scope(context).compiler.data_context(_scope(context)), lookup_context.attributes["module_name"]
-    )
+    scope = _scope(context)
+    working = lookup_context.behind or scope.compiler.lookup_context(scope, lookup_context.attributes["module_name"])
     return cast("Value", working.data(name, options["path"]))
 
 
