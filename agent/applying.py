@@ -58,6 +58,8 @@ class Applying:
 
     def sources(self) -> Sources:
         """Where files come from: this agent's server unless a URL names another."""
+        from .websources import web_sources
+
         return Sources(
             self.wiring.indirector["file_metadata"],
             self.wiring.indirector["file_content"],
@@ -65,6 +67,7 @@ class Applying:
             elsewhere=self._elsewhere,
             static=self._static if self.dialect is MODERN else None,
             code_id=self.catalog.code_id or "",
+            web=web_sources(self.wiring.settings),
         )
 
     def _elsewhere(self, host: str, port: int | None) -> Bindings:

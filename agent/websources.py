@@ -36,6 +36,8 @@ from .sites import Limits, Proxy
 if TYPE_CHECKING:
     import aiohttp
 
+    from shared.settings import AgentSettings
+
 log = logging.getLogger("puppet.file")
 
 MAX_REDIRECTS: Final = 10
@@ -311,6 +313,26 @@ class WebSources:
         return self._context
 
 
+def web_sources(settings: AgentSettings) -> WebSources:
+    """Web servers with the limits, the proxy and the CA of the settings."""
+
+    def given(text: str) -> str:
+        return "" if text == "none" else text
+
+    return WebSources(
+        authority=settings.localcacert,
+        limits=Limits(connect=settings.http_connect_timeout, read=settings.http_read_timeout),
+        proxy=Proxy(
+            given(settings.http_proxy_host),
+            settings.http_proxy_port,
+            given(settings.http_proxy_user),
+            given(settings.http_proxy_password),
+            settings.no_proxy,
+        ),
+        memory=Memory(settings.statedir / "http_sources.json"),
+    )
+
+
 def _lowered(response: aiohttp.ClientResponse) -> dict[str, str]:
     return {name.lower(): value for name, value in response.headers.items()}
 
@@ -359,4 +381,4 @@ def _problem(err: Exception, source: str) -> PeerUnreachable | PeerNotTrusted | 
     return None
 
 
-__all__ = ["Memory", "Remembered", "WebSources", "sums_in", "told_checksum", "without_password"]
+__all__ = ["Memory", "Remembered", "WebSources", "sums_in", "told_checksum", "web_sources", "without_password"]

@@ -125,6 +125,8 @@ class LocalRun:
         return self.settings.graphdir
 
     def _files(self, catalog: Catalog) -> FileContext:
+        from agent.websources import web_sources
+
         settings, digest = self.settings, algorithm(self.settings.digest_algorithm)
         server = FileServer(
             settings.fileserverconfig,
@@ -138,6 +140,7 @@ class LocalRun:
                 Binding(FILE_METADATA, MetadataServer(server, digest=settings.digest_algorithm)),
                 Binding(FILE_CONTENT, ContentServer(server)),
                 environment=environment,
+                web=web_sources(settings),
             ),
             buckets=buckets(settings.clientbucketdir, algorithm=digest, report=lambda level, message: self.log.log(level, message)),
             log=self.log,
