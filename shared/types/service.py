@@ -37,6 +37,8 @@ class Folders(Param[list[str]]):
 
     def accept(self, resource: Type, raw: Any) -> list[str]:
         given = raw if isinstance(raw, list | tuple) else [raw]
+        for each in given:
+            arguments.plain(each)
         return [folder for each in given for folder in text_of(each).split(":") if folder]
 
 
@@ -89,7 +91,7 @@ class Service(Type, name="service", refreshable=True, ensure_retrieved=False, fe
     hasstatus = Param(
         bool, values=(Value(True, ("true",)), Value(False, ("false",))), default=True, doc="Whether the init script knows `status`."
     )
-    path = Folders(str, check=arguments.plain, doc="Where init scripts are.")
+    path = Folders(str, doc="Where init scripts are.")
     pattern = Param(str, default=lambda r: r.value_of("binary") or r.value_of("name"), doc="Regex for the process table.")
     restart = Param(str, check=_command, doc="A command of its own to restart it.")
     start = Param(str, check=_command, doc="A command of its own to start it.")
