@@ -4,13 +4,24 @@ The bundled stdlib: what the recorded cases of Debian's stdlib 8.5 do not show, 
 
 from __future__ import annotations
 
+import itertools
+from contextlib import suppress
+
 import pytest
 
-from master.compiler.functions import builtin_functions
+from master.compiler.builtins import all_functions
+from master.compiler.catalogs import compile_catalog
+from master.compiler.codecache import CodeCache
+from master.compiler.functions import Context, Function, builtin_functions
 from master.compiler.functions.stdlib import stdlib_functions
 from master.compiler.functions.stdlib.aliases import ALIASES
-from master.compiler.testing import compiled
-from shared.errors import CompileError
+from master.compiler.loader import Loader
+from master.compiler.regexps import Regexp
+from master.compiler.runtime import NAMES
+from master.compiler.testing import compiled, world_of
+from master.compiler.values import DEFAULT, Sensitive, Value
+from master.compiler.world import NodeInput
+from shared.errors import CompileError, PuppetError
 
 TODAY = """
     any2array any2bool assert_private base64 basename batch_escape stdlib::batch_escape bool2num bool2str clamp concat convert_base
@@ -190,6 +201,50 @@ def test_types_that_are_new_take(type_: str, value: str, fits: bool) -> None:
 def test_every_alias_can_be_resolved() -> None:
     manifest = "\n".join(f"notice(1 =~ {name})" for name, _ in ALIASES.values())
     assert len(compiled(manifest).logs) == len(ALIASES)
+
+
+# --- anything at all ----------------------------------------------------------------------------------------------
+
+ODD: list[Value] = [
+    None,
+    False,
+    3,
+    float("nan"),
+    "",
+    "a1",
+    "\udcff",
+    [1, "a", None],
+    {"a": {"b": [None]}},
+    Sensitive("s"),
+    Regexp("("),
+    DEFAULT,
+]
+
+
+@pytest.mark.slow
+def test_no_function_fails_with_anything_but_an_error_of_ours() -> None:
+    failed: dict[str, str] = {}
+
+    def probe(context: Context) -> None:
+        for name, function in stdlib_functions().items():
+            if name == "range":
+                continue  # it goes on to a million elements
+            for args in [(), *itertools.product(ODD, repeat=1), *itertools.product(ODD, repeat=2)]:
+                try:
+                    function.call(context, list(args))
+                except PuppetError:
+                    pass
+                except Exception as error:
+                    failed[f"{name}{args!r}"] = repr(error)
+
+    calls = Function("probe", ())
+    calls.also()(probe)
+    world = world_of("probe()")
+    functions = {**all_functions(), "probe": calls}
+    loader = Loader(world, NAMES, CodeCache(), log=lambda level, found: None, builtins=functions)
+    with suppress(CompileError):  # what has been declared on the way is of no use
+        compile_catalog(world, loader, NodeInput("node1.example.com"), version=1, log=lambda entry: None)
+    assert failed == {}
 
 
 # --- who comes first ----------------------------------------------------------------------------------------------

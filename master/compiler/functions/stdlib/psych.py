@@ -7,6 +7,7 @@ twice becomes an anchor and an alias, as there.
 
 from __future__ import annotations
 
+import base64
 import math
 import re
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from shared.errors import EvaluationError
 from ...labels import label
 from ...text import float_text
 from ...values import Value, entries
+from .octets import octets
 
 __all__ = ["dump"]
 
@@ -36,6 +38,7 @@ _OTHER: Final = re.compile(
     """,
     re.VERBOSE | re.ASCII,
 )
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _STR: Final = "tag:yaml.org,2002:str"
 
 
@@ -50,6 +53,8 @@ def _is_text(text: str) -> bool:
 
 def _scalar(text: str, width: int | None) -> yaml.ScalarEvent:
     style: str | None = None
+    if not text.isascii() and _SURROGATE.search(text):
+        return yaml.ScalarEvent(None, "!binary", (False, False), base64.b64encode(octets(text)).decode(), style="|")
     if re.search(r"\n(?!\n?\Z)", text):
         style = "|"
     elif text == "<<":

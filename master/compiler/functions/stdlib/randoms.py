@@ -13,6 +13,7 @@ from ...values import Value
 from .. import digests
 from ..api import Context, function, legacy_function
 from ..strings import ruby_text
+from .octets import octets
 
 _ALPHANUMERIC: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _LOWER_FIRST: Final = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -20,7 +21,7 @@ MAX_LENGTH: Final = 1_000_000  # characters
 
 
 def _md5(text: str) -> int:
-    return int(hashlib.md5(text.encode(), usedforsecurity=False).hexdigest(), 16)
+    return int(hashlib.md5(octets(text), usedforsecurity=False).hexdigest(), 16)
 
 
 def _bounded(length: int) -> None:
@@ -71,7 +72,8 @@ def fqdn_uuid(context: Context, *arguments: Value) -> str:
         raise EvaluationError(f"fqdn_uuid: Too many arguments given ({len(arguments)})")
     if not isinstance(arguments[0], str):
         raise EvaluationError("fqdn_uuid: the name must be a String")
-    return str(uuid.uuid5(uuid.NAMESPACE_DNS, arguments[0]))
+    digest = hashlib.sha1(uuid.NAMESPACE_DNS.bytes + octets(arguments[0]), usedforsecurity=False).digest()
+    return str(uuid.UUID(bytes=digest[:16], version=5))
 
 
 @function("stdlib::seeded_rand", "Integer[1] max", "String seed")
@@ -84,7 +86,7 @@ def seeded_rand(context: Context, max_: int, seed: str) -> int:
 def seeded_rand_string(context: Context, length: int, seed: str, charset: str = _LOWER_FIRST) -> str:
     """A string of random characters, the same for a seed."""
     _bounded(length)
-    numbers = digests.seeded_numbers(int(hashlib.sha256(seed.encode()).hexdigest(), 16), len(charset))
+    numbers = digests.seeded_numbers(int(hashlib.sha256(octets(seed)).hexdigest(), 16), len(charset))
     return "".join([charset[next(numbers)] for _ in range(length)])
 
 

@@ -11,7 +11,7 @@ from ...relationships import split_reference
 from ...resources import Resource, capitalized_type
 from ...text import inspect, to_s
 from ...types.references import ClassType, ResourceType
-from ...values import Value, entries, same
+from ...values import Value, entries, key_of, same
 from ..api import Context, function, legacy_function
 from ..strings import ruby_text
 
@@ -108,7 +108,7 @@ def _ensure(context: Context, type_: str, title: Value, parameters: dict[Value, 
             context.log("debug", f"Resource {shown} with params {inspect(parameters)} not created because it already exists")
             continue
         context.log("debug", f"Create new resource {shown} with params {inspect(parameters)}")
-        context.call_function("create_resources", [type_, {each: parameters}])
+        context.call_function("create_resources", [type_, {key_of(each): parameters}])
 
 
 def _type_name(type_: Value) -> str:

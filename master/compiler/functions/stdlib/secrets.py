@@ -17,6 +17,7 @@ from ...values import Binary, Sensitive, Value
 from ..api import Context, function, legacy_function
 from ..strings import ruby_text
 from .crypt import md5_crypt, sha_crypt
+from .octets import octets
 from .sensitivity import unwrapped
 
 _LINE: Final = 45  # octets: 60 characters
@@ -39,7 +40,7 @@ def base64(context: Context, *arguments: Value) -> str:
 
 
 def _encoded(text: str, method: str) -> str:
-    data = text.encode("utf-8", "surrogateescape")
+    data = octets(text)
     if method == "default":
         lines = [codec.b64encode(data[at : at + _LINE]).decode() for at in range(0, len(data), _LINE)]
         return "".join(line + "\n" for line in lines)
@@ -67,7 +68,7 @@ _DATA: Final = "Variant[ScalarData, Sensitive[ScalarData], Binary, Sensitive[Bin
 
 def _octets(value: Value) -> bytes:
     plain = value.unwrap() if isinstance(value, Sensitive) else value
-    return (str(plain) if isinstance(plain, Binary) else ruby_text(plain)).encode("utf-8", "surrogateescape")
+    return octets(str(plain) if isinstance(plain, Binary) else ruby_text(plain))
 
 
 @function("stdlib::sha256", _DATA, returns="String")
@@ -105,13 +106,13 @@ def pw_hash(context: Context, password: Value, hash_type: Value, salt: Value) ->
     _check_salt(mark, salt)
     if not password:
         return None
-    octets = password.encode("utf-8", "surrogateescape")
-    if b"\0" in octets:
+    secret = octets(password)
+    if b"\0" in secret:
         raise EvaluationError("string contains null byte")
     if mark == "1":
-        return md5_crypt(octets, salt)
+        return md5_crypt(secret, salt)
     if mark in ("5", "6"):
-        return sha_crypt(octets, salt, mark)
+        return sha_crypt(secret, salt, mark)
     raise Unsupported(f"pw_hash() cannot make {hash_type} hashes here", hint="Use 'SHA-512', or keep the finished hash in the data.")
 
 
@@ -133,15 +134,15 @@ def str2saltedpbkdf2(context: Context, *arguments: Value) -> dict[str, Value]:
         raise EvaluationError("str2saltedpbkdf2(): first argument must be a string")
     if not isinstance(salt, str):
         raise EvaluationError("str2saltedpbkdf2(): second argument must be a string")
-    octets = salt.encode()
-    if len(octets) < 8:
+    seasoning = octets(salt)
+    if len(seasoning) < 8:
         raise EvaluationError("str2saltedpbkdf2(): second argument must be at least 8 bytes long")
     if iterations.__class__ is not int:
         raise EvaluationError("str2saltedpbkdf2(): third argument must be an integer")
     if not 40_000 < iterations < 70_000:
         raise EvaluationError("str2saltedpbkdf2(): third argument must be between 40,000 and 70,000")
-    made = hashlib.pbkdf2_hmac("sha512", password.encode(), octets, iterations, 128)
-    return {"password_hex": made.hex(), "salt_hex": octets.hex(), "iterations": iterations}
+    made = hashlib.pbkdf2_hmac("sha512", octets(password), seasoning, iterations, 128)
+    return {"password_hex": made.hex(), "salt_hex": seasoning.hex(), "iterations": iterations}
 
 
 @legacy_function("str2saltedsha512", -1)
@@ -152,4 +153,4 @@ def str2saltedsha512(context: Context, *arguments: Value) -> str:
     if not isinstance(arguments[0], str):
         raise EvaluationError(f"str2saltedsha512(): Requires a String argument, you passed: {ruby_class(arguments[0])}")
     salt = struct.pack("<L", int.from_bytes(os.urandom(4), "little") & 0x7FFFFFFF)
-    return (salt + hashlib.sha512(salt + arguments[0].encode()).digest()).hex()
+    return (salt + hashlib.sha512(salt + octets(arguments[0])).digest()).hex()

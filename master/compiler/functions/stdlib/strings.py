@@ -11,6 +11,7 @@ from ...labels import ruby_class
 from ...regexps import quoted
 from ...values import Value
 from ..api import Context, function, legacy_function
+from .octets import octets
 
 
 @legacy_function("dos2unix", 1)
@@ -58,7 +59,7 @@ def uriescape(context: Context, *arguments: Value) -> Value:
     """A string, or the strings of an array, with percent escapes for all that may not stand in a URI."""
     from urllib.parse import quote
 
-    return _each("uriescape", arguments, lambda text: quote(text, safe="-_.!~*'();/?:@&=+$,[]"))
+    return _each("uriescape", arguments, lambda text: quote(octets(text), safe="-_.!~*'();/?:@&=+$,[]"))
 
 
 def _char_test(spec: str) -> Callable[[str], bool]:
