@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -q
 
-.PHONY: help demo test check lint types unit e2e interop image bench clean
+.PHONY: help demo test check lint types unit e2e interop image modules bench clean
 
 help:
 	@echo "make demo    a master and two agent runs on this machine, in a temporary directory"
@@ -12,6 +12,7 @@ help:
 	@echo "make check   ruff, mypy --strict, then make test"
 	@echo "make interop the same against Debian's puppet-agent, which must be installed"
 	@echo "make image   a Debian in a folder, in which interop tests change users, packages and services (needs root)"
+	@echo "make modules compiles a use of every module of Debian, here and with Debian's puppet (root)"
 	@echo "make bench   measures this against Debian's puppet-agent"
 	@echo "make clean   removes what the above have made"
 
@@ -47,6 +48,9 @@ IMAGE ?= $(or $(BUNRAKU_IMAGE),/var/tmp/bunraku-apply-image)
 image: $(IMAGE)
 $(IMAGE):
 	sh tests/conformance/apply/image.sh $@
+
+modules: $(VENV)/.installed
+	@$(BIN)/python -m tests.modules.run --install
 
 bench: $(VENV)/.installed
 	@$(BIN)/python tests/bench/run.py

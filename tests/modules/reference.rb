@@ -1,0 +1,60 @@
+# frozen_string_literal: true
+
+# Compiles environments with Debian's puppet: one JSON object a line in (id, root, modulepath, certname, facts), one a line out.
+require 'json'
+require 'tmpdir'
+require 'fileutils'
+require 'puppet'
+
+PLACES = %w[conf var].to_h { |each| [each, Dir.mktmpdir("modules-#{each}")] }
+at_exit { FileUtils.rm_rf(PLACES.values) }
+Puppet.initialize_settings(['--confdir', PLACES['conf'], '--vardir', PLACES['var']])
+
+Puppet::Util::Log.newdesttype :heard do
+  match 'Heard'
+  def initialize(heard) = @heard = heard
+  def handle(said) = @heard.logs << [said.level.to_s, said.to_s]
+end
+
+# No Struct: a destination of logs is told from others by what it is, not by what it holds.
+class Heard
+  attr_reader :logs
+
+  def initialize = @logs = []
+end
+
+def compiled(job)
+  environments = Puppet::Environments::Directories.new(File.dirname(job['root']), job['modulepath'])
+  Puppet.override(environments: Puppet::Environments::Cached.new(environments)) do
+    environment = Puppet.lookup(:environments).get!(:production)
+    trusted = Puppet::Context::TrustedInformation.new('remote', job['certname'], {})
+    Puppet.override(current_environment: environment, trusted_information: trusted) do
+      facts = Puppet::Node::Facts.new(job['certname'], job['facts'])
+      node = Puppet::Node.new(job['certname'], facts: facts, environment: environment)
+      node.merge(facts.values)
+      node.add_server_facts('serverversion' => '7.23.0', 'servername' => 'puppet', 'serverip' => '127.0.0.1')
+      node.trusted_data = trusted.to_h
+      catalog = Puppet::Parser::Compiler.compile(node).filter(&:virtual?)
+      data = Puppet.override(rich_data: true) { catalog.to_data_hash }
+      { 'resources' => data['resources'].each { |each| each.delete('kind') },
+        'edges' => data['edges'].map { |each| [each['source'], each['target']] },
+        'classes' => data['classes'] }
+    end
+  end
+end
+
+$stdout.sync = true
+$stdin.each_line do |line|
+  job = JSON.parse(line)
+  heard = Heard.new
+  Puppet::Util::Log.close_all
+  Puppet::Util::Log.level = :notice
+  Puppet::Util::Log.newdestination(heard)
+  Puppet.clear_deprecation_warnings
+  answer = begin
+    compiled(job)
+  rescue StandardError, ScriptError => e
+    { 'error' => e.message }
+  end
+  puts JSON.generate(answer.merge('id' => job['id'], 'logs' => heard.logs))
+end

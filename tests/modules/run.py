@@ -1,0 +1,441 @@
+"""
+Compiles a real use of every module that Debian packages as `puppet-module-*`, with Debian's puppet and with ours: `make modules`.
+
+    python -m tests.modules.run [MODULE …]     identical / different / not possible, a line a module
+    python -m tests.modules.run --install      installs the packages first (as root)
+    python -m tests.modules.run --write        also writes docs/modules.md
+    python -m tests.modules.run --diff MODULE  everything that differs
+
+A use is `tests/modules/uses/MODULE.yaml`: `manifest`; `data` for Hiera; `facts` beside those of facts.yaml; `links`, names for modules
+whose folder has another one; `explained`, patterns of differences that are meant to be, with the reason. `functions` holds some of the
+modules' Ruby functions in Python, as a site would write them: where one of these stops a module it is compiled again with them.
+The manifests are parsed too, all of them, and their syntax trees compared with the reference's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from master.compiler.builtins import all_functions
+from master.compiler.catalogs import compile_catalog
+from master.compiler.checker import check
+from master.compiler.codecache import CodeCache
+from master.compiler.dump import pn
+from master.compiler.loader import Loader
+from master.compiler.parser import parse
+from master.compiler.runtime import NAMES
+from master.compiler.source import Source
+from master.compiler.world import NodeInput
+from master.environment_files import DiskFiles
+from master.module_types import RubyTypes
+from master.worlds import FolderWorld
+from shared.errors import PuppetError
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+MODULES = Path("/usr/share/puppet/modules")
+NODE = "node1.example.com"
+SAMPLE = 200
+"""Manifests whose syntax trees are compared."""
+REFERENCE_TIMEOUT = 900.0
+MARK = "\N{REPLACEMENT CHARACTER}ERB:"
+HIERA = "version: 5\nhierarchy:\n  - name: common\n    path: common.yaml\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """How a module is used."""
+
+    module: str
+    manifest: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+    links: Mapping[str, str] = field(default_factory=dict)
+    explained: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def lay_out(self, folder: Path) -> Path:
+        """The environment's folder."""
+        root = folder / self.module / "production"
+        for each in ("manifests", "modules", "data"):
+            (root / each).mkdir(parents=True)
+        (root / "manifests" / "site.pp").write_text(self.manifest)
+        (root / "hiera.yaml").write_text(HIERA)
+        (root / "data" / "common.yaml").write_text(yaml.safe_dump(dict(self.data)))
+        for name, target in self.links.items():
+            (root / "modules" / name).symlink_to(MODULES / target)
+        return root
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of a module: the state, why, the templates in Ruby that its catalog needs, and the Ruby function that stopped it."""
+
+    module: str
+    state: str
+    why: str = ""
+    templates: tuple[str, ...] = ()
+    function: str = ""
+    warnings: str = ""
+
+
+class Templates:
+    """Stands where Ruby would evaluate templates: leaves a mark and remembers the template."""
+
+    def __init__(self) -> None:
+        self.asked: dict[str, None] = {}
+        self._count = 0
+
+    def erb(self, text: str, file: str | None, variables: Mapping[str, Any]) -> str:
+        name = "inline" if file is None else re.sub(r".*/modules(?:\.available)?/", "", file)
+        self.asked[name] = None
+        self._count += 1
+        return f"{MARK}{name}:{self._count}"
+
+
+class MarkingWorld(FolderWorld):
+    """A world in which templates in Ruby give marks."""
+
+    templates: Templates
+
+    @property
+    def ruby(self) -> Any:
+        return self.templates
+
+
+def uses(names: Sequence[str]) -> list[Use]:
+    """The uses of the modules named, or of all that are installed."""
+    wanted = names or sorted(each.name for each in MODULES.iterdir())
+    found = []
+    for name in wanted:
+        path = HERE / "uses" / f"{name}.yaml"
+        if not path.exists():
+            print(f"{name}: no use of it is written yet ({path})", file=sys.stderr)
+            continue
+        found.append(Use(name, **yaml.safe_load(path.read_text())))
+    return found
+
+
+def by_reference(roots: Mapping[str, Path], facts: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """What Debian's puppet makes of the environments, by module."""
+    jobs = [
+        {"id": module, "root": str(root), "modulepath": [str(MODULES)], "certname": NODE, "facts": facts[module]}
+        for module, root in roots.items()
+    ]
+    text = "".join(json.dumps(each) + "\n" for each in jobs)
+    done = subprocess.run(
+        ["ruby", str(HERE / "reference.rb")], input=text, stdout=subprocess.PIPE, text=True, timeout=REFERENCE_TIMEOUT, check=True
+    )
+    answers = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return {each["id"]: each for each in answers}
+
+
+def by_us(root: Path, facts: Mapping[str, Any], cache: CodeCache, types: RubyTypes) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """What we make of an environment, and the templates that it needs."""
+    logs: list[list[str]] = []
+    settings = {"strict": "warning", "strict_variables": False, "storeconfigs": False, "server": "puppet", "manifest": f"{root}/manifests"}
+    world = MarkingWorld(
+        "production",
+        str(root),
+        DiskFiles(),
+        modulepath=[f"{root}/modules", str(MODULES)],
+        manifest=f"{root}/manifests",
+        settings={**settings, "environment": "production"},
+        ruby_types=types,
+        note=lambda text: logs.append(["debug", text]),
+    )
+    world.templates = Templates()
+    loader = Loader(world, NAMES, cache, log=lambda level, finding: logs.append([level, finding.message]), builtins=all_functions())
+    server = {"serverversion": "7.23.0", "servername": "puppet", "serverip": "127.0.0.1"}
+    host, _, domain = NODE.partition(".")
+    node = NodeInput(
+        NODE,
+        facts=facts,
+        parameters={**facts, **server, "clientcert": NODE},
+        trusted={"authenticated": "remote", "certname": NODE, "extensions": {}, "hostname": host, "domain": domain, "external": {}},
+        server_facts=server,
+    )
+    answer: dict[str, Any] = {"logs": logs}
+    try:
+        catalog = compile_catalog(world, loader, node, version=1, log=lambda entry: logs.append([entry.level, entry.text]), rich=True)
+        answer |= json.loads(
+            json.dumps(
+                {
+                    "resources": catalog["resources"],
+                    "edges": [[each["source"], each["target"]] for each in catalog["edges"]],
+                    "classes": catalog["classes"],
+                }
+            ).replace(f"{root}/modules/mysql/", f"{MODULES}/mysql/")  # a copy, see with_functions_in_python
+        )
+    except PuppetError as err:
+        answer["error"] = str(err)
+    except Exception as err:
+        answer["error"] = f"CRASH {type(err).__name__}: {err}"
+    return answer, tuple(world.templates.asked)
+
+
+def differences(wanted: Mapping[str, Any], got: Mapping[str, Any]) -> list[str]:
+    """What is not the same in two catalogs; values that hold the mark of a template are not compared."""
+    found: list[str] = []
+    for key in ("classes", "edges"):
+        if wanted[key] != got[key]:
+            missing = [each for each in wanted[key] if each not in got[key]]
+            more = [each for each in got[key] if each not in wanted[key]]
+            found.append(f"{key}: missing {missing[:3]}, too many {more[:3]}" if missing or more else f"{key}: another order")
+    ours = {f"{each['type']}[{each['title']}]": each for each in got["resources"]}
+    theirs = {f"{each['type']}[{each['title']}]": each for each in wanted["resources"]}
+    found += [f"missing: {name}" for name in theirs if name not in ours]
+    found += [f"too many: {name}" for name in ours if name not in theirs]
+    if list(ours) != list(theirs) and ours.keys() == theirs.keys():
+        found.append("resources: another order")
+    for name in theirs.keys() & ours.keys():
+        found += [f"{name} {each}" for each in _resource(theirs[name], ours[name])]
+    return found
+
+
+def _resource(wanted: Mapping[str, Any], got: Mapping[str, Any]) -> Iterable[str]:
+    for key in sorted({*wanted, *got} - {"parameters", "kind"}):
+        one, two = wanted.get(key), got.get(key)
+        if key == "tags" and sorted(one or ()) == sorted(two or ()):
+            continue
+        if one != two:
+            yield f"{key}: wanted {one!r}, got {two!r}"
+    ones, twos = wanted.get("parameters", {}), got.get("parameters", {})
+    for key in sorted({*ones, *twos}):
+        one, two = ones.get(key), twos.get(key)
+        if MARK not in json.dumps(two, ensure_ascii=False) and json.dumps(one, sort_keys=True) != json.dumps(two, sort_keys=True):
+            yield f"{key} => wanted {one!r}, got {two!r}"
+
+
+def _said(text: str) -> str:
+    """A warning without its place, which functions in Ruby write as Ruby's call stack."""
+    return " ".join(re.sub(r' at \[".*|\n +\((?:location|file):? .*', "", text, flags=re.DOTALL).split())
+
+
+_RUBY_FUNCTION = re.compile(r"function '([\w:]+)' is written in Ruby")
+
+
+def with_functions_in_python(root: Path) -> None:
+    """Put Python's versions of the modules' Ruby functions, as far as there are any, into the environment."""
+    for path in sorted((HERE / "functions").rglob("*.py")):
+        module = path.parent.name
+        if path.parent == HERE / "functions":
+            lib = root / "lib"
+        else:  # a function with the module's name in front can only be the module's own
+            lib = root / "modules" / module / "lib"
+            if not lib.is_dir():
+                shutil.copytree(MODULES / module, root / "modules" / module)
+        target = lib / "puppet" / "functions" / path.relative_to(HERE / "functions")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, target)
+
+
+def judged(use: Use, wanted: Mapping[str, Any], got: Mapping[str, Any], templates: tuple[str, ...]) -> Result:
+    module = use.module
+    if "error" in wanted:
+        return Result(module, "reference fails", wanted["error"])
+    if "error" in got:
+        ruby = _RUBY_FUNCTION.search(got["error"])
+        if ruby:
+            return Result(module, "not possible", f"the function {ruby[1]} is written in Ruby", templates, ruby[1])
+        return Result(module, "different", got["error"], templates)
+    found = differences(wanted, got)
+    if templates and any(MARK in each for each in found):
+        return Result(module, "not possible", "ERB says what resources there are", templates)
+    reasons = {reason: None for pattern, reason in use.explained.items() if any(re.search(pattern, each) for each in found)}
+    found = [each for each in found if not any(re.search(pattern, each) for pattern in use.explained)]
+    if found:
+        return Result(module, "different", found[0] + (f" (and {len(found) - 1} more)" if len(found) > 1 else ""), templates)
+    heard = [[_said(text) for level, text in each["logs"] if level in ("warning", "err")] for each in (wanted, got)]
+    warnings = "" if heard[0] == heard[1] else f"warnings differ: {len(heard[0])} and {len(heard[1])}"
+    but = "; but ".join(["", *reasons])
+    if templates:
+        return Result(module, "not possible", f"ERB: {len(templates)}; all else is identical{but}", templates, "", warnings)
+    return Result(module, "identical", but.removeprefix("; "), (), "", warnings)
+
+
+def parsed() -> tuple[int, list[str]]:
+    """How many manifests there are, and what is wrong with those that are not accepted."""
+    wrong: list[str] = []
+    files = manifests()
+    for path in files:
+        source = Source(path.read_text("utf-8"), str(path))
+        try:
+            wrong += [str(each) for each in check(parse(source), source) if each.severity == "error"][:1]
+        except PuppetError as err:
+            wrong.append(str(err))
+    return len(files), wrong
+
+
+def manifests() -> list[Path]:
+    return sorted(Path(place, name) for place, _, names in os.walk(MODULES, followlinks=True) for name in names if name.endswith(".pp"))
+
+
+_DUMP = """
+require 'json'; require 'puppet'; require 'puppet/pops'; require 'puppet/pops/pn'
+def (Puppet::Pops::PN).Literal(value) = Puppet::Pops::PN::Literal.new(value)
+parser = Puppet::Pops::Parser::Parser.new
+$stdin.each_line(chomp: true) do |path|
+  text = +''
+  Puppet::Pops::Model::PNTransformer.transform(parser.parse_string(File.read(path, encoding: 'utf-8'))).format(nil, text)
+  puts JSON.generate([path, text])
+end
+"""
+
+
+def dumps_that_differ(paths: Sequence[Path]) -> list[Path]:
+    """
+    The manifests of which our dump in Puppet's notation is not the reference's, character by character.
+
+    `puppet parser dump` of 7.23 fails for parameters with `*`, a slip in the name of a constructor; the program above mends it.
+    """
+    text = "".join(f"{path}\n" for path in paths)
+    done = subprocess.run(["ruby", "-e", _DUMP], input=text, capture_output=True, text=True, timeout=REFERENCE_TIMEOUT, check=True)
+    wanted = dict(json.loads(line) for line in done.stdout.splitlines())
+    return [path for path in paths if pn(parse(Source(path.read_text("utf-8"), str(path)))) != wanted.get(str(path))]
+
+
+def install() -> None:
+    """Install the packages that are not installed yet; as root."""
+    listed = subprocess.run(["apt-cache", "search", "--names-only", "^puppet-module-"], capture_output=True, text=True, check=True).stdout
+    names = [line.split()[0] for line in listed.splitlines()]
+    asked = subprocess.run(["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\\n", *names], capture_output=True, text=True)
+    there = {line.split()[0] for line in asked.stdout.splitlines() if line.endswith(" installed")}
+    names = [each for each in names if each not in there]
+    if not names:
+        return
+    environ = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    subprocess.run(["apt-get", "install", "-y", "-q", "--no-install-recommends", *names], check=True, env=environ)
+
+
+def shown(results: Sequence[Result]) -> str:
+    width = max(len(each.module) for each in results)
+    return "\n".join(
+        f"{each.module:<{width}}  {each.state:<15}  {'; '.join(filter(None, (each.why[:230], each.warnings)))}".rstrip() for each in results
+    )
+
+
+def causes(results: Sequence[Result]) -> Counter[str]:
+    """What stops modules, and how many."""
+    found: Counter[str] = Counter()
+    for each in results:
+        if each.function:
+            found[f"the Ruby function {each.function}"] += 1
+        if each.templates:
+            found["ERB templates"] += 1
+        if each.state == "different":
+            found["a difference"] += 1
+        elif each.state == "reference fails":
+            found["the reference does not compile it"] += 1
+    return found
+
+
+def document(results: Sequence[Result], parse_line: str, dump_line: str) -> str:
+    """`docs/modules.md`."""
+    states = Counter(each.state for each in results)
+    lines = [
+        "# Debian's modules",
+        "",
+        "Written by `python -m tests.modules.run --write`; do not edit. Each module that Debian 12 packages as `puppet-module-*` is used",
+        "by a manifest and data of `tests/modules/uses`, compiled with Debian's puppet 7.23 and with ours, and the catalogs are compared:",
+        "resources in order with every parameter, tag, file and line; edges; classes.",
+        "",
+        f"- {parse_line}",
+        f"- {dump_line}",
+        f"- {len(results)} modules: {', '.join(f'{number} {state}' for state, number in states.most_common())}",
+        "",
+        "*Not possible* is what needs Ruby on the master: ERB templates and functions written in Ruby. Where it says that all else is",
+        "identical, the catalog was compiled with a mark in the place of each template, and only values with a mark are not compared.",
+        "",
+        "## What stops modules",
+        "",
+        "| cause | modules |",
+        "|---|---|",
+        *(f"| {cause} | {number} |" for cause, number in causes(results).most_common()),
+        "",
+        "## Modules",
+        "",
+        "| module | result | why |",
+        "|---|---|---|",
+        *(f"| {each.module} | {each.state} | {_cell(each)} |" for each in results),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(result: Result) -> str:
+    why = "; ".join(filter(None, (result.why[:300], result.warnings)))
+    templates = f" ({', '.join(sorted(result.templates)[:6])}{', …' if len(result.templates) > 6 else ''})" if result.templates else ""
+    return (why + templates).replace("|", "\\|").replace("\n", " ")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("modules", nargs="*", help="folders below /usr/share/puppet/modules (default: all)")
+    parser.add_argument("--install", action="store_true", help="install the packages first")
+    parser.add_argument("--write", action="store_true", help="write docs/modules.md")
+    parser.add_argument("--diff", action="store_true", help="show all that differs")
+    options = parser.parse_args()
+    if options.install:
+        install()
+    if not MODULES.is_dir() or not any(MODULES.iterdir()):
+        print("No module is installed; run this with --install as root", file=sys.stderr)
+        return 1
+    known = yaml.safe_load((HERE / "facts.yaml").read_text())
+    results: list[Result] = []
+    with tempfile.TemporaryDirectory(prefix="bunraku-modules-") as folder:
+        chosen = {use.module: use for use in uses(options.modules)}
+        roots = {module: use.lay_out(Path(folder)) for module, use in chosen.items()}
+        facts = {module: known | dict(use.facts) for module, use in chosen.items()}
+        theirs = by_reference(roots, facts)
+        cache, types = CodeCache(), RubyTypes()
+        for module, root in roots.items():
+            got, templates = by_us(root, facts[module], cache, types)
+            wanted = theirs.get(module, {"error": "no answer"})
+            result = judged(chosen[module], wanted, got, templates)
+            if result.function:
+                with_functions_in_python(root)
+                got, templates = by_us(root, facts[module], cache, types)
+                again = judged(chosen[module], wanted, got, templates)
+                if not again.function:
+                    why = f"{result.why}; with it in Python {again.why or 'all is identical'}"
+                    state = again.state if again.state == "different" else result.state
+                    again = replace(again, state=state, why=why, function=result.function)
+                result = again
+            results.append(result)
+            if options.diff and "error" not in wanted and "error" not in got:
+                print("\n".join(differences(wanted, got)))
+                for who, each in (("theirs", wanted), ("ours", got)):
+                    print("\n".join(f"{who} {level}: {text}" for level, text in each["logs"]))
+    print(shown(results))
+    if options.modules:
+        return 0
+    total, wrong = parsed()
+    parse_line = f"{total - len(wrong)} of {total} manifests parse"
+    print("\n" + "\n".join([parse_line, *wrong[:10]]))
+    sample = random.Random(7).sample(manifests(), SAMPLE)
+    differing = dumps_that_differ(sample)
+    dump_line = f"{SAMPLE - len(differing)} of {SAMPLE} syntax trees are the reference's, character by character in Puppet's notation"
+    print("\n".join([dump_line, *map(str, differing[:10])]))
+    print("\n" + "\n".join(f"{number:>4}  {cause}" for cause, number in causes(results).most_common()))
+    print(", ".join(f"{number} {state}" for state, number in Counter(each.state for each in results).most_common()))
+    if options.write:
+        (ROOT / "docs" / "modules.md").write_text(document(results, parse_line, dump_line))
+    return 1 if wrong or differing or any(each.state == "different" for each in results) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
