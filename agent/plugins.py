@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,7 +65,7 @@ def plugins_for(catalog: Catalog, folders: Sequence[Path], log: RunLog) -> Plugi
         from shared.ral.plugins import plugin_types
 
         found = plugin_types(folders, names=used_types(catalog) - builtin.keys(), broken=note)
-    return Plugins(folders, {**builtin, **found} if found else builtin, broken, log)
+    return Plugins(folders, ChainMap(dict(found), builtin) if found else builtin, broken, log)  # type: ignore[arg-type]  # it is only read
 
 
 def used_types(catalog: Catalog) -> frozenset[str]:

@@ -2,67 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 
 from ..ral import Type
 from .known import CORE, KNOWN, KnownType
 
+# Name → module and class. A type is imported when somebody looks it up: a catalog uses few of them.
+_TYPES: Mapping[str, str] = {
+    "anchor": "anchor.Anchor",
+    "augeas": "augeas.Augeas",
+    "concat_file": "concat_file.ConcatFile",
+    "concat_fragment": "concat_file.ConcatFragment",
+    "cron": "cron.Cron",
+    "exec": "exec.Exec",
+    "file": "file.File",
+    "file_line": "file_line.FileLine",
+    "filebucket": "filebucket.Filebucket",
+    "group": "group.Group",
+    "host": "host.Host",
+    "ini_setting": "ini_setting.IniSetting",
+    "ini_subsetting": "ini_subsetting.IniSubsetting",
+    "mailalias": "mailalias.Mailalias",
+    "mount": "mount.Mount",
+    "notify": "notify.Notify",
+    "package": "package.Package",
+    "resources": "resources.Resources",
+    "schedule": "schedule.Schedule",
+    "service": "service.Service",
+    "ssh_authorized_key": "ssh_authorized_key.SshAuthorizedKey",
+    "sshkey": "sshkey.Sshkey",
+    "stage": "stage.Stage",
+    "tidy": "tidy.Tidy",
+    "user": "user.User",
+}
+
+
+class _Builtin(Mapping[str, type[Type]]):
+    def __getitem__(self, name: str) -> type[Type]:
+        module, _, cls = _TYPES[name].partition(".")
+        found: type[Type] = getattr(import_module(f".{module}", __name__), cls)
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in _TYPES
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_TYPES)
+
+    def __len__(self) -> int:
+        return len(_TYPES)
+
 
 def builtin_types() -> Mapping[str, type[Type]]:
-    """All types that can be applied, by name; imports them."""
-    from .anchor import Anchor
-    from .augeas import Augeas
-    from .concat_file import ConcatFile, ConcatFragment
-    from .cron import Cron
-    from .exec import Exec
-    from .file import File
-    from .file_line import FileLine
-    from .filebucket import Filebucket
-    from .group import Group
-    from .host import Host
-    from .ini_setting import IniSetting
-    from .ini_subsetting import IniSubsetting
-    from .mailalias import Mailalias
-    from .mount import Mount
-    from .notify import Notify
-    from .package import Package
-    from .resources import Resources
-    from .schedule import Schedule
-    from .service import Service
-    from .ssh_authorized_key import SshAuthorizedKey
-    from .sshkey import Sshkey
-    from .stage import Stage
-    from .tidy import Tidy
-    from .user import User
-
-    types: tuple[type[Type], ...] = (
-        Anchor,
-        Augeas,
-        ConcatFile,
-        ConcatFragment,
-        Cron,
-        Exec,
-        File,
-        FileLine,
-        Filebucket,
-        Group,
-        Host,
-        IniSetting,
-        IniSubsetting,
-        Mailalias,
-        Mount,
-        Notify,
-        Package,
-        Resources,
-        Schedule,
-        Service,
-        SshAuthorizedKey,
-        Sshkey,
-        Stage,
-        Tidy,
-        User,
-    )
-    return {cls.declaration.name: cls for cls in types}
+    """All types that can be applied, by name; one is imported when it is looked up."""
+    return _Builtin()
 
 
 __all__ = ["CORE", "KNOWN", "KnownType", "builtin_types"]
