@@ -13,6 +13,7 @@ help:
 	@echo "make interop the same against Debian's puppet-agent, which must be installed"
 	@echo "make image   a Debian in a folder, in which interop tests change users, packages and services (needs root)"
 	@echo "make modules compiles a use of every module of Debian, here and with Debian's puppet (root)"
+	@echo "make interop-server  our agent against Debian's puppetserver, which must be installed; as root"
 	@echo "make bench   measures this against Debian's puppet-agent"
 	@echo "make clean   removes what the above have made"
 
@@ -51,6 +52,9 @@ $(IMAGE):
 
 modules: $(VENV)/.installed
 	@$(BIN)/python -m tests.modules.run --install
+
+interop-server: $(VENV)/.installed
+	BUNRAKU_REAL_SERVER=1 $(PYTEST) tests/interop/test_real_server.py
 
 bench: $(VENV)/.installed
 	@$(BIN)/python tests/bench/run.py

@@ -173,6 +173,7 @@ class OurAgent:
     port: int
     certname: str
     settings: dict[str, str] = field(default_factory=dict)
+    facts: dict[str, str] = field(default_factory=dict)
 
     @property
     def options(self) -> list[str]:
@@ -199,7 +200,8 @@ class OurAgent:
     def test(self, *more: str, failpoints: str = "") -> Done:
         """`puppet agent -t`; `failpoints` as in `shared.failpoints`."""
         argv = [sys.executable, "-I", "-m", "agent", "--test", *more, *self.options]
-        return run(argv, clean_environment(BUNRAKU_FAILPOINTS=failpoints))
+        facts = {f"FACTER_{name}": value for name, value in self.facts.items()}
+        return run(argv, clean_environment(BUNRAKU_FAILPOINTS=failpoints, **facts))
 
 
 @dataclass(slots=True)
