@@ -366,3 +366,12 @@ def test_the_real_command_with_the_facts_of_this_machine_and_of_its_modules(file
     )
     assert done.returncode == 0, done.stderr
     assert f"Notice: Scope(Class[main]): {os.uname().sysname} n1 false r7 north\n" in done.stdout
+
+
+def test_profile_says_which_lines_took_the_time(apply: Callable[..., Said], file: Callable[[str, str], Path]) -> None:
+    path = file("site.pp", "Integer[1, 50].each |$i| {\n  @notify { \"n${i}\": }\n}\n")
+    said = apply("--noop", "--profile", str(path))
+    assert said.code == 0
+    lines = said.err.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("Slowest manifest lines of "))
+    assert lines[at + 2].split()[2:4] == ["50", f"{path}:2"]
