@@ -72,6 +72,26 @@ def line_providers(log: RunLog, files: Callable[[], FileContext] | None) -> dict
 
         return [Ruby(show_diff)]
 
+    def k5login() -> Sequence[Provider[Any]]:
+        from .k5login.k5login import Files
+
+        return [Files()]
+
+    def yumrepo() -> Sequence[Provider[Any]]:
+        from .yumrepo.inifile import Inifile
+
+        return [Inifile()]
+
+    def selboolean() -> Sequence[Provider[Any]]:
+        from .selboolean.getsetsebool import Getsetsebool
+
+        return [Getsetsebool()]
+
+    def selmodule() -> Sequence[Provider[Any]]:
+        from .selmodule.semodule import Semodule
+
+        return [Semodule()]
+
     def augeas() -> Sequence[Provider[Any]]:
         from .augeas.augeas import AugeasContext, AugeasLibrary
 
@@ -90,8 +110,12 @@ def line_providers(log: RunLog, files: Callable[[], FileContext] | None) -> dict
         "host": host,
         "ini_setting": ini_setting,
         "ini_subsetting": ini_subsetting,
+        "k5login": k5login,
         "mailalias": mailalias,
         "mount": mount,
+        "selboolean": selboolean,
+        "selmodule": selmodule,
         "ssh_authorized_key": ssh_authorized_key,
         "sshkey": sshkey,
+        "yumrepo": yumrepo,
     }

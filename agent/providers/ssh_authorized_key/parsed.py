@@ -70,13 +70,7 @@ class AuthorizedKeys(ParsedFile[SshAuthorizedKey], type=SshAuthorizedKey, name="
         return default_target(resource.value_of("user"))
 
     def settle(self, target: str, records: list[Record]) -> list[Record]:
-        number = 0
-        for record in records:
-            if record.text is None and not record.name:
-                number += 1
-                record.name = record.values["name"] = f"{target}:unnamed-{number}"
-                record.values["_unnamed"] = True
-        return records
+        return named(target, records)
 
     async def retrieve(self, resource: SshAuthorizedKey) -> State | None:
         return self._as_wanted(resource, await super().retrieve(resource))
@@ -109,6 +103,17 @@ class AuthorizedKeys(ParsedFile[SshAuthorizedKey], type=SshAuthorizedKey, name="
         entry = _account(str(resource.value_of("user")))
         await asyncio.to_thread(_prepare, path, entry, trusted=not resource.drop_privileges)
         await self.storage.write(path, text, Rights(entry.pw_uid, entry.pw_gid, 0o600))
+
+
+def named(target: str, records: list[Record]) -> list[Record]:
+    """The records of a file, with names for the keys that have none."""
+    number = 0
+    for record in records:
+        if record.text is None and not record.name:
+            number += 1
+            record.name = record.values["name"] = f"{target}:unnamed-{number}"
+            record.values["_unnamed"] = True
+    return records
 
 
 def default_target(user: str | None) -> str:

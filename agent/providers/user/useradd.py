@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from shared.errors import ResourceError
-from shared.ral import ABSENT, Command, Platform, Provider, State
+from shared.ral import ABSENT, Command, Platform, Provider, State, Type
 from shared.ral.attributes import text_of
 from shared.types.user import User
 
@@ -76,6 +76,13 @@ class Useradd(Provider[User], type=User, name="useradd"):
         return await asyncio.to_thread(everything)
 
     # --- changing
+
+    async def generate(self, resource: User) -> Sequence[Type]:
+        if not resource.purge_ssh_keys:
+            return ()
+        from ..ssh_authorized_key.purging import unmanaged_keys
+
+        return await unmanaged_keys(resource)
 
     async def create(self, resource: User, state: State | None) -> None:
         await self._check_shell(resource)

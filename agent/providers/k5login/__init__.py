@@ -1,0 +1,1 @@
+"""Providers of `k5login`."""

@@ -1,0 +1,70 @@
+"""Files of principals, replaced whole; owned by whom the folder belongs to when they are new."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+
+from shared.ral import Provider, State
+from shared.types.k5login import K5login
+
+from ..file.places import place_of, remove, set_mode
+from ..file.writing import Rights
+from ..parsed.storage import read_file, replace_file
+
+_SELINUX = ("seluser", "selrole", "seltype", "selrange")
+
+
+class Files(Provider[K5login], type=K5login, name="k5login"):
+    """One principal a line; never through a link that the user has put there."""
+
+    async def retrieve(self, resource: K5login) -> State | None:
+        for attribute in _SELINUX:
+            if resource.wanted(attribute) is not None:
+                resource.log("debug", f"SELinux contexts are not managed here: {attribute} is ignored")
+                resource.forget(attribute)
+        return await asyncio.to_thread(_state, str(resource.path))
+
+    async def create(self, resource: K5login, state: State | None) -> None:
+        await self._write(resource)
+
+    async def destroy(self, resource: K5login, state: State | None) -> None:
+        def gone() -> None:
+            with place_of(str(resource.path)) as place:
+                remove(place)
+
+        await asyncio.to_thread(gone)
+
+    async def set_principals(self, resource: K5login, wanted: list[str], state: State | None) -> None:
+        await self._write(resource)
+
+    async def set_mode(self, resource: K5login, wanted: str, state: State | None) -> None:
+        def change() -> None:
+            with place_of(str(resource.path)) as place:
+                set_mode(place, int(wanted, 8))
+
+        await asyncio.to_thread(change)
+
+    async def _write(self, resource: K5login) -> None:
+        text = "".join(f"{each}\n" for each in resource.principals or ())
+        mode = int(resource.mode or "0644", 8)
+        await asyncio.to_thread(_put, str(resource.path), text.encode(), mode)
+
+
+def _state(path: str) -> State | None:
+    data = read_file(path)
+    if data is None:
+        return None
+    with place_of(path, follow=True) as place:
+        info = place.lstat()
+    mode = f"{stat.S_IMODE(info.st_mode):04o}" if info else "absent"
+    return {"principals": [line for line in data.decode("utf-8", "surrogateescape").split("\n") if line], "mode": mode}
+
+
+def _put(path: str, data: bytes, mode: int) -> None:
+    with place_of(path) as place:
+        found = place.lstat()
+        info = found if found is not None and stat.S_ISREG(found.st_mode) else os.fstat(place.folder)
+    own = info.st_uid == os.geteuid()
+    replace_file(path, data, rights=Rights(-1 if own else info.st_uid, -1 if own else info.st_gid, mode))

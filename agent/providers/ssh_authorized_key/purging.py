@@ -1,0 +1,42 @@
+"""Keys in a user's files that nobody manages: what `purge_ssh_keys` of `user` removes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+from shared.ral import Type
+from shared.types.ssh_authorized_key import SshAuthorizedKey
+from shared.types.user import User
+
+from ..parsed.records import Record
+from ..parsed.storage import read_file
+from .parsed import AuthorizedKeysFormat, default_target, named
+
+_PASSED_ON = ("noop", "schedule", "audit", "loglevel", "tag")
+
+
+async def unmanaged_keys(resource: User) -> Sequence[Type]:
+    """For each key in the user's files a resource that removes it; those that the catalog has are left out by the run."""
+    made: list[Type] = []
+    home = resource.home or default_target(resource.name).removesuffix("/.ssh/authorized_keys")
+    for entry in resource.purge_ssh_keys:
+        path = entry
+        if entry.startswith(("%h/", "~/")):
+            if not home:
+                continue  # the run makes that user
+            path = f"{home.rstrip('/')}/{entry.partition('/')[2]}"
+        for record in await asyncio.to_thread(_keys, path):
+            given = {"ensure": "absent", "user": resource.name, "target": path}
+            passed = {name: value for name, value in resource.given.items() if name in _PASSED_ON}
+            gone = resource.child(record.name, given | passed, type=SshAuthorizedKey)
+            gone.origin = replace(gone.origin, purging=True)
+            made.append(gone)
+    return made
+
+
+def _keys(path: str) -> list[Record]:
+    """The keys in a file; none when there is no file."""
+    text = (read_file(path) or b"").decode("utf-8", "surrogateescape")
+    return [record for record in named(path, AuthorizedKeysFormat().parse(text)) if record.text is None]
