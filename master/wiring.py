@@ -130,6 +130,10 @@ def environment_settings(settings: MasterSettings) -> EnvironmentSettings:
         compiler={
             "strict": settings.strict,
             "strict_variables": settings.strict_variables,
+            "strict_hostname_checking": settings.strict_hostname_checking,
+            "disable_warnings": list(settings.disable_warnings),
+            "hiera_config": str(settings.site_hiera_config),
+            "data_binding_terminus": settings.data_binding_terminus,
             "storeconfigs": False,
             "certname": settings.certname,
             "confdir": str(settings.confdir),
@@ -332,7 +336,7 @@ def bind(settings: MasterSettings, environments: Environments, workers: Workers,
         *ca_bindings(ca),
     ]
     bindings += choice.own_indirections({each.indirection.name for each in bindings})
-    return Indirector(bindings)
+    return Indirector(bindings).prepared()
 
 
 def ca_bindings(ca: CaService | None) -> list[Binding[Any]]:

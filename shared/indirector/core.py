@@ -30,7 +30,7 @@ Option = str | list[str]
 class Model(BaseModel):
     """What an indirection moves. Frozen; unknown fields of a peer are dropped."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", arbitrary_types_allowed=True)
+    model_config = ConfigDict(frozen=True, extra="ignore", arbitrary_types_allowed=True, defer_build=True)
 
     takes_name_of_key: ClassVar[bool] = False  # an instance to be saved that has no name is about the key it is sent to
 
@@ -385,6 +385,12 @@ class Indirector(Mapping[str, "Binding[Any]"]):
 
     def __init__(self, bindings: Sequence[Binding[Any]]) -> None:
         self._bindings = {binding.indirection.name: binding for binding in bindings}
+
+    def prepared(self) -> Indirector:
+        """The same, its models built: they build themselves at first use, which a server's threads could come to at the same moment."""
+        for binding in self._bindings.values():
+            binding.indirection.model.model_rebuild()
+        return self
 
     def __getitem__(self, name: str) -> Binding[Any]:
         return self._bindings[name]

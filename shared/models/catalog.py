@@ -21,7 +21,7 @@ MAX_RESOURCES = 1_000_000
 class CatalogResource(BaseModel):
     """One resource; `parameters` hold plain data, references as `Type[title]` text."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     type: str
     title: str
@@ -43,7 +43,7 @@ class CatalogResource(BaseModel):
 class CatalogEdge(BaseModel):
     """A containment edge between two references; `event` and `callback` as in relationships."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     source: str
     target: str

@@ -21,7 +21,7 @@ FileType = Literal["file", "directory", "link", "fifo", "socket"]
 class MetadataChecksum(BaseModel):
     """`value` carries the `{type}` prefix; it is None where there was nothing to sum (a link to somewhere else)."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     type: checksums.Algorithm
     value: str | None = Field(default=None, max_length=160)

@@ -54,7 +54,7 @@ def _tags(value: Any) -> Any:
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     @field_validator("time", mode="before", check_fields=False)
     @classmethod

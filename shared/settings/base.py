@@ -28,7 +28,7 @@ _ALIASES = {"serverport": "masterport"}
 class Settings(BaseModel):
     """Frozen; a field is a setting. `name` of a field with an alias in Puppet is the older one (`masterport`)."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, validate_default=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, validate_default=True, defer_build=True)
 
 
 def setting(default: Any, *, doc: str, **limits: Any) -> Any:
