@@ -37,13 +37,14 @@ class Plugins:
 
     def providers(self, *, files: Callable[[], FileContext], facts: Mapping[str, Any]) -> Providers:
         """All providers for this machine; a module's are loaded when their type is met."""
-        builtin = builtin_providers(log=self.log, files=files, providers=lambda: made, types=self.types)
+        platform = platform_here(facts)
+        builtin = builtin_providers(log=self.log, files=files, providers=lambda: made, types=self.types, platform=platform)
         makers = builtin
         if any((folder / "puppet" / "provider").is_dir() for folder in self.folders):
             from shared.ral.plugins import plugin_providers
 
             makers = plugin_providers(self.folders, self.types, builtin, broken=lambda name, err: complain(self.log, err))
-        made: Providers = Providers(makers, platform_here(facts))
+        made: Providers = Providers(makers, platform)
         return made
 
 

@@ -27,13 +27,15 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "facts": ("Print this machine's facts, or send them to the master", "bunraku.facts:main"),
     "filebucket": ("Store and fetch files by checksum", "bunraku.filebucket:main"),
     "generate": ("Write what modules declare in Ruby as resource types in Puppet's language", "bunraku.generate:main"),
+    "lookup": ("Look keys up in the site's data, and say why the values are what they are", "bunraku.lookup:main"),
     "master": ("Serve catalogs, files and certificates", "master.cli:main"),
     "parser": ("Check manifests", "bunraku.parser:main"),
+    "resource": ("Print and change what is on this system", "bunraku.resource:main"),
 }
 
 
 # These take an interruption for an orderly end, as Puppet's do.
-FACES = frozenset({"ca", "catalog", "certificate", "config", "epp", "facts", "generate", "parser"})
+FACES = frozenset({"ca", "catalog", "certificate", "config", "epp", "facts", "generate", "lookup", "parser"})
 SEE_HELP = "See 'puppet help' for help on available puppet subcommands"
 
 

@@ -76,7 +76,7 @@ def providers_here(*, log: RunLog, files: Callable[[], FileContext], facts: Mapp
     """All providers of this machine, for one run."""
     from shared.types import builtin_types
 
-    made: Providers = Providers(
-        builtin_providers(log=log, files=files, providers=lambda: made, types=builtin_types()), platform_here(facts)
-    )
+    platform = platform_here(facts)
+    makers = builtin_providers(log=log, files=files, providers=lambda: made, types=builtin_types(), platform=platform)
+    made: Providers = Providers(makers, platform)
     return made
