@@ -140,6 +140,7 @@ def settings_shown(settings: MasterSettings, environment: Environment, manifest:
         "modulepath": os.pathsep.join(environment.modulepath),
         "config_version": environment.config_version,
         "storeconfigs": False,
+        "hiera_config": str(settings.site_hiera_config),
     }
 
 
@@ -171,7 +172,7 @@ class Site:
             manifest=str(manifest.path.absolute()) if manifest.path is not None else None,
             settings=settings_shown(settings, environment, manifest),
             code=manifest.code,
-        data_provider=environment.data_provider,
+            data_provider=environment.data_provider,
         )
 
         def told(level: str, finding: Finding) -> None:

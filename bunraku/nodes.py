@@ -19,11 +19,13 @@ __all__ = ["facts_of", "given_facts"]
 Say = Callable[[str, str], None]
 
 
-async def facts_of(name: str, agent: AgentSettings, master: MasterSettings, environment: Environment, say: Say) -> dict[str, Any]:
+async def facts_of(
+    name: str, agent: AgentSettings, master: MasterSettings, environment: Environment, say: Say, *, instead: bool = True
+) -> dict[str, Any]:
     """
     The facts of a node: those it sent to this master; this machine's own for itself.
 
-    A node that has never been here gets this machine's, which is said.
+    A node that has never been here gets this machine's, which is said; none at all without `instead`.
 
     Raises:
         ConfigError: the setting facts_terminus names none. BadName: no node can be called so.
@@ -38,6 +40,8 @@ async def facts_of(name: str, agent: AgentSettings, master: MasterSettings, envi
         found = await _stored(name, master)
         if found is not None:
             return found
+        if not instead:
+            return {}
         say("warning", f"No facts of {name} are known; those of this machine are used. Give others with --facts FILE")
     values = await facts_for(Host(), fact_sources(agent), environment, certname=name, noop=agent.noop)
     return {**values, "clientversion": MODERN.version}

@@ -295,8 +295,7 @@ class Lookups:
         return _chosen(self._options[module], key)
 
     def _only_options(self, invocation: Invocation) -> None:
-        with invocation.within("data", invocation.top_key):
-            self._data(invocation, key_from(OPTIONS), "hash")
+        self._data(invocation, key_from(OPTIONS), "hash")
 
     def _read_options(self, module: str | None, invocation: Invocation) -> Options | None:
         meta = invocation.inner()

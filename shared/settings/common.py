@@ -73,6 +73,10 @@ class CommonSettings(Settings):
     show_diff: Flag = setting(False, doc="Show the differences of changed files.")
     strict: Literal["off", "warning", "error"] = setting("warning", doc="How doubtful code is taken.")
     strict_variables: Flag = setting(False, doc="An unknown variable is an error.")
+    strict_hostname_checking: Flag = setting(True, doc="Node blocks are found by a node's full name only, not by shortened ones.")
+    disable_warnings: Words = setting((), doc="Warnings to leave out: deprecations, undefined_variables, undefined_resources.")
+    hiera_config: str = setting("", doc="The site's own hiera.yaml; '' for that in codedir, or else in confdir.")
+    data_binding_terminus: Literal["hiera", "none"] = setting("hiera", doc="Where a site's own data is; none: there is none.")
     tags: Words = setting((), doc="Only resources with one of these tags.")
     skip_tags: Words = setting((), doc="No resources with one of these tags.")
     node_terminus: str = setting("plain", doc="Where nodes come from: plain, exec, yaml, memory, ldap, or a plugin.")
@@ -85,3 +89,11 @@ class CommonSettings(Settings):
     max_file_body: Size = setting("16MiB", gt=0, doc="Bytes of one metadata answer or other object held in memory.")
     command_timeout: Duration = setting(60, gt=0, doc="Seconds for an external program (classifier, autosign policy, fact).")
     command_output: Size = setting("16MiB", gt=0, doc="Bytes that an external program may print.")
+
+    @property
+    def site_hiera_config(self) -> Path:
+        """The hiera.yaml of the site's own data, which need not exist."""
+        if self.hiera_config:
+            return Path(self.hiera_config)
+        own = self.codedir / "hiera.yaml"
+        return own if own.exists() else self.confdir / "hiera.yaml"
