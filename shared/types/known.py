@@ -35,27 +35,7 @@ _NAGIOS = (
 )
 
 _TYPES = (
-    _known("cron", "name", "ensure command special minute hour weekday month monthday environment user target", "provider"),
-    _known("host", "name", "ensure ip host_aliases comment target", "provider"),
-    _known("mount", "name", "ensure device blockdevice fstype options pass atboot dump target", "remounts provider"),
-    _known("ssh_authorized_key", "name", "ensure type key user target options", "drop_privileges provider"),
-    _known("sshkey", "name type", "ensure key host_aliases target", "provider"),
-    _known("mailalias", "name", "ensure recipient file target", "provider"),
     _known("maillist", "name", "ensure", "description password webserver mailserver admin provider"),
-    _known("k5login", "path", "ensure principals mode seluser selrole seltype selrange", "provider"),
-    _known(
-        "yumrepo",
-        "name",
-        "ensure descr mirrorlist baseurl enabled gpgcheck payload_gpgcheck repo_gpgcheck gpgkey mirrorlist_expire include exclude "
-        "gpgcakey includepkgs enablegroups failovermethod keepalive retries http_caching timeout metadata_expire protect priority "
-        "minrate throttle bandwidth cost proxy proxy_username proxy_password s3_enabled sslcacert sslverify sslclientcert "
-        "sslclientkey metalink skip_if_unavailable assumeyes deltarpm_percentage deltarpm_metadata_percentage username password "
-        "module_hotfixes",
-        "target provider",
-    ),
-    _known("augeas", "name", "returns", "context onlyif changes root load_path force type_check lens incl show_diff provider"),
-    _known("selboolean", "name", "value", "persistent provider"),
-    _known("selmodule", "name", "ensure syncversion", "selmoduledir selmodulepath provider"),
     _known("zpool", "pool", "ensure disk mirror raidz spare log cache ashift autoexpand failmode", "raid_parity provider"),
     _known("zfs", "name", any_attribute=True),
     _known("zone", "name", any_attribute=True),
