@@ -23,18 +23,22 @@ _TYPES: Mapping[str, str] = {
     "host": "host.Host",
     "ini_setting": "ini_setting.IniSetting",
     "ini_subsetting": "ini_subsetting.IniSubsetting",
+    "k5login": "k5login.K5login",
     "mailalias": "mailalias.Mailalias",
     "mount": "mount.Mount",
     "notify": "notify.Notify",
     "package": "package.Package",
     "resources": "resources.Resources",
     "schedule": "schedule.Schedule",
+    "selboolean": "selboolean.Selboolean",
+    "selmodule": "selmodule.Selmodule",
     "service": "service.Service",
     "ssh_authorized_key": "ssh_authorized_key.SshAuthorizedKey",
     "sshkey": "sshkey.Sshkey",
     "stage": "stage.Stage",
     "tidy": "tidy.Tidy",
     "user": "user.User",
+    "yumrepo": "yumrepo.Yumrepo",
 }
 
 
