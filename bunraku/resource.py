@@ -48,7 +48,7 @@ _PAIR = re.compile(r"(\w+)=(.*)", re.DOTALL)
 _NO_LIST = {"file": "Listing all file instances is not supported.  Please specify a file or directory, e.g. puppet resource file /etc"}
 
 
-_NOTHING = (None, ABSENT, "notlink", [], ())  # what a property's value is that is not there
+_NOTHING: tuple[Any, ...] = (None, ABSENT, "notlink", "", [], ())  # what a property's value is that is not there
 _SAID_OTHERWISE = frozenset((("file", "checksum_value"),))  # content says it already
 
 
@@ -131,7 +131,7 @@ def main(argv: Sequence[str]) -> int:
         if err.hint:
             log.error("%s", err.hint)
         return 1
-    text = rendered(found, wish.yaml)
+    text = rendered(wish.words[0].lower(), found, wish.yaml)
     if wish.edit and not wish.yaml:
         return edited(text)
     if text:
@@ -144,13 +144,11 @@ def plain(value: Any) -> Any:
     return value.strftime("%Y-%m-%d %H:%M:%S %z") if isinstance(value, datetime) else value
 
 
-def rendered(found: Sequence[Shown], yaml: bool) -> str:
+def rendered(type_name: str, found: Sequence[Shown], yaml: bool) -> str:
     """What is printed, without the last line's end."""
     if not yaml:
         return "\n".join(each.manifest() for each in found)
-    if not found:
-        return ""
-    return plainyaml.dumps({found[0].type: {each.title: dict(each.attributes) for each in found}}).decode().rstrip("\n")
+    return plainyaml.dumps({type_name: {each.title: dict(each.attributes) for each in found}}).decode().rstrip("\n")
 
 
 def edited(text: str) -> int:

@@ -1,0 +1,47 @@
+"""`puppet resource` beside the real one, on this machine; both only read."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.processes import clean_environment
+
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("puppet") is None, reason="puppet is not installed"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="the password file and services are read as root"),
+]
+CHECKOUT = Path(__file__).parents[2]
+
+
+def listed(program: list[str], *words: str) -> Any:
+    done = subprocess.run(
+        [*program, "resource", *words, "--to_yaml"], capture_output=True, timeout=120, env=clean_environment(), cwd=CHECKOUT, check=False
+    )
+    return yaml.safe_load(done.stdout)
+
+
+def ours() -> list[str]:
+    return [sys.executable, "-m", "bunraku.puppet"]
+
+
+@pytest.mark.parametrize("type_name", ["user", "group", "service", "host", "cron"])
+def test_what_exists_is_listed_as_the_real_puppet_lists_it(type_name: str) -> None:
+    real = listed(["puppet"], type_name)
+    assert listed(ours(), type_name)[type_name] == (real[type_name] or {})
+
+
+@pytest.mark.parametrize(
+    "words", [("user", "root"), ("group", "root"), ("user", "no-such-user"), ("package", "dpkg"), ("package", "no-such-package")]
+)
+def test_one_resource_is_shown_as_the_real_puppet_shows_it(words: tuple[str, str]) -> None:
+    assert listed(ours(), *words) == listed(["puppet"], *words)
