@@ -287,8 +287,11 @@ def call(scope: Scope, name: str, block: Closure | None, *args: Value) -> Value:
     return function.call(scope, args, block)
 
 
-def call_method(scope: Scope, name: str, block: Closure | None, receiver: Value, *args: Value) -> Value:
+def call_method(scope: Scope, name: str, block: Closure | None, *operands: Value) -> Value:
     """`receiver.name(args)`: an attribute of an object, else the function."""
+    if not operands:  # `(*[]).name`
+        return call(scope, name, block)
+    receiver, *args = operands
     if receiver.__class__ in WITH_MEMBERS and not args:
         try:
             return member(receiver, name)
@@ -301,7 +304,7 @@ def call_method(scope: Scope, name: str, block: Closure | None, receiver: Value,
             return receiver.behind.call(name, args, block)
         except KeyError:
             pass
-    return call(scope, name, block, receiver, *args)
+    return call(scope, name, block, *operands)
 
 
 def signature(parameters: Sequence[tuple[str, Type | None, bool, bool]], returns: Type | None) -> Signature:
