@@ -22,6 +22,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
 from tests.bench import compile as compiling
+from tests.bench import parsing
 from tests.processes import MasterProcess, RealAgent, clean_environment, has_real_puppet, master
 
 RESOURCES = 60  # files and directories in the catalog, beside an exec
@@ -185,6 +186,7 @@ def main() -> int:
     options = parser.parse_args()
     found = run(options.repeat)
     found["compile"] = compiling.run([])
+    found["parsing"] = parsing.run()
     if options.json:
         print(json.dumps(found))
     return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 from .. import nodes as n
 
@@ -30,8 +30,9 @@ _OWN_FRAME = (n.Lambda, n.ClassDefinition, n.DefineDefinition, n.NodeDefinition,
 
 def children(node: n.Node) -> Iterator[n.Node]:
     """The nodes directly below `node`, in source order."""
-    for each in fields(node):
-        value = getattr(node, each.name)
+    names: tuple[str, ...] = type(node).__match_args__[2:]  # a dataclass' fields; the first two are its place
+    for name in names:
+        value = getattr(node, name)
         if isinstance(value, n.Node):
             yield value
         elif isinstance(value, tuple):

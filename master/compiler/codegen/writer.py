@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from shared.errors import Unsupported
 
@@ -19,6 +20,14 @@ Place = tuple[int, int, int, int]
 
 LOAD = ast.Load()
 STORE = ast.Store()
+
+
+# Fields that hold no node with a place: text, operators, and whether a name is read or written.
+_PLAIN = frozenset(("ctx", "op", "ops", "id", "attr", "arg", "name", "names", "kind", "type_comment", "conversion", "module", "level"))
+_KINDS = [each for each in vars(ast).values() if isinstance(each, type) and issubclass(each, ast.AST)]
+_PLACED = frozenset(each for each in _KINDS if issubclass(each, ast.expr | ast.stmt | ast.arg | ast.keyword | ast.excepthandler))
+_INNER = {each: () if each is ast.Constant else tuple(name for name in each._fields if name not in _PLAIN) for each in _KINDS}
+_INNER |= {ast.arguments: ast.arguments._fields, ast.arg: ("annotation",)}
 
 
 class Writer:
@@ -107,16 +116,24 @@ class Writer:
 
     def put(self, python: ast.expr | ast.stmt | ast.arg, node: n.Node) -> None:
         """Give `python`, and whatever in it has no place yet, the place of `node`."""
+        if hasattr(python, "lineno"):
+            return
         line, column, end_line, end_column = self.place(node)
-        pending: list[ast.AST] = [python]
+        pending: list[Any] = [python]
         while pending:
             current = pending.pop()
-            if isinstance(current, ast.expr | ast.stmt | ast.arg | ast.keyword | ast.excepthandler):
+            kind = type(current)
+            if kind in _PLACED:
                 if hasattr(current, "lineno"):
                     continue
                 current.lineno, current.col_offset = line, column
                 current.end_lineno, current.end_col_offset = end_line, end_column
-            pending.extend(ast.iter_child_nodes(current))
+            for name in _INNER[kind]:
+                inner = getattr(current, name, None)
+                if inner.__class__ is list:
+                    pending += [each for each in inner if each is not None]  # `**` in a dict has no key
+                elif inner is not None:
+                    pending.append(inner)
 
     def at(self, node: n.Node, python: ast.expr) -> ast.expr:
         """`python` at the place of `node`."""
