@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from shared.models.report import Report
 
     from .bootstrap import Options
+    from .deferred import Deferring
     from .server import Spoken
     from .sites import Observer as ExchangeObserver
     from .tls import Verifier
@@ -43,11 +44,13 @@ class Asked:
     Attributes:
         environment_given: With --environment. environment_configured: There or in puppet.conf.
         waitforcert: With --waitforcert, in seconds; None: not given.
+        deferring: Makes what resolves deferred values; None: nothing does.
     """
 
     environment_given: bool = False
     environment_configured: bool = False
     waitforcert: int | None = None
+    deferring: Deferring | None = None
 
 
 def utc_now() -> datetime:
@@ -205,6 +208,7 @@ class Agent:
                     stop=lambda: self.stopping,
                     startup=time.monotonic() - self._began,
                     now=self._now,
+                    deferring=self.asked.deferring,
                 )
                 self.applying = True
                 try:

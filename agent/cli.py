@@ -25,6 +25,7 @@ from .lock import DisabledLock
 
 if TYPE_CHECKING:
     from .agent import Agent, Asked
+    from .deferred import Deferring
     from .steps import Step
 
 log = logging.getLogger("puppet.agent")
@@ -123,8 +124,8 @@ def _show_step(step: Step) -> None:
     print(f"Step: {step.name:<14} {step.seconds * 1000:8.1f} ms  {step.detail}".rstrip(), flush=True)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run `puppet agent …`; the exit code."""
+def main(argv: Sequence[str] | None = None, *, deferring: Deferring | None = None) -> int:
+    """Run `puppet agent …`; the exit code. `deferring`: None: catalogs with deferred values cannot be applied."""
     import setproctitle  # before the environment is cleaned: it looks for the process' arguments beside it
 
     setproctitle.getproctitle()
@@ -132,7 +133,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     gc.set_threshold(100_000, 50, 100)
     surroundings.settle(os.environ)
     try:
-        return run(list(sys.argv[1:] if argv is None else argv))
+        return run(list(sys.argv[1:] if argv is None else argv), deferring)
     except PuppetError as err:
         print(f"Error: {err}", file=sys.stderr)
         if err.hint:
@@ -154,7 +155,7 @@ def entitle(title: str) -> None:
     setproctitle.setthreadtitle("puppet-agent")
 
 
-def run(argv: list[str]) -> int:
+def run(argv: list[str], deferring: Deferring | None = None) -> int:
     """The command itself; PuppetError when it cannot start."""
     command = parse(argv)
     if command.show == "help":
@@ -180,7 +181,7 @@ def run(argv: list[str]) -> int:
 
     made, looked = state_directories(settings)
     surroundings.secure([*made, *looked])
-    asked = _asked(settings, command, conf)
+    asked = _asked(settings, command, conf, deferring)
     if settings.daemonize and not settings.onetime:
         _background(settings)
     entitle("puppet agent")
@@ -248,13 +249,13 @@ def _fingerprint(settings: AgentSettings, digest: str) -> int:
     return 0
 
 
-def _asked(settings: AgentSettings, command: Command, conf: Conf) -> Asked:
+def _asked(settings: AgentSettings, command: Command, conf: Conf, deferring: Deferring | None) -> Asked:
     from .agent import Asked
 
     given = "environment" in command.flags
     in_file = any("environment" in conf.section(name) for name in ("main", "agent"))
     patience = settings.waitforcert if "waitforcert" in command.flags else None
-    return Asked(given, given or in_file, patience)
+    return Asked(given, given or in_file, patience, deferring)
 
 
 def process_age() -> float:
@@ -327,7 +328,8 @@ def _serve(settings: AgentSettings, command: Command, asked: Asked, argv: list[s
         signal.pthread_sigmask(signal.SIG_UNBLOCK, WATCHED)
         foreground = [] if "--no-daemonize" in argv else ["--no-daemonize"]  # the background is where we are already
         logged = ["--logdest", "syslog"] if foreground and not settings.logdest else []
-        os.execv(sys.executable, [sys.executable, "-P", "-m", "agent", *argv, *foreground, *logged])  # noqa: S606
+        program = ["bunraku", "agent"] if asked.deferring else ["agent"]
+        os.execv(sys.executable, [sys.executable, "-P", "-m", *program, *argv, *foreground, *logged])  # noqa: S606
 
     actions = Actions(
         start_run=start_run,

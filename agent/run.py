@@ -25,6 +25,7 @@ from .state import StateFile, TransactionStore, write_classes, write_resources, 
 from .steps import Steps
 
 if TYPE_CHECKING:
+    from .deferred import Deferring, Resolver
     from .transaction.run import Applied
     from .transaction.summary import RunFacts
     from .wiring import Wiring
@@ -58,6 +59,7 @@ class Run:
         fixed: The environment was given on the command line.
         configured: The environment that puppet.conf or the command line names; None: it is only the default.
         stop: Asked between two resources; once true the rest is skipped.
+        deferring: Makes what resolves deferred values; None: resources with such values fail.
         startup: Seconds since the process, or the daemon's run, began.
     """
 
@@ -73,6 +75,7 @@ class Run:
         startup: float = 0.0,
         now: Callable[[], datetime] = utc_now,
         new_uuid: Callable[[], str] = lambda: str(uuid.uuid4()),
+        deferring: Deferring | None = None,
     ) -> None:
         self.wiring = wiring
         self.settings: AgentSettings = wiring.settings
@@ -80,6 +83,7 @@ class Run:
         self.steps = steps
         self.now = now
         self._stop = stop
+        self._deferring = deferring
         self._started = now()
         self._uuid = new_uuid()
         self._initial = wiring.environment
@@ -136,7 +140,15 @@ class Run:
         with self.steps.step("convert", metric="convert_catalog"):
             defaults = [*default_schedules(), Filebucket("puppet", {"path": str(settings.clientbucketdir)})]
             plugins = await asyncio.to_thread(plugins_for, catalog, [settings.plugindest], self.log)
-            resources = resources_of(catalog, plugins.types, known=frozenset(KNOWN), defaults=defaults, lenient=True, broken=plugins.broken)
+            resources = resources_of(
+                catalog,
+                plugins.types,
+                known=frozenset(KNOWN),
+                defaults=defaults,
+                lenient=True,
+                resolve=self._resolver(retrieved),
+                broken=plugins.broken,
+            )
         await self._keep(catalog, retrieved.cached)
         await write_classes(settings.classfile, catalog.classes, self.log)
         await write_resources(settings.resourcefile, resources, self.log)
@@ -163,6 +175,14 @@ class Run:
             failed = sum(1 for status in applied.statuses.values() if status.failed)
             doing.detail = f"{changed} changed, {failed} failed"
         return applied
+
+    def _resolver(self, retrieved: Retrieved) -> Resolver | None:
+        from .deferred import lazily
+
+        make = self._deferring
+        if make is None:
+            return None
+        return lazily(lambda: make(self.settings, self.wiring.environment, retrieved.facts.values, self.log))
 
     async def _keep(self, catalog: Catalog, cached: str) -> None:
         """Cache a catalog that can be applied, for the day when the master is away. Not in noop."""

@@ -19,7 +19,7 @@ from master.compiler.checker import Issue as Finding
 from master.compiler.codecache import CodeCache
 from master.compiler.compiler import Compiler, LogEntry
 from master.compiler.loader import Loader
-from master.compiler.runtime import NAMES, call
+from master.compiler.runtime import NAMES
 from master.compiler.world import NodeInput
 from master.environment_files import DiskFiles
 from master.environments import Environment, Environments, EnvironmentSettings, read_environment
@@ -27,12 +27,14 @@ from master.termini.catalog import trusted
 from master.termini.node import RESERVED_FACTS
 from master.worlds import FolderWorld
 from shared.dialects import MODERN
-from shared.errors import CompileError, ConfigError, EvaluationError, NotFound, PuppetError
+from shared.errors import ConfigError, NotFound, PuppetError
 from shared.indirector import Request, Terminus
 from shared.models.catalog import CATALOG, Catalog
 from shared.models.node import Node
 from shared.richdata import Deferred
 from shared.settings import MasterSettings
+
+from .deferring import resolved
 
 OPTIONAL = "production"  # the environment that may be missing: `puppet apply` then works with none
 
@@ -229,7 +231,7 @@ def compile_here(
     seconds = time.perf_counter() - began
     if profile is not None:
         profile(profiled(site, node, facts))
-    return Compiled(CATALOG.model.from_data(data), lambda deferred: _resolved(compiler, deferred), seconds)
+    return Compiled(CATALOG.model.from_data(data), lambda deferred: resolved(compiler, deferred), seconds)
 
 
 def profiled(site: Site, node: Node, facts: Mapping[str, Any]) -> str:
@@ -253,13 +255,3 @@ def version_of(environment: Environment, seconds: float) -> int | str:
     except (OSError, subprocess.SubprocessError) as err:
         raise ConfigError(f"Execution of config_version command `{environment.config_version}` failed: {err}") from err
     return done.stdout.decode("utf-8", "replace").strip()[:1000]
-
-
-def _resolved(compiler: Compiler, deferred: Deferred) -> Any:
-    """The value of a deferred call, with the functions of the environment that the catalog was compiled in."""
-    try:
-        return call(compiler.top, deferred.name, None, *deferred.arguments)
-    except CompileError:
-        raise
-    except PuppetError as err:
-        raise EvaluationError(err.message, where=err.where, hint=err.hint) from err

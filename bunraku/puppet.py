@@ -16,7 +16,7 @@ Command = Callable[[Sequence[str]], int]
 
 # name: (what it is for, where its main function is). Modules are imported when their command runs.
 COMMANDS: Mapping[str, tuple[str, str]] = {
-    "agent": ("Fetch this machine's catalog from a master and apply it", "agent.cli:main"),
+    "agent": ("Fetch this machine's catalog from a master and apply it", "bunraku.agent:main"),
     "apply": ("Apply a manifest without a master", "bunraku.apply:main"),
     "ca": ("Manage the certificate authority (the face of 3.x)", "bunraku.certificates:ca"),
     "catalog": ("Compile catalogs, look at them, compare them", "bunraku.catalog:main"),

@@ -1,0 +1,103 @@
+"""
+Deferred values, resolved where a catalog is applied: with the functions that need no catalog, and those that modules bring in Python.
+
+This is where `puppet agent` gets the compiler's functions from, which the package agent does not import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from agent.deferred import Resolver
+from agent.runlog import RunLog
+from master.compiler import richdata as wire
+from master.compiler.codecache import CodeCache
+from master.compiler.compiler import Compiler, LogEntry
+from master.compiler.functions import builtin_functions
+from master.compiler.functions.api import Function, collect
+from master.compiler.loader import Loader
+from master.compiler.regexps import Regexp
+from master.compiler.runtime import NAMES, call
+from master.compiler.source import Source
+from master.compiler.values import Binary, Sensitive, Value
+from master.compiler.world import NodeInput
+from master.environment_files import DiskFiles
+from master.worlds import FolderWorld
+from shared import richdata
+from shared.errors import CompileError, EvaluationError, PuppetError
+from shared.settings import AgentSettings
+
+
+class _Synced(FolderWorld):
+    """An environment without manifests, whose functions are what plugin sync fetched into `libdir`."""
+
+    def __init__(self, environment: str, libdir: Path) -> None:
+        super().__init__(environment, str(libdir), DiskFiles(), modulepath=(), manifest=None, code="")
+        self.libdir = libdir
+
+    def function_extension(self, name: str) -> Source | None:
+        path = name.replace("::", "/")
+        found = (f"puppet/functions/{path}.py", f"puppet/functions/{path}.rb", f"puppet/parser/functions/{path}.rb")
+        return next((source for each in found if (source := self._source(f"{self.libdir}/{each}")) is not None), None)
+
+
+def functions_without_catalog() -> Mapping[str, Function]:
+    """Puppet's own functions that an agent can call: neither what declares resources nor what looks up a master's data."""
+    from master.compiler.functions import files
+
+    return {**builtin_functions(), **collect((files,))}
+
+
+def resolver(settings: AgentSettings, environment: str, facts: Mapping[str, Any], log: RunLog) -> Resolver:
+    """What calls the functions of deferred values on this host. Blocks."""
+
+    def say(entry: LogEntry) -> None:
+        log.log(entry.level, entry.text, source=entry.source or "Puppet", where=entry.where)
+
+    world = _Synced(environment, settings.plugindest)
+    loader = Loader(
+        world,
+        NAMES,
+        CodeCache(),
+        log=lambda level, finding: say(LogEntry(level, finding.message, finding.where)),
+        builtins=functions_without_catalog(),
+    )
+    known = {name: value for name, value in facts.items() if name not in ("trusted", "facts", "server_facts")}
+    node = NodeInput(settings.certname, environment=environment, facts=known, parameters=known)
+    compiler = Compiler(world, loader, node, say)
+    compiler.compile()  # of nothing: it sets the facts and what else is known at top scope
+    return lambda deferred: resolved(compiler, deferred)
+
+
+def resolved(compiler: Compiler, deferred: richdata.Deferred) -> Any:
+    """
+    The value of a deferred call, with the functions of `compiler`.
+
+    Raises:
+        EvaluationError: there is no such function here, or it fails.
+    """
+    try:
+        value = call(compiler.top, deferred.name, None, *map(_inward, deferred.arguments))
+    except CompileError:
+        raise
+    except PuppetError as err:
+        raise EvaluationError(err.message, where=err.where, hint=err.hint) from err
+    return richdata.read(wire.encode(value, compiler.warn_here, f"Deferred('{deferred.name}')"))
+
+
+def _inward(value: Any) -> Value:
+    """A value of a catalog as functions take it."""
+    match value:
+        case richdata.Sensitive():
+            return Sensitive(_inward(value.value))
+        case richdata.Regexp():
+            return Regexp(value.pattern)
+        case bytes():
+            return Binary(value)
+        case list() | tuple():
+            return [_inward(each) for each in value]
+        case dict():
+            return {key: _inward(each) for key, each in value.items()}
+    return value
