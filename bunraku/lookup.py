@@ -175,7 +175,7 @@ def _merge(call: Call) -> Any:
 
 
 def _rendered(words: list[str]) -> tuple[list[str], str]:
-    """The command line without `--render-as FORMAT`, and the format."""
+    """The command line without `--render-as FORMAT`, and the format. A prefix may be `--`, which ends the options elsewhere."""
     left, form = [], ""
     while words:
         word = words.pop(0)
@@ -184,6 +184,8 @@ def _rendered(words: list[str]) -> tuple[list[str], str]:
             if not equals and not words:
                 raise ConfigError("Could not parse application options: missing argument: --render-as")
             form = (value if equals else words.pop(0)).lower()
+        elif word == "--knock-out-prefix" and words:
+            left.append(f"{word}={words.pop(0)}")
         else:
             left.append(word)
     return left, form

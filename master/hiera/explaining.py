@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -9,6 +10,8 @@ from typing import Any
 
 from ..compiler.text import to_s
 from ..compiler.values import Value, entries
+
+_INTERPOLATED = re.compile(r"#(?=[{$@])")  # Ruby's own interpolation
 
 __all__ = ["Explainer", "Step", "silent"]
 
@@ -167,7 +170,8 @@ def shown(value: Value, indent: str) -> str:
     if isinstance(value, list):
         return _block("[", [shown(item, inner) for item in value], "]", indent)
     if isinstance(value, str):
-        return '"' + "".join(_ESCAPES.get(c, c if c.isprintable() else f"\\x{ord(c):02X}") for c in value) + '"'
+        text = '"' + "".join(_ESCAPES.get(c, c if c.isprintable() else f"\\x{ord(c):02X}") for c in value) + '"'
+        return _INTERPOLATED.sub(r"\\\g<0>", text)
     return "nil" if value is None else to_s(value)
 
 
