@@ -104,14 +104,19 @@ class CodeCache:
 
     def _read(self, path: Path) -> StoredUnit | None:
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError:
             return None
-        with os.fdopen(descriptor, "rb") as file:
-            status = os.fstat(file.fileno())
+        try:
+            status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
                 return None
-            content = file.read()
+            with os.fdopen(descriptor, "rb", closefd=False) as file:
+                content = file.read()
+        except OSError:
+            return None
+        finally:
+            os.close(descriptor)
         data = content[len(MAGIC) + 32 :]
         if not content.startswith(MAGIC) or hashlib.sha256(data).digest() != content[len(MAGIC) : len(MAGIC) + 32]:
             return None

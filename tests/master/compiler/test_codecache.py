@@ -29,7 +29,7 @@ def test_code_comes_back_from_disk_in_a_private_file(tmp_path: Path) -> None:
     assert compiled(MANIFEST, cache=cache).parameters("Notify[x]") == first.parameters("Notify[x]")
 
 
-@pytest.mark.parametrize("damage", ["cut", "foreign", "flipped", "writable", "link"])
+@pytest.mark.parametrize("damage", ["cut", "empty", "foreign", "magic", "flipped", "writable", "owner", "link", "folder"])
 def test_a_file_that_is_not_whole_or_not_ours_alone_is_not_run(tmp_path: Path, damage: str) -> None:
     directory = tmp_path / "cache"
     compiled(MANIFEST, cache=CodeCache(directory))
@@ -39,6 +39,17 @@ def test_a_file_that_is_not_whole_or_not_ours_alone_is_not_run(tmp_path: Path, d
         stored.write_bytes(content[: len(content) // 2])
     elif damage == "foreign":
         stored.write_bytes(b"not what it should be")
+    elif damage == "empty":
+        stored.write_bytes(b"")
+    elif damage == "magic":
+        stored.write_bytes(content.replace(b"bunraku code 1", b"bunraku code 0", 1))
+    elif damage == "owner":
+        if os.geteuid() != 0:
+            pytest.skip("only root can give a file away")
+        os.chown(stored, 65534, 65534)
+    elif damage == "folder":
+        stored.unlink()
+        stored.mkdir()
     elif damage == "flipped":
         stored.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     elif damage == "writable":
@@ -58,6 +69,25 @@ def test_a_directory_that_others_can_write_to_is_refused(tmp_path: Path) -> None
     directory.chmod(0o777)
     with pytest.raises(ConfigError, match="not private"):
         CodeCache(directory)
+
+
+def test_a_directory_of_somebody_else_or_a_link_to_one_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir(mode=0o700)
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    with pytest.raises(ConfigError, match="not private"):
+        CodeCache(tmp_path / "link")
+    if os.geteuid() == 0:
+        os.chown(tmp_path / "real", 65534, 65534)
+        with pytest.raises(ConfigError, match="not private"):
+            CodeCache(tmp_path / "real")
+
+
+def test_code_of_another_version_of_ours_is_not_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = CodeCache(tmp_path / "cache")
+    compiled(MANIFEST, cache=cache)
+    monkeypatch.setattr("master.compiler.codecache.CODE_VERSION", 10**6)
+    fresh = CodeCache(tmp_path / "cache")
+    assert fresh.get(fresh.key(MANIFEST, "None|warning|False"), "x.pp") is None
 
 
 def test_a_disk_that_refuses_costs_nothing_but_the_cache(tmp_path: Path) -> None:
