@@ -2,6 +2,7 @@
 One recorded case in a throw-away Debian: an overlay over an image, with processes and a host name of its own.
 
     unshare --mount --propagation private python -m tests.conformance.sandbox IMAGE < CASE.json > ANSWER.json
+    … python -m tests.conformance.sandbox IMAGE resource TYPE    what `puppet resource` lists there: the real one's, and ours
 
 The image is only read. This checkout and its interpreter are seen inside at their own paths, read-only; all mounts go away
 with this process. Made by `make image`; see `image.sh`.
@@ -167,6 +168,25 @@ def answer(case: dict[str, Any], image: Path) -> dict[str, Any]:
         sandbox.close()
 
 
+SOME_PACKAGES = "apt-get install -qq -y pc-conf pc-alpha=1.0-1; apt-get remove -qq -y pc-conf; apt-mark hold pc-alpha"
+
+
+def listings(type_name: str, image: Path) -> list[str]:
+    """What `puppet resource TYPE --to_yaml` prints inside, with a package held and one removed but not purged: the real one's, and ours."""
+    sandbox = Sandbox(image)
+    try:
+        sandbox.shell(SOME_PACKAGES)
+        words = ("resource", type_name, "--to_yaml")
+        real = sandbox.run("puppet", *words)
+        ours = sandbox.run(sys.executable, "-m", "bunraku.puppet", *words, environment=OURS)
+        return [done.stdout.decode() for done in (real, ours)]
+    finally:
+        sandbox.close()
+
+
 if __name__ == "__main__":
     os.umask(0o022)
-    json.dump(answer(json.load(sys.stdin), Path(sys.argv[1])), sys.stdout)
+    if sys.argv[2:3] == ["resource"]:
+        json.dump(listings(sys.argv[3], Path(sys.argv[1])), sys.stdout)
+    else:
+        json.dump(answer(json.load(sys.stdin), Path(sys.argv[1])), sys.stdout)

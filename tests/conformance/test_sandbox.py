@@ -56,14 +56,17 @@ def comparable(run: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
+def in_sandbox(given: bytes, *words: str) -> Any:
+    """What `sandbox.py` answers, from a mount namespace of its own."""
+    program = ["unshare", "--mount", "--propagation", "private", sys.executable, "-m", "tests.conformance.sandbox", str(IMAGE)]
+    done = subprocess.run([*program, *words], input=given, capture_output=True, cwd=Path(__file__).parents[2], timeout=900, check=False)
+    assert done.returncode == 0, done.stderr.decode(errors="replace")
+    return json.loads(done.stdout)
+
+
 def compare(case: dict[str, Any], wanted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """What we answer and what was recorded, both without what need not be the same."""
-    words = ["unshare", "--mount", "--propagation", "private", sys.executable, "-m", "tests.conformance.sandbox", str(IMAGE)]
-    done = subprocess.run(
-        words, input=json.dumps(case).encode(), capture_output=True, cwd=Path(__file__).parents[2], timeout=900, check=False
-    )
-    assert done.returncode == 0, done.stderr.decode(errors="replace")
-    got = json.loads(done.stdout)
+    got = in_sandbox(json.dumps(case).encode())
     for answer in (got, wanted):
         answer["runs"] = [comparable(run) for run in answer["runs"]]
     for run, other in zip(got["runs"], wanted["runs"], strict=True):
@@ -82,3 +85,13 @@ def test_a_system_is_changed_as_recorded(case: dict[str, Any], wanted: dict[str,
         assert got != expected, f"{case['id']} is answered as recorded now: take it out of deviations.txt"
     else:
         assert got == expected
+
+
+@pytest.mark.slow
+@pytest.mark.interop
+@pytest.mark.skipif(bool(why_not()), reason=why_not())
+@pytest.mark.parametrize("type_name", ["package", "user", "group", "service"])
+def test_what_exists_in_a_system_is_listed_as_the_real_puppet_lists_it(type_name: str) -> None:
+    real, ours = (yaml.safe_load(text)[type_name] for text in in_sandbox(b"", "resource", type_name))
+    assert ours == real
+    assert len(ours) > 1
