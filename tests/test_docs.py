@@ -1,0 +1,47 @@
+"""The examples of the documentation do what it says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.pair import Pair
+
+ROOT = Path(__file__).parent.parent
+EXTENDING = (ROOT / "docs" / "extending.md").read_text()
+ENVIRONMENT = "code/environments/production"
+
+
+def blocks(text: str) -> dict[str, str]:
+    """The fenced blocks by what stands behind the fence's language, else by the language."""
+    return {(name or language): body for language, name, body in re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```$", text, re.M | re.S)}
+
+
+def test_every_place_of_the_table_has_an_example() -> None:
+    places = re.findall(r"^\| `(lib/[^`]*)`", EXTENDING, re.M)
+    files = [name.removeprefix("modules/lights/") for name in blocks(EXTENDING) if name.endswith(".py")]
+    assert len(places) == len(files) == 5
+    for place, file in zip(places, files, strict=True):
+        assert re.fullmatch(re.sub(r"<\w+>", r"\\w+", place.replace(".", r"\.")), file)
+
+
+@pytest.mark.slow
+async def test_the_module_of_extending_does_what_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FACTER_bulbs", "41")
+    monkeypatch.setenv("FACTER_panel_folder", str(tmp_path / "panel"))
+    pair = Pair(tmp_path, manifest="")
+    for name, body in blocks(EXTENDING).items():
+        if "/" in name:
+            pair.write(f"{ENVIRONMENT}/{name}", body)
+    async with pair.mastered(node_terminus="hallway"):
+        first, second = await pair.run(), await pair.run()
+    assert first.report is not None
+    assert second.report is not None
+    assert [line.message for line in first.report.logs if line.level in ("err", "warning")] == []
+    said = [f"{line.level.capitalize()}: {line.source}: {line.message}" for line in first.report.logs]
+    for line in blocks(EXTENDING)["text"].splitlines():
+        assert line in said
+    assert {path.name: path.read_text() for path in (tmp_path / "panel").iterdir()} == {"ground_door": "80\n", "ground_stairs": "42\n"}
+    assert (first.code, second.code) == (2, 0)
