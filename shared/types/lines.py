@@ -8,7 +8,7 @@ from typing import Any
 from ..ral.attributes import text_of
 
 _BREAKS = re.compile(r"[\n\r\0]")
-_OTHER_BREAKS = re.compile(r"[\v\f\x1c-\x1e\x85\u2028\u2029]")  # some readers end a line there
+_CONTROL = re.compile(r"[\x01-\x08\x0b-\x1f\x7f\x85\u2028\u2029]")  # all but the tab; some readers end a line at some of them
 
 
 def one_line(what: str) -> Any:
@@ -18,7 +18,7 @@ def one_line(what: str) -> Any:
         text = text_of(value)
         if _BREAKS.search(text):
             raise ValueError(f"{what} cannot include newline")
-        if _OTHER_BREAKS.search(text):
+        if _CONTROL.search(text):
             raise ValueError(f"{what} cannot include control characters")
 
     return check

@@ -25,6 +25,12 @@ def _word(name: str) -> Any:
     return check
 
 
+def _place(value: Any) -> None:
+    one_line("Name")(value)
+    if text_of(value).startswith("-"):
+        raise ValueError(f"A mount point cannot begin with a dash: {text_of(value)}")  # commands would read an option
+
+
 def _name(value: Any) -> str:
     text = text_of(value)
     return text.rstrip("/") or "/"
@@ -63,7 +69,7 @@ class Mount(Type, name="mount", refreshable=True, self_refresh=True, features={"
     dump = Property(str, match=r"[012]", default=lambda r: "0" if r.manages_anything else None, doc="Whether it is dumped: 0 or 1.")
     target = Property(str, doc="The table; by default /etc/fstab.")
 
-    name = Param(str, namevar=True, check=one_line("Name"), munge=_name, doc="Where it is mounted.")
+    name = Param(str, namevar=True, check=_place, munge=_name, doc="Where it is mounted.")
     remounts = Param(bool, default=True, doc="Whether `mount -o remount` works; otherwise it is unmounted and mounted.")
 
     _files: tuple[str, ...] = ()

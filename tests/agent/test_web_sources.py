@@ -143,6 +143,18 @@ async def test_an_entity_tag_spares_the_download_in_the_next_run_too(tmp_path):
     assert (tmp_path / "got").read_bytes() == DATA
 
 
+async def test_a_time_alone_spares_the_download_and_still_tells_drift(tmp_path):
+    site = Site(headers={"Last-Modified": "Wed, 21 Oct 2015 07:28:00 GMT"})
+    memory = Memory()
+    async with serving(site) as url:
+        await applied(f"{url}/f", tmp_path, memory)
+        before = len(gets(site))
+        assert (await applied(f"{url}/f", tmp_path, memory)).events == []
+        assert len(gets(site)) == before
+        (tmp_path / "got").write_bytes(b"tampered")  # newer than what the server has
+        assert [event[1] for event in (await applied(f"{url}/f", tmp_path, memory)).events] == ["success"]
+
+
 async def test_a_server_that_says_nothing_causes_no_change_while_the_content_is_the_same(tmp_path):
     site = Site()
     async with serving(site) as url:

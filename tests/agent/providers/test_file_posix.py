@@ -206,7 +206,7 @@ async def test_noop_says_what_it_would_do_and_touches_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("http://host/x", "Cannot use URLs of type 'http'"),
+        ("http://host/x", "Files of web servers cannot be fetched here"),
         ("puppet://elsewhere/modules/m/f", "Files of another server"),
     ],
 )

@@ -22,6 +22,7 @@ from shared.types import builtin_types
 from shared.types.cron import Cron
 from shared.types.host import Host
 from shared.types.mailalias import Mailalias
+from shared.types.mount import Mount
 from shared.types.ssh_authorized_key import SshAuthorizedKey
 from shared.types.sshkey import Sshkey
 
@@ -217,6 +218,12 @@ def test_mount_points_are_read_from_what_mount_prints():
     assert mounted_in("tmpfs on /a b type tmpfs (rw)\nproc on /proc type proc (rw)\n") == ["/a b", "/proc"]
     with pytest.raises(ResourceError, match="Could not understand"):
         mounted_in("what is this")
+
+
+@pytest.mark.parametrize("name", ["--bind", "-a", "/x\x1b[2J"])
+def test_AG_08_a_mount_point_is_never_an_option(name):
+    with pytest.raises(ResourceError):
+        Mount(name, {"ensure": "mounted", "device": "d", "fstype": "ext4"})
 
 
 # --- crontabs
