@@ -127,7 +127,7 @@ class _Reader:
             broken = self.skip()
             if self.peek() == ",":
                 self.at += 1
-            elif not broken and self.peek() != closed:
+            elif not broken and self.peek() not in (closed, ""):
                 self.fail(f"Expected a comma or a line break before {self.peek()!r}")
 
     def member(self, into: dict[str, Any]) -> None:
@@ -242,7 +242,7 @@ class _Reader:
             broken = self.skip()
             if self.peek() == ",":
                 self.at += 1
-            elif not broken and self.peek() != "]":
+            elif not broken and self.peek() not in ("]", ""):
                 self.fail(f"Expected a comma or a line break before {self.peek()!r}")
 
 

@@ -1,0 +1,210 @@
+"""Backends: files of data, encrypted values, functions in Puppet's language and in Python."""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from master.compiler.testing import compiled
+from master.hiera import hocon
+from master.hiera.eyaml import Keys, decrypted
+from shared.errors import BadData, CompileError, Unsupported
+
+HOCON: list[tuple[str, Any]] = [
+    ("", {}),
+    ('{"a": 1}', {"a": 1}),
+    ("a = 1, b : two words here  # why\n// all of it\nc { d = true }", {"a": 1, "b": "two words here", "c": {"d": True}}),
+    ("a.b.c = [1, 2.5\n null, -3]", {"a": {"b": {"c": [1, 2.5, None, -3]}}}),
+    ('"a.b" = "q\\n\\u00e9"', {"a.b": "q\né"}),
+    ("a { x = 1 }\na { y = 2 }\na.z = 3", {"a": {"x": 1, "y": 2, "z": 3}}),
+    ('t = """one\n"two" """', {"t": 'one\n"two" '}),
+    ("l = [1]\nl += 2", {"l": [1, 2]}),
+    ("base = /srv\nweb = ${base}/www ${?nothing}\ncopy = ${base}", {"base": "/srv", "web": "/srv/www ", "copy": "/srv"}),
+    ("a { x = 1 }\nb = ${a} { y = 2 }\nc = [1] [2]", {"a": {"x": 1}, "b": {"x": 1, "y": 2}, "c": [1, 2]}),
+    ("a = 10s, b = true story, c = 1 2", {"a": "10s", "b": "true story", "c": "1 2"}),
+    ('url = "http://x"/path\n', {"url": "http://x/path"}),
+]
+BAD_HOCON = [
+    ("a = [1", "bracket is not closed"),
+    ("a { b = 1", "brace is not closed"),
+    ("a = ${nowhere}", "Could not resolve substitution"),
+    ("a = ${b}\nb = ${a}", "leads back to itself"),
+    ('include "other.conf"', "include is not supported"),
+    ('a = "open', "quote is not closed"),
+    ("a = {b = 1} text", "cannot be joined"),
+    ("= 1", "Expected a key"),
+    ("a", "may not be followed"),
+    ("a = " + "[" * 200, "Nested more than"),
+    ("a = \\", "Unexpected"),
+]
+
+
+@pytest.mark.parametrize(("text", "value"), HOCON, ids=[text[:20] for text, _ in HOCON])
+def test_hocon_is_read(text: str, value: Any) -> None:
+    assert hocon.loads(text.encode()) == value
+
+
+@pytest.mark.parametrize(("text", "why"), BAD_HOCON, ids=[why for _, why in BAD_HOCON])
+def test_what_is_no_hocon_is_said(text: str, why: str) -> None:
+    with pytest.raises(BadData, match=why):
+        hocon.loads(text.encode())
+
+
+# --- eyaml ---
+
+
+@pytest.fixture(scope="session")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A key pair as `eyaml createkeys` makes it."""
+    folder = tmp_path_factory.mktemp("keys")
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=eyaml",
+         "-keyout", str(folder / "private_key.pkcs7.pem"), "-out", str(folder / "public_key.pkcs7.pem")],
+        check=True, capture_output=True, timeout=60,
+    )  # fmt: skip
+    return folder
+
+
+def encrypted(folder: Path, text: str, cipher: str = "-aes256") -> str:
+    """As hiera-eyaml writes it: CMS EnvelopedData in DER, in base64."""
+    done = subprocess.run(
+        ["openssl", "cms", "-encrypt", cipher, "-binary", "-outform", "DER", str(folder / "public_key.pkcs7.pem")],
+        input=text.encode(), check=True, capture_output=True, timeout=60,
+    )  # fmt: skip
+    return f"ENC[PKCS7,{base64.b64encode(done.stdout).decode()}]"
+
+
+def opened(folder: Path) -> Keys:
+    return Keys((folder / "private_key.pkcs7.pem").read_bytes(), (folder / "public_key.pkcs7.pem").read_bytes())
+
+
+def test_values_encrypted_by_openssl_are_read(keys: Path) -> None:
+    config = (
+        "version: 5\nhierarchy:\n  - name: secrets\n    lookup_key: eyaml_lookup_key\n    path: s.eyaml\n"
+        f"    options: {{pkcs7_private_key: {keys}/private_key.pkcs7.pem, pkcs7_public_key: {keys}/public_key.pkcs7.pem}}\n"
+    )
+    block = encrypted(keys, "in %{facts.kernel}")
+    folded = "\n    ".join(block[at : at + 60] for at in range(0, len(block), 60))
+    data = (
+        f"plain: text\npassword: {encrypted(keys, 'grüß %{facts.kernel}')}\n"
+        f"url: 'https://{encrypted(keys, 'me')}:{encrypted(keys, 'secret')}@host'\n"
+        f"deep:\n  list: ['{encrypted(keys, 'x')}', 1]\nfolded: >\n    {folded}\n"
+    )
+    files = {"hiera.yaml": config, "data/s.eyaml": data}
+    for name in ("private_key.pkcs7.pem", "public_key.pkcs7.pem"):
+        files[f"../{keys}/{name}"] = ""
+    manifest = "notice(lookup('plain'), lookup('password'), lookup('url'), lookup('deep'), lookup('folded'))"
+    assert _on_disk(keys, files, manifest) == ["text grüß Linux https://me:secret@host {list => [x, 1]} in Linux"]
+
+
+def _on_disk(keys: Path, files: dict[str, str], manifest: str) -> list[str]:
+    """Compile with the keys where they are, everything else in memory."""
+    from master.compiler.builtins import all_functions
+    from master.compiler.catalogs import compile_catalog
+    from master.compiler.codecache import CodeCache
+    from master.compiler.loader import Loader
+    from master.compiler.runtime import NAMES
+    from master.compiler.world import NodeInput
+    from master.environment_files import MemoryFiles
+    from master.worlds import FolderWorld
+
+    there: dict[str, str | bytes] = {f"/env/{path}": text for path, text in files.items()}
+    there |= {str(path): path.read_bytes() for path in keys.iterdir()}
+    world = FolderWorld("production", "/env", MemoryFiles(there), modulepath=[], manifest=None, code=manifest)
+    logs: list[Any] = []
+    loader = Loader(world, NAMES, CodeCache(), log=lambda level, finding: None, builtins=all_functions())
+    facts = {"kernel": "Linux"}
+    compile_catalog(world, loader, NodeInput("node1", facts=facts, parameters=facts), version=1, log=logs.append, rich=True)
+    return [entry.message for entry in logs if entry.level == "notice"]
+
+
+def test_a_damaged_block_is_an_error_that_shows_nothing_of_it(keys: Path) -> None:
+    block = encrypted(keys, "secret")
+    for bad in (block[:40] + "]", block[:-20] + "AAAAAAAAAAAAAAAAAAA]", "ENC[PKCS7,!!!]"):
+        try:
+            assert decrypted(bad, lambda: opened(keys)) == bad  # no block at all
+        except BadData as error:
+            assert "secret" not in str(error)
+            assert bad[12:30] not in str(error)
+
+
+def test_a_block_for_another_key_is_an_error(keys: Path, tmp_path: Path) -> None:
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=other",
+         "-keyout", str(tmp_path / "private_key.pkcs7.pem"), "-out", str(tmp_path / "public_key.pkcs7.pem")],
+        check=True, capture_output=True, timeout=60,
+    )  # fmt: skip
+    with pytest.raises(BadData, match="another key"):
+        decrypted(encrypted(keys, "secret"), lambda: opened(tmp_path))
+
+
+def test_gpg_is_refused_by_name() -> None:
+    with pytest.raises(Unsupported, match="GPG"):
+        decrypted("x ENC[GPG,AAAA]", lambda: pytest.fail("no key is needed"))
+
+
+# --- functions ---
+
+PYTHON = """
+from master.compiler.functions import function
+
+
+@function("m::lookup", "String key", "Hash options", "Puppet::LookupContext context")
+def lookup(context, key, options, lookup_context):
+    working = lookup_context.behind
+    if key != "m::k":
+        return working.not_found()
+    working.explain(lambda: "asked")
+    return {"value": working.interpolate("%{facts.kernel}"), "of": working.module_name, "option": options["o"]}
+"""
+
+
+def test_a_backend_can_be_written_in_python() -> None:
+    files = {
+        "modules/m/hiera.yaml": "version: 5\nhierarchy:\n  - {name: p, lookup_key: 'm::lookup', options: {o: 1}}\n",
+        "modules/m/lib/puppet/functions/m/lookup.py": PYTHON,
+    }
+    result = compiled("notice(lookup('m::k'), lookup('m::x', undef, undef, 'none'))", files, facts={"kernel": "Linux"})
+    assert result.notices == ["{value => Linux, of => m, option => 1} none"]
+
+
+def test_a_backend_in_ruby_is_named_with_its_file() -> None:
+    files = {
+        "modules/m/hiera.yaml": "version: 5\nhierarchy:\n  - {name: p, lookup_key: 'm::lookup'}\n",
+        "modules/m/lib/puppet/functions/m/lookup.rb": "Puppet::Functions.create_function(:'m::lookup')",
+    }
+    with pytest.raises(CompileError, match=r"m::lookup' is written in Ruby \(/env/modules/m/lib/puppet/functions/m/lookup\.rb\)"):
+        compiled("lookup('m::k')", files)
+
+
+def test_a_backend_of_version_3_in_ruby_is_refused_with_what_to_use() -> None:
+    files = {"global/hiera.yaml": "version: 5\nhierarchy:\n  - {name: p, hiera3_backend: mongodb}\n"}
+    with pytest.raises(CompileError, match=r"The backend 'mongodb' is written in Ruby.*hiera\.yaml") as caught:
+        compiled("lookup('k')", files, settings={"hiera_config": "/env/global/hiera.yaml"})
+    assert "lookup_key" in caught.value.hint
+
+
+def test_data_binding_terminus_none_leaves_the_global_layer_out() -> None:
+    files = {
+        "global/hiera.yaml": "version: 5\n",
+        "global/data/common.yaml": "k: global\n",
+        "hiera.yaml": "version: 5\n",
+        "data/common.yaml": "k: environment\n",
+    }
+    given = {"hiera_config": "/env/global/hiera.yaml"}
+    assert compiled("notice(lookup('k'))", files, settings=given).notices == ["global"]
+    assert compiled("notice(lookup('k'))", files, settings={**given, "data_binding_terminus": "none"}).notices == ["environment"]
+
+
+def test_levels_follow_variables_that_change_during_a_compile() -> None:
+    files = {
+        "hiera.yaml": "version: 5\nhierarchy:\n  - {name: v, path: '%{role}.yaml'}\n",
+        "data/top.yaml": "k: top\n",
+        "data/inner.yaml": "k: inner\n",
+    }
+    manifest = "class c { $role = 'inner' notice(lookup('k')) }\nnotice(lookup('k'))\ninclude c\nnotice(lookup('k'))"
+    assert compiled(manifest, files, facts={"role": "top"}).notices == ["top", "inner", "top"]
