@@ -217,9 +217,9 @@ class Agent:
                     self.applying = False
         self.report = outcome.report
         if settings.summarize:
-            from .run import summary_text
+            from .transaction.summary import summary_text
 
-            self._tell(summary_text(outcome.report))
+            self._tell(summary_text(outcome.summary))
         if not outcome.completed:
             return 1
         return outcome.bits if settings.detailed_exitcodes else 0

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shared.dialects import LEGACY, MODERN, Dialect
 from shared.errors import PeerError, PuppetError
@@ -44,11 +44,13 @@ class Outcome:
     Attributes:
         completed: A catalog was applied, whatever became of its resources.
         bits: 2 changes, 4 failures.
+        summary: the sections of last_run_summary.yaml.
     """
 
     completed: bool
     bits: int
     report: Report
+    summary: Mapping[str, Mapping[str, Any]]
 
 
 class Run:
@@ -84,6 +86,7 @@ class Run:
         self.now = now
         self._stop = stop
         self._deferring = deferring
+        self._summary: Mapping[str, Mapping[str, Any]] = {}
         self._started = now()
         self._uuid = new_uuid()
         self._initial = wiring.environment
@@ -121,7 +124,7 @@ class Run:
             )
             completed = False
         report = await self._report(retrieved, applied, completed)
-        return Outcome(completed, max(report.exit_bits, 0) if completed else 0, report)
+        return Outcome(completed, max(report.exit_bits, 0) if completed else 0, report, self._summary)
 
     # Applying.
 
@@ -265,8 +268,8 @@ class Run:
         report = report_of(self._facts(retrieved, dialect), self.log, applied, self.steps.metrics)
         if not completed and report.status != "failed":
             report = report.model_copy(update={"status": "failed"})
-        summary = report.to_summary(last_run=int(self.now().timestamp()), initial_environment=self._initial)
-        await write_summary(settings.lastrunfile, summary, self.log, mode=SUMMARY_MODE)
+        self._summary = report.to_summary(last_run=int(self.now().timestamp()), initial_environment=self._initial)
+        await write_summary(settings.lastrunfile, self._summary, self.log, mode=SUMMARY_MODE)
         failpoint("agent.summary-written")
         binding = self.wiring.indirector["report"]
         if settings.report:
@@ -287,18 +290,3 @@ class Run:
             log.error("Could not keep the report: %s", err)
         failpoint("agent.report-kept")
         return report
-
-
-def summary_text(report: Report) -> str:
-    """`--summarize`: the metrics of a run as a table. Source: what Puppet prints after a run."""
-    lines = []
-    for name in sorted(report.metrics):
-        metric = report.metrics[name]
-        lines.append(f"{metric.label or name}:")
-        for _, label, number in sorted(metric.values, key=lambda value: value[2]):
-            if number:
-                shown = f"{number:.2f}" if isinstance(number, float) else str(number)
-                lines.append(f"{label:>15}: {shown}")
-    if report.configuration_version is not None:
-        lines += ["Version:", f"{'Config':>15}: {report.configuration_version}", f"{'Puppet':>15}: {report.puppet_version}"]
-    return "\n".join(lines)

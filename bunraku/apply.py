@@ -267,9 +267,10 @@ class Application:
     async def _finish(self, run: LocalRun, catalog: Catalog, resolve: Any) -> int:
         report, completed = await run.apply(catalog, resolve, self.times)
         if self.settings.summarize:
-            from agent.run import summary_text
+            from agent.transaction.summary import summary_text
 
-            print(summary_text(report))
+            now = int(datetime.now(UTC).timestamp())
+            print(summary_text(report.to_summary(last_run=now, run_mode="user", initial_environment=self.settings.environment)))
         if not completed:
             return 1
         return max(report.exit_bits, 0) if self.wish.detailed else 0

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from shared.models.report import FORMAT, Report, ResourceStatus, iso, metrics_of
+from shared.models.report import FORMAT, Report, ResourceStatus, iso, label, metrics_of
 
 from ..runlog import RunLog
 from .run import Applied
@@ -73,3 +75,19 @@ def _status(applied: Applied | None, statuses: dict[str, ResourceStatus]) -> str
     if any(status.failed or status.failed_to_restart for status in statuses.values()):
         return "failed"
     return "changed" if any(status.change_count for status in statuses.values()) else "unchanged"
+
+
+def summary_text(summary: Mapping[str, Mapping[str, Any]]) -> str:
+    """
+    `--summarize`: the sections of last_run_summary.yaml as a table.
+
+    Within a section by value, as text, the total last: it is what Puppet prints.
+    """
+    lines = []
+    for section in sorted(summary):
+        lines.append(f"{label(section)}:")
+        for name, value in sorted(summary[section].items(), key=lambda item: (item[0] == "total", str(item[1]))):
+            if value != 0:
+                shown = f"{value:.2f}" if isinstance(value, float) else value
+                lines.append(f"   {label(name) + ':':>15} {shown}")
+    return "\n".join(lines)

@@ -13,11 +13,11 @@ import pytest
 from agent.http import Client
 from agent.logs import kept, print_line
 from agent.retrieval import LastRun, facts_option
-from agent.run import summary_text
 from agent.runlog import RunLog
 from agent.server import Spoken
 from agent.steps import Step, Steps
 from agent.testing import Reply
+from agent.transaction.summary import summary_text
 from agent.wiring import Wiring, client_for
 from shared import plainjson
 from shared.dialects import LEGACY, MODERN
@@ -255,13 +255,33 @@ def test_each_line_is_printed_once_and_kept_once(caplog: pytest.LogCaptureFixtur
     assert [record.getMessage() for record in caplog.records] == ["from the run", "Retrieving plugin", "after the run"]
 
 
-def test_the_summary_lists_what_is_not_zero() -> None:
+def test_the_summary_is_aligned_and_ordered_as_puppets() -> None:
     report = Report(
         name="a",
         configuration_version=7,
         puppet_version="7.23.0",
-        metrics={"events": Metric.of("events", {"total": 2, "failure": 0}), "time": Metric.of("time", {"total": 1.5})},
+        environment="production",
+        metrics={
+            "events": Metric.of("events", {"total": 2, "failure": 0, "success": 2}),
+            "time": Metric.of("time", {"total": 1.5, "file": 1.25, "transaction_evaluation": 0.004}),
+        },
     )
-    assert summary_text(report) == "\n".join(
-        ["Events:", "          Total: 2", "Time:", "          Total: 1.50", "Version:", "         Config: 7", "         Puppet: 7.23.0"]
+    assert summary_text(report.to_summary(last_run=1795228347)) == "\n".join(
+        [
+            "Application:",
+            "         Run mode: agent",
+            "   Initial environment: production",
+            "   Converged environment: production",
+            "Events:",
+            "          Success: 2",
+            "            Total: 2",
+            "Time:",
+            "   Transaction evaluation: 0.00",
+            "             File: 1.25",
+            "         Last run: 1795228347",
+            "            Total: 1.50",
+            "Version:",
+            "           Config: 7",
+            "           Puppet: 7.23.0",
+        ]
     )
