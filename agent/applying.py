@@ -54,6 +54,7 @@ class Applying:
             inlined=Inlined.of(self.catalog),
             algorithm=self._digest(),
             show_diff=settings.show_diff,
+            lenses=(str(settings.plugindest / "augeas/lenses"),),
         )
 
     def sources(self) -> Sources:

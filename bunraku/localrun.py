@@ -148,6 +148,7 @@ class LocalRun:
             inlined=Inlined.of(catalog),
             algorithm=digest,
             show_diff=settings.show_diff,
+            lenses=tuple(str(path) for folder in self.modulepath for path in folder.glob("*/lib/augeas/lenses")),
         )
 
     async def _command(self, setting: str, command: str) -> bool:

@@ -18,11 +18,18 @@ Maker = Callable[[], Sequence[Provider[Any]]]
 
 def line_providers(log: RunLog, files: Callable[[], FileContext] | None) -> dict[str, Maker]:
     """For each type what makes its providers; see `builtin_providers`."""
+    made: list[FileContext] = []  # one context serves all of them
+
+    def context() -> FileContext | None:
+        if files is not None and not made:
+            made.append(files())
+        return made[0] if made else None
 
     def flat(*public: str, mode: int = 0o600) -> FlatFiles:
         from .parsed.storage import FlatFiles
 
-        return FlatFiles(files().buckets if files else None, log.log, mode, frozenset(public))
+        run = context()
+        return FlatFiles(run.buckets if run else None, log.log, mode, frozenset(public))
 
     def host() -> Sequence[Provider[Any]]:
         from .host.parsed import Hosts, HostsFormat
@@ -60,7 +67,8 @@ def line_providers(log: RunLog, files: Callable[[], FileContext] | None) -> dict
         return [Ruby()]
 
     def show_diff() -> bool:
-        return files is not None and files().show_diff
+        run = context()
+        return run is not None and run.show_diff
 
     def ini_setting() -> Sequence[Provider[Any]]:
         from .ini_setting.ruby import Ruby
@@ -95,12 +103,14 @@ def line_providers(log: RunLog, files: Callable[[], FileContext] | None) -> dict
     def augeas() -> Sequence[Provider[Any]]:
         from .augeas.augeas import AugeasContext, AugeasLibrary
 
-        return [AugeasLibrary(AugeasContext(log, show_diff))]
+        run = context()
+        return [AugeasLibrary(AugeasContext(log, show_diff, lenses=run.lenses if run else ()))]
 
     def concat_file() -> Sequence[Provider[Any]]:
         from .concat_file.concat import Concat
 
-        return [Concat(files)] if files else []
+        run = context()
+        return [Concat(run.sources)] if run else []
 
     return {
         "augeas": augeas,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shared.errors import ResourceError
 from shared.file_serving import Wanted
@@ -12,10 +12,8 @@ from shared.ral import Provider, Ref, State, Type
 from shared.types.concat_file import PASSED_ON, ConcatFile, ConcatFragment
 from shared.types.file import File
 
+from ...sources import FileSources
 from .pieces import Piece, merged
-
-if TYPE_CHECKING:
-    from ..file.posix import FileContext
 
 MAX_PIECE = 64 * 2**20  # bytes of a piece's source
 _META = ("noop", "schedule", "audit", "loglevel")
@@ -24,8 +22,8 @@ _META = ("noop", "schedule", "audit", "loglevel")
 class Concat(Provider[ConcatFile], type=ConcatFile, name=""):
     """The file comes right behind its `concat_file`, and stands for it: what is notified waits for both."""
 
-    def __init__(self, files: Callable[[], FileContext]) -> None:
-        self.files = files
+    def __init__(self, sources: FileSources) -> None:
+        self.sources = sources
 
     async def retrieve(self, resource: ConcatFile) -> State | None:
         return {"ensure": resource.value_of("ensure")}
@@ -56,7 +54,7 @@ class Concat(Provider[ConcatFile], type=ConcatFile, name=""):
         return f"{text}\n" if resource.ensure_newline and not text.endswith("\n") else text
 
     async def _fetched(self, piece: ConcatFragment) -> bytes:
-        sources = self.files().sources
+        sources = self.sources
         for url in piece.source or ():
             metadata = await sources.metadata(url, Wanted(links="follow"))
             if metadata is None:

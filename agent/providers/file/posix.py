@@ -45,6 +45,7 @@ class FileContext:
         algorithm: The setting digest_algorithm.
         show_diff: The setting of that name.
         validation_seconds: What a validate_cmd may take.
+        lenses: Folders of Augeas' lenses that modules brought.
     """
 
     sources: FileSources
@@ -56,6 +57,7 @@ class FileContext:
     show_diff: bool = False
     differ: Differ = field(default_factory=Differ)
     validation_seconds: float = 300.0
+    lenses: tuple[str, ...] = ()
 
 
 class NoSuchAccount(OSError):

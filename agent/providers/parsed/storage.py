@@ -132,11 +132,14 @@ def open_file(path: str) -> int | None:
     try:
         with place_of(path, follow=True) as place:
             fd = place.open()
+            info = os.fstat(fd)
+            foreign = place.foreign_hard_link(info)
     except FileNotFoundError:
         return None
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
+    if foreign or not stat.S_ISREG(info.st_mode):
         os.close(fd)
-        raise ResourceError(f"{path} is not a regular file")
+        what = "a hard link to another user's file" if foreign else "not a regular file"
+        raise ResourceError(f"{path} is {what}")
     return fd
 
 

@@ -184,6 +184,23 @@ async def test_AG_01_a_users_links_lead_root_nowhere(tmp_path):
     assert (secret.stat().st_mode & 0o777, secret.stat().st_uid) == (0o600, 0)
 
 
+@ROOT
+async def test_AG_05_a_hard_link_to_somebody_elses_file_is_not_read(tmp_path):
+    account = pwd.getpwnam("nobody")
+    tmp_path.chmod(0o755)
+    secret = tmp_path / "shadow"
+    secret.write_text("root:hash\n")
+    home = tmp_path / "home"
+    home.mkdir()
+    os.chown(home, account.pw_uid, account.pw_gid)
+    os.link(secret, home / "keys")
+    key = SshAuthorizedKey("k", {"user": "nobody", "type": "rsa", "key": "AAAA", "target": str(home / "keys")})
+    done = await apply(key, bucket=tmp_path / "bucket")
+    assert any("hard link" in each for each in done.messages)
+    assert (home / "keys").stat().st_uid == 0
+    assert not (tmp_path / "bucket").exists()
+
+
 async def test_aliases_of_two_kinds_replace_each_other(tmp_path):
     aliases = tmp_path / "aliases"
     aliases.write_text("list: a,\n  b\n")
