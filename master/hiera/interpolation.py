@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..compiler.labels import label
 from ..compiler.text import inspect, to_s
@@ -55,9 +55,16 @@ def key_from(text: str) -> Key:
     return Key(text, _segments(text, "key: '" + text + "'"))
 
 
-@lru_cache(maxsize=10_000)
 def _segments(text: str, where: str) -> tuple[Segment, ...]:
-    """`a.b.1."x.y"` as its parts; numbers that are not quoted are indexes."""
+    """`a.b.1."x.y"` as its parts; numbers that are not quoted are indexes. DataError with `where` when it is no key."""
+    found = _split(text)
+    if found is None:
+        raise DataError(f"Syntax error in {where}")
+    return found
+
+
+@lru_cache(maxsize=20_000)
+def _split(text: str) -> tuple[Segment, ...] | None:
     if text and "." not in text and '"' not in text and "'" not in text:
         return (text,)
     found: list[Segment] = []
@@ -65,14 +72,14 @@ def _segments(text: str, where: str) -> tuple[Segment, ...]:
     while True:
         match = _SEGMENT.match(text, at)
         if match is None:
-            raise DataError(f"Syntax error in {where}")
+            return None
         quoted, plain = match[1] or match[2], (match[3] or "").strip()
         found.append(quoted if quoted is not None else int(plain.lstrip(":")) if _INDEX.fullmatch(plain) else plain)
         at = match.end()
         if at == len(text):
             return tuple(found)
         if text[at] != ".":
-            raise DataError(f"Syntax error in {where}")
+            return None
         at += 1
 
 
@@ -112,8 +119,11 @@ def _step(value: Value, segment: Segment, key: str) -> Value:
 def variable(invocation: Invocation, name: str, subject: str) -> Value:
     """`%{facts.os.family}`; what is not there is undef."""
     root, *digs = _segments(name, "string: " + subject) if name else ("",)
-    with invocation.within("scope", "Global Scope"):
+    if invocation.explainer is None:
         value = invocation.variable(str(root))
+    else:
+        with invocation.explainer.within("scope", "Global Scope"):
+            value = invocation.variable(str(root))
     if value is not None and digs:
         value = dug(invocation, value, digs, name)
         if value is MISSING:
@@ -130,71 +140,100 @@ def interpolated(invocation: Invocation, value: Value, *, methods: bool | None =
     Raises:
         DataError: a method that is not known or not allowed here, a key that is none, an expression that leads back to itself.
     """
-    if isinstance(value, str):
+    kind = value.__class__
+    if kind is str:
         return _text(invocation, value, methods) if "%{" in value else value
-    if isinstance(value, list):
+    if kind is list:
         return [interpolated(invocation, item, methods=methods) for item in value]
-    if isinstance(value, dict):
-        return {
-            key_of(interpolated(invocation, key, methods=methods)): interpolated(invocation, item, methods=methods)
-            for key, item in value.items()
-        }
-    return value
+    if kind is not dict:
+        return value
+    found: dict[Any, Value] = {}
+    for key, item in value.items():
+        inner = item.__class__
+        if inner is str:
+            if "%{" in item:
+                item = _text(invocation, item, methods)
+        elif inner is dict or inner is list:
+            item = interpolated(invocation, item, methods=methods)
+        if key.__class__ is str and "%{" in key:
+            key = key_of(_text(invocation, key, methods))
+        found[key] = item
+    return found
+
+
+@lru_cache(maxsize=20_000)
+def _pieces(subject: str) -> tuple[tuple[str, str, str, str], ...]:
+    """The expressions of a text: what stands before each, its method, its argument, and itself. The last has no expression."""
+    found = []
+    end = 0
+    for match in _INTERPOLATION.finditer(subject):
+        expression = match[1].strip()
+        method = _METHOD.fullmatch(expression)
+        if expression in EMPTY:
+            kind, argument = "empty", ""
+        elif method is None:
+            kind, argument = "scope", expression
+        else:
+            kind, argument = f"{method[1]}()", method[2] or method[3]
+        found.append((subject[end : match.start()], kind, argument, match[0]))
+        end = match.end()
+    return (*found, (subject[end:], "empty", "", ""))
 
 
 def _text(invocation: Invocation, subject: str, methods: bool | None) -> Value:
-    with invocation.within("interpolate", subject):
-        found: list[str] = []
-        end = 0
-        for match in _INTERPOLATION.finditer(subject):
-            expression = match[1].strip()
-            found.append(subject[end : match.start()])
-            end = match.end()
-            if expression in EMPTY:
-                continue
-            method, argument = _method(expression, methods)
-            if methods is None and method != "scope":
-                found.append(match[0])
-                continue
-            if method == "alias":
-                if match[0] != subject:
-                    raise DataError("'alias' interpolation is only permitted if the expression is equal to the entire string", final=True)
-                return invocation.sub_lookup(argument)
-            if method in ("lookup", "hiera"):
-                value = invocation.sub_lookup(argument)
-            elif method == "scope":
-                value = variable(invocation, argument, subject)
-            elif method == "literal":
-                value = argument
-            else:
-                raise DataError(f"Unknown interpolation method '{method}'", final=True)
-            name = f"scope:{argument}" if method == "scope" else argument
-            found.append(_shown(_again(invocation, name, value)))
-        found.append(subject[end:])
-        return "".join(found)
+    if invocation.explainer is None:
+        return _filled(invocation, subject, methods)
+    with invocation.explainer.within("interpolate", subject):
+        return _filled(invocation, subject, methods)
 
 
-def _again(invocation: Invocation, name: str, value: Value) -> Value:
+def _filled(invocation: Invocation, subject: str, methods: bool | None) -> Value:
+    found: list[str] = []
+    for literal, kind, argument, whole in _pieces(subject):
+        found.append(literal)
+        if kind == "empty":
+            continue
+        if kind == "scope":
+            found.append(_shown(_again(invocation, "scope:", argument, variable(invocation, argument, subject))))
+            continue
+        if methods is None:
+            found.append(whole)
+            continue
+        if methods is False:
+            raise DataError("Interpolation using method syntax is not allowed in this context", final=True)
+        if kind == "alias()":
+            if whole != subject:
+                raise DataError("'alias' interpolation is only permitted if the expression is equal to the entire string", final=True)
+            return invocation.sub_lookup(argument)
+        prefix = "scope:" if kind == "scope()" else ""
+        if kind in ("lookup()", "hiera()"):
+            value = invocation.sub_lookup(argument)
+        elif kind == "scope()":
+            value = variable(invocation, argument, subject)
+        elif kind == "literal()":
+            value = argument
+        else:
+            raise DataError(f"Unknown interpolation method '{kind[:-2]}'", final=True)
+        found.append(_shown(_again(invocation, prefix, argument, value)))
+    return "".join(found)
+
+
+def _again(invocation: Invocation, prefix: str, name: str, value: Value) -> Value:
     """
     What an expression gave may hold expressions itself, though not the same again.
 
     Only variables, where the reference takes any: a node could else have a fact read any key of the data.
     """
-    if isinstance(value, str | list | dict):
-        with invocation.checked(name):
+    kind = value.__class__
+    if (kind is str and "%{" in value) or kind is list or kind is dict:
+        with invocation.checked(prefix + name):
             return interpolated(invocation, value, methods=None)
     return value
 
 
-def _method(expression: str, allowed: bool | None) -> tuple[str, str]:
-    match = _METHOD.fullmatch(expression)
-    if match is None:
-        return "scope", expression
-    if allowed is False:
-        raise DataError("Interpolation using method syntax is not allowed in this context", final=True)
-    return match[1], match[2] or match[3]
-
-
 def _shown(value: Value) -> str:
     """Collections stand in texts as the reference's own language writes them."""
-    return inspect(value) if isinstance(value, list | dict) else to_s(value)
+    kind = value.__class__
+    if kind is str:
+        return value  # type: ignore[no-any-return]
+    return inspect(value) if kind is list or kind is dict else to_s(value)

@@ -37,6 +37,19 @@ class _Slot:
         self.location = location
         self.file: DataFile | None = None
 
+    def value(self, invocation: Invocation, root: str) -> Value:
+        """The value of a top-level key, MISSING when the file does not have it."""
+        file = self.file
+        if file is None:
+            file = self.file = self.level.hash_at(invocation, self.location)
+        if root not in file.data:
+            return MISSING
+        value, marked = file.value(root, self._where)
+        return interpolated(invocation, value) if marked else value
+
+    def _where(self) -> str:
+        return f"{self.level.name}{self.level.at(self.location)}"
+
 
 class Provider:
     """The levels of one configuration, with the variables of a node put in; found anew when those change."""
@@ -47,7 +60,7 @@ class Provider:
         self.module = module
         self._levels: tuple[list[Level], list[Level]] | None = None
         self._reads: list[tuple[str, Value]] = []
-        self._files: list[_Slot] | None = None
+        self._files: list[list[_Slot]] | None = None
 
     @property
     def config_path(self) -> str | None:
@@ -65,10 +78,10 @@ class Provider:
         Raises:
             DataError, EvaluationError: the data or its configuration is wrong.
         """
-        if invocation.explainer is None and merge.first and not default and not invocation.extra_paths:
+        if invocation.explainer is None and not default and not invocation.extra_paths:
             self._resolve(invocation)
             if self._files is not None:
-                return self._first(invocation, key)
+                return self._first(invocation, key) if merge.first else self._merged(invocation, key, merge)
         with invocation.within("data_provider", self.title, self.config.path, self.module):
             levels = self._resolve(invocation)[default]
             if not levels:
@@ -79,15 +92,31 @@ class Provider:
     def _first(self, invocation: Invocation, key: Key) -> Value:
         """The short way through data files, when only the first value counts and nobody wants to know more."""
         root = key.root
-        assert self._files is not None
-        for slot in self._files:
-            file = slot.file
-            if file is None:
-                file = slot.file = slot.level.hash_at(invocation, slot.location)
-            if root in file.data:
-                value, marked = file.value(root, lambda slot=slot: f"{slot.level.name}{slot.level.at(slot.location)}")  # type: ignore[misc]
-                return interpolated(invocation, value) if marked else value
+        for slots in self._files or ():
+            for slot in slots:
+                value = slot.value(invocation, root)
+                if value is not MISSING:
+                    return value
         return MISSING
+
+    def _merged(self, invocation: Invocation, key: Key, merge: Merge) -> Value:
+        """The short way through data files for values that are merged: level by level, and those of a level first."""
+        root = key.root
+        result: Value = MISSING
+        levels = self._files or []
+        assert self._levels is not None
+        for level, slots in zip(self._levels[0], levels, strict=True):
+            found: Value = MISSING
+            for slot in slots:
+                value = slot.value(invocation, root)
+                if value is not MISSING:
+                    found = merge.converted(value) if found is MISSING else merge.merged(found, value)
+            if found is MISSING:
+                continue
+            if len(level.locations) == 1:
+                found = merge.single(slots[0].value(invocation, root)) if merge.strategy == "unique" else found
+            result = merge.converted(found) if result is MISSING else merge.merged(result, found)
+        return merge.single(found) if result is not MISSING and len(levels) == 1 else result
 
     # --- levels ---
 
@@ -120,7 +149,7 @@ class Provider:
         self._reads = list({name: (name, value) for name, value in reading.reads}.values())
         self._files = None
         if all(level.is_file for level in own):
-            self._files = [_Slot(level, each) for level in own for each in level.locations if each is not None and each.exists]
+            self._files = [[_Slot(level, each) for each in level.locations if each is not None and each.exists] for level in own]
         self._levels = (own, default)
         return self._levels
 
