@@ -143,10 +143,10 @@ class Scope:
         value = self.compiler.top.vars.get(name, MISSING)
         return value if value is not MISSING else self._unknown(f"::{name}")
 
-    def qualified(self, class_name: str, name: str) -> Value:
-        """`$class::name`"""
+    def qualified(self, class_name: str, name: str, written: str | None = None) -> Value:
+        """`$class::name`; `written`: the whole name, where it is written otherwise."""
         value = self.compiler.qualified(class_name, name)
-        return value if value is not MISSING else self._unknown(f"{class_name}::{name}")
+        return value if value is not MISSING else self._unknown(written or f"{class_name}::{name}")
 
     def _unknown(self, name: str) -> Value:
         bare = name.removeprefix("::")

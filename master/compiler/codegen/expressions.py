@@ -210,7 +210,8 @@ def read(writer: Writer, name: str, frame: Frame) -> ast.expr:
         qualifier, _, leaf = name.removeprefix("::").rpartition("::")
         if not qualifier:
             return writer.method("top_variable", text(leaf))
-        return writer.method("qualified", text(qualifier), text(leaf))
+        written = [text(name)] if name.startswith("::") else []
+        return writer.method("qualified", text(qualifier), text(leaf), *written)
     current: Frame | None = frame
     while current is not None:
         if name in current.known:
