@@ -188,4 +188,8 @@ def _described(catalog: Catalog) -> str:
 
 
 def _print(data: Any) -> None:
-    sys.stdout.buffer.write(dumps_pretty(data))
+    try:
+        text = dumps_pretty(data)
+    except RecursionError as err:
+        raise PuppetError("A value of the catalog is nested too deeply for JSON") from err
+    sys.stdout.buffer.write(text)

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from shared.errors import EvaluationError
+
 from .compiler import Compiler, LogEntry
 from .loader import Loader
 from .resources import RELATIONSHIPS, Resource, parts_of_title
@@ -96,7 +98,13 @@ def _resource(resource: Resource, compiler: Compiler, rich: bool) -> dict[str, A
     data["exported"] = resource.exported
     if resource.kind is not None:
         data["kind"] = resource.kind
-    parameters = _parameters(resource, compiler, rich)
+    try:
+        parameters = _parameters(resource, compiler, rich)
+    except RecursionError as error:
+        message = f"A value of {resource.ref} is nested too deeply for a catalog, or without end"
+        told = EvaluationError(message, where=resource.place)
+        told.node = compiler.node.certname
+        raise told from error
     if parameters:
         data["parameters"] = parameters
     if resource.sensitive:

@@ -146,6 +146,7 @@ def test_any_manifest_gives_a_catalog_or_an_error(manifest: str, strict: str) ->
 @pytest.mark.slow
 @settings(max_examples=1500, deadline=None, suppress_health_check=list(HealthCheck))
 @given(expressions)
+@example("M::T")  # a type that holds itself
 def test_any_expression_gives_a_value_or_an_error_with_a_place(expression: str) -> None:
     told = outcome(f"$value = {expression}\nnotify {{ 'x': message => $value }}\n")
     assert told == "catalog" or " on node node1.example.com" in told
