@@ -31,6 +31,9 @@ class Files(Protocol):
 
     def is_folder(self, path: str) -> bool: ...
 
+    def signature(self, path: str) -> tuple[int, ...] | None:
+        """What differs when the file does; None when there is none."""
+
     def matching(self, folder: str, pattern: str) -> Sequence[str]:
         """The files below `folder` that a glob pattern matches, sorted."""
 
@@ -64,6 +67,9 @@ class DiskFiles:
     def is_folder(self, path: str) -> bool:
         return os.path.isdir(path)  # noqa: PTH112 -- as above
 
+    def signature(self, path: str) -> tuple[int, ...] | None:
+        return _signature(path)
+
     def matching(self, folder: str, pattern: str) -> Sequence[str]:
         try:
             return sorted(str(each) for each in Path(folder).glob(pattern) if each.is_file())
@@ -90,6 +96,9 @@ class MemoryFiles:
     def is_folder(self, path: str) -> bool:
         prefix = path.rstrip("/") + "/"
         return any(each.startswith(prefix) for each in self.files)
+
+    def signature(self, path: str) -> tuple[int, ...] | None:
+        return () if path in self.files else None
 
     def matching(self, folder: str, pattern: str) -> Sequence[str]:
         prefix = folder.rstrip("/") + "/"

@@ -72,6 +72,7 @@ class FolderWorld:
             settings=self._settings,
             module_root=self.module_root,
             data_provider=data_provider,
+            data_files=self.live,
         )
 
     @property

@@ -154,10 +154,8 @@ def read_config(path: str, content: bytes, place: str, *, codedir: str, warn: Ca
         read = dict(DEFAULT_3)
     given: dict[str, Any] = _plain(read)
     version = given.get("version", 3)
-    try:
+    if isinstance(version, str) and version.isdigit():
         version = int(version)
-    except (TypeError, ValueError):
-        version = 0
     reader = _Reader(path, posixpath.dirname(path), content.decode("utf-8", "replace"), place)
     if version == 5:
         return reader.version_5(given)

@@ -119,10 +119,8 @@ class LookupContext:
         """The content of a file, or what the block makes of it; done once until the file changes."""
         sources = self._invocation.lookups.sources
         if block is None:
-            return sources.data.text(path)
-        if path not in sources.made:
-            sources.made[path] = block(sources.data.text(path))
-        return sources.made[path]
+            return sources.data.made(path, "text", lambda text: text)
+        return sources.data.made(path, "block", block)
 
     def decrypted(self, key: str, options: Mapping[str, Any]) -> Value:
         """A value of the YAML file that `options` name, with what is encrypted in it decrypted; ends the function when there is none."""

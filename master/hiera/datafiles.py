@@ -21,6 +21,9 @@ from .failures import DataError
 __all__ = ["DataFile", "DataFiles", "yaml_text"]
 
 Warn = Callable[[str], None]
+Signature = tuple[int, ...] | None
+MAX_FILES = 50_000
+"""Data files that are kept in memory."""
 _DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}")
 _SUFFIX = {"yaml_data": "yaml", "json_data": "json", "hocon_data": "hocon"}
 
@@ -143,7 +146,10 @@ def described(value: Any) -> str:
 
 class DataFiles:
     """
-    What was read of the data files of one environment. The files are watched with the environment's other files.
+    What was read of the data files of one environment; a file that has changed is read again.
+
+    They are not watched with the environment's other files: there may be one for each of thousands of nodes, and a change of one
+    is no reason to read manifests again.
 
     A file that is not a hash is told to `warn` when it is read, or is an error where `strict` says so.
     """
@@ -151,8 +157,8 @@ class DataFiles:
     def __init__(self, files: Files, strict: Strictness) -> None:
         self.files = files
         self.strict = strict
-        self._read: dict[tuple[str, str], DataFile] = {}
-        self._texts: dict[str, str] = {}
+        self._read: dict[tuple[str, str], tuple[Signature, DataFile]] = {}
+        self._made: dict[tuple[str, str], tuple[Signature, Value]] = {}
 
     def read(self, function: str, path: str, warn: Warn) -> DataFile:
         """
@@ -161,19 +167,27 @@ class DataFiles:
         Raises:
             DataError: it cannot be parsed. EvaluationError: it is gone, or it is no hash.
         """
+        signature = self.files.signature(path)
         found = self._read.get((function, path))
-        if found is None:
-            found = self._read[function, path] = DataFile(self._parsed(function, path, warn))
-        return found
+        if found is None or found[0] != signature:
+            if len(self._read) > MAX_FILES:
+                self._read.clear()
+            found = self._read[function, path] = (signature, DataFile(self._parsed(function, path, warn)))
+        return found[1]
 
-    def text(self, path: str) -> str:
-        """The content of a file, for functions that read one themselves."""
-        if path not in self._texts:
+    def made(self, path: str, what: str, make: Callable[[str], Value]) -> Value:
+        """What a function makes of the content of a file, made once until it changes; `what` tells several such from each other."""
+        signature = self.files.signature(path)
+        found = self._made.get((path, what))
+        if found is None or found[0] != signature:
             try:
-                self._texts[path] = self._content(path).decode("utf-8")
+                text = self._content(path).decode("utf-8")
             except UnicodeDecodeError as error:
                 raise DataError(f"{path} is not valid UTF-8: {error.reason} at octet {error.start}") from error
-        return self._texts[path]
+            if len(self._made) > MAX_FILES:
+                self._made.clear()
+            found = self._made[path, what] = (signature, make(text))
+        return found[1]
 
     def _content(self, path: str) -> bytes:
         content = self.files.read(path)

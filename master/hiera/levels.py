@@ -79,7 +79,7 @@ class Level:
         """The value of a key at this level; MISSING when there is none."""
         locations = self.locations
         if self.entry.site and invocation.extra_paths:
-            files = invocation.lookups.sources.files
+            files = invocation.lookups.sources.data.files
             extra = extra_locations(self.entry, list(invocation.extra_paths), invocation, files)
             locations = [*extra, *locations]
         with invocation.within("data_provider", self.title):

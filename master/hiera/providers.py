@@ -156,7 +156,7 @@ class Provider:
     def _made(self, entries: Sequence[Entry], reading: Invocation) -> list[Level]:
         found = []
         for entry in entries:
-            locations = locations_of(entry, reading, reading.lookups.sources.files)
+            locations = locations_of(entry, reading, reading.lookups.sources.data.files)
             if self.config.path is None and locations is not None:  # the default configuration: only what is there
                 locations = [each for each in locations if each.exists]
                 if not locations:

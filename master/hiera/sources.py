@@ -10,7 +10,7 @@ from typing import Any
 from shared import plainjson
 from shared.errors import BadData
 
-from ..compiler.values import Strictness, Value
+from ..compiler.values import Strictness
 from ..environment_files import Files
 from .config import Config, default_config, read_config
 from .datafiles import DataFiles
@@ -27,6 +27,7 @@ class Sources:
         root: the environment's folder; `module_root` gives that of a module.
         settings: hiera_config, data_binding_terminus, codedir and strict are read.
         data_provider: the setting environment_data_provider of environment.conf.
+        files: for what is watched: configurations and keys. data_files: for data, which is looked at anew by each compilation.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class Sources:
         module_root: Callable[[str], str | None],
         data_provider: str = "",
         variables: Mapping[str, str] | None = None,
+        data_files: Files | None = None,
     ) -> None:
         self.files = files
         self.environment = environment
@@ -49,8 +51,7 @@ class Sources:
         self.terminus = str(settings.get("data_binding_terminus") or "hiera")
         self.codedir = str(settings.get("codedir") or posixpath.dirname(posixpath.dirname(root)))
         self.site = str(settings.get("hiera_config") or "")
-        self.data = DataFiles(files, self.strict)
-        self.made: dict[str, Value] = {}  # what functions made of files
+        self.data = DataFiles(data_files or files, self.strict)
         self.variables = os.environ if variables is None else variables
         self._configs: dict[str, Config | None] = {}
         self._keys: dict[tuple[tuple[str, str], ...], Keys] = {}

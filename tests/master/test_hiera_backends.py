@@ -208,3 +208,33 @@ def test_levels_follow_variables_that_change_during_a_compile() -> None:
     }
     manifest = "class c { $role = 'inner' notice(lookup('k')) }\nnotice(lookup('k'))\ninclude c\nnotice(lookup('k'))"
     assert compiled(manifest, files, facts={"role": "top"}).notices == ["top", "inner", "top"]
+
+
+def test_changed_data_is_seen_by_the_next_compile_and_the_environment_stays_loaded(tmp_path: Path) -> None:
+    from master.compiler.codecache import CodeCache
+    from master.compiler.compiler import Compiler
+    from master.compiler.world import NodeInput
+    from master.environments import EnvironmentSettings
+    from master.loaded_environments import LoadedEnvironments
+
+    root = tmp_path / "production"
+    (root / "data").mkdir(parents=True)
+    (root / "manifests").mkdir()
+    (root / "manifests" / "site.pp").write_text("notice(lookup('k'))")
+    (root / "hiera.yaml").write_text("version: 5\nhierarchy: [{name: n, path: n.yaml}, {name: c, path: common.yaml}]\n")
+    (root / "data" / "common.yaml").write_text("k: before\n")
+    environments = LoadedEnvironments(EnvironmentSettings((str(tmp_path),)), CodeCache(), log=lambda level, finding: None)
+
+    def noticed() -> tuple[Any, list[str]]:
+        loaded = environments.get("production")
+        logs: list[Any] = []
+        Compiler(loaded.world, loaded.loader, NodeInput("n"), logs.append).compile()
+        return loaded, [entry.message for entry in logs]
+
+    first, before = noticed()
+    (root / "data" / "common.yaml").write_text("k: changed\n")
+    second, after = noticed()
+    (root / "data" / "n.yaml").write_text("k: of the node\n")
+    third, added = noticed()
+    assert (before, after, added) == (["before"], ["changed"], ["of the node"])
+    assert first is second is third
