@@ -414,7 +414,7 @@ class Compiler:
         """The function of that name; an Issue when there is none."""
         found = self.loader.functions.get(name) or self.loader.find_function(name)
         if found is None:
-            raise Issue(f"Unknown function: '{name}'.", hint=similar(name, self.loader.functions))
+            raise Issue(f"Unknown function: '{name}'.", hint=similar(name, [*self.loader.functions, *self.loader.library.functions]))
         return found
 
     def find_type(self, name: str) -> Type | None:
