@@ -307,6 +307,7 @@ class Retrieval:
             options |= {"configured_environment": self.configured} if self.configured else {}
             options |= {"job_uuid": self.settings.job_id} if self.settings.job_id else {}
             options |= {"check_environment": "true", "static_catalog": "true", "checksum_type": CHECKSUM_TYPES}
+            options["inline_metadata"] = "true"  # our own masters answer at once what would be a question a file
         name = self.settings.certname
         request: Request[Catalog] = Request(name, self.wiring.environment, options=options, ignore_cache=True, ignore_cache_save=True)
         catalog = await self.wiring.catalog.find(request)

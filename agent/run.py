@@ -195,6 +195,9 @@ class Run:
         log.info("Caching catalog for %s", catalog.name)
         try:
             failpoint("agent.catalog-saving")
+            # What has no version would be old news on the day when the cached catalog is applied.
+            lasting = {title: each for title, each in catalog.metadata.items() if each.get("content_uri")}
+            catalog = catalog.model_copy(update={"metadata": lasting})
             await cache.save(Request(catalog.name, self.wiring.environment, body=catalog))
             failpoint("agent.catalog-cached")
         except OSError as err:

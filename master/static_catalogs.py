@@ -124,10 +124,17 @@ class _Asked:
 
     def one(self, sources: Sequence[str]) -> FileMetadata | None:
         """The metadata of the first source that has any; with a content URI when it may be inlined."""
+        found = self.first(sources)
+        if found is None or found.source is None:
+            return None
+        return found.model_copy(update={"content_uri": self._uri(found.source, found.full_path)})
+
+    def first(self, sources: Sequence[str]) -> FileMetadata | None:
+        """The metadata of the first source that has any."""
         for source in sources:
             found = self.files.find(_key(source), self.options)
             if found is not None:
-                return found.model_copy(update={"source": source, "content_uri": self._uri(source, found.full_path)})
+                return found.model_copy(update={"source": source})
         return None
 
     def trees(self, sources: Sequence[str], *, every: bool) -> dict[str, Any]:
@@ -186,15 +193,15 @@ class _Served:
 
 @dataclass(frozen=True, slots=True)
 class StaticCatalogs:
-    """What makes a compiled catalog static; `environments` says where it is wanted."""
+    """What makes a compiled catalog static; `environments` says where it is wanted. Without `code` no catalog has a version."""
 
-    code: CodeCommands
+    code: CodeCommands | None
     environments: Environments
     server: MetadataServer
 
     async def code_id(self, environment: str) -> str | None:
         """The version of the environment's code."""
-        return await self.code.code_id(environment)
+        return await self.code.code_id(environment) if self.code else None
 
     def wanted(self, environment: str) -> bool:
         """Whether the environment's catalogs are to be static. Blocks, briefly."""
@@ -212,4 +219,29 @@ class StaticCatalogs:
             catalog["metadata"] = single
         if trees:
             catalog["recursive_metadata"] = trees
+        return plainjson.dumps(catalog)
+
+    def with_metadata(self, body: bytes, environment: str, checksum: Algorithm, client: Client | None) -> bytes:
+        """
+        A catalog's JSON with the metadata of all single files that the file server has: an answer to questions that would come next.
+
+        Unlike in a static catalog the bytes are those that are served when they are asked for. Blocks.
+        """
+        catalog = plainjson.loads(body)
+        if not isinstance(catalog, dict):
+            raise BadData("Expected a catalog")
+        files = _Served(self.server, environment, client)
+        found = {}
+        for resource in catalog["resources"]:
+            parameters = resource.get("parameters", {})
+            sources = _sources(parameters) if resource["type"] == "File" and not parameters.get("recurse") else []
+            try:
+                one = _Asked(files, "", _options(parameters, checksum)).first(sources)
+            except PuppetError as err:
+                log.debug("Not inlining the metadata of File[%s]: %s", resource["title"], err)
+                continue
+            if one is not None:
+                found[resource["title"]] = one.to_data(MODERN)
+        if found:
+            catalog["metadata"] = found
         return plainjson.dumps(catalog)

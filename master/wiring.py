@@ -312,7 +312,7 @@ def bind(settings: MasterSettings, environments: Environments, workers: Workers,
             server_facts=server_facts(settings),
             environments=environments.has,
             now=lambda: datetime.now(UTC),
-            static=StaticCatalogs(code, environments, metadata) if code else None,
+            static=StaticCatalogs(code, environments, metadata),
         )
 
     catalogs = catalog_makers(settings, compiler)

@@ -126,7 +126,7 @@ class Compiler(Terminus[Catalog]):
         stored = given or await self.facts.find(name, environment=request.environment)
         code_id = await self.static.code_id(environment) if self.static else None
         checksum = await self._static_with(request, environment) if code_id else None
-        return await self._compiled(name, environment, node, stored, request.client, code_id, checksum)
+        return await self._compiled(name, environment, node, stored, request, code_id, checksum)
 
     async def _static_with(self, request: Request[Catalog], environment: str) -> Algorithm | None:
         """The checksum type of a static catalog; None when it is to be none. CompileError: agent and master have none in common."""
@@ -140,7 +140,7 @@ class Compiler(Terminus[Catalog]):
         environment: str,
         node: Node,
         facts: Facts | None,
-        client: Client | None,
+        request: Request[Catalog],
         code_id: str | None,
         checksum: Algorithm | None,
     ) -> Catalog:
@@ -150,7 +150,7 @@ class Compiler(Terminus[Catalog]):
             facts={key: value for key, value in (facts.values if facts else {}).items() if key not in RESERVED_FACTS},
             parameters=node.parameters,
             classes=node.class_parameters(),
-            trusted=trusted(name, client),
+            trusted=trusted(name, request.client),
             server_facts={**self.server_facts, "environment": environment},
             code_id=code_id,
         )
@@ -158,7 +158,10 @@ class Compiler(Terminus[Catalog]):
         try:
             body = await self.compile(job)
             if self.static is not None and checksum is not None:
-                body = await asyncio.to_thread(self.static.applied, body, environment, checksum, client)
+                body = await asyncio.to_thread(self.static.applied, body, environment, checksum, request.client)
+            elif self.static is not None and request.flag("inline_metadata"):
+                offered = agreed(request.option("checksum_type"))
+                body = await asyncio.to_thread(self.static.with_metadata, body, environment, offered, request.client)
         except CompileError as err:
             log.error("%s", err)
             raise

@@ -150,6 +150,7 @@ CATALOG = Indirection(
             "configured_environment",
             "check_environment",
             "static_catalog",
+            "inline_metadata",
             "checksum_type",
             "job_id",
             "job_uuid",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from shared import plainyaml
+from shared import plainjson, plainyaml
 from tests.pair import NAME, Pair
 
 pytestmark = pytest.mark.slow
@@ -27,7 +27,6 @@ FIRST = [
     "GET /puppet/v3/file_content/plugins/facter/from_python.py 200",
     "GET /puppet/v3/file_content/plugins/facter/only_ruby.rb 200",
     f"POST /puppet/v3/catalog/{NAME} 200",
-    "GET /puppet/v3/file_metadata/modules/stage/plain.txt 200",
     "GET /puppet/v3/file_content/modules/stage/plain.txt 200",
     "GET /puppet/v3/file_metadatas/modules/stage/tree 200",
     "GET /puppet/v3/file_content/modules/stage/tree/one 200",
@@ -39,7 +38,6 @@ SECOND = [
     "GET /puppet/v3/file_metadatas/pluginfacts 200",
     "GET /puppet/v3/file_metadatas/plugins 200",
     f"POST /puppet/v3/catalog/{NAME} 200",
-    "GET /puppet/v3/file_metadata/modules/stage/plain.txt 200",
     "GET /puppet/v3/file_metadatas/modules/stage/tree 200",
     f"PUT /puppet/v3/report/{NAME} 200",
 ]
@@ -74,6 +72,29 @@ async def test_first_and_second_run_ask_what_the_protocol_says(pair: Pair, caplo
         assert set(second.connections(verified=True)) == {1}
         assert second.connections(verified=False) == []
     assert [step.name for step in second.steps] == ["certificates", "pluginsync", "facts", "catalog", "convert", "apply", "report"]
+
+
+async def test_an_unchanged_run_of_many_sources_takes_five_requests(tmp_path: Path) -> None:
+    """The master's catalog has the metadata; the cached one does not, as it would be old when it is applied."""
+    stage = tmp_path / "stage"
+    pair = Pair(
+        tmp_path,
+        manifest=f"file {{ '{stage}': ensure => directory }}\nInteger[1, 40].each |$i| "
+        f'{{ file {{ "{stage}/${{i}}": source => "puppet:///modules/stage/many/${{i}}" }} }}',
+    )
+    for number in range(1, 41):
+        pair.write(f"code/environments/production/modules/stage/files/many/{number}", f"{number}\n")
+    async with pair.mastered():
+        first, second = await pair.run(), await pair.run()
+        assert (first.code, second.code) == (2, 0)
+        assert [line.split()[0] for line in second.asked] == ["GET", "GET", "GET", "POST", "PUT"]
+        cached = tmp_path / "agent" / "var" / "client_data" / "catalog" / f"{NAME}.json"
+        assert plainjson.loads(cached.read_bytes()).get("metadata", {}) == {}
+        (stage / "7").write_text("changed by hand\n")
+        pair.write("code/environments/production/modules/stage/files/many/8", "newer\n")
+        third = await pair.run()
+    assert sorted(line.split()[1].rpartition("/")[2] for line in third.asked if "file_content" in line) == ["7", "8"]
+    assert (stage / "7").read_text() + (stage / "8").read_text() == "7\nnewer\n"
 
 
 async def test_the_requests_carry_what_the_protocol_says(pair: Pair) -> None:

@@ -86,7 +86,7 @@ async def test_an_environment_may_do_without(pair: Pair) -> None:
     pair.write("code/environments/production/environment.conf", "static_catalogs = false\n")
     ran = await pair.run()
     assert ran.code == 2
-    assert "GET /puppet/v3/file_metadata/modules/stage/plain.txt 200" in ran.asked
+    assert "GET /puppet/v3/file_content/modules/stage/plain.txt 200" in ran.asked
     cached = json.loads((pair.root / "agent" / "var" / "client_data" / "catalog" / f"{NAME}.json").read_bytes())
     assert cached["code_id"] == "v1"
 
