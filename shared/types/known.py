@@ -1,5 +1,7 @@
 """
-The attribute names of Puppet's types that cannot be applied yet, so that a compiler can check manifests that use them.
+The attribute names of types that are not supported: Nagios' objects, network devices, Solaris', macOS' and Windows' own.
+
+A compiler checks manifests that use them; a resource of such a type fails when its turn comes, and says so.
 
 Source: resource layer reference 6 to 10.
 """
