@@ -81,6 +81,7 @@ GIVES: list[tuple[str, str]] = [
     ("stdlib::merge({a=>1},{b=>2})", "{a => 1, b => 2}"),
     ("['a','b','a'].stdlib::merge |$h,$v| { {$v => $h[$v].lest || {0} + 1} }", "{a => 2, b => 1}"),
     ("{a=>1}.stdlib::merge |$h,$k,$v| { {$v => $k} }", "{1 => a}"),
+    ("[1,2].stdlib::merge |$h,$v| { {a => $h} }", "{a => {a => {}}}"),
     ("stdlib::nested_values({a=>1,b=>{c=>2,d=>{e=>3}},f=>[{g=>4}]})", "[1, 2, 3, [{g => 4}]]"),
     ("[3,1,2].stdlib::sort_by |$x| { -$x }", "[3, 2, 1]"),
     ("'cab'.stdlib::sort_by |$x| { $x }", "abc"),

@@ -56,7 +56,7 @@ def _accumulated(given: Iterable[tuple[Value, ...]], block: Closure) -> dict[Val
     try:
         for values in given:
             try:
-                part = block(found, *values)
+                part = block(dict(found), *values)  # a value may not change once the lambda has it
             except Next as skipped:
                 part = skipped.value
             if isinstance(part, dict):
