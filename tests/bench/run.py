@@ -9,46 +9,24 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
-import os
 import ssl
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
+from tests.bench import agent as alone
 from tests.bench import compile as compiling
 from tests.bench import parsing
+from tests.bench.costs import Cost, cost_of, median, verdict
 from tests.processes import MasterProcess, RealAgent, clean_environment, has_real_puppet, master
 
 RESOURCES = 60  # files and directories in the catalog, beside an exec
 MUST = {"start": 2.0, "memory": 200.0, "wall": 1 / 3, "cpu": 1 / 3, "peak": 80.0}
 AIM = {"start": 1.0, "memory": 120.0, "wall": 1 / 6, "cpu": 1 / 6, "peak": 60.0}
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """Of one command: seconds of wall and processor time, MiB of memory at most; its exit code."""
-
-    wall: float
-    cpu: float
-    peak: float
-    code: int
-
-
-def cost_of(argv: list[str], environ: dict[str, str]) -> Cost:
-    """Run a command, its output thrown away, and say what it cost, with its children."""
-    null = os.open(os.devnull, os.O_RDWR)
-    began = time.perf_counter()
-    pid = os.posix_spawn(argv[0], argv, environ, file_actions=[(os.POSIX_SPAWN_DUP2, null, fd) for fd in (0, 1, 2)])
-    _, status, usage = os.wait4(pid, 0)
-    wall = time.perf_counter() - began
-    os.close(null)
-    return Cost(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, os.waitstatus_to_exitcode(status))
 
 
 def site() -> dict[str, str]:
@@ -97,14 +75,6 @@ def memory_of(pid: int) -> tuple[float, float]:
     return resident, proportional
 
 
-def verdict(value: float, must: float, aim: float) -> str:
-    return "aim met" if value <= aim else "must met" if value <= must else "MISSED"
-
-
-def median(costs: list[Cost], what: Callable[[Cost], float]) -> float:
-    return statistics.median(map(what, costs))
-
-
 def run(repeat: int) -> dict[str, object]:
     found: dict[str, object] = {}
     with tempfile.TemporaryDirectory(prefix="bunraku-bench-") as folder:
@@ -130,6 +100,7 @@ def run(repeat: int) -> dict[str, object]:
             print(f"  the same with shared pages counted once                  {proportional:6.0f} MB")
             found |= {"start": start, "first_start": cold, "idle_rss": resident, "idle_pss": proportional}
             found |= agents(root, process, repeat)
+            found["alone"] = alone.run(root, process, max(1, repeat // 2))
     return found
 
 
