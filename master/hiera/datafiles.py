@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Callable
@@ -64,7 +65,16 @@ def _tagged(loader: Any, suffix: str, node: yaml.Node) -> Any:
     raise BadData(f"Tried to load unspecified class: {name or kind.capitalize()}")
 
 
+def _binary(loader: Any, node: yaml.ScalarNode) -> str:
+    """`!!binary` is a text, as in Ruby."""
+    try:
+        return base64.b64decode(loader.construct_scalar(node)).decode("utf-8")
+    except ValueError as error:
+        raise BadData(f"!!binary at line {node.start_mark.line + 1} is not the base64 of UTF-8") from error
+
+
 _DataLoader.add_constructor("tag:yaml.org,2002:str", _scalar)
+_DataLoader.add_constructor("tag:yaml.org,2002:binary", _binary)
 _DataLoader.add_constructor("tag:yaml.org,2002:timestamp", _time)
 _DataLoader.add_multi_constructor("!ruby/", _tagged)
 
