@@ -70,13 +70,3 @@ def builtin_providers(
 def platform_here(facts: Mapping[str, Any]) -> Platform:
     """This machine as providers are chosen by: its facts, and the features `posix` and, for root, `root`."""
     return Platform.here(facts)
-
-
-def providers_here(*, log: RunLog, files: Callable[[], FileContext], facts: Mapping[str, Any]) -> Providers:
-    """All providers of this machine, for one run."""
-    from shared.types import builtin_types
-
-    platform = platform_here(facts)
-    makers = builtin_providers(log=log, files=files, providers=lambda: made, types=builtin_types(), platform=platform)
-    made: Providers = Providers(makers, platform)
-    return made

@@ -230,7 +230,8 @@ class _Reader:
         if not richdata.has_deferred(value):
             return value
         if self.resolve is None:
-            raise Unsupported("Deferred values cannot be resolved by this agent", hint="Start it as `puppet agent`, which has the functions, or call the function in the manifest.")
+            hint = "Start it as `puppet agent`, which has the functions, or call the function in the manifest."
+            raise Unsupported("Deferred values cannot be resolved by this agent", hint=hint)
         return self._walk(value, self.resolve)
 
     def _walk(self, value: Any, resolve: Resolver) -> Any:
