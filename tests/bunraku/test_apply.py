@@ -369,7 +369,7 @@ def test_the_real_command_with_the_facts_of_this_machine_and_of_its_modules(file
 
 
 def test_profile_says_which_lines_took_the_time(apply: Callable[..., Said], file: Callable[[str, str], Path]) -> None:
-    path = file("site.pp", "Integer[1, 50].each |$i| {\n  @notify { \"n${i}\": }\n}\n")
+    path = file("site.pp", 'Integer[1, 50].each |$i| {\n  @notify { "n${i}": }\n}\n')
     said = apply("--noop", "--profile", str(path))
     assert said.code == 0
     lines = said.err.splitlines()

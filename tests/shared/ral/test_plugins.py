@@ -87,7 +87,8 @@ def test_a_provider_that_wants_arguments_is_refused(tmp_path: Path) -> None:
 
 
 def test_types_that_name_each_other_are_loaded_in_any_order_and_are_the_same_class(tmp_path: Path) -> None:
-    first = "from puppet_type_dnszone import DnsZone\nfrom shared.ral import Param, Type\nclass A(Type, name='a'):\n    name = Param(str, namevar=True)\n    base = DnsZone\n"
+    first = "from puppet_type_dnszone import DnsZone\nfrom shared.ral import Param, Type\n"
+    first += "class A(Type, name='a'):\n    name = Param(str, namevar=True)\n    base = DnsZone\n"
     types = plugin_types([module(tmp_path, type_dnszone=TYPE, type_a=first)])
     assert vars(types["a"])["base"] is types["dnszone"]
 
