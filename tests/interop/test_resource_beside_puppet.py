@@ -37,6 +37,8 @@ def ours() -> list[str]:
 @pytest.mark.parametrize("type_name", ["user", "group", "service", "host", "cron"])
 def test_what_exists_is_listed_as_the_real_puppet_lists_it(type_name: str) -> None:
     real = listed(["puppet"], type_name)
+    if real is None:
+        pytest.skip(f"the real puppet knows no {type_name}: install puppet-module-puppetlabs-{type_name}-core")
     assert listed(ours(), type_name)[type_name] == (real[type_name] or {})
 
 
