@@ -64,14 +64,7 @@ def environment_of(settings: MasterSettings, *, modulepath: Sequence[Path] = ())
         NotFound: there is none of that name; only `production` may be missing. ConfigError: its environment.conf is wrong.
     """
     name = settings.environment
-    limits = EnvironmentSettings(
-        environmentpath=tuple(map(str, settings.environmentpath)),
-        basemodulepath=tuple(map(str, settings.basemodulepath)),
-        default_manifest=settings.default_manifest,
-        disable_per_environment_manifest=settings.disable_per_environment_manifest,
-        config_version=settings.config_version,
-        variables={each: str(getattr(settings, each)) for each in ("codedir", "confdir", "vardir")},
-    )
+    limits = EnvironmentSettings.of(settings, config_version=settings.config_version)
     try:
         found = Environments(limits).read(name)
     except NotFound as err:

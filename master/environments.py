@@ -13,12 +13,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shared import names
 from shared.errors import BadName, ConfigError, NotFound
 
 from .environment_files import DiskFiles, Files
+
+if TYPE_CHECKING:
+    # A worker reads environments too, and does without settings.
+    from shared.settings import MasterSettings
 
 log = logging.getLogger("puppet.environment")
 
@@ -60,6 +64,18 @@ class EnvironmentSettings:
     static_catalogs: bool = True
     variables: Mapping[str, str] = field(default_factory=dict)
     compiler: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, settings: MasterSettings, **more: Any) -> EnvironmentSettings:
+        """Where the settings look for environments and modules, and with what manifest; `more` are further attributes."""
+        return cls(
+            environmentpath=tuple(map(str, settings.environmentpath)),
+            basemodulepath=tuple(map(str, settings.basemodulepath)),
+            default_manifest=settings.default_manifest,
+            disable_per_environment_manifest=settings.disable_per_environment_manifest,
+            variables={name: str(getattr(settings, name)) for name in ("codedir", "confdir", "vardir")},
+            **more,
+        )
 
 
 @dataclass(frozen=True)

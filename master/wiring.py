@@ -119,14 +119,10 @@ def tidy(settings: MasterSettings) -> None:
 
 def environment_settings(settings: MasterSettings) -> EnvironmentSettings:
     """The part of the settings that environments and manifests see."""
-    return EnvironmentSettings(
-        environmentpath=tuple(map(str, settings.environmentpath)),
-        basemodulepath=tuple(map(str, settings.basemodulepath)),
-        default_manifest=settings.default_manifest,
-        disable_per_environment_manifest=settings.disable_per_environment_manifest,
+    return EnvironmentSettings.of(
+        settings,
         environment_timeout=ttl(settings.environment_timeout),
         static_catalogs=settings.static_catalogs,
-        variables={name: str(getattr(settings, name)) for name in ("codedir", "confdir", "vardir")},
         compiler={
             "strict": settings.strict,
             "strict_variables": settings.strict_variables,
