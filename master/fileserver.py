@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from shared.errors import ConfigError, Location, NotFound
+from shared.errors import ConfigError, Location
 from shared.file_serving import Tree
 from shared.files import parts_of
 from shared.indirector import Client, Request
@@ -203,8 +203,3 @@ class FileServer:
             if (base / rest[0]).is_dir():
                 return [(Tree(base / rest[0] / folder), "/".join(rest[1:]))]
         return []
-
-
-def no_such_file(kind: str, key: str) -> NotFound:
-    """The 404 of a find."""
-    return NotFound(f"Could not find {kind} {key}")

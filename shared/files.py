@@ -10,7 +10,7 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import BinaryIO
 
 from .errors import BadName, NotFound, Unavailable
@@ -266,11 +266,6 @@ def readable_by_others(path: Path) -> bool:
     return bool(path.stat().st_mode & stat.S_IROTH)
 
 
-def name_of(path: str) -> str:
-    """The last component of a path that came from a peer."""
-    return PurePosixPath(path).name
-
-
 __all__ = [
     "FileLock",
     "append_synced",
@@ -278,7 +273,6 @@ __all__ = [
     "directory_beneath",
     "inside",
     "make_directory",
-    "name_of",
     "open_beneath",
     "parts_of",
     "readable_by_others",

@@ -13,7 +13,7 @@ import re
 import socket
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
@@ -206,8 +206,3 @@ def flags_of(argv: list[str], *classes: type[Settings], shorts: Mapping[str, str
         else:
             left.append(word)
     return found, left
-
-
-def choices(field: FieldInfo) -> tuple[str, ...]:
-    """The allowed words of an enumerated setting, () for others."""
-    return tuple(str(each) for each in get_args(field.annotation)) if get_args(field.annotation) else ()
