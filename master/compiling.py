@@ -39,7 +39,8 @@ class Bench:
 
     def __init__(self, settings: EnvironmentSettings, cache: Path | None) -> None:
         self._log: Callable[[LogEntry], None] = lambda entry: None
-        self.environments = LoadedEnvironments(settings, CodeCache(cache), log=self._found)
+        self.code = CodeCache(cache)
+        self.environments = LoadedEnvironments(settings, self.code, log=self._found)
         self.types = ResourceTypes(self.environments.directories, lambda level, text: self._log(LogEntry(level, text)))
         self.generation = 0
         self.failed = False  # the last job
@@ -97,6 +98,7 @@ def serve(stdin: BinaryIO, say: Callable[[bytes], None]) -> None:
     say(frames.packed({"ready": os.getpid()}))
     while (job := frames.read(stdin)) is not None:
         say(answer(bench, job, say))
+        bench.code.save()
         if bench.failed:
             # A compile that ended in the middle has left its circles to the collector, which looks seldom.
             gc.collect()

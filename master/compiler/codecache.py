@@ -1,7 +1,7 @@
 """
 Compiled code, kept by the content of the manifest: in memory, and on disk so that a fresh worker starts warm.
 
-A file on disk is `MAGIC`, the SHA-256 of the rest, and a marshalled unit. Code is executed, so nothing is trusted that
+A file on disk is `MAGIC`, the SHA-256 of the rest, and a packed unit. Code is executed, so nothing is trusted that
 others could have written: the directory has to be ours alone (mode 0700), files are made 0600, and one that is torn,
 foreign, of another version or not ours is not used.
 """
@@ -9,49 +9,28 @@ foreign, of another version or not ours is not used.
 from __future__ import annotations
 
 import hashlib
-import marshal
 import os
 import stat
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
-from types import CodeType
 
 from shared.errors import ConfigError
 
-from .codegen import CODE_VERSION, Marks
+from .codegen import CODE_VERSION
+from .units import Unit
 
-__all__ = ["CodeCache", "StoredUnit"]
+__all__ = ["CodeCache"]
 
-MAGIC = b"bunraku code 1\n"
+MAGIC = b"bunraku code 2\n"
 MAX_IN_MEMORY = 20_000
 MAX_ON_DISK = 50_000
 """Files; each change of a manifest leaves one that is not used any more."""
-Warnings = tuple[tuple[str, str, int | None, int | None, bool], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class StoredUnit:
-    """What is kept of a file: its code, the marks for errors, and the warnings that reading it gave."""
-
-    code: CodeType
-    packed_marks: bytes
-    warnings: Warnings = ()
-
-    @classmethod
-    def of(cls, code: CodeType, marks: Marks, warnings: Warnings) -> StoredUnit:
-        return cls(code, marshal.dumps(marks), warnings)
-
-    def marks(self) -> Marks:
-        """The marks, which stay packed until an error asks for them."""
-        found: Marks = marshal.loads(self.packed_marks)  # noqa: S302 -- this process's own, or from a file checked below
-        return found
 
 
 class CodeCache:
     """
-    `directory` None: in memory only.
+    `directory` None: in memory only. Otherwise somebody calls `save` now and then.
 
     Raises:
         ConfigError: the directory belongs to somebody else, or others may write to it.
@@ -60,7 +39,8 @@ class CodeCache:
     def __init__(self, directory: Path | None = None, *, limit: int = MAX_IN_MEMORY, disk_limit: int = MAX_ON_DISK) -> None:
         self.directory = directory
         self.limit = limit
-        self._memory: dict[str, StoredUnit] = {}
+        self._memory: dict[str, Unit] = {}
+        self._unsaved: dict[str, Unit] = {}
         if directory is not None:
             _make_private(directory)
             _prune(directory, disk_limit)
@@ -70,39 +50,46 @@ class CodeCache:
         version = f"{CODE_VERSION}|{sys.implementation.cache_tag}|{sys.hexversion:x}|{variant}\0"
         return hashlib.sha256(version.encode() + text.encode("utf-8", "surrogatepass")).hexdigest()
 
-    def get(self, key: str, filename: str | None) -> StoredUnit | None:
-        """The unit, its code saying `filename`."""
+    def get(self, key: str) -> Unit | None:
+        """The unit, with the code that was needed so far."""
         found = self._memory.get(key)
         if found is None and self.directory is not None:
             found = self._read(self.directory / key[:2] / key[2:])
             if found is not None:
                 self._remember(key, found)
-        if found is None:
-            return None
-        name = filename or "(code)"
-        if found.code.co_filename != name:
-            found = StoredUnit(relocated(found.code, name), found.packed_marks, found.warnings)
         return found
 
-    def put(self, key: str, unit: StoredUnit) -> None:
-        """Keep it; a disk that refuses costs only the next start."""
+    def put(self, key: str, unit: Unit) -> None:
+        """Keep a unit that is new or has more code than before; on disk, once it is saved."""
         self._remember(key, unit)
+        if self.directory is not None:
+            self._unsaved[key] = unit
+
+    def save(self) -> None:
+        """
+        Write to disk what was put: for when nobody waits. A disk that refuses costs only the next start.
+
+        Trees are dropped: from now on code that turns out to be needed is written from the text again.
+        """
+        unsaved, self._unsaved = self._unsaved, {}
         if self.directory is None:
             return
-        data = marshal.dumps((unit.code, unit.packed_marks, unit.warnings))
-        path = self.directory / key[:2] / key[2:]
-        try:
-            path.parent.mkdir(mode=0o700, exist_ok=True)
-            _replace(path, MAGIC + hashlib.sha256(data).digest() + data)
-        except OSError:
-            return
+        for key, unit in unsaved.items():
+            unit.program = None
+            data = unit.packed()
+            path = self.directory / key[:2] / key[2:]
+            try:
+                path.parent.mkdir(mode=0o700, exist_ok=True)
+                _replace(path, MAGIC + hashlib.sha256(data).digest() + data)
+            except OSError:
+                return
 
-    def _remember(self, key: str, unit: StoredUnit) -> None:
+    def _remember(self, key: str, unit: Unit) -> None:
         while len(self._memory) >= self.limit:
             del self._memory[next(iter(self._memory))]
         self._memory[key] = unit
 
-    def _read(self, path: Path) -> StoredUnit | None:
+    def _read(self, path: Path) -> Unit | None:
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError:
@@ -121,10 +108,9 @@ class CodeCache:
         if not content.startswith(MAGIC) or hashlib.sha256(data).digest() != content[len(MAGIC) : len(MAGIC) + 32]:
             return None
         try:
-            code, marks, warnings = marshal.loads(data)  # noqa: S302 -- ours alone, and whole: checked above
+            return Unit.unpacked(data)  # ours alone, and whole: checked above
         except (ValueError, EOFError, TypeError):
             return None
-        return StoredUnit(code, marks, warnings)
 
 
 def _replace(path: Path, content: bytes) -> None:
@@ -137,12 +123,6 @@ def _replace(path: Path, content: bytes) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
-
-
-def relocated(code: CodeType, filename: str) -> CodeType:
-    """The same code, said to be of another file."""
-    constants = tuple([relocated(each, filename) if isinstance(each, CodeType) else each for each in code.co_consts])
-    return code.replace(co_filename=filename, co_consts=constants)
 
 
 def _prune(directory: Path, limit: int) -> None:

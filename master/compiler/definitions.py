@@ -2,51 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from shared.errors import EvaluationError, Location
 
+from .codegen import CONSTANT, NONE, READ, ParameterHeader
 from .issues import NotYet
 from .locations import FINAL
 from .regexps import Regexp
 from .resources import METAPARAMETERS, Resource
-from .scope import RESERVED, Matches, Scope
+from .scope import MISSING, RESERVED, Matches, Scope
 from .types import lattice
 from .types.describe import check_parameters
+from .types.parse import parse_type
 from .values import Value
 from .world import NotFoundInData
 
 if TYPE_CHECKING:
     from .compiler import Compiler
 
-__all__ = ["Define", "Definition", "HostClass", "NodeBlock", "ParameterSpec"]
+__all__ = ["Code", "Define", "Definition", "HostClass", "NodeBlock", "ParameterSpec"]
 
 Body = Callable[..., Value]
+Thunk = Callable[["Scope"], Any]
+
+
+class Code(Protocol):
+    """Where the code of one definition comes from; it is written, and run, when it is first asked for."""
+
+    def body(self) -> Body: ...
+
+    def parameters(self) -> tuple[Mapping[str, Thunk], Mapping[str, Thunk]]:
+        """Types and defaults of parameters by their names."""
 
 
 class ParameterSpec:
-    """A parameter that is given by name: its type and default are functions of a scope, or the default a fixed value."""
+    """A parameter that is given by name; its header says what its type and default are, or leaves that to code."""
 
-    __slots__ = ("_type", "default", "fixed", "has_default", "name", "type_function")
+    __slots__ = ("_code", "_type", "fixed", "has_default", "header", "name", "typed")
 
-    def __init__(self, name: str, type_function: Callable[[Scope], Value] | None, default: Any, has_default: bool, fixed: bool) -> None:
-        self.name = name
-        self.type_function = type_function
-        self.default = default
-        self.has_default = has_default
-        self.fixed = fixed
+    def __init__(self, header: ParameterHeader, code: Code) -> None:
+        self.name = header.name
+        self.header = header
+        self.typed = header.type is not None
+        self.has_default = header.kind != NONE
+        self.fixed = header.kind == CONSTANT
+        self._code = code
         self._type: lattice.Type | None = None
 
     def type(self, scope: Scope) -> lattice.Type:
         """Its type; the same for all scopes of an environment."""
         if self._type is None:
-            self._type = lattice.ANY if self.type_function is None else self.type_function(scope)
+            declared = self.header.type
+            if declared is None:
+                self._type = lattice.ANY
+            elif isinstance(declared, str):
+                self._type = parse_type(declared)
+            else:
+                self._type = self._code.parameters()[0][self.name](scope)
         return self._type
 
     def value(self, scope: Scope) -> Value:
         """The value of its default."""
-        return self.default if self.fixed else self.default(scope)
+        header = self.header
+        if self.fixed:
+            return header.default
+        if header.kind == READ and not (scope.pending is not None and header.default in scope.pending):
+            value = scope.find(header.default)
+            if value is not MISSING:
+                return value
+        # Whatever is wrong with a variable is told by code, which has a place.
+        return self._code.parameters()[1][self.name](scope)
 
 
 class Definition:
@@ -59,7 +86,7 @@ class Definition:
         self,
         name: str,
         parameters: Sequence[ParameterSpec],
-        body: Body | None,
+        code: Code | None,
         *,
         place: Location | None = None,
         module: str = "",
@@ -67,7 +94,8 @@ class Definition:
         self.name = name
         self.parameters = tuple(parameters)
         self.by_name = {parameter.name: parameter for parameter in parameters}
-        self.body = body
+        self.code = code
+        self._body: Body | None = None
         self.place = place or Location(None)
         self.module = module
 
@@ -135,7 +163,7 @@ class Definition:
             if given.get(name) is not None or not parameter.has_default:
                 continue
             if parameter.fixed:
-                value = parameter.default
+                value = parameter.value(scope)
             else:
                 scope.pending = {
                     other.name: f"{resource.ref}: default expression for ${name} tries to illegally access not yet evaluated ${other.name}"
@@ -143,7 +171,7 @@ class Definition:
                     if other.name not in scope.vars
                 }
                 try:
-                    value = parameter.default(scope)
+                    value = parameter.value(scope)
                 except NotYet as error:
                     # Told of the declaration, not of the default expression.
                     raise EvaluationError(error.message) from None
@@ -166,7 +194,7 @@ class Definition:
                 if name == "name" or name in METAPARAMETERS:
                     continue
                 break
-            if parameter.type_function is not None and not parameter.type(scope).instance(value):
+            if parameter.typed and not parameter.type(scope).instance(value):
                 break
         else:
             for parameter in self.parameters:
@@ -182,10 +210,13 @@ class Definition:
 
     def run(self, scope: Scope) -> None:
         """Run the body in its scope."""
-        if self.body is None:
-            return
+        body = self._body
+        if body is None:
+            if self.code is None:
+                return
+            body = self._body = self.code.body()
         own = scope.vars
-        self.body(scope, *[own[parameter.name] for parameter in self.parameters])
+        body(scope, *[own[parameter.name] for parameter in self.parameters])
 
     def _names(self, scope: Scope, resource: Resource, parent: Scope | None) -> None:
         own = scope.vars
@@ -201,9 +232,9 @@ class HostClass(Definition):
     word = "Class"
 
     def __init__(
-        self, name: str, parameters: Sequence[ParameterSpec], body: Body | None, parent_name: str | None = None, **options: Any
+        self, name: str, parameters: Sequence[ParameterSpec], code: Code | None, parent_name: str | None = None, **options: Any
     ) -> None:
-        super().__init__(name, parameters, body, **options)
+        super().__init__(name, parameters, code, **options)
         self.parent_name = parent_name.removeprefix("::").lower() if parent_name else None
         self.parent: HostClass | None = None
 
@@ -262,9 +293,9 @@ class NodeBlock(Definition):
     kind = "node"
     word = "Node"
 
-    def __init__(self, matches: Sequence[str | Regexp], body: Body | None, parent_name: str | None = None, **options: Any) -> None:
+    def __init__(self, matches: Sequence[str | Regexp], code: Code | None, parent_name: str | None = None, **options: Any) -> None:
         first = matches[0]
-        super().__init__(self.title_of(first), (), body, **options)
+        super().__init__(self.title_of(first), (), code, **options)
         self.match = first
         self.parent_name = parent_name
 

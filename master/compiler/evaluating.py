@@ -10,13 +10,12 @@ from shared.errors import ParseError, PuppetError
 from . import nodes as n
 from .checker import Issue as Finding
 from .checker import check, refuse
-from .codecache import StoredUnit
-from .codegen import compile_program
-from .loader import LoadedFile
-from .locations import UNIT, located
+from .loaded_files import LoadedFile
+from .locations import located
 from .parser import parse
 from .runtime import NAMES
 from .source import Source
+from .units import Unit
 from .values import Value
 
 if TYPE_CHECKING:
@@ -45,25 +44,22 @@ def evaluate(compiler: Compiler, source: Source) -> Value:
     if program.definitions:
         where = source.locate(program.definitions[0].at)
         raise ParseError("Nothing can be defined here", where=where, hint="Give expressions and assignments only.")
-    stored = StoredUnit.of(*_compiled(program, source), ())
-    bodies: list[Any] = []
-    names = {**NAMES, UNIT: LoadedFile(source, stored), "_main": bodies.append}
-    exec(stored.code, names)  # noqa: S102 -- code that this compiler made
+    unit = Unit.read(_keeping_last(program), source)
+    file = LoadedFile(source, unit, NAMES, lambda changed: None)
     try:
-        for body in bodies:
-            body(compiler.top)
+        for index in range(len(unit.headers)):
+            file.run(index, "body")["_body"](compiler.top)
     except PuppetError as error:
         raise located(error) from error
     return compiler.top.vars.pop(_RESULT, None)
 
 
-def _compiled(program: n.Program, source: Source) -> tuple[Any, Any]:
-    """Its code, in which the last statement's value is kept."""
+def _keeping_last(program: n.Program) -> n.Program:
+    """The program that keeps the last statement's value in a variable."""
     body = program.body
     statements = body.statements if isinstance(body, n.Block) else (body,)
     last = statements[-1] if statements else body
-    if not isinstance(last, n.Nop):
-        kept = n.Binary(last.at, last.end, "=", n.Variable(last.at, last.at, _RESULT), last)
-        program = replace(program, body=n.Block(body.at, body.end, (*statements[:-1], kept)))
-    unit = compile_program(program, source)
-    return unit.code, unit.marks
+    if isinstance(last, n.Nop):
+        return program
+    kept = n.Binary(last.at, last.end, "=", n.Variable(last.at, last.at, _RESULT), last)
+    return replace(program, body=n.Block(body.at, body.end, (*statements[:-1], kept)))

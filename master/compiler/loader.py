@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from functools import partial
 from pathlib import PurePosixPath
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -13,69 +13,32 @@ from shared.errors import ConfigError, EvaluationError, Location, ParseError, Un
 
 from .checker import Issue as Finding
 from .checker import check, namespace_of, refuse
-from .codecache import CodeCache, StoredUnit
-from .codegen import Marks, compile_program
-from .definitions import Body, Define, Definition, HostClass, NodeBlock, ParameterSpec
-from .functions import Dispatch, Function
+from .codecache import CodeCache
+from .definitions import Body, Define, Definition, HostClass, NodeBlock
+from .functions import Function
 from .functions.api import collect
 from .functions.stdlib import Library
-from .locations import FINAL, UNIT
+from .loaded_files import LoadedFile, Registered, Template, registered
+from .locations import FINAL
 from .nodes import Program
 from .parser import parse
 from .regexps import Regexp
-from .signatures import Signature
 from .source import Source
 from .types.access import declared_type
 from .types.base import AliasType, Type
 from .types.builtin import BUILTIN_TYPES
 from .types.objects import ObjectType
 from .types.parse import parse_type
+from .units import Unit
 from .world import World
 
 if TYPE_CHECKING:
     from .scope import Scope
 
-__all__ = ["LoadedFile", "Loader", "Template"]
+__all__ = ["Loader"]
 
 Log = Callable[[str, Finding], None]
 _NAME = re.compile(r"[a-z]\w*(?:::[a-z]\w*)*", re.ASCII)
-
-
-@dataclass(slots=True)
-class LoadedFile:
-    """A file whose code runs in this environment; found from any frame of that code by its globals."""
-
-    source: Source
-    unit: StoredUnit
-    _marks: Marks | None = None
-
-    def marks(self) -> Marks:
-        if self._marks is None:
-            self._marks = self.unit.marks()
-        return self._marks
-
-
-@dataclass(frozen=True, slots=True)
-class Template:
-    """An EPP template: its function, and its parameters; None: any may be passed."""
-
-    parameters: tuple[ParameterSpec, ...] | None
-    body: Callable[..., Any]
-    file: str | None
-
-
-@dataclass
-class _Registered:
-    """What one file registers while its code runs; it becomes known when all of it is right."""
-
-    classes: list[HostClass] = field(default_factory=list)
-    defines: list[Define] = field(default_factory=list)
-    nodes: list[NodeBlock] = field(default_factory=list)
-    functions: list[_LanguageFunction] = field(default_factory=list)
-    aliases: list[tuple[str, Callable[[Scope], Type]]] = field(default_factory=list)
-    places: list[tuple[str, str, Location]] = field(default_factory=list)
-    main: list[Body] = field(default_factory=list)
-    template: Template | None = None
 
 
 class Loader:
@@ -142,36 +105,31 @@ class Loader:
         message = f"Could not parse for environment {self.world.environment}: {error.message}"
         return ParseError(message, where=error.where or FINAL, hint=error.hint)
 
-    def _unit(self, source: Source, namespace: str | None, *, epp: bool = False) -> StoredUnit:
+    def _load(self, source: Source, namespace: str | None, *, epp: bool = False) -> LoadedFile:
+        """A file that was read and is right."""
         strict: Any = self.world.setting("strict") or "warning"
         key = self.cache.key(source.text, f"{namespace}|{strict}|{epp}")
-        stored = self.cache.get(key, source.file)
-        if stored is None:
+        unit = self.cache.get(key)
+        if unit is None:
             program: Program = parse(source, epp=epp)
             findings = check(program, source, namespace=namespace, strict=strict)
             refuse(findings, self.log)
-            unit = compile_program(program, source)
-            warnings = tuple((f.severity, f.message, f.where.line, f.where.column, f.lexical) for f in findings)
-            stored = StoredUnit.of(unit.code, unit.marks, warnings)
-            self.cache.put(key, stored)
+            warnings = [(f.severity, f.message, f.where.line, f.where.column, f.lexical) for f in findings]
+            unit = Unit.read(program, source, epp=epp, warnings=warnings)
+            self.cache.put(key, unit)
         else:
-            refuse([_finding(each, source.file) for each in stored.warnings], self.log)
-        return stored
+            refuse([_finding(each, source.file) for each in unit.warnings], self.log)
+        return LoadedFile(source, unit, self.runtime, partial(self.cache.put, key))
 
-    def _run(self, source: Source, namespace: str | None, module: str, *, epp: bool = False) -> _Registered:
-        """Run the code of a file, and make known what it defines: all of it, or, when it is refused, nothing."""
-        stored = self._unit(source, namespace, epp=epp)
-        made = _Registered()
-        names = dict(self.runtime)
-        names[UNIT] = LoadedFile(source, stored)
-        names |= _registrars(made, source.file, module)
-        exec(stored.code, names)  # noqa: S102 -- code that this compiler made of a manifest
+    def _run(self, source: Source, namespace: str | None, module: str, *, epp: bool = False) -> Registered:
+        """Read a file, and make known what it defines: all of it, or, when it is refused, nothing."""
+        made = registered(self._load(source, namespace, epp=epp), module)
         self._add(made)
         return made
 
     # --- registration ---
 
-    def _add(self, made: _Registered) -> None:
+    def _add(self, made: Registered) -> None:
         classes: dict[str, HostClass] = {}
         for each in made.classes:
             known = self.classes.get(each.name) or classes.get(each.name)
@@ -196,7 +154,7 @@ class Loader:
         self.functions.update({function.name.lower(): function for function in made.functions})
         self.aliases.update({name.lower(): (name, value) for name, value in made.aliases})
 
-    def _new_places(self, made: _Registered) -> dict[tuple[str, str], Location]:
+    def _new_places(self, made: Registered) -> dict[tuple[str, str], Location]:
         """Where defines, functions and aliases are defined; none may be a second time."""
         found: dict[tuple[str, str], Location] = {}
         for kind, name, place in made.places:
@@ -425,70 +383,6 @@ class Loader:
         return found
 
 
-def _registrars(made: _Registered, file: str | None, module: str) -> dict[str, Any]:
-    """What generated code calls to register its definitions."""
-
-    def class_(name: str, specs: Sequence[ParameterSpec], parent: str | None, body: Body, line: int, column: int) -> None:
-        made.classes.append(HostClass(name, specs, body, parent, place=Location(file, line), module=module))
-
-    def define(name: str, specs: Sequence[ParameterSpec], body: Body, line: int, column: int) -> None:
-        made.places.append(("define", name, Location(file, line, column)))
-        made.defines.append(Define(name, specs, body, place=Location(file, line), module=module))
-
-    def node(matches: Sequence[str | Regexp], parent: str | None, body: Body, line: int, column: int) -> None:
-        for match in matches:
-            made.nodes.append(NodeBlock([match], body, parent, place=Location(file, line), module=module))
-
-    def function(name: str, signature: Callable[[Any], Signature], body: Body, line: int, column: int) -> None:
-        made.places.append(("function", name, Location(file, line, column)))
-        made.functions.append(_LanguageFunction(name, signature, body))
-
-    def alias(name: str, value: Callable[[Scope], Type], line: int, column: int) -> None:
-        made.places.append(("type", name, Location(file, line, column)))
-        made.aliases.append((name, value))
-
-    def template(specs: Sequence[ParameterSpec] | None, body: Body) -> None:
-        made.template = Template(None if specs is None else tuple(specs), body, file)
-
-    return {
-        "_class": class_,
-        "_define": define,
-        "_node": node,
-        "_function": function,
-        "_alias": alias,
-        "_template": template,
-        "_main": made.main.append,
-    }
-
-
 def _finding(stored: tuple[str, str, int | None, int | None, bool], file: str | None) -> Finding:
     severity, message, line, column, lexical = stored
     return Finding(severity, message, Location(file, line, column), lexical=lexical)  # type: ignore[arg-type]
-
-
-class _LanguageFunction(Function):
-    """A function written in the language: its signature is made when it is first called, for it may name types."""
-
-    __slots__ = ("body", "make_signature", "signature")
-
-    def __init__(self, name: str, make_signature: Callable[[Any], Signature], body: Body) -> None:
-        super().__init__(name)
-        self.make_signature = make_signature
-        self.body = body
-        self.signature: Signature | None = None
-
-    def signatures(self, types: Any = None) -> list[Signature]:
-        return [self._signature(types.top)]
-
-    def _signature(self, scope: Any) -> Signature:
-        if self.signature is None:
-            self.signature = self.make_signature(scope)
-            self.dispatches.append(Dispatch(self.signature, self.body))
-        return self.signature
-
-    def call(self, context: Any, args: Sequence[Any], block: Any = None) -> Any:
-        signature = self.signature or self._signature(context.global_scope())
-        if block is not None or not signature.accepts(args):
-            raise signature.refuse(self.name, args, block)
-        value = self.body(context, *args)
-        return value if signature.returns is None else signature.check_return(self.name, value)

@@ -20,7 +20,7 @@ from .types.access import BadOperand
 
 if TYPE_CHECKING:
     from .codegen import Marks
-    from .loader import LoadedFile
+    from .loaded_files import LoadedFile
 
 __all__ = ["FINAL", "UNIT", "current", "located", "place_of", "stray"]
 

@@ -10,7 +10,7 @@ from shared.errors import EvaluationError, Location
 from . import declaring, operators
 from .collectors import test_all, test_any, test_is
 from .control import Break, Next, Return
-from .definitions import ParameterSpec, capital
+from .definitions import capital
 from .issues import Issue
 from .members import WITH_MEMBERS, member
 from .regexps import Regexp
@@ -330,10 +330,6 @@ def no_selector_entry(value: Value) -> None:
     raise Issue(f"No matching entry for selector parameter with value '{inspect_bare(value)}'")
 
 
-def parameter(name: str, type_: Any, default: Any, has_default: bool, fixed: bool) -> ParameterSpec:
-    return ParameterSpec(name, type_, default, has_default, fixed)
-
-
 NAMES: Final[dict[str, Any]] = {
     "_Break": Break,
     "_Closure": Closure,
@@ -356,7 +352,6 @@ NAMES: Final[dict[str, Any]] = {
     "_no_selector_entry": no_selector_entry,
     "_once": once,
     "_override": declaring.override,
-    "_parameter": parameter,
     "_query_all": test_all,
     "_query_any": test_any,
     "_query_is": test_is,

@@ -14,7 +14,7 @@ from .types.describe import check_parameters
 from .values import Value
 
 if TYPE_CHECKING:
-    from .loader import Template
+    from .loaded_files import Template
     from .scope import Scope
 
 __all__ = ["render_epp"]

@@ -78,10 +78,11 @@ def compiled(
     """
     world = world or world_of(manifest, files, settings)
     logs: list[LogEntry] = []
+    cache = cache or CodeCache()
     loader = Loader(
         world,
         NAMES,
-        cache or CodeCache(),
+        cache,
         log=lambda level, found: logs.append(LogEntry(level, found.message, found.where)),
         builtins=all_functions(),
     )
@@ -93,4 +94,7 @@ def compiled(
         classes=classes or {},
         trusted={"certname": certname},
     )
-    return Compiled(compile_catalog(world, loader, node, version=1, log=logs.append), logs)
+    try:
+        return Compiled(compile_catalog(world, loader, node, version=1, log=logs.append), logs)
+    finally:
+        cache.save()

@@ -1,4 +1,4 @@
-"""From a manifest's syntax tree to a Python code object, with the manifest's own lines and columns."""
+"""From a manifest's syntax tree to Python code objects, with the manifest's own lines and columns."""
 
 from __future__ import annotations
 
@@ -9,50 +9,66 @@ from types import CodeType
 from .. import nodes as n
 from ..source import Source
 from . import calls, control, declarations, definitions, expressions
+from .headers import CODE, CONSTANT, NONE, READ, Header, ParameterHeader, headers
 from .writer import Effect, Place, Rule, Writer
 
-__all__ = ["CompiledUnit", "Marks", "compile_program"]
+__all__ = [
+    "CODE",
+    "CONSTANT",
+    "NONE",
+    "READ",
+    "CompiledPart",
+    "Header",
+    "Marks",
+    "ParameterHeader",
+    "body_code",
+    "headers",
+    "parameters_code",
+]
 
-CODE_VERSION = 1
-"""To be raised whenever the same manifest would give other code: what is cached on disk is then not used any more."""
+CODE_VERSION = 2
+"""To be raised whenever the same manifest would give other code or headers: what is cached on disk is then not used any more."""
 
 Marks = dict[Place, tuple[str, int, int, dict[str, tuple[int, int]]]]
 """What an error needs to know of a place: the construct's label, its line and column in characters, those of its operands."""
 
+_MODULES = (expressions, control, calls, declarations, definitions)
+_RULES: dict[type[n.Node], Rule] = {node: rule for module in _MODULES for node, rule in module.RULES.items()}
+_EFFECTS: dict[type[n.Node], Effect] = {node: effect for module in _MODULES for node, effect in getattr(module, "EFFECTS", {}).items()}
+
 
 @dataclass(frozen=True, slots=True)
-class CompiledUnit:
-    """One file, compiled. Running `code` with a namespace of the runtime makes its definitions known; only errors read `marks`."""
+class CompiledPart:
+    """A part of a file, compiled. Running `code` with a namespace of the runtime sets names in it; only errors read `marks`."""
 
     code: CodeType
     marks: Marks
 
 
-def compile_program(program: n.Program, source: Source) -> CompiledUnit:
+def body_code(program: n.Program, source: Source, index: int) -> CompiledPart:
     """
-    The code of a whole file.
+    The code of what the header of that index is about: sets `_body`; of functions `_own_signature`, too.
 
     Raises:
         Unsupported: a construct that cannot be compiled, with its place.
     """
-    rules: dict[type[n.Node], Rule] = {}
-    effects: dict[type[n.Node], Effect] = {}
-    for module in (expressions, control, calls, declarations, definitions):
-        rules.update(module.RULES)
-        effects.update(getattr(module, "EFFECTS", {}))
-    writer = Writer(source, rules, effects)
-    for definition in program.definitions:
-        definitions.register(writer, definition)
-    if isinstance(program.body, n.Epp):
-        definitions.epp(writer, program.body)
-    elif _has_code(program.body):
-        definitions.main(writer, program.body)
+    writer = Writer(source, _RULES, _EFFECTS)
+    definitions.body(writer, _node(program, index))
+    return _compiled(writer)
+
+
+def parameters_code(program: n.Program, source: Source, index: int) -> CompiledPart:
+    """The code for types and defaults of the parameters of a class, define or template: sets `_types` and `_defaults`."""
+    writer = Writer(source, _RULES, _EFFECTS)
+    definitions.parameters(writer, _node(program, index))
+    return _compiled(writer)
+
+
+def _node(program: n.Program, index: int) -> n.Node:
+    return program.definitions[index] if index < len(program.definitions) else program.body
+
+
+def _compiled(writer: Writer) -> CompiledPart:
     tree = ast.Module(writer.module, [])
-    code = compile(tree, source.file or "(code)", "exec", dont_inherit=True, optimize=0)
-    return CompiledUnit(code, writer.marks)
-
-
-def _has_code(body: n.Node) -> bool:
-    if isinstance(body, n.Block):
-        return any(_has_code(statement) for statement in body.statements)
-    return not isinstance(body, n.Nop | n.ClassDefinition | n.DefineDefinition | n.NodeDefinition | n.FunctionDefinition | n.TypeAlias)
+    code = compile(tree, writer.source.file or "(code)", "exec", dont_inherit=True, optimize=0)
+    return CompiledPart(code, writer.marks)

@@ -1,4 +1,4 @@
-"""Classes, defines, nodes, functions, aliases and templates: each becomes a Python function and a registration."""
+"""Classes, defines, nodes, functions, aliases and templates: each becomes a Python function; `headers` make them known."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from .. import nodes as n
 from .calls import body_function, catching_returns, required_after_optional, returns_from_lambda, signature
-from .expressions import is_constant
 from .frames import Frame, assigned_names, reads_scope, uses_matches
 from .writer import STORE, Writer, load, text
 
@@ -21,28 +20,44 @@ def definition_effect(writer: Writer, node: n.Node) -> None:
     return None
 
 
-def register(writer: Writer, node: n.Node) -> None:
-    """Write the function of a definition and the statement that makes it known."""
+def body(writer: Writer, node: n.Node) -> None:
+    """Write the function of a definition, or of the code outside of all; `_body` is it. Of a function the signature as well."""
     with writer.within(Frame("module", body=writer.module)):
         if isinstance(node, n.ClassDefinition):
-            name = _scoped_function(writer, f"class {node.name}", "class", node.parameters, node.body, node)
-            _registered(writer, "_class", node, text(node.name), _specs(writer, node.parameters), text(node.parent), name)
+            made = _scoped_function(writer, f"class {node.name}", "class", node.parameters, node.body, node)
         elif isinstance(node, n.DefineDefinition):
-            name = _scoped_function(writer, f"define {node.name}", "define", node.parameters, node.body, node)
-            _registered(writer, "_define", node, text(node.name), _specs(writer, node.parameters), name)
+            made = _scoped_function(writer, f"define {node.name}", "define", node.parameters, node.body, node)
         elif isinstance(node, n.NodeDefinition):
-            _node(writer, node)
+            made = _scoped_function(writer, f"node {_matches_shown(node)}", "node", (), node.body, node)
         elif isinstance(node, n.FunctionDefinition):
-            _function(writer, node)
+            made = _function(writer, node)
         elif isinstance(node, n.TypeAlias):
-            _alias(writer, node)
+            made = _alias(writer, node)
+        elif isinstance(node, n.Epp):
+            made = _template(writer, node)
         else:
-            raise TypeError(f"not a definition: {type(node).__name__}")
+            made = _scoped_function(writer, "main", "main", (), node, node)
+        _given(writer, "_body", made, node)
 
 
-def _registered(writer: Writer, runtime: str, node: n.Node, *arguments: ast.expr) -> None:
-    where = writer.source.locate(node.at)
-    writer.emit(ast.Expr(writer.run(runtime, *arguments, text(where.line), text(where.column))), node)
+def parameters(writer: Writer, node: n.Node) -> None:
+    """Write what the headers of a definition's parameters leave to code: `_types` and `_defaults`, functions of a scope by name."""
+    assert isinstance(node, n.ClassDefinition | n.DefineDefinition | n.Epp)
+    types: dict[str, ast.expr] = {}
+    defaults: dict[str, ast.expr] = {}
+    for parameter in node.parameters or ():
+        if parameter.type is not None:
+            types[parameter.name] = _thunk(writer, parameter.type, f"type of ${parameter.name}")
+        if parameter.default is not None:
+            defaults[parameter.name] = _thunk(writer, parameter.default, f"default of ${parameter.name}")
+    with writer.within(Frame("module", body=writer.module)):
+        for name, thunks in (("_types", types), ("_defaults", defaults)):
+            keys: list[ast.expr | None] = [text(each) for each in thunks]
+            _given(writer, name, ast.Dict(keys, list(thunks.values())), node)
+
+
+def _given(writer: Writer, name: str, value: ast.expr, node: n.Node) -> None:
+    writer.emit(ast.Assign([ast.Name(name, STORE)], value), node)
 
 
 def _scoped_function(writer: Writer, name: str, kind: str, parameters: Sequence[n.Parameter], body: n.Node, node: n.Node) -> ast.expr:
@@ -63,29 +78,6 @@ def _scoped_function(writer: Writer, name: str, kind: str, parameters: Sequence[
     return writer.at(node, load(name))
 
 
-def main(writer: Writer, body: n.Node) -> None:
-    """The code of a manifest outside of definitions."""
-    with writer.within(Frame("module", body=writer.module)):
-        name = _scoped_function(writer, "main", "main", (), body, body)
-        writer.emit(ast.Expr(writer.run("_main", name)), body)
-
-
-def _specs(writer: Writer, parameters: Sequence[n.Parameter]) -> ast.expr:
-    """What is to be known of parameters that are given by name."""
-    made: list[ast.expr] = []
-    for parameter in parameters:
-        type_: ast.expr = text(None)
-        if parameter.type is not None:
-            type_ = _thunk(writer, parameter.type, f"type of ${parameter.name}")
-        fixed = parameter.default is not None and is_constant(parameter.default)
-        default: ast.expr = text(None)
-        if parameter.default is not None:
-            default = writer.value(parameter.default) if fixed else _thunk(writer, parameter.default, f"default of ${parameter.name}")
-        flags = (text(parameter.default is not None), text(fixed))
-        made.append(writer.at(parameter, writer.run("_parameter", text(parameter.name), type_, default, *flags)))
-    return ast.Tuple(made, ast.Load())
-
-
 def _thunk(writer: Writer, node: n.Node, name: str) -> ast.expr:
     """A function of a scope that gives the value of `node`."""
     frame = Frame("default")
@@ -101,33 +93,12 @@ def _thunk(writer: Writer, node: n.Node, name: str) -> ast.expr:
     return writer.at(node, load(made.name))
 
 
-def _node(writer: Writer, node: n.NodeDefinition) -> None:
-    matches: list[ast.expr] = []
-    labels: list[str] = []
-    for match in node.matches:
-        if isinstance(match, n.Regex):
-            matches.append(writer.value(match))
-            labels.append(f"/{match.source}/")
-        elif isinstance(match, n.Default):
-            matches.append(text("default"))
-            labels.append("default")
-        elif isinstance(match, n.String | n.Name):
-            matches.append(text(match.value))
-            labels.append(match.value)
-        else:
-            matches.append(text(str(getattr(match, "value", ""))))
-            labels.append(str(getattr(match, "value", "")))
-    shown = "".join(c if c.isprintable() else "?" for c in ", ".join(labels))
-    name = _scoped_function(writer, f"node {shown}", "node", (), node.body, node)
-    parent: ast.expr = text(None)
-    if isinstance(node.parent, n.String | n.Name):
-        parent = text(node.parent.value)
-    elif isinstance(node.parent, n.Default):
-        parent = text("default")
-    _registered(writer, "_node", node, ast.Tuple(matches, ast.Load()), parent, name)
+def _matches_shown(node: n.NodeDefinition) -> str:
+    labels = [f"/{each.source}/" if isinstance(each, n.Regex) else str(getattr(each, "value", "default")) for each in node.matches]
+    return "".join(c if c.isprintable() else "?" for c in ", ".join(labels))
 
 
-def _function(writer: Writer, node: n.FunctionDefinition) -> None:
+def _function(writer: Writer, node: n.FunctionDefinition) -> ast.expr:
     parts = [node.body, *[parameter.default for parameter in node.parameters]]
     scoped = reads_scope(*parts)
     frame = Frame("function", "scope", scoped)
@@ -150,38 +121,34 @@ def _function(writer: Writer, node: n.FunctionDefinition) -> None:
     writer.module.append(made)
     with writer.within(Frame("type")):
         given = signature(writer, node.parameters, node.returns, node)
-    wrapped = writer.at(node, ast.Lambda(writer.parameters(["scope"]), given))
-    _registered(writer, "_function", node, text(node.name), wrapped, writer.at(node, load(name)))
+    _given(writer, "_own_signature", writer.at(node, ast.Lambda(writer.parameters(["scope"]), given)), node)
+    return writer.at(node, load(name))
 
 
-def _alias(writer: Writer, node: n.TypeAlias) -> None:
+def _alias(writer: Writer, node: n.TypeAlias) -> ast.expr:
     with writer.within(Frame("alias")):
         value = writer.value(node.type)
-    wrapped = writer.at(node, ast.Lambda(writer.parameters(["scope"]), value))
-    _registered(writer, "_alias", node, text(node.name), wrapped)
+    return writer.at(node, ast.Lambda(writer.parameters(["scope"]), value))
 
 
 # --- templates ----------------------------------------------------------------------------------------------------
 
 
-def epp(writer: Writer, node: n.Epp) -> None:
+def _template(writer: Writer, node: n.Epp) -> ast.expr:
     """A template: its function gives the text. Parameters come as those of a class do, by name."""
-    parameters = node.parameters or ()
     frame = Frame("epp", output="out")
-    frame.known = {parameter.name for parameter in parameters}
+    names = [parameter.name for parameter in node.parameters or ()]
+    frame.known = set(names)
     if uses_matches(node.body):
         frame.matches = "m0"
-    with writer.within(Frame("module", body=writer.module)):
-        with writer.within(frame):
-            if frame.matches is not None:
-                writer.emit(ast.Assign([ast.Name(frame.matches, STORE)], writer.run("_Matches", text(None))), node)
-            writer.emit(ast.Assign([ast.Name("out", STORE)], writer.run("_Output")), node)
-            writer.effect(node.body)
-            writer.emit(ast.Return(ast.Call(ast.Attribute(load("out"), "result", ast.Load()), [], [])), node)
-        names = ["scope", *[frame.python_name(parameter.name) for parameter in parameters]]
-        writer.module.append(writer.function("epp", names, frame, node))
-        specs: ast.expr = text(None) if node.parameters is None else _specs(writer, parameters)
-        writer.emit(ast.Expr(writer.run("_template", specs, load("epp"))), node)
+    with writer.within(frame):
+        if frame.matches is not None:
+            writer.emit(ast.Assign([ast.Name(frame.matches, STORE)], writer.run("_Matches", text(None))), node)
+        writer.emit(ast.Assign([ast.Name("out", STORE)], writer.run("_Output")), node)
+        writer.effect(node.body)
+        writer.emit(ast.Return(ast.Call(ast.Attribute(load("out"), "result", ast.Load()), [], [])), node)
+    writer.module.append(writer.function("epp", ["scope", *[frame.python_name(name) for name in names]], frame, node))
+    return writer.at(node, load("epp"))
 
 
 def render_text(writer: Writer, node: n.Node) -> ast.expr:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from master.compiler.codegen import compile_program
+from master.compiler.codegen import body_code, headers
 from master.compiler.parser import parse
 from master.compiler.source import Source
 from master.compiler.testing import ROOT, compiled
@@ -149,26 +149,28 @@ def _positions(code: CodeType) -> set[tuple[int | None, int | None]]:
 
 def test_generated_code_has_the_lines_and_columns_of_the_manifest() -> None:
     text = "notice(\n  nosuch(1),\n)\nclass c {\n  $x = 1 + $y\n}\n"
-    unit = compile_program(parse(Source(text, "/m/site.pp")), Source(text, "/m/site.pp"))
-    assert unit.code.co_filename == "/m/site.pp"
-    lines = {line for line, _ in _positions(unit.code)}
-    assert lines - {0} <= {1, 2, 3, 4, 5, 6}  # 0: the beginning of the module itself
-    assert (2, 2) in _positions(unit.code)
-    assert (5, 9) in _positions(unit.code)
-    names = {each.co_name for each in unit.code.co_consts if isinstance(each, CodeType)}
-    assert {"main", "class c"} <= names
+    source = Source(text, "/m/site.pp")
+    program = parse(source)
+    assert [(each.kind, each.name, each.line) for each in headers(program, source)] == [("class", "c", 4), ("main", "", 1)]
+    class_, main = (body_code(program, source, index).code for index in (0, 1))
+    assert class_.co_filename == main.co_filename == "/m/site.pp"
+    assert {line for line, _ in _positions(class_)} - {0} <= {4, 5, 6}  # 0: the beginning of the module itself
+    assert {line for line, _ in _positions(main)} - {0} <= {1, 2, 3}
+    assert (2, 2) in _positions(main)
+    assert (5, 9) in _positions(class_)
+    assert {each.co_name for code in (class_, main) for each in code.co_consts if isinstance(each, CodeType)} == {"main", "class c"}
 
 
 def test_a_function_without_match_variables_keeps_no_matches() -> None:
     text = "class c { if 'a' =~ /a/ { notice('x') } }"
-    unit = compile_program(parse(Source(text, "x.pp")), Source(text, "x.pp"))
+    unit = body_code(parse(Source(text, "x.pp")), Source(text, "x.pp"), 0)
     code = next(each for each in unit.code.co_consts if isinstance(each, CodeType) and each.co_name == "class c")
     assert "enter_matches" not in [instruction.argval for instruction in dis.get_instructions(code)]
 
 
 def test_local_variables_are_read_as_python_locals() -> None:
     text = "class c($p) { $x = $p notice($x) }"
-    unit = compile_program(parse(Source(text, "x.pp")), Source(text, "x.pp"))
+    unit = body_code(parse(Source(text, "x.pp")), Source(text, "x.pp"), 0)
     code = next(each for each in unit.code.co_consts if isinstance(each, CodeType) and each.co_name == "class c")
     assert {"v0_p", "v0_x"} <= set(code.co_varnames)
     assert "get" not in code.co_names
@@ -184,5 +186,7 @@ def test_columns_count_characters_though_python_counts_octets() -> None:
 def test_a_construct_that_cannot_be_compiled_is_named_with_its_place() -> None:
     text = "$x = 1\nplan p() { }\n"
     program = parse(Source(text, "p.pp"), tasks=True)
-    with pytest.raises((Unsupported, TypeError)):
-        compile_program(program, Source(text, "p.pp"))
+    with pytest.raises(Unsupported, match="PlanDefinition cannot be compiled") as caught:
+        headers(program, Source(text, "p.pp"))
+    assert caught.value.where is not None
+    assert caught.value.where.line == 2

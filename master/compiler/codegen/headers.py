@@ -1,0 +1,189 @@
+"""
+What is known of a file before any of its code is written: which definitions it has, and their parameters.
+
+All of it is plain data, so that it can be kept on disk. What a parameter's type and default are is told here as long as it is
+simple, which it nearly always is: code is written for the rest only.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from shared.errors import EvaluationError, Unsupported
+
+from .. import nodes as n
+from ..source import Source
+from ..types.builtin import BUILTIN_TYPES
+from ..types.parse import parse_type
+from .expressions import is_constant_in_type
+from .frames import walk
+
+__all__ = ["CODE", "CONSTANT", "NONE", "READ", "Header", "ParameterHeader", "headers"]
+
+NONE, CONSTANT, READ, CODE = range(4)
+"""What a default is: there is none; a value; the name of a variable that is read; code."""
+
+
+class ParameterHeader(NamedTuple):
+    """
+    A parameter that is given by name.
+
+    Attributes:
+        type: None: Any; text: a type of built-in types only; True: code has to say it.
+        kind: NONE, CONSTANT, READ or CODE.
+        default: what goes with it: a value that is shared and never changed, or a name.
+    """
+
+    name: str
+    type: str | bool | None
+    kind: int
+    default: Any = None
+
+
+class Header(NamedTuple):
+    """
+    A definition of a file, or its code outside of any.
+
+    Attributes:
+        kind: class, define, node, function, alias, main, epp.
+        matches: a node's names; a regular expression is a tuple of its source.
+        parameters: of classes, defines and templates; None: a template that takes any.
+    """
+
+    kind: str
+    name: str
+    line: int
+    column: int
+    parent: str | None = None
+    matches: tuple[str | tuple[str], ...] = ()
+    parameters: tuple[ParameterHeader, ...] | None = ()
+
+
+def headers(program: n.Program, source: Source) -> list[Header]:
+    """
+    The definitions of a file in the order of `program.definitions`, then what is outside of them, if there is anything.
+
+    Raises:
+        Unsupported: something that cannot be compiled, with its place.
+    """
+    found = [_header(each, source) for each in program.definitions]
+    body = program.body
+    line, column = _place(body, source)
+    if isinstance(body, n.Epp):
+        parameters = None if body.parameters is None else _parameters(body.parameters, source)
+        found.append(Header("epp", "", line, column, parameters=parameters))
+    elif _has_code(body):
+        found.append(Header("main", "", line, column))
+    return found
+
+
+def _place(node: n.Node, source: Source) -> tuple[int, int]:
+    where = source.locate(node.at)
+    return where.line or 0, where.column or 0
+
+
+def _has_code(body: n.Node) -> bool:
+    if isinstance(body, n.Block):
+        return any(_has_code(statement) for statement in body.statements)
+    return not isinstance(body, n.Nop | n.ClassDefinition | n.DefineDefinition | n.NodeDefinition | n.FunctionDefinition | n.TypeAlias)
+
+
+def _header(node: n.Node, source: Source) -> Header:
+    line, column = _place(node, source)
+    if isinstance(node, n.ClassDefinition):
+        return Header("class", node.name, line, column, node.parent, parameters=_parameters(node.parameters, source))
+    if isinstance(node, n.DefineDefinition):
+        return Header("define", node.name, line, column, parameters=_parameters(node.parameters, source))
+    if isinstance(node, n.NodeDefinition):
+        return Header("node", "", line, column, _parent(node), tuple(_match(each) for each in node.matches))
+    if isinstance(node, n.FunctionDefinition) and not isinstance(node, n.PlanDefinition):
+        return Header("function", node.name, line, column)
+    if isinstance(node, n.TypeAlias):
+        return Header("alias", node.name, line, column)
+    raise Unsupported(f"{type(node).__name__} cannot be compiled", where=source.locate(node.at))
+
+
+def _match(match: n.Node) -> str | tuple[str]:
+    if isinstance(match, n.Regex):
+        return (match.source,)
+    if isinstance(match, n.Default):
+        return "default"
+    return str(getattr(match, "value", ""))
+
+
+def _parent(node: n.NodeDefinition) -> str | None:
+    if isinstance(node.parent, n.String | n.Name):
+        return node.parent.value
+    return "default" if isinstance(node.parent, n.Default) else None
+
+
+# --- parameters ---------------------------------------------------------------------------------------------------
+
+
+def _parameters(parameters: tuple[n.Parameter, ...], source: Source) -> tuple[ParameterHeader, ...]:
+    return tuple([ParameterHeader(each.name, _type(each.type, source), *_default(each.default)) for each in parameters])
+
+
+def _default(node: n.Node | None) -> tuple[int, Any]:
+    if node is None:
+        return NONE, None
+    if isinstance(node, n.Variable) and not node.name.isdecimal():
+        return READ, node.name
+    try:
+        return CONSTANT, _plain(node)
+    except _NotPlainError:
+        return CODE, None
+
+
+class _NotPlainError(Exception):
+    pass
+
+
+def _plain(node: n.Node) -> Any:
+    """The value of a constant of scalars and collections of them."""
+    kind = type(node)
+    if kind in _SCALARS:
+        return node.value  # type: ignore[attr-defined]
+    if kind is n.Undef:
+        return None
+    if kind is n.Array:
+        return [_plain(each) for each in node.values]  # type: ignore[attr-defined]
+    if kind is n.Hash:
+        return {_key(entry.key): _plain(entry.value) for entry in node.entries}  # type: ignore[attr-defined]
+    raise _NotPlainError
+
+
+_SCALARS = frozenset((n.Integer, n.Float, n.String, n.Boolean, n.Name))
+
+
+def _key(node: n.Node) -> Any:
+    if isinstance(node, n.String | n.Integer | n.Name):
+        return node.value
+    raise _NotPlainError
+
+
+_SIMPLE = re.compile(r"(?:[\w\s:\[\],{}=>-]|'[^'\\]*'|\"[^\"\\$]*\"|/(?:[^/\\]|\\.)*/)+", re.ASCII)
+_ODD_NUMBER = re.compile(r"(?<![\w.'])0\w")
+_NAMES = re.compile(r"(?:Object|TypeSet|Error|Init)\b")
+
+
+def _type(node: n.Node | None, source: Source) -> str | bool | None:
+    """What a type expression of built-in types says, as text that `parse_type` reads alike; True where that is not certain."""
+    if node is None:
+        return None
+    if not is_constant_in_type(node) or any(
+        isinstance(each, n.TypeName) and each.value.removeprefix("::").lower() not in _BUILTIN for each in walk(node, into_lambdas=False)
+    ):
+        return True
+    text = source.text[node.at : node.end]
+    if _SIMPLE.fullmatch(text) and not _ODD_NUMBER.search(text) and not _NAMES.search(text):
+        try:
+            parse_type(text)
+        except EvaluationError:
+            return True  # code will say so at its place
+        return text
+    return True
+
+
+_BUILTIN = frozenset(BUILTIN_TYPES)

@@ -1,0 +1,110 @@
+"""
+One file as the compiler keeps it: what it defines, and the code of that, written when it is first needed.
+
+A catalog needs the code of few of the definitions that are read: of a site's nodes one. So a file's headers are made when it is read,
+and the code of each definition when that is first evaluated. Both are kept by the content of the file (`codecache`).
+"""
+
+from __future__ import annotations
+
+import marshal
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any, Literal
+
+from .codegen import CompiledPart, Header, Marks, ParameterHeader, body_code, headers, parameters_code
+from .nodes import Program
+from .parser import parse
+from .source import Source
+
+__all__ = ["Unit", "Warnings", "relocated"]
+
+Warnings = tuple[tuple[str, str, int | None, int | None, bool], ...]
+"""Severity, message, line, column, and whether it is the lexer's."""
+
+Part = Literal["body", "parameters"]
+
+
+@dataclass(slots=True)
+class Unit:
+    """
+    What is kept of a file.
+
+    Attributes:
+        parts: code and packed marks of what was needed so far, by the header's index.
+        program: the tree that more code can be written from; when it is None the text is parsed again.
+    """
+
+    headers: list[Header]
+    warnings: Warnings = ()
+    epp: bool = False
+    program: Program | None = None
+    parts: dict[tuple[int, Part], tuple[CodeType, bytes]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, program: Program, source: Source, *, epp: bool = False, warnings: Iterable[Any] = ()) -> Unit:
+        """
+        The unit of a file that was parsed and checked.
+
+        Raises:
+            Unsupported: it defines something that cannot be compiled, with its place.
+        """
+        return cls(headers(program, source), tuple(warnings), epp, program)
+
+    def code(self, index: int, part: Part, source: Source) -> CodeType:
+        """
+        The code of a part, for the file that `source` names.
+
+        Raises:
+            Unsupported: it has a construct that cannot be compiled, with its place.
+        """
+        found = self.parts.get((index, part))
+        if found is None:
+            program = self.program or parse(source, epp=self.epp)
+            written: CompiledPart = (body_code if part == "body" else parameters_code)(program, source, index)
+            found = self.parts[index, part] = written.code, marshal.dumps(written.marks)
+        code = found[0]
+        name = source.file or "(code)"
+        return code if code.co_filename == name else relocated(code, name)
+
+    def marks(self) -> Marks:
+        """The marks of all parts, which stay packed until an error asks for them."""
+        found: Marks = {}
+        for _, packed in self.parts.values():
+            found.update(marshal.loads(packed))  # noqa: S302 -- this process's own, or from a file that the cache has checked
+        return found
+
+    def packed(self) -> bytes:
+        """All of it but the tree, for the disk."""
+        return marshal.dumps(([_plain(each) for each in self.headers], self.warnings, self.epp, self.parts))
+
+    @classmethod
+    def unpacked(cls, data: bytes) -> Unit:
+        """
+        What `packed` gave. It is code that will be run: only for data that nobody else can have written.
+
+        Raises:
+            ValueError, EOFError, TypeError: it is no unit.
+        """
+        plain, warnings, epp, parts = marshal.loads(data)  # noqa: S302 -- see above
+        return cls([_header(each) for each in plain], warnings, epp, None, parts)
+
+
+def _plain(header: Header) -> tuple[Any, ...]:
+    """A header without the names of its fields, which `marshal` does not know."""
+    *rest, parameters = header
+    return (*rest, None if parameters is None else tuple([tuple(each) for each in parameters]))
+
+
+def _header(plain: tuple[Any, ...]) -> Header:
+    header = Header._make(plain)
+    if header.parameters is None:
+        return header
+    return header._replace(parameters=tuple([ParameterHeader(*each) for each in header.parameters]))
+
+
+def relocated(code: CodeType, filename: str) -> CodeType:
+    """The same code, said to be of another file."""
+    constants = tuple([relocated(each, filename) if isinstance(each, CodeType) else each for each in code.co_consts])
+    return code.replace(co_filename=filename, co_consts=constants)
