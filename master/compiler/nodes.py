@@ -10,10 +10,21 @@ be written as one more walk over it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar, dataclass_transform
+
+T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass_transform(frozen_default=True)
+def construct(cls: type[T]) -> type[T]:
+    """
+    A class of the tree. Types hold it to be frozen, which nothing at run time checks: that would double the cost of making one,
+    and a file has thousands.
+    """
+    return dataclass(slots=True)(cls)
+
+
+@construct
 class Node:
     at: int
     end: int
@@ -22,55 +33,55 @@ class Node:
 # --- literals -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class Nop(Node):
     """Nothing: an empty block."""
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class Integer(Node):
     value: int
     radix: int = 10
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class Float(Node):
     value: float
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class String(Node):
     value: str
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class Boolean(Node):
     value: bool
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class Undef(Node):
     pass
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class Default(Node):
     pass
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class Regex(Node):
     """`/source/`; `source` as written, Ruby's flavour, with `\\/` already turned into `/`."""
 
     source: str
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class Array(Node):
     values: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class Entry(Node):
     """`key => value` of a hash."""
 
@@ -78,26 +89,26 @@ class Entry(Node):
     value: Node
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class Hash(Node):
     entries: tuple[Entry, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class Name(Node):
     """A lower-case qualified name or a bare word: a string, a function's or a type's name, by context."""
 
     value: str
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class TypeName(Node):
     """A capitalised qualified reference, as written."""
 
     value: str
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class Reserved(Node):
     """A reserved word used as an expression; the checker rejects it."""
 
@@ -107,21 +118,21 @@ class Reserved(Node):
 # --- strings ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class Text(Node):
     """An expression inside a string, to be turned into text."""
 
     expression: Node
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class Interpolated(Node):
     """A double-quoted string: String and Text segments in order."""
 
     segments: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class Heredoc(Node):
     """`text` is a String or an Interpolated; `syntax` may be ''."""
 
@@ -132,19 +143,19 @@ class Heredoc(Node):
 # --- expressions --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class Variable(Node):
     """`$name`; the name without `$`, a leading `::` kept; decimal digits for match variables."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class Parenthesized(Node):
     expression: Node
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class Binary(Node):
     """
     `left op right`. Operators, by kind:
@@ -158,7 +169,7 @@ class Binary(Node):
     right: Node
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class Unary(Node):
     """`! x`, `- x`, or `* x` (unfold)."""
 
@@ -166,7 +177,7 @@ class Unary(Node):
     operand: Node
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class Access(Node):
     """`left[keys]`"""
 
@@ -174,26 +185,26 @@ class Access(Node):
     keys: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class SelectorEntry(Node):
     match: Node
     value: Node
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class Selector(Node):
     left: Node
     entries: tuple[SelectorEntry, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class Block(Node):
     """Statements in order; the value is the last one's."""
 
     statements: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class If(Node):
     """`elsif` is an If in `otherwise`. Nop where a branch is missing or empty."""
 
@@ -202,26 +213,26 @@ class If(Node):
     otherwise: Node
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class Unless(Node):
     test: Node
     then: Node
     otherwise: Node
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class CaseOption(Node):
     values: tuple[Node, ...]
     then: Node
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class Case(Node):
     test: Node
     options: tuple[CaseOption, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class Parameter(Node):
     """Of a class, define, function, lambda or EPP. `splat`: `*$name`."""
 
@@ -231,14 +242,14 @@ class Parameter(Node):
     splat: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class Lambda(Node):
     parameters: tuple[Parameter, ...]
     body: Node
     returns: Node | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class Call(Node):
     """
     `functor(arguments) |lambda|`: functor is a Name, or any expression (a type call: `Integer('3')`).
@@ -252,7 +263,7 @@ class Call(Node):
     value_wanted: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class MethodCall(Node):
     """`receiver.name(arguments) |lambda|`"""
 
@@ -265,7 +276,7 @@ class MethodCall(Node):
 # --- resources ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class Attribute(Node):
     """`name => value` or `name +> value`"""
 
@@ -274,20 +285,20 @@ class Attribute(Node):
     value: Node
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class AttributeSplat(Node):
     """`* => expression`"""
 
     value: Node
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class ResourceBody(Node):
     title: Node
     attributes: tuple[Attribute | AttributeSplat, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class Resource(Node):
     """`type { title: … ; … }`; `form` is '', '@' (virtual) or '@@' (exported)."""
 
@@ -296,7 +307,7 @@ class Resource(Node):
     bodies: tuple[ResourceBody, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class ResourceDefaults(Node):
     """`Type { attributes }`"""
 
@@ -305,7 +316,7 @@ class ResourceDefaults(Node):
     attributes: tuple[Attribute | AttributeSplat, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class ResourceOverride(Node):
     """`Type[title] { attributes }`"""
 
@@ -314,7 +325,7 @@ class ResourceOverride(Node):
     attributes: tuple[Attribute | AttributeSplat, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class Collector(Node):
     """`Type <| query |> { overrides }`; `exported` for `<<| |>>`. An empty query is Nop."""
 
@@ -327,7 +338,7 @@ class Collector(Node):
 # --- definitions --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class ClassDefinition(Node):
     """`name` is fully qualified: an enclosing class's name is already in front."""
 
@@ -337,14 +348,14 @@ class ClassDefinition(Node):
     body: Node
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class DefineDefinition(Node):
     name: str
     parameters: tuple[Parameter, ...]
     body: Node
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class NodeDefinition(Node):
     """`matches`: String, Interpolated (rejected by the checker), Regex or Default."""
 
@@ -353,7 +364,7 @@ class NodeDefinition(Node):
     body: Node
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class FunctionDefinition(Node):
     name: str
     parameters: tuple[Parameter, ...]
@@ -361,12 +372,12 @@ class FunctionDefinition(Node):
     returns: Node | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class PlanDefinition(FunctionDefinition):
     pass
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class TypeAlias(Node):
     """`type Name = expression`"""
 
@@ -377,21 +388,21 @@ class TypeAlias(Node):
 # --- templates and files ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class RenderText(Node):
     """Literal text of an EPP template."""
 
     value: str
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class RenderExpression(Node):
     """`<%= expression %>`"""
 
     expression: Node
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class Epp(Node):
     """A template: `parameters` is None when it declares none (then any may be passed)."""
 
@@ -406,7 +417,7 @@ class Warned(NamedTuple):
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@construct
 class Program(Node):
     """
     One file: its body (an Epp for templates) and the definitions found anywhere in it, in the order in which they end.

@@ -27,6 +27,7 @@ class Findings:
         self.namespace = namespace
         self.strict = strict
         self.issues: list[Issue] = []
+        self.good_names: set[str] = set()  # of variables, seen already
 
     def error(self, message: str, at: n.Node, hint: str = "") -> None:
         self.issues.append(Issue("error", message, self.source.locate(at.at), hint))

@@ -17,11 +17,15 @@ MAX_INTEGER = 2**63 - 1
 
 _VARIABLE = re.compile(r"(?:::)?(?:[a-z]\w*::)*[a-z_]\w*", re.ASCII)
 _MATCH_VARIABLE = re.compile(r"0|[1-9][0-9]*")
+_VALUES = frozenset((n.Variable, n.String, n.Name, n.Interpolated, n.Access, n.Undef, n.Boolean, n.Integer, n.TypeName, n.Array, n.Hash))
+"""What most values are."""
 _DEFINITIONS = (n.ClassDefinition, n.DefineDefinition, n.NodeDefinition, n.FunctionDefinition, n.TypeAlias)
 
 
 def has_value(node: n.Node, found: Findings) -> None:
     """Definitions and collectors have none."""
+    if type(node) in _VALUES:
+        return
     while isinstance(node, n.Parenthesized | n.Unary | n.Text):
         node = node.operand if isinstance(node, n.Unary) else node.expression
     if isinstance(node, (n.Collector, *_DEFINITIONS)):
@@ -55,12 +59,15 @@ def _reserved(node: n.Reserved, place: Place, found: Findings) -> None:
 
 def _variable(node: n.Variable, place: Place, found: Findings) -> None:
     name = node.name
+    if name in found.good_names:
+        return
     if name[:1].isdigit():
         if not _MATCH_VARIABLE.fullmatch(name):
-            found.error(
-                f"Illegal numeric variable name, The given name '{name}' must be a decimal value if it starts with a digit 0-9", node
-            )
-    elif not _VARIABLE.fullmatch(name):
+            message = f"Illegal numeric variable name, The given name '{name}' must be a decimal value if it starts with a digit 0-9"
+            found.error(message, node)
+    elif _VARIABLE.fullmatch(name):
+        found.good_names.add(name)
+    else:
         rule = "/^((::)?[a-z]\\w*)*((::)?[a-z_]\\w*)$/"
         found.error(f"Illegal variable name, The given name '{name}' does not conform to the naming rule {rule}", node)
 

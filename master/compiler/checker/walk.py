@@ -9,6 +9,9 @@ from .issues import Issue
 from .labels import label
 from .rules import RULES
 
+_NOTHING_TO_SAY = frozenset(kind for kind, below in CHILDREN.items() if not below and kind not in RULES) | {type(None)}
+"""Kinds of nodes that no rule is about, and nothing is below."""
+
 
 def check(program: n.Program, source: Source, *, namespace: str | None = None, strict: Strict = "warning") -> list[Issue]:
     """
@@ -35,9 +38,10 @@ def check(program: n.Program, source: Source, *, namespace: str | None = None, s
             below: list[Place] = []
             for name in names:
                 value = getattr(node, name)
-                if type(value) is tuple:
-                    below.extend([Place(each, place) for each in value])
-                elif value is not None:
+                inner = type(value)
+                if inner is tuple:
+                    below.extend([Place(each, place) for each in value if type(each) not in _NOTHING_TO_SAY])
+                elif inner not in _NOTHING_TO_SAY:
                     below.append(Place(value, place))
             below.reverse()
             pending.extend(below)
