@@ -38,8 +38,9 @@ class LoadedFile:
     _marked: int = 0  # parts whose marks these are
 
     def marks(self) -> Marks:
+        """What errors need to know of its places; made when the first one asks."""
         if self._marked != len(self.unit.parts):
-            self._marks, self._marked = self.unit.marks(), len(self.unit.parts)
+            self._marks, self._marked = self.unit.marks(self.source), len(self.unit.parts)
         return self._marks
 
     def run(self, index: int, part: Part) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 From an exception to the place in a manifest that caused it.
 
 Generated code carries nothing on the happy path: every instruction has the manifest's line and column (`co_positions`),
-and `marks` of its file say what stands there. So the deepest frame of the traceback that belongs to a manifest is the
-place, and the mark gives the label and the operands.
+and `marks` of its file, which are made when an error asks for them, say what stands there. So the deepest frame of the
+traceback that belongs to a manifest is the place, and the mark gives the label and the operands.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from .issues import Issue, Refused
 from .types.access import BadOperand
 
 if TYPE_CHECKING:
-    from .codegen import Marks
     from .loaded_files import LoadedFile
 
 __all__ = ["FINAL", "UNIT", "current", "located", "place_of", "stray"]
@@ -44,8 +43,7 @@ def located(error: PuppetError) -> PuppetError:
         error.where = FINAL
         return error
     unit, position = found
-    marks = unit.marks()
-    label, line, column, operands = _marked(marks, position)
+    label, line, column, operands = _marked(unit, position)
     message = error.message
     if isinstance(error, Issue | BadOperand):
         line, column = operands.get(str(error.operand), (line, column))
@@ -77,7 +75,7 @@ def place_of(error: BaseException) -> Location | None:
     found = _deepest(error.__traceback__)
     if found is None:
         return None
-    _, line, column, _ = _marked(found[0].marks(), found[1])
+    _, line, column, _ = _marked(*found)
     return Location(found[0].source.file, line, column)
 
 
@@ -88,7 +86,7 @@ def current(operand: int | None = None) -> Location | None:
         unit: LoadedFile | None = frame.f_globals.get(UNIT)
         if unit is not None:
             position = _position(frame.f_code, frame.f_lasti)
-            _, line, column, operands = _marked(unit.marks(), position)
+            _, line, column, operands = _marked(unit, position)
             line, column = operands.get(str(operand), (line, column))
             return Location(unit.source.file, line, column)
         frame = frame.f_back
@@ -115,8 +113,11 @@ def _position(code: CodeType, instruction: int) -> tuple[int, int, int, int]:
     return code.co_firstlineno, 0, code.co_firstlineno, 0
 
 
-def _marked(marks: Marks, position: tuple[int, int, int, int]) -> tuple[str, int, int, dict[str, tuple[int, int]]]:
-    mark = marks.get(position)
+def _marked(unit: LoadedFile, position: tuple[int, int, int, int]) -> tuple[str, int, int, dict[str, tuple[int, int]]]:
+    try:
+        mark = unit.marks().get(position)
+    except RecursionError:  # the stack is too full to read the file again: Python's own place has to do
+        mark = None
     if mark is not None:
         return mark
     return "", position[0], position[1] + 1, {}

@@ -8,12 +8,12 @@ and the code of each definition when that is first evaluated. Both are kept by t
 from __future__ import annotations
 
 import marshal
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, Literal
 
-from .codegen import CompiledPart, Header, Marks, ParameterHeader, body_code, headers, parameters_code
+from .codegen import Header, Marks, ParameterHeader, body_code, headers, parameters_code
 from .nodes import Program
 from .parser import parse
 from .source import Source
@@ -24,6 +24,7 @@ Warnings = tuple[tuple[str, str, int | None, int | None, bool], ...]
 """Severity, message, line, column, and whether it is the lexer's."""
 
 Part = Literal["body", "parameters"]
+_WRITTEN_BY: dict[Part, Callable[..., CodeType]] = {"body": body_code, "parameters": parameters_code}
 
 
 @dataclass(slots=True)
@@ -32,7 +33,7 @@ class Unit:
     What is kept of a file.
 
     Attributes:
-        parts: code and packed marks of what was needed so far, by the header's index.
+        parts: the code of what was needed so far, by the header's index.
         program: the tree that more code can be written from; when it is None the text is parsed again.
     """
 
@@ -40,7 +41,7 @@ class Unit:
     warnings: Warnings = ()
     epp: bool = False
     program: Program | None = None
-    parts: dict[tuple[int, Part], tuple[CodeType, bytes]] = field(default_factory=dict)
+    parts: dict[tuple[int, Part], CodeType] = field(default_factory=dict)
 
     @classmethod
     def read(cls, program: Program, source: Source, *, epp: bool = False, warnings: Iterable[Any] = ()) -> Unit:
@@ -59,21 +60,22 @@ class Unit:
         Raises:
             Unsupported: it has a construct that cannot be compiled, with its place.
         """
-        found = self.parts.get((index, part))
-        if found is None:
-            program = self.program or parse(source, epp=self.epp)
-            written: CompiledPart = (body_code if part == "body" else parameters_code)(program, source, index)
-            found = self.parts[index, part] = written.code, marshal.dumps(written.marks)
-        code = found[0]
+        code = self.parts.get((index, part))
+        if code is None:
+            code = self.parts[index, part] = _WRITTEN_BY[part](self._tree(source), source, index)
         name = source.file or "(code)"
         return code if code.co_filename == name else relocated(code, name)
 
-    def marks(self) -> Marks:
-        """The marks of all parts, which stay packed until an error asks for them."""
+    def marks(self, source: Source) -> Marks:
+        """What errors need to know of the places in the code that there is; made by writing it again."""
         found: Marks = {}
-        for _, packed in self.parts.values():
-            found.update(marshal.loads(packed))  # noqa: S302 -- this process's own, or from a file that the cache has checked
+        program = self._tree(source)
+        for index, part in self.parts:
+            _WRITTEN_BY[part](program, source, index, marks=found)
         return found
+
+    def _tree(self, source: Source) -> Program:
+        return self.program or parse(source, epp=self.epp)
 
     def packed(self) -> bytes:
         """All of it but the tree, for the disk."""

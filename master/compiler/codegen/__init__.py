@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from types import CodeType
 
 from .. import nodes as n
 from ..source import Source
 from . import calls, control, declarations, definitions, expressions
 from .headers import CODE, CONSTANT, NONE, READ, Header, ParameterHeader, headers
-from .writer import Effect, Place, Rule, Writer
+from .writer import Effect, Marks, Rule, Writer
 
 __all__ = [
     "CODE",
     "CONSTANT",
     "NONE",
     "READ",
-    "CompiledPart",
     "Header",
     "Marks",
     "ParameterHeader",
@@ -29,37 +27,28 @@ __all__ = [
 CODE_VERSION = 2
 """To be raised whenever the same manifest would give other code or headers: what is cached on disk is then not used any more."""
 
-Marks = dict[Place, tuple[str, int, int, dict[str, tuple[int, int]]]]
-"""What an error needs to know of a place: the construct's label, its line and column in characters, those of its operands."""
-
 _MODULES = (expressions, control, calls, declarations, definitions)
 _RULES: dict[type[n.Node], Rule] = {node: rule for module in _MODULES for node, rule in module.RULES.items()}
 _EFFECTS: dict[type[n.Node], Effect] = {node: effect for module in _MODULES for node, effect in getattr(module, "EFFECTS", {}).items()}
 
 
-@dataclass(frozen=True, slots=True)
-class CompiledPart:
-    """A part of a file, compiled. Running `code` with a namespace of the runtime sets names in it; only errors read `marks`."""
-
-    code: CodeType
-    marks: Marks
-
-
-def body_code(program: n.Program, source: Source, index: int) -> CompiledPart:
+def body_code(program: n.Program, source: Source, index: int, *, marks: Marks | None = None) -> CodeType:
     """
     The code of what the header of that index is about: sets `_body`; of functions `_own_signature`, too.
+
+    Errors that such code raises need `marks`: they are filled when given, so that they can be had later by writing the code again.
 
     Raises:
         Unsupported: a construct that cannot be compiled, with its place.
     """
-    writer = Writer(source, _RULES, _EFFECTS)
+    writer = Writer(source, _RULES, _EFFECTS, marks)
     definitions.body(writer, _node(program, index))
     return _compiled(writer)
 
 
-def parameters_code(program: n.Program, source: Source, index: int) -> CompiledPart:
+def parameters_code(program: n.Program, source: Source, index: int, *, marks: Marks | None = None) -> CodeType:
     """The code for types and defaults of the parameters of a class, define or template: sets `_types` and `_defaults`."""
-    writer = Writer(source, _RULES, _EFFECTS)
+    writer = Writer(source, _RULES, _EFFECTS, marks)
     definitions.parameters(writer, _node(program, index))
     return _compiled(writer)
 
@@ -68,7 +57,6 @@ def _node(program: n.Program, index: int) -> n.Node:
     return program.definitions[index] if index < len(program.definitions) else program.body
 
 
-def _compiled(writer: Writer) -> CompiledPart:
+def _compiled(writer: Writer) -> CodeType:
     tree = ast.Module(writer.module, [])
-    code = compile(tree, writer.source.file or "(code)", "exec", dont_inherit=True, optimize=0)
-    return CompiledPart(code, writer.marks)
+    return compile(tree, writer.source.file or "(code)", "exec", dont_inherit=True, optimize=0)

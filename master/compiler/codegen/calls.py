@@ -71,8 +71,10 @@ def jump(writer: Writer, name: str, arguments: Sequence[n.Node], node: n.Node) -
     return writer.at(node, text(None))
 
 
-def returns_from_lambda(*parts: n.Node | None) -> bool:
-    """Whether a lambda anywhere in these says `return`, so that the body around has to catch it."""
+def returns_from_lambda(text: str, *parts: n.Node | None) -> bool:
+    """Whether a lambda anywhere in these, parts of the file `text`, says `return`, so that the body around has to catch it."""
+    if "return" not in text:
+        return False
     for part in parts:
         if part is None:
             continue
@@ -122,7 +124,7 @@ def lambda_frame(writer: Writer, node: n.Lambda, outer: Frame) -> Frame:
         frame.scope = f"scope{frame.depth}"
         # A local scope starts empty: names known outside are still found as Python's locals of the outer functions.
     frame.locals = assigned_names(node.body) - frame.known
-    if uses_matches(*parts) and outer.matches is not None:
+    if uses_matches(writer.source.text, *parts) and outer.matches is not None:
         frame.matches = f"m{frame.depth}"
     return frame
 

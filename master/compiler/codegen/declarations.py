@@ -16,11 +16,12 @@ _FORMS = {"": 0, "@": 1, "@@": 2}
 
 def resource(writer: Writer, node: n.Node) -> ast.expr:
     assert isinstance(node, n.Resource)
-    operands: dict[str, n.Node] = {"type": node.type}
-    for index, body in enumerate(node.bodies):
-        operands[f"title {index}"] = body.title
-        operands |= {f"attribute {each.name}": each for each in body.attributes if isinstance(each, n.Attribute)}
-    writer.mark(node, "a Resource Statement", **operands)
+    if writer.marks is not None:
+        operands: dict[str, n.Node] = {"type": node.type}
+        for index, body in enumerate(node.bodies):
+            operands[f"title {index}"] = body.title
+            operands |= {f"attribute {each.name}": each for each in body.attributes if isinstance(each, n.Attribute)}
+        writer.mark(node, "a Resource Statement", **operands)
     parts: list[n.Node] = [] if isinstance(node.type, n.Name) else [node.type]
     for body in node.bodies:
         parts.append(body.title)

@@ -64,13 +64,13 @@ def _scoped_function(writer: Writer, name: str, kind: str, parameters: Sequence[
     """The function of a class, define, node or manifest: the scope, then its parameters' values."""
     frame = Frame(kind)
     frame.known = {parameter.name for parameter in parameters}
-    if uses_matches(body):
+    if uses_matches(writer.source.text, body):
         frame.matches = "m0"
     with writer.within(frame):
         if frame.matches is not None:
             writer.emit(ast.Assign([ast.Name(frame.matches, STORE)], writer.method("enter_matches")), node)
         writer.effect(body)
-        if returns_from_lambda(body) and kind not in ("main", "node"):
+        if returns_from_lambda(writer.source.text, body) and kind not in ("main", "node"):
             frame.body[:] = catching_returns(writer, list(frame.body), node)
     names = ["scope", *[frame.python_name(parameter.name) for parameter in parameters]]
     made = writer.function(name, names, frame, node)
@@ -81,7 +81,7 @@ def _scoped_function(writer: Writer, name: str, kind: str, parameters: Sequence[
 def _thunk(writer: Writer, node: n.Node, name: str) -> ast.expr:
     """A function of a scope that gives the value of `node`."""
     frame = Frame("default")
-    if uses_matches(node):
+    if uses_matches(writer.source.text, node):
         frame.matches = "m0"
     with writer.within(frame):
         if frame.matches is not None:
@@ -105,7 +105,7 @@ def _function(writer: Writer, node: n.FunctionDefinition) -> ast.expr:
     frame.known = {parameter.name for parameter in node.parameters}
     frame.seen = set(frame.known)
     frame.locals = assigned_names(node.body) - frame.known
-    if uses_matches(*parts):
+    if uses_matches(writer.source.text, *parts):
         frame.matches = "m0"
     # A function sees the top scope, wherever it is called from.
     entry = ast.Attribute(load("scope"), "global_local" if scoped else "global_scope", ast.Load())
@@ -116,7 +116,7 @@ def _function(writer: Writer, node: n.FunctionDefinition) -> ast.expr:
             writer.emit(refused, node)
     name = f"function {node.name}"
     made = body_function(writer, name, node.parameters, node.body, frame, node, first=["scope"])
-    if returns_from_lambda(node.body):
+    if returns_from_lambda(writer.source.text, node.body):
         made.body = catching_returns(writer, made.body, node)
     writer.module.append(made)
     with writer.within(Frame("type")):
@@ -139,7 +139,7 @@ def _template(writer: Writer, node: n.Epp) -> ast.expr:
     frame = Frame("epp", output="out")
     names = [parameter.name for parameter in node.parameters or ()]
     frame.known = set(names)
-    if uses_matches(node.body):
+    if uses_matches(writer.source.text, node.body):
         frame.matches = "m0"
     with writer.within(frame):
         if frame.matches is not None:

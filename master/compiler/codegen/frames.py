@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -52,8 +53,10 @@ def walk(node: n.Node, *, into_lambdas: bool) -> Iterator[n.Node]:
                 pending.append(child)
 
 
-def uses_matches(*parts: n.Node | None) -> bool:
-    """Whether `$0`, `$1`, … can be read anywhere in these; if not, matching keeps nothing."""
+def uses_matches(text: str, *parts: n.Node | None) -> bool:
+    """Whether `$0`, `$1`, … can be read anywhere in these, parts of the file `text`; if not, matching keeps nothing."""
+    if not _MAY_USE_MATCHES.search(text):
+        return False
     for part in parts:
         if part is None:
             continue
@@ -63,6 +66,10 @@ def uses_matches(*parts: n.Node | None) -> bool:
             if isinstance(node, n.Call) and isinstance(node.functor, n.Name) and node.functor.value == "inline_epp":
                 return True
     return False
+
+
+_MAY_USE_MATCHES = re.compile(r"\$(?:::)?\d|\$\{(?![A-Za-z_])|inline_epp")
+"""Of a text without this the tree need not be looked through."""
 
 
 def reads_scope(*parts: n.Node | None) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -18,6 +19,9 @@ Effect = Callable[["Writer", n.Node], None]
 Place = tuple[int, int, int, int]
 """Line, column, end line, end column as Python has them: lines from 1, columns from 0, in UTF-8 bytes."""
 
+Marks = dict[Place, tuple[str, int, int, dict[str, tuple[int, int]]]]
+"""What an error needs to know of a place: the construct's label, its line and column in characters, those of its operands."""
+
 LOAD = ast.Load()
 STORE = ast.Store()
 
@@ -27,22 +31,26 @@ _PLAIN = frozenset(("ctx", "op", "ops", "id", "attr", "arg", "name", "names", "k
 _KINDS = [each for each in vars(ast).values() if isinstance(each, type) and issubclass(each, ast.AST)]
 _PLACED = frozenset(each for each in _KINDS if issubclass(each, ast.expr | ast.stmt | ast.arg | ast.keyword | ast.excepthandler))
 _INNER = {each: () if each is ast.Constant else tuple(name for name in each._fields if name not in _PLAIN) for each in _KINDS}
+_LEAVES = frozenset((ast.Constant, ast.Name))
 _INNER |= {ast.arguments: ast.arguments._fields, ast.arg: ("annotation",)}
 
 
 class Writer:
-    """Writes the Python module of one manifest. `marks` is what errors need to know of a place; see `Unit`."""
+    """Writes the Python module of one part of a file. `marks`, when given, is filled with what errors need to know of a place."""
 
-    def __init__(self, source: Source, rules: Mapping[type[n.Node], Rule], effects: Mapping[type[n.Node], Effect]) -> None:
+    def __init__(
+        self, source: Source, rules: Mapping[type[n.Node], Rule], effects: Mapping[type[n.Node], Effect], marks: Marks | None = None
+    ) -> None:
         self.source = source
         self.rules = rules
         self.effects = effects
         self.module: list[ast.stmt] = []
-        self.marks: dict[Place, tuple[str, int, int, dict[str, tuple[int, int]]]] = {}
+        self.marks = marks
         self.frame = Frame("module")
         self.hoisted = 0  # statements written so far that may have an effect
         self._count = 0
         self._ascii = source.text.isascii()
+        self._places: dict[tuple[int, int], Place] = {}
 
     # --- the walk ---
 
@@ -93,19 +101,27 @@ class Writer:
 
     def place(self, node: n.Node) -> Place:
         """Where `node` is, in Python's terms."""
-        line, column = self._position(node.at)
-        end_line, end_column = self._position(max(node.end, node.at))
-        return line, column, end_line, end_column
+        at = node.at
+        key = at, node.end
+        found = self._places.get(key)
+        if found is None:
+            line, column = self._position(at)
+            end_line, end_column = self._position(max(node.end, at))
+            found = self._places[key] = line, column, end_line, end_column
+        return found
 
     def _position(self, at: int) -> tuple[int, int]:
-        line = self.source.line(at)
-        start = self.source.starts[line - 1]
+        starts = self.source.starts
+        line = bisect_right(starts, at)
+        start = starts[line - 1]
         if self._ascii:
             return line, at - start
         return line, len(self.source.text[start:at].encode("utf-8", "surrogatepass"))
 
     def mark(self, node: n.Node, label: str, **operands: n.Node) -> None:
         """An error at `node` says `label`, the construct's name with its article; or points at one of `operands`."""
+        if self.marks is None:
+            return
         where = self.source.locate(node.at)
         marked = {name: self._shown(operand.at) for name, operand in operands.items()}
         self.marks.setdefault(self.place(node), (label, where.line or 0, where.column or 0, marked))
@@ -119,19 +135,26 @@ class Writer:
         if hasattr(python, "lineno"):
             return
         line, column, end_line, end_column = self.place(node)
+        if python.__class__ in _LEAVES:
+            python.lineno, python.col_offset, python.end_lineno, python.end_col_offset = line, column, end_line, end_column
+            return
         pending: list[Any] = [python]
         while pending:
             current = pending.pop()
-            kind = type(current)
+            kind = current.__class__
             if kind in _PLACED:
                 if hasattr(current, "lineno"):
                     continue
-                current.lineno, current.col_offset = line, column
-                current.end_lineno, current.end_col_offset = end_line, end_column
+                current.lineno = line
+                current.col_offset = column
+                current.end_lineno = end_line
+                current.end_col_offset = end_column
             for name in _INNER[kind]:
                 inner = getattr(current, name, None)
                 if inner.__class__ is list:
-                    pending += [each for each in inner if each is not None]  # `**` in a dict has no key
+                    for each in inner:
+                        if each is not None:  # `**` in a dict has no key
+                            pending.append(each)
                 elif inner is not None:
                     pending.append(inner)
 

@@ -152,7 +152,7 @@ def test_generated_code_has_the_lines_and_columns_of_the_manifest() -> None:
     source = Source(text, "/m/site.pp")
     program = parse(source)
     assert [(each.kind, each.name, each.line) for each in headers(program, source)] == [("class", "c", 4), ("main", "", 1)]
-    class_, main = (body_code(program, source, index).code for index in (0, 1))
+    class_, main = (body_code(program, source, index) for index in (0, 1))
     assert class_.co_filename == main.co_filename == "/m/site.pp"
     assert {line for line, _ in _positions(class_)} - {0} <= {4, 5, 6}  # 0: the beginning of the module itself
     assert {line for line, _ in _positions(main)} - {0} <= {1, 2, 3}
@@ -163,15 +163,15 @@ def test_generated_code_has_the_lines_and_columns_of_the_manifest() -> None:
 
 def test_a_function_without_match_variables_keeps_no_matches() -> None:
     text = "class c { if 'a' =~ /a/ { notice('x') } }"
-    unit = body_code(parse(Source(text, "x.pp")), Source(text, "x.pp"), 0)
-    code = next(each for each in unit.code.co_consts if isinstance(each, CodeType) and each.co_name == "class c")
+    module = body_code(parse(Source(text, "x.pp")), Source(text, "x.pp"), 0)
+    code = next(each for each in module.co_consts if isinstance(each, CodeType) and each.co_name == "class c")
     assert "enter_matches" not in [instruction.argval for instruction in dis.get_instructions(code)]
 
 
 def test_local_variables_are_read_as_python_locals() -> None:
     text = "class c($p) { $x = $p notice($x) }"
-    unit = body_code(parse(Source(text, "x.pp")), Source(text, "x.pp"), 0)
-    code = next(each for each in unit.code.co_consts if isinstance(each, CodeType) and each.co_name == "class c")
+    module = body_code(parse(Source(text, "x.pp")), Source(text, "x.pp"), 0)
+    code = next(each for each in module.co_consts if isinstance(each, CodeType) and each.co_name == "class c")
     assert {"v0_p", "v0_x"} <= set(code.co_varnames)
     assert "get" not in code.co_names
 
