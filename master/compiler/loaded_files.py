@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from shared.errors import Location
+from shared.errors import EvaluationError, Location
 
 from .codegen import Marks
 from .definitions import Body, Define, HostClass, NodeBlock, ParameterSpec, Thunk
 from .functions import Dispatch, Function
 from .locations import UNIT
 from .regexps import Regexp
-from .signatures import Signature
+from .signatures import Signature, WrongDefaultError
 from .source import Source
 from .types.base import Type
 from .units import Part, Unit
@@ -158,5 +158,8 @@ class _LanguageFunction(Function):
         signature, body = self._made(context.global_scope())
         if block is not None or not signature.accepts(args):
             raise signature.refuse(self.name, args, block)
-        value = body(context, *args)
+        try:
+            value = body(context, *args)
+        except WrongDefaultError as error:
+            raise EvaluationError(error.message) from None
         return value if signature.returns is None else signature.check_return(self.name, value)

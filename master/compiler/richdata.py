@@ -43,6 +43,8 @@ _TEXTUAL = {Timestamp: "Timestamp", Timespan: "Timespan", SemVer: "SemVer", SemV
 def encode(value: Value, warn: Warn, place: str, *, rich: bool = True) -> Any:
     """`value` as plain data; `place` names it in warnings (`Notify[a]['message']`)."""
     kind = value.__class__
+    if kind is str and rich and not value.isascii():
+        return _text(value)
     if kind is str or kind is int or kind is bool or value is None or kind is float:
         return value
     if kind is list:
@@ -54,6 +56,15 @@ def encode(value: Value, warn: Warn, place: str, *, rich: bool = True) -> Any:
         if text is not None:
             return text
     return _rich(value, warn, place) if rich else _poor(value, warn, place)
+
+
+def _text(value: str) -> Any:
+    """Text as it is; bytes that are none (see `base64('decode', …)`) as a Binary, which every reader gives back as they were."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return {"__ptype": "Binary", "__pvalue": to_s(Binary(value.encode("utf-8", "surrogateescape")))}
+    return value
 
 
 def reference_text(value: ResourceType | ClassType) -> str | None:

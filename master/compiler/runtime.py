@@ -17,7 +17,7 @@ from .regexps import Regexp
 from .relationships import relate
 from .resources import capitalized_type
 from .scope import MISSING, Matches, Scope
-from .signatures import Closure, Parameter, Signature
+from .signatures import Closure, Parameter, Signature, of_type
 from .text import inspect, to_s
 from .types.access import flattened
 from .types.base import Type, TypeReference
@@ -227,11 +227,13 @@ def once(current: Value, name: str, value: Value) -> Value:
     return value
 
 
-def rest(given: tuple[Value, ...], default: Callable[[], Value]) -> list[Value]:
+def rest(given: tuple[Value, ...], default: Callable[[], Value], type_: Type | None = None, label: str = "", name: str = "") -> list[Value]:
     """A captures-rest parameter with a default, which a single undef stands for as well."""
     if not given or (len(given) == 1 and given[0] is None):
         value = default()
-        return value if isinstance(value, list) else [value]
+        values = value if isinstance(value, list) else [value]
+        element = Parameter.declared(name, type_, splat=True).type
+        return values if element is None else [of_type(each, element, label, name) for each in values]
     return list(given)
 
 
@@ -350,6 +352,7 @@ NAMES: Final[dict[str, Any]] = {
     "_illegal_query": declaring.illegal_query,
     "_key": key_of,
     "_no_selector_entry": no_selector_entry,
+    "_of_type": of_type,
     "_once": once,
     "_override": declaring.override,
     "_query_all": test_all,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .types.lattice import Type
     from .values import Value
 
-__all__ = ["Closure", "Parameter", "Signature"]
+__all__ = ["Closure", "Parameter", "Signature", "WrongDefaultError", "of_type"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,13 +144,16 @@ class Signature:
             return value
         raise EvaluationError(describe_mismatch(f"value returned from {name} has wrong type,", self.returns, infer_set(value)))
 
-    def check_default(self, name: str, index: int, value: Value) -> Value:
-        """The value of the default of parameter `index`, when it is of the declared type; else EvaluationError."""
-        parameter = self.parameters[index]
-        if parameter.type is None or parameter.type.instance(value):
-            return value
-        label = "block" if name == "lambda" else f"'{name}'"
-        raise EvaluationError(describe_mismatch(f"{label} parameter '{parameter.name}'", parameter.type, infer_set(value)))
+
+class WrongDefaultError(EvaluationError):
+    """A default is not of its parameter's type; it is the call that is wrong, for it gave no value."""
+
+
+def of_type(value: Value, type_: Type, label: str, parameter: str) -> Value:
+    """The value of a default, when it is of the declared type; `label` is what the parameter belongs to: `block` or `'function'`."""
+    if type_.instance(value):
+        return value
+    raise WrongDefaultError(describe_mismatch(f"{label} parameter '{parameter}'", type_, infer_set(value)))
 
 
 class Closure:
@@ -179,7 +182,10 @@ class Closure:
             return self.code(*args)
         if not signature.accepts(args):
             raise signature.refuse("lambda", args)
-        return signature.check_return("lambda", self.code(*args))
+        try:
+            return signature.check_return("lambda", self.code(*args))
+        except WrongDefaultError as error:
+            raise EvaluationError(error.message) from None
 
     def caller(self, count: int) -> Callable[..., Value]:
         """A function of exactly `count` positional arguments."""

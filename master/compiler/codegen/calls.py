@@ -153,7 +153,7 @@ def body_function(
             writer.emit(
                 ast.Assign([ast.Name(frame.scope, STORE)], ast.Call(ast.Attribute(load(outer.scope), "local", ast.Load()), [], [])), node
             )
-        _fill_in(writer, parameters, frame, node)
+        _fill_in(writer, parameters, frame, "block" if outer is not None else f"'{name.removeprefix('function ')}'")
         value = writer.value(body)
         writer.emit(ast.Return(value), node)
         _start_unset(writer, frame, node)
@@ -184,8 +184,12 @@ def _start_unset(writer: Writer, frame: Frame, node: n.Node) -> None:
     frame.body[:0] = start
 
 
-def _fill_in(writer: Writer, parameters: Sequence[n.Parameter], frame: Frame, node: n.Node) -> None:
-    """Give parameters that got no value their defaults, in order; a default may use the parameters before it."""
+def _fill_in(writer: Writer, parameters: Sequence[n.Parameter], frame: Frame, label: str) -> None:
+    """
+    Give parameters that got no value their defaults, in order; a default may use the parameters before it.
+
+    Defaults have to be of the declared types; `label` is what errors call the function.
+    """
     names = [parameter.name for parameter in parameters]
     frame.known -= set(names)
     for index, parameter in enumerate(parameters):
@@ -196,17 +200,26 @@ def _fill_in(writer: Writer, parameters: Sequence[n.Parameter], frame: Frame, no
             given: ast.expr = writer.run("list", load(python))
             if parameter.default is not None:
                 default = _default_function(writer, parameter)
-                given = writer.run("_rest", load(python), default)
+                given = writer.run("_rest", load(python), default, *_declared(writer, parameter, label))
             writer.emit(ast.Assign([ast.Name(python, STORE)], given), parameter)
         elif parameter.default is not None:
             with writer.block() as statements:
                 value = writer.value(parameter.default)
+                if parameter.type is not None:
+                    value = writer.at(parameter, writer.run("_of_type", value, *_declared(writer, parameter, label)))
                 writer.emit(ast.Assign([ast.Name(python, STORE)], value), parameter)
             test = ast.Compare(load(python), [ast.Is()], [load("_UNSET")])
             writer.emit(ast.If(test, statements, []), parameter)
         frame.known.add(parameter.name)
         if frame.scoped and frame.kind != "class":
             writer.emit(ast.Expr(writer.method("bind", text(parameter.name), load(python))), parameter)
+
+
+def _declared(writer: Writer, parameter: n.Parameter, label: str) -> list[ast.expr]:
+    """Type, function and name, for the check of a default; nothing where any value will do."""
+    if parameter.type is None:
+        return []
+    return [writer.value(parameter.type), text(label), text(parameter.name)]
 
 
 def _default_function(writer: Writer, parameter: n.Parameter) -> ast.expr:

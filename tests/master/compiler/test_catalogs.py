@@ -212,3 +212,9 @@ def test_shortened_names_find_a_node_block_only_when_that_is_set() -> None:
     blocks = "node 'web1' { notice('short') }\nnode default { notice('default') }"
     assert compiled(blocks, certname="web1.example.com").notices == ["default"]
     assert compiled(blocks, certname="web1.example.com", settings={"strict_hostname_checking": False}).notices == ["short"]
+
+
+def test_bytes_that_are_no_text_stand_in_a_catalog_as_a_binary() -> None:
+    site = compiled("notify { 'a': message => base64('decode', '/wD+') }\nnotify { 'b': message => base64('decode', 'w6k=') }\n")
+    assert site.parameters("Notify[a]") == {"message": {"__ptype": "Binary", "__pvalue": "/wD+"}}
+    assert site.parameters("Notify[b]") == {"message": "é"}
