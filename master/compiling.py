@@ -2,7 +2,7 @@
 The process that compiles: `python -I -m master.compiling`, started by the pool in `workers`.
 
 It reads one job after another from its standard input and answers on its standard output. What it keeps between jobs are
-definitions of environments and compiled code, never anything of a node.
+definitions of environments, compiled code, and catalogs (`memo`).
 """
 
 from __future__ import annotations
@@ -28,20 +28,23 @@ from .compiler.checker import Issue as Finding
 from .compiler.codecache import CodeCache
 from .compiler.compiler import LogEntry
 from .compiler.locations import current, place_of
+from .compiler.reads import Reads
 from .compiler.world import NodeInput
 from .environments import EnvironmentSettings
 from .loaded_environments import LoadedEnvironments
+from .memo import Memo
 from .resource_types import ResourceTypes
 
 
 class Bench:
     """Does jobs one after another, with what it has loaded of the environments."""
 
-    def __init__(self, settings: EnvironmentSettings, cache: Path | None) -> None:
+    def __init__(self, settings: EnvironmentSettings, cache: Path | None, *, memo: int = 0) -> None:
         self._log: Callable[[LogEntry], None] = lambda entry: None
         self.code = CodeCache(cache)
         self.environments = LoadedEnvironments(settings, self.code, log=self._found)
         self.types = ResourceTypes(self.environments.directories, lambda level, text: self._log(LogEntry(level, text)))
+        self.memo = Memo(memo)
         self.generation = 0
         self.failed = False  # the last job
 
@@ -65,6 +68,7 @@ class Bench:
         """Read everything again at the next job."""
         self.environments.forget()
         self.types.forget()
+        self.memo.forget()
 
     def _compile(self, job: Mapping[str, Any], log: Callable[[LogEntry], None]) -> bytes:
         """The catalog of a job."""
@@ -79,9 +83,28 @@ class Bench:
             trusted=job["trusted"],
             server_facts=job["server_facts"],
         )
+        code_id = job["code_id"]
+        known = self.memo.get(loaded, node, code_id)
+        if known is not None:
+            body, logs = known
+            for entry in logs:
+                log(entry)
+            return body
+        said: list[LogEntry] = []
+
+        def heard(entry: LogEntry) -> None:
+            said.append(entry)
+            log(entry)
+
+        reads = Reads() if self.memo.limit else None
+        loaded.live.taken()
         rich = loaded.environment.rich_data
-        catalog = compile_catalog(loaded.world, loaded.loader, node, version=loaded.version, log=log, rich=rich)
-        return plainjson.dumps(catalog | {"code_id": job["code_id"]})
+        catalog = compile_catalog(loaded.world, loaded.loader, node, version=loaded.version, log=heard, rich=rich, reads=reads)
+        body = plainjson.dumps(catalog | {"code_id": code_id})
+        if reads is not None:
+            files = loaded.live.taken()
+            self.memo.put(loaded, node, code_id, reads=reads, files=files, body=body, uuid=catalog["catalog_uuid"], logs=said)
+        return body
 
 
 def serve(stdin: BinaryIO, say: Callable[[bytes], None]) -> None:
@@ -92,7 +115,7 @@ def serve(stdin: BinaryIO, say: Callable[[bytes], None]) -> None:
     settings = EnvironmentSettings(
         **{**setup["settings"], **{name: tuple(setup["settings"][name]) for name in ("environmentpath", "basemodulepath")}}
     )
-    bench = Bench(settings, Path(setup["cache"]) if setup["cache"] else None)
+    bench = Bench(settings, Path(setup["cache"]) if setup["cache"] else None, memo=int(setup["memo"]))
     _limit(int(setup["memory"]))
     settle()
     say(frames.packed({"ready": os.getpid()}))

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from shared.errors import BadData, EvaluationError
 
-__all__ = ["DiskFiles", "Files", "MemoryFiles", "TrackedFiles"]
+__all__ = ["DiskFiles", "Files", "MemoryFiles", "TrackedFiles", "same"]
 
 MAX_FILE = 64 * 1024 * 1024
 """Octets of one manifest, template or data file."""
@@ -142,13 +142,28 @@ class TrackedFiles(DiskFiles):
             self._note(str(Path(each).parent))
         return found
 
+    def signature(self, path: str) -> tuple[int, ...] | None:
+        now = _signature(path)
+        self._seen.setdefault(path, now)
+        return now
+
+    def taken(self) -> Mapping[str, tuple[int, ...] | None]:
+        """What was looked at since this was last asked, as it was then; forgotten from now on."""
+        seen, self._seen = self._seen, {}
+        return seen
+
     def _note(self, path: str) -> None:
         if path not in self._seen:
             self._seen[path] = _signature(path)
 
     def unchanged(self) -> bool:
         """Whether everything that was looked at, or looked for in vain, is still as it was."""
-        return all(_signature(path) == known for path, known in self._seen.items())
+        return same(self._seen)
+
+
+def same(seen: Mapping[str, tuple[int, ...] | None]) -> bool:
+    """Whether all these files and folders, and those that were not there, are as they were."""
+    return all(_signature(path) == known for path, known in seen.items())
 
 
 def _signature(path: str) -> tuple[int, ...] | None:

@@ -21,7 +21,7 @@ from .compiler.checker import Issue as Finding
 from .compiler.codecache import CodeCache
 from .compiler.loader import Loader
 from .compiler.runtime import NAMES
-from .environment_files import DiskFiles, TrackedFiles
+from .environment_files import TrackedFiles
 from .environments import Environment, Environments, EnvironmentSettings
 from .module_types import RubyTypes
 from .worlds import FolderWorld
@@ -34,13 +34,19 @@ CONFIG_VERSION_TIMEOUT = 30.0
 
 @dataclass
 class LoadedEnvironment:
-    """An environment with what was read of it; `version` is the configuration version of its catalogs."""
+    """
+    An environment with what was read of it.
+
+    `version` is the configuration version of its catalogs. `files` are those whose change makes it another environment, `live` those
+    that are read anew for each catalog.
+    """
 
     environment: Environment
     world: FolderWorld
     loader: Loader
     version: int | str
     files: TrackedFiles
+    live: TrackedFiles
     checked: float
 
 
@@ -98,7 +104,7 @@ class LoadedEnvironments:
             self._loaded.pop(name, None)
 
     def _load(self, name: str) -> LoadedEnvironment:
-        files = TrackedFiles()
+        files, live = TrackedFiles(), TrackedFiles()
         environment = self.directories.read(name, files)
         settings = {
             **self.settings.compiler,
@@ -114,13 +120,13 @@ class LoadedEnvironments:
             modulepath=environment.modulepath,
             manifest=environment.manifest,
             settings=settings,
-            live=DiskFiles(),
+            live=live,
             ruby_types=self._ruby_types,
             note=lambda text: self.log("debug", text),
             data_provider=environment.data_provider,
         )
         loader = Loader(world, NAMES, self.cache, log=self.log, builtins=self._functions)
-        return LoadedEnvironment(environment, world, loader, self._version(environment), files, self.clock())
+        return LoadedEnvironment(environment, world, loader, self._version(environment), files, live, self.clock())
 
     def _version(self, environment: Environment) -> int | str:
         """What config_version prints; without it, the time of loading in seconds."""

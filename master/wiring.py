@@ -365,6 +365,7 @@ def workers_for(settings: MasterSettings, environments: Environments) -> Workers
         timeout=settings.compile_timeout,
         memory=settings.compile_memory,
         queue=settings.compile_queue,
+        memo=settings.catalog_memo,
         cache=settings.code_cache,
     )
 

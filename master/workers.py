@@ -91,6 +91,7 @@ class Workers:
 
     Args:
         timeout: seconds for one compile. memory: bytes for one process beyond its start. queue: requests that may wait.
+        memo: bytes of catalogs that each process keeps.
     """
 
     def __init__(
@@ -102,6 +103,7 @@ class Workers:
         memory: int,
         queue: int,
         cache: Path | None,
+        memo: int = 0,
         delay: Callable[[], float] = random.random,
     ) -> None:
         self.environments = environments
@@ -109,7 +111,7 @@ class Workers:
         self.timeout = timeout
         self.queue = queue
         self.delay = delay
-        self._setup = {"settings": asdict(environments.settings), "cache": str(cache) if cache else "", "memory": memory}
+        self._setup = {"settings": asdict(environments.settings), "cache": str(cache) if cache else "", "memory": memory, "memo": memo}
         self._idle: list[Worker] = []
         self._all: set[Worker] = set()
         self._slots = asyncio.Semaphore(size)

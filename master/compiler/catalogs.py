@@ -12,6 +12,7 @@ from shared.errors import EvaluationError
 
 from .compiler import Compiler, LogEntry
 from .loader import Loader
+from .reads import Reads
 from .resources import RELATIONSHIPS, Resource, parts_of_title
 from .richdata import encode
 from .values import Value
@@ -21,7 +22,14 @@ __all__ = ["compile_catalog", "room", "wire_catalog"]
 
 
 def compile_catalog(
-    world: World, loader: Loader, node: NodeInput, *, version: int | str, log: Callable[[LogEntry], None], rich: bool = True
+    world: World,
+    loader: Loader,
+    node: NodeInput,
+    *,
+    version: int | str,
+    log: Callable[[LogEntry], None],
+    rich: bool = True,
+    reads: Reads | None = None,
 ) -> dict[str, Any]:
     """
     The catalog of a node, as plain data: `protocol reference 3.4`, without exported and virtual resources.
@@ -29,10 +37,11 @@ def compile_catalog(
     Args:
         version: what `config_version` says, or seconds since the epoch.
         rich: values that JSON has not are encoded as `__ptype` maps; else turned into text.
+        reads: notes what is read of the node.
     Raises:
         CompileError: located, in the reference's words.
     """
-    compiler = Compiler(world, loader, node, log)
+    compiler = Compiler(world, loader, node, log, reads=reads)
     with room():
         compiler.compile()
         try:

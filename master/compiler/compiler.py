@@ -18,6 +18,7 @@ from .issues import Issue
 from .loader import Loader
 from .locations import FINAL, current, located, place_of, stray
 from .overrides import Override, apply_override
+from .reads import Reads, TopVariables
 from .relationships import Relationship, validate
 from .resources import Catalog, Resource, capitalized_type
 from .scope import MISSING, Scope, ScopeReporter
@@ -48,9 +49,15 @@ class LogEntry:
 
 
 class Compiler:
-    """One compilation. `log` gets every entry when it happens, also when the compilation fails in the end."""
+    """
+    One compilation.
 
-    def __init__(self, world: World, loader: Loader, node: NodeInput, log: Callable[[LogEntry], None]) -> None:
+    `log` gets every entry when it happens, also when the compilation fails in the end. `reads` notes what is read of the node.
+    """
+
+    def __init__(
+        self, world: World, loader: Loader, node: NodeInput, log: Callable[[LogEntry], None], *, reads: Reads | None = None
+    ) -> None:
         self.world = world
         self.loader = loader
         self.node = node
@@ -60,7 +67,10 @@ class Compiler:
         self.storeconfigs = bool(world.setting("storeconfigs"))
         self.catalog = Catalog()
         self.resources: list[Resource] = []
+        self.reads = reads
         self.top = Scope(self, "top")
+        if reads is not None:
+            self.top.vars = TopVariables(reads)
         self.node_scope: Scope | None = None
         self.node_match: Any = None
         self.class_scopes: dict[str, Scope] = {}
@@ -347,6 +357,8 @@ class Compiler:
     def import_exported(self, collector: Collector) -> list[Resource]:
         """Resources of other nodes that a collector takes."""
         found: list[Resource] = []
+        if self.storeconfigs:
+            self.doubt("exported resources are collected")
         for item in self.world.exported(collector.type, self.node):
             definition = self.loader.find_define(item.type.lower())
             native = self.world.types.find(item.type.lower())
@@ -378,6 +390,17 @@ class Compiler:
         return found
 
     # --- names ---
+
+    def fact(self, name: str) -> Value:
+        """`$facts['name']`; undef when the node has no such fact."""
+        if self.reads is not None:
+            self.reads.facts.add(name)
+        return self.node.facts.get(name)
+
+    def doubt(self, why: str) -> None:
+        """Something was read that is another thing each time."""
+        if self.reads is not None:
+            self.reads.doubt = why
 
     def qualified(self, class_name: str, name: str) -> Value:
         """A variable of an evaluated class, or of those it inherits from; MISSING when there is none."""

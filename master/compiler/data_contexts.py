@@ -38,6 +38,11 @@ def data_context(compiler: Compiler, scope: Scope, session: dict[str, Any]) -> D
             compiler.warn_once("undefined_variables", f"Variable: {name}", message)
         return None
 
+    def warn(message: str) -> None:
+        # Said when a file is read, which may not be at the next lookup.
+        compiler.doubt("data have something to complain about")
+        compiler.log("warning", message)
+
     def caller(name: str) -> Value:
         if name == "calling_module":
             return scope.module_name
@@ -67,9 +72,10 @@ def data_context(compiler: Compiler, scope: Scope, session: dict[str, Any]) -> D
     return DataContext(
         variable,
         peek,
+        compiler.fact,
         caller,
         convert,
-        lambda message: compiler.log("warning", message),
+        warn,
         lambda kind, key, message, file: compiler.warn_once(kind, key, message, file=file),
         compiler.find_function,
         scope,

@@ -291,6 +291,8 @@ class Loader:
         found = collect([module])
         if name not in found:
             raise ConfigError(f"{source.file} does not define the function '{name}'", hint=f'Declare it with @function("{name}", …).')
+        if found[name].pure is None:
+            found[name].pure = False  # nobody knows what it reads
         self.functions[name] = found[name]
 
     def find_alias(self, name: str, scope: Scope) -> Type | None:

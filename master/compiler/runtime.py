@@ -174,6 +174,11 @@ def entry(scope: Scope, left: Value, key: str) -> Value:
     return access(scope, left, key)
 
 
+def fact(scope: Scope, name: str) -> Value:
+    """`$facts['name']`"""
+    return scope.compiler.fact(name)
+
+
 def _attribute_access(scope: Scope, reference: Type, type_name: str, title: str, keys: Sequence[Value]) -> Value:
     resource = scope.compiler.catalog.find(capitalized_type(type_name), title)
     if resource is None:
@@ -349,6 +354,7 @@ NAMES: Final[dict[str, Any]] = {
     "_collect": declaring.collect,
     "_declarable": declaring.declarable,
     "_declare": declaring.declare,
+    "_fact": fact,
     "_illegal_query": declaring.illegal_query,
     "_key": key_of,
     "_no_selector_entry": no_selector_entry,

@@ -283,8 +283,15 @@ class Scope:
             raise KeyError(name)
         return value
 
+    def fact(self, name: str) -> Value:
+        return self.compiler.fact(name)
+
     def setting(self, name: str) -> Value:
         return self.compiler.world.setting(name)
 
     def now(self) -> int:
+        self.compiler.doubt("the time is asked for")
         return self.compiler.world.now()
+
+    def doubt(self, why: str) -> None:
+        self.compiler.doubt(why)

@@ -81,7 +81,8 @@ class DataContext:
 
     Attributes:
         variable: the value of a variable by its name, None when it is not set, which is complained about as `strict` says.
-        peek: the same, without complaints. caller: the variables of version 3 that name the calling class and module.
+        peek: the same, without complaints. fact: the value of a fact, None when there is none.
+        caller: the variables of version 3 that name the calling class and module.
         convert: applies the lookup option `convert_to` to the value of a key.
         warn_once: kind, key, message, file.
         function: a function of the language by its name, for backends; they run in `scope` and see `types`.
@@ -93,6 +94,7 @@ class DataContext:
 
     variable: Callable[[str], Value]
     peek: Callable[[str], Value]
+    fact: Callable[[str], Value]
     caller: Callable[[str], Value]
     convert: Callable[[str, Value, Any], Value]
     warn: Callable[[str], None]

@@ -119,6 +119,11 @@ def _step(value: Value, segment: Segment, key: str) -> Value:
 def variable(invocation: Invocation, name: str, subject: str) -> Value:
     """`%{facts.os.family}`; what is not there is undef."""
     root, *digs = _segments(name, "string: " + subject) if name else ("",)
+    if root == "facts" and digs and isinstance(digs[0], str) and invocation.explainer is None and not invocation.hides("facts"):
+        # So it is known which facts a catalog depends on.
+        fact = invocation.context.fact(digs[0])
+        value = dug(invocation, {} if fact is None else {digs[0]: fact}, digs, name)
+        return None if value is MISSING else value
     if invocation.explainer is None:
         value = invocation.variable(str(root))
     else:

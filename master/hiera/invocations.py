@@ -134,6 +134,10 @@ class Invocation:
         finally:
             self.stack.pop()
 
+    def hides(self, name: str) -> bool:
+        """Whether a value given to this lookup may stand before the variable of that name."""
+        return name in self.bound or name in self.overrides or name in self.defaults
+
     def variable(self, name: str) -> Value:
         """A variable by its name, undef when there is none."""
         if name in self.bound:

@@ -62,6 +62,9 @@ class MasterSettings(CommonSettings):
     compile_workers: int = setting(2, ge=1, le=256, doc="Processes that compile.")
     compile_timeout: Duration = setting("2m", gt=0, doc="Seconds for one catalog.")
     compile_memory: Size = setting("1GiB", gt=0, doc="Bytes of memory for one compiling process.")
+    catalog_memo: Size = setting(
+        "32MiB", ge=0, doc="Bytes of catalogs that a compiling process keeps, to answer nodes of which nothing has changed. 0: none."
+    )
     compile_queue: int = setting(500, gt=0, doc="Catalogs that may wait; beyond that 503 with Retry-After.")
     max_request_body: Size = setting("64KiB", gt=0, doc="Bytes of a body, where no other limit is named.")
     max_facts_body: Size = setting("16MiB", gt=0, doc="Bytes of facts and of a catalog request.")

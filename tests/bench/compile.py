@@ -59,6 +59,7 @@ class Measured:
     warm: float
     json: float
     catalog: dict[str, Any]
+    unchanged: float | None = None
 
     def resources(self) -> list[tuple[str, str, dict[str, Any]]]:
         """What there is to compare of the catalog."""
@@ -72,7 +73,9 @@ def measured(argv: list[str], catalog: Path) -> Measured:
         raise RuntimeError(f"{argv[0]} {Path(argv[1]).name} ended with {done.returncode}:\n{done.stderr.decode()[-3000:]}")
     found = json.loads(done.stdout.decode().strip().splitlines()[-1])
     seconds = found["seconds"]
-    return Measured(seconds[0], statistics.median(seconds[1:]), statistics.median(found["json"]), json.loads(catalog.read_bytes()))
+    unchanged = statistics.median(found["unchanged"]) if "unchanged" in found else None
+    data = json.loads(catalog.read_bytes())
+    return Measured(seconds[0], statistics.median(seconds[1:]), statistics.median(found["json"]), data, unchanged)
 
 
 def compile_again(codedir: Path, facts: dict[str, Any], repeat: int, catalog: Path, *, profile: bool = False) -> dict[str, Any]:
@@ -108,7 +111,24 @@ def compile_again(codedir: Path, facts: dict[str, Any], repeat: int, catalog: Pa
     if profile:
         pstats.Stats(profiler, stream=sys.stderr).sort_stats("tottime").print_stats(45)
     catalog.write_bytes(text)
-    return {"seconds": seconds, "json": encoding}
+    return {"seconds": seconds, "json": encoding, "unchanged": unchanged_again(settings, facts, server, trusted, repeat)}
+
+
+def unchanged_again(settings: Any, facts: dict[str, Any], server: dict[str, str], trusted: dict[str, Any], repeat: int) -> list[float]:
+    """Seconds for the catalog of a node of which only facts have changed that no manifest reads: a worker's whole answer, as JSON."""
+    from master.compiling import Bench
+
+    bench = Bench(settings, None, memo=2**26)
+    job = {"ask": "catalog", "certname": "bench.example.com", "environment": "production", "classes": {}, "code_id": None}
+    job |= {"parameters": facts, "trusted": trusted, "server_facts": server, "generation": 0}
+    seconds = []
+    for number in range(repeat + 1):
+        began = time.process_time()
+        bench.answer(job | {"facts": facts | {"system_uptime": {"seconds": number}}}, lambda entry: None)
+        seconds.append(time.process_time() - began)
+    if bench.memo.hits != repeat:
+        raise RuntimeError(f"{bench.memo.hits} of {repeat} catalogs came from memory")
+    return seconds[1:]
 
 
 def run(names: list[str], *, reference: bool = True) -> dict[str, Any]:
@@ -139,6 +159,10 @@ def run(names: list[str], *, reference: bool = True) -> dict[str, Any]:
                 mine, theirs = getattr(ours, what), getattr(other, what) if other else None
                 found[case.name] |= {f"ours_{what}": mine, f"reference_{what}": theirs}
                 print(line(what, mine, theirs, case.name == "modules"))
+            found[case.name]["unchanged"] = ours.unchanged
+            if ours.unchanged is not None:
+                against = f"{other.warm / ours.unchanged:>18.1f}" if other else ""
+                print(f"    {'unchanged node, from memory, with JSON':<46}{ours.unchanged * 1000:>9.1f}{against}")
     return found
 
 

@@ -458,12 +458,19 @@ def access(writer: Writer, node: n.Node) -> ast.expr:
     return _accessed(writer, node)
 
 
+_FACTS = frozenset(("facts", "::facts"))
+
+
 def _reads_attribute(node: n.Access) -> bool:
     """`File['/x']['mode']`: an attribute of a resource is read, which is not the same for ever."""
     return isinstance(node.left, n.Access)
 
 
 def _accessed(writer: Writer, node: n.Access) -> ast.expr:
+    if isinstance(node.left, n.Variable) and node.left.name in _FACTS and len(node.keys) == 1:
+        key = node.keys[0]
+        if isinstance(key, n.String | n.Name):  # so that it is known which facts a catalog depends on
+            return writer.at(node, writer.run("_fact", writer.scope(), text(key.value)))
     values = [writer.value(node.left)] if not node.keys else []
     if node.keys:
         values = writer.operands([node.left, *_entries_joined(node.keys)])

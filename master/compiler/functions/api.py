@@ -67,11 +67,17 @@ class Context(Protocol):
     def variable(self, name: str) -> Value:
         """The value of `$name` as seen from the calling scope; KeyError when it is not set. Never warns."""
 
+    def fact(self, name: str) -> Value:
+        """The value of `$facts['name']`; None when the node has no such fact."""
+
     def setting(self, name: str) -> Value:
         """A setting of the compiler; None when it has none of that name."""
 
     def now(self) -> int:
         """The time, in nanoseconds since 1970."""
+
+    def doubt(self, why: str) -> None:
+        """Say that what the function gives may be something else the next time, though arguments, facts and data are the same."""
 
 
 class Dispatch:
@@ -148,13 +154,23 @@ class Function:
     """
     A function of the language: a name, a doc and its dispatches.
 
-    `call(context, args, block)` runs the first dispatch that fits.
+    `call(context, args, block)` runs the first dispatch that fits. `pure`: it gives the same for the same arguments, facts and data;
+    a catalog that others had a part in is compiled anew each time. None: it depends on who brings it, see `Loader`.
     """
 
-    __slots__ = ("aliases", "dispatches", "doc", "name")
+    __slots__ = ("aliases", "dispatches", "doc", "name", "pure")
 
-    def __init__(self, name: str, dispatches: Sequence[Dispatch] = (), doc: str = "", *, aliases: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        dispatches: Sequence[Dispatch] = (),
+        doc: str = "",
+        *,
+        aliases: Mapping[str, str] | None = None,
+        pure: bool | None = None,
+    ) -> None:
         self.name = name
+        self.pure = pure
         self.aliases = aliases
         self.dispatches = list(dispatches)
         self.doc = doc
@@ -184,6 +200,8 @@ class Function:
         Raises:
             EvaluationError: the arguments fit no signature, or what the function itself raises.
         """
+        if self.pure is False:
+            context.doubt(f"{self.name}() is called")
         for dispatch in self.dispatches:
             signature = dispatch._signature or dispatch.signature(context.types)
             if not signature.accepts(args) or ((block is not None or signature.block is not None) and not signature.accepts_block(block)):
@@ -220,13 +238,17 @@ class LegacyFunction(Function):
 
     __slots__ = ("arity", "code", "statement")
 
-    def __init__(self, name: str, arity: int, code: Callable[..., Value], *, statement: bool = False, doc: str = "") -> None:
-        super().__init__(name, (), doc)
+    def __init__(
+        self, name: str, arity: int, code: Callable[..., Value], *, statement: bool = False, doc: str = "", pure: bool | None = None
+    ) -> None:
+        super().__init__(name, (), doc, pure=pure)
         self.arity = arity
         self.code = code
         self.statement = statement
 
     def call(self, context: Context, args: Sequence[Value], block: Closure | None = None) -> Value:
+        if self.pure is False:
+            context.doubt(f"{self.name}() is called")
         count = len(args)
         if block is not None:
             count += 1
@@ -243,27 +265,30 @@ class LegacyFunction(Function):
         return [Signature(fixed if self.arity >= 0 else [*fixed, Parameter("args", splat=True)])]
 
 
-def legacy_function(name: str, arity: int, *, statement: bool = False) -> Callable[[Callable[..., Value]], Function]:
+def legacy_function(
+    name: str, arity: int, *, statement: bool = False, pure: bool | None = None
+) -> Callable[[Callable[..., Value]], Function]:
     """Declare a function of the 3.x API; see LegacyFunction."""
 
     def declare(code: Callable[..., Value]) -> Function:
-        return LegacyFunction(name, arity, code, statement=statement, doc=(code.__doc__ or "").strip())
+        return LegacyFunction(name, arity, code, statement=statement, doc=(code.__doc__ or "").strip(), pure=pure)
 
     return declare
 
 
 def function(
-    name: str, *parameters: str, returns: str | None = None, aliases: Mapping[str, str] | None = None
+    name: str, *parameters: str, returns: str | None = None, aliases: Mapping[str, str] | None = None, pure: bool | None = None
 ) -> Callable[[Callable[..., Value]], Function]:
     """
     Declare the function `name` by its first signature; the docstring of the code is its doc.
 
-    `aliases`: names for types, to be used in the function's signatures and shown in its errors.
+    `aliases`: names for types, to be used in the function's signatures and shown in its errors. `pure`: it reads nothing but its
+    arguments, facts and variables, so that a catalog it had a part in need not be compiled again while those are the same.
     """
 
     def declare(code: Callable[..., Value]) -> Function:
         first = Dispatch(parameters, code, returns, aliases=aliases)
-        return Function(name, [first], (code.__doc__ or "").strip(), aliases=aliases)
+        return Function(name, [first], (code.__doc__ or "").strip(), aliases=aliases, pure=pure)
 
     return declare
 

@@ -6,6 +6,7 @@ import hashlib
 import random
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from shared.errors import EvaluationError
 
@@ -128,8 +129,8 @@ def fqdn_rand(context: Context, max_: Value, seed: Value = "", downcase: Value =
     """A number from 0 to below `max`, the same for a node (and seed) at each run."""
     limit = _leading_integer(max_)
     try:
-        facts = context.variable("facts")
-        fqdn = facts["networking"]["fqdn"]
+        networking: Any = context.fact("networking")
+        fqdn = networking["fqdn"]
     except (KeyError, TypeError):
         fqdn = None
     text = to_s(fqdn)

@@ -51,11 +51,18 @@ class Place:
     def variable(self, name: str) -> Value:
         return self.variables[name]
 
+    def fact(self, name: str) -> Value:
+        facts = self.variables.get("facts")
+        return facts.get(name) if isinstance(facts, dict) else None
+
     def setting(self, name: str) -> Value:
         return {"digest_algorithm": "sha256"}.get(name)
 
     def now(self) -> int:
         return 0
+
+    def doubt(self, why: str) -> None:
+        pass
 
 
 def call(name: str, *args: Value, block: Closure | None = None, context: Context | None = None) -> Value:

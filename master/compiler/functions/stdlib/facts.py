@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 from shared.errors import EvaluationError
 
@@ -18,20 +18,15 @@ _PART: Final = re.compile(r'([^."]+)|"([^"]+)"')
 @function("fact", "String fact_name")
 def fact(context: Context, fact_name: str) -> Value:
     """The fact at a path such as `os.release.major` or `mountpoints."/a.b".size`; undef, with a warning, where it leads nowhere."""
-    return _walked(context, _facts(context), fact_name)
-
-
-def _facts(context: Context) -> Value:
-    try:
+    parts = [plain or quoted for plain, quoted in _PART.findall(fact_name)]
+    if not parts:
         return context.variable("facts")
-    except KeyError:
-        return None
+    return _walked(context, {parts[0]: context.fact(parts[0])}, parts, fact_name)
 
 
-def _walked(context: Context, data: Value, path: str) -> Value:
+def _walked(context: Context, data: Value, parts: list[str], path: str) -> Value:
     walked: list[str] = []
-    for plain, quoted in _PART.findall(path):
-        part = plain or quoted
+    for part in parts:
         if data is None:
             return None
         data = _step(context, data, part, path, walked)
@@ -58,7 +53,7 @@ def _step(context: Context, data: Value, part: str, path: str, walked: list[str]
 def os_version_gte(context: Context, os: str, version: str) -> bool:
     """Whether the node runs this operating system in this major version or a later one."""
     try:
-        known = _facts(context)["os"]
+        known: Any = context.fact("os")
         name, major = known["name"], known["release"]["major"]
     except (KeyError, TypeError) as error:
         raise EvaluationError(

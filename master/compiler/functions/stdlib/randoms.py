@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 import uuid
-from typing import Final
+from typing import Any, Final
 
 from shared.errors import EvaluationError
 
@@ -38,9 +38,13 @@ def fqdn_rand_string(context: Context, length: int, charset: str | None = None, 
     return "".join([chars[digests.fqdn_rand.call(context, [len(chars), f"{lead}{number}"])] for number in range(1, length + 1)])
 
 
+def _networking(context: Context) -> Any:
+    return context.fact("networking")
+
+
 def _offset(context: Context, size: int, seeds: tuple[Value, ...]) -> int:
     try:
-        fqdn = ruby_text(context.variable("facts")["networking"]["fqdn"])
+        fqdn = ruby_text(_networking(context)["fqdn"])
     except (KeyError, TypeError):
         fqdn = ""
     return digests.seeded_number(_md5(f"{fqdn}:{':'.join(ruby_text(seed) for seed in seeds)}"), size)
@@ -90,7 +94,7 @@ def seeded_rand_string(context: Context, length: int, seed: str, charset: str = 
     return "".join([charset[next(numbers)] for _ in range(length)])
 
 
-@legacy_function("shuffle", -1)
+@legacy_function("shuffle", -1, pure=False)
 def shuffle(context: Context, *arguments: Value) -> Value:
     """The characters or elements in random order, another one at each compilation."""
     if not arguments:

@@ -145,7 +145,7 @@ def str2saltedpbkdf2(context: Context, *arguments: Value) -> dict[str, Value]:
     return {"password_hex": made.hex(), "salt_hex": seasoning.hex(), "iterations": iterations}
 
 
-@legacy_function("str2saltedsha512", -1)
+@legacy_function("str2saltedsha512", -1, pure=False)
 def str2saltedsha512(context: Context, *arguments: Value) -> str:
     """A password with a random salt as macOS 10.7 wants it; another one at each compilation."""
     if len(arguments) != 1:
