@@ -350,7 +350,8 @@ _MAKERS: dict[type[Type], Callable[..., Value]] = {
     PatternType: _pattern, RegexpType: _regexp, SemVerType: _sem_ver, TimespanType: _time, TimestampType: _time, ArrayType: _array,
     HashType: _hash, CollectionType: _collection, TupleType: _tuple, StructType: _struct, CallableType: _callable, InitType: _init,
     RuntimeType: _runtime, URIType: _uri, ObjectType: _object, ClassType: class_reference, ResourceType: resource_reference,
-    TypeReference: _unknown, TypeSetType: _type_set, NotUndefType: _not_undef, OptionalType: _one_type("Optional-Type", OptionalType, literal=True),
+    TypeReference: _unknown, TypeSetType: _type_set, NotUndefType: _not_undef,
+    OptionalType: _one_type("Optional-Type", OptionalType, literal=True),
     SensitiveType: _one_type("Sensitive-Type", SensitiveType), TypeType: _one_type("Type-Type", TypeType),
     IterableType: _one_type("Iterable-Type", IterableType), IteratorType: _one_type("Iterator-Type", IteratorType),
 }  # fmt: skip
