@@ -25,7 +25,6 @@ from demo.run import Failed, say, title  # noqa: E402
 from shared import plainyaml  # noqa: E402
 
 BASE = Path(os.environ.get("BUNRAKU_BASE_FOLDER", "/var/tmp/bunraku-base"))  # what `make compose-base` made
-BASE_IMAGE = "bunraku-base"
 PROJECT = "bunraku-demo"
 AGENTS = ("agent1", "agent2")
 REPORTS = "/var/lib/puppet/.puppet/var/reports"
@@ -81,20 +80,21 @@ def use_base(engine: Engine) -> None:
     archive = BASE / "base.tar"
     if not archive.exists():
         return
-    engine.environ = {"BUNRAKU_BASE": BASE_IMAGE}
-    if not engine.run("docker", "images", "--quiet", BASE_IMAGE).strip():
-        engine.run("docker", "import", str(archive), BASE_IMAGE, seconds=BUILD)
+    image = f"bunraku-base:{archive.stat().st_mtime:.0f}"
+    engine.environ = {"BUNRAKU_BASE": image}
+    if not engine.run("docker", "images", "--quiet", image).strip():
+        engine.run("docker", "import", str(archive), image, seconds=BUILD)
     say(f"   on {archive}")
 
 
 @contextmanager
 def up(engine: Engine) -> Iterator[None]:
+    """Master and agents, from their start to the last volume taken away."""
     try:
         engine.composed("up", "--detach", seconds=BUILD)
         yield
     except Failed as err:
-        logs = subprocess.run([*engine.compose, "--project-name", PROJECT, "logs", "--no-color"], cwd=ROOT, capture_output=True, text=True)
-        raise Failed(f"{err}\nThe logs:\n{logs.stdout[-8000:]}") from err
+        raise Failed(f"{err}\nThe logs:\n{engine.composed('logs', '--no-color')[-8000:]}") from err
     finally:
         engine.composed("down", "--volumes", "--remove-orphans")
 
