@@ -4,10 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -q
 
-.PHONY: help demo test check lint types unit e2e interop image modules bench clean
+.PHONY: help demo compose-demo compose-base test check lint types unit e2e interop image modules bench clean
 
 help:
 	@echo "make demo    a master and two agent runs on this machine, in a temporary directory"
+	@echo "make compose-demo  the same in containers: a master, two agents; needs docker and docker-compose"
+	@echo "make compose-base  a base image for it where no registry is reachable (needs root and debootstrap)"
 	@echo "make test    unit, end-to-end and conformance tests"
 	@echo "make check   ruff, mypy --strict, then make test"
 	@echo "make interop the same against Debian's puppet-agent, which must be installed"
@@ -25,6 +27,15 @@ $(VENV)/.installed: pyproject.toml
 
 demo: $(VENV)/.installed
 	@$(BIN)/python demo/run.py
+
+compose-demo: $(VENV)/.installed
+	@$(BIN)/python demo/compose.py
+
+# demo/compose.py and its test look for it at this place; keep them equal.
+COMPOSE_BASE ?= $(or $(BUNRAKU_BASE_FOLDER),/var/tmp/bunraku-base)
+compose-base: $(COMPOSE_BASE)
+$(COMPOSE_BASE): | $(VENV)/.installed
+	PYTHON=$(CURDIR)/$(BIN)/python sh demo/containers/base.sh $@
 
 test: $(VENV)/.installed
 	$(PYTEST) -m "not interop"

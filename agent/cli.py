@@ -329,7 +329,8 @@ def _serve(settings: AgentSettings, command: Command, asked: Asked, argv: list[s
         foreground = [] if "--no-daemonize" in argv else ["--no-daemonize"]  # the background is where we are already
         logged = ["--logdest", "syslog"] if foreground and not settings.logdest else []
         program = ["bunraku", "agent"] if asked.deferring else ["agent"]
-        os.execv(sys.executable, [sys.executable, "-P", "-m", *program, *argv, *foreground, *logged])  # noqa: S606
+        isolated = "-I" if sys.flags.isolated else "-P"
+        os.execv(sys.executable, [sys.executable, isolated, "-m", *program, *argv, *foreground, *logged])  # noqa: S606
 
     actions = Actions(
         start_run=start_run,

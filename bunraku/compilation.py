@@ -64,7 +64,7 @@ def environment_of(settings: MasterSettings, *, modulepath: Sequence[Path] = ())
         NotFound: there is none of that name; only `production` may be missing. ConfigError: its environment.conf is wrong.
     """
     name = settings.environment
-    limits = EnvironmentSettings.of(settings, config_version=settings.config_version)
+    limits = EnvironmentSettings.of(settings)
     try:
         found = Environments(limits).read(name)
     except NotFound as err:
@@ -127,13 +127,14 @@ async def node_for(settings: MasterSettings, name: str) -> Node:
 
 
 def settings_shown(settings: MasterSettings, environment: Environment, manifest: Manifest) -> dict[str, Any]:
-    """What `$settings::…` is in manifests: text, numbers and booleans."""
+    """What `$settings::…` is in manifests: text, numbers and booleans, and a list where the compiler asks what is in it."""
     shown = {name: value if isinstance(value, bool | int) else _text(value) for name, value in settings.model_dump().items()}
     return shown | {
         "environment": environment.name,
         "manifest": "no_manifest" if manifest.path is None else str(manifest.path.absolute()),
         "modulepath": os.pathsep.join(environment.modulepath),
         "config_version": environment.config_version,
+        "disable_warnings": list(settings.disable_warnings),
         "storeconfigs": False,
         "hiera_config": str(settings.site_hiera_config),
     }

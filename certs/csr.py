@@ -15,12 +15,12 @@ from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.name import _ASN1Type
 
-from shared import plainyaml
 from shared.errors import BadData, ConfigError
 from shared.names import shown
 
 from . import bundles, der, oids
 from .keys import PrivateKey, Strength, digest_for, strength
+from .sitefiles import yaml_map
 
 MAX_REQUEST_BYTES = 64 * 1024
 _PRINTABLE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 '()+,-./:=?")
@@ -34,6 +34,9 @@ _KINDS: tuple[tuple[type[x509.GeneralName], str], ...] = (
     (x509.RegisteredID, "Registered ID"),
     (x509.OtherName, "othername"),
 )
+
+
+_KEYS = "The file may have the keys custom_attributes and extension_requests."
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,26 +55,15 @@ class CsrAttributes:
             ConfigError: not a map, an unexpected key, an unknown OID, or one that Puppet sets itself.
         Source: protocol reference 5.4.
         """
-        try:
-            text = path.read_bytes()
-        except FileNotFoundError:
-            return cls()
-        except OSError as err:
-            raise ConfigError(f"Could not read {path}: {err.strerror}") from err
-        try:
-            document = plainyaml.loads(text)
-        except BadData as err:
-            raise ConfigError(f"Could not read {path}: {err}") from err
+        document = yaml_map(path, hint=_KEYS)
         if document is None:
             return cls()
-        if not isinstance(document, dict):
-            raise ConfigError(f"invalid CSR attributes in {path}, expected a map, received {type(document).__name__}")
         known = {str(key).lstrip(":"): value or {} for key, value in document.items()}
         unexpected = sorted(known.keys() - {"custom_attributes", "extension_requests"})
         if unexpected:
             raise ConfigError(
                 f"unexpected attributes {', '.join(map(shown, unexpected))} in {path}",
-                hint="The file may have the keys custom_attributes and extension_requests.",
+                hint=_KEYS,
             )
         names = names or oids.OidNames()
         return cls(

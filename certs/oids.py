@@ -8,9 +8,10 @@ from pathlib import Path
 
 from cryptography import x509
 
-from shared import plainyaml
-from shared.errors import BadData, ConfigError
+from shared.errors import ConfigError
 from shared.names import shown
+
+from .sitefiles import yaml_map
 
 PUPPET_ARC = "1.3.6.1.4.1.34380.1"
 REGISTERED_ARC = f"{PUPPET_ARC}.1"
@@ -96,22 +97,13 @@ class OidNames:
 
         Shape: `oid_mapping: {'<oid>': {shortname: s, longname: l}}`. Raises ConfigError naming file and entry.
         """
-        try:
-            text = path.read_bytes()
-        except FileNotFoundError:
+        hint = "It reads: oid_mapping: {'1.3.6.1.4.1.34380.1.2.1': {shortname: myname, longname: My Name}}"
+        document = yaml_map(path, hint=hint)
+        if document is None:
             return cls()
-        except OSError as err:
-            raise ConfigError(f"Could not read {path}: {err.strerror}") from err
-        try:
-            document = plainyaml.loads(text)
-        except BadData as err:
-            raise ConfigError(f"Error loading ssl custom OIDs mapping from file '{path}': {err}") from err
-        mapping = document.get("oid_mapping") if isinstance(document, dict) else None
+        mapping = document.get("oid_mapping")
         if not isinstance(mapping, dict):
-            raise ConfigError(
-                f"Error loading ssl custom OIDs mapping from file '{path}': there is no map 'oid_mapping'",
-                hint="It reads: oid_mapping: {'1.3.6.1.4.1.34380.1.2.1': {shortname: myname, longname: My Name}}",
-            )
+            raise ConfigError(f"Could not read {path}: there is no map 'oid_mapping'", hint=hint)
         return cls({str(oid): _short_name(path, str(oid), entry) for oid, entry in mapping.items()})
 
 
@@ -126,4 +118,4 @@ def _short_name(path: Path, oid: str, entry: object) -> str:
             return name
         except ValueError:
             problem = "is not an OID"
-    raise ConfigError(f"Error loading ssl custom OIDs mapping from file '{path}': {shown(oid)} {problem}")
+    raise ConfigError(f"Could not read {path}: {shown(oid)} {problem}")

@@ -14,7 +14,7 @@ class Hoster(ThreadingHTTPServer):
     """
     `GET /zones`, `PUT` and `DELETE /zones/ZONE`, the same with `/zones/ZONE/records` and `/zones/ZONE/records/NAME/TYPE`.
 
-    Listens on 127.0.0.1; `changes` lists the requests that were not GET.
+    Listens on 127.0.0.1; `asked` lists the requests with the right token, `changes` those of them that were not GET.
     """
 
     def __init__(self, port: int = 0, token: str = "secret") -> None:  # noqa: S107  # nobody's secret
@@ -22,7 +22,11 @@ class Hoster(ThreadingHTTPServer):
         self.token = token
         self.zones: Zones = {}
         self.records: dict[str, dict[str, Any]] = {}
-        self.changes: list[str] = []
+        self.asked: list[str] = []
+
+    @property
+    def changes(self) -> list[str]:
+        return [each for each in self.asked if not each.startswith("GET ")]
 
     @property
     def url(self) -> str:
@@ -37,8 +41,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(length)) if length else None
         if self.headers.get("Authorization") != f"Bearer {self.server.token}":
             return self._send(401, {"error": "wrong token"})
-        if self.command != "GET":
-            self.server.changes.append(f"{self.command} {self.path}")
+        self.server.asked.append(f"{self.command} {self.path}")
         match self.path.strip("/").split("/"):
             case ["zones"]:
                 return self._send(200, self.server.zones)

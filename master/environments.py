@@ -60,7 +60,7 @@ class EnvironmentSettings:
     default_manifest: str = "./manifests"
     disable_per_environment_manifest: bool = False
     environment_timeout: float | None = 0
-    config_version: str = ""
+    config_version: str = ""  # of the command line; counts for every environment, whatever its environment.conf says
     static_catalogs: bool = True
     variables: Mapping[str, str] = field(default_factory=dict)
     compiler: Mapping[str, Any] = field(default_factory=dict)
@@ -73,6 +73,7 @@ class EnvironmentSettings:
             basemodulepath=tuple(map(str, settings.basemodulepath)),
             default_manifest=settings.default_manifest,
             disable_per_environment_manifest=settings.disable_per_environment_manifest,
+            config_version=settings.config_version,
             variables={name: str(getattr(settings, name)) for name in ("codedir", "confdir", "vardir")},
             **more,
         )
@@ -129,7 +130,7 @@ def read_environment(name: str, root: str, files: Files, settings: EnvironmentSe
     timeout = settings.environment_timeout
     if "environment_timeout" in given:
         timeout = seconds(given["environment_timeout"])
-    config_version = expanded(given.get("config_version", settings.config_version))
+    config_version = expanded(settings.config_version or given.get("config_version", ""))
     if config_version and not config_version.startswith("/"):
         config_version = f"{root}/{config_version}"
     return Environment(

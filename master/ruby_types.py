@@ -8,13 +8,13 @@ Where a declaration cannot be read the type is *open*: its attributes are not ch
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from .ruby_source import Expressions, Method, RubyFile, RubyRegexp, Unreadable, is_block, method_body, named
+from .ruby_titles import literal_patterns, named_patterns
 from .type_models import DeclaredAttribute, DeclaredType, TitlePattern
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ class _Reading:
             return ()
         statements = [each for each in method_body(method.node) if each.type != "comment"]
         try:
-            given = _literal_patterns(self.expressions, method.file, statements)
+            given = literal_patterns(self.expressions, method.file, statements)
             return tuple((regexp.plain, names) for regexp, names in given)
         except (Unreadable, IndexError, TypeError, AttributeError):
             return None
@@ -418,7 +418,7 @@ class _Reading:
             (parameters if {"namevar", "parameter"} & set(kinds) else properties).append(attribute)
         patterns: tuple[TitlePattern, ...] | None = ()
         if "title_patterns" in pairs:
-            patterns = _named_patterns(self.expressions, file, pairs["title_patterns"])
+            patterns = named_patterns(self.expressions, file, pairs["title_patterns"])
         return DeclaredType(self.name, tuple(properties), tuple(parameters), patterns, flagged=True)
 
 
@@ -447,57 +447,6 @@ def _nodes_of_pairs(expressions: Expressions, file: RubyFile, node: Node, *, str
             yield str(expressions.value(file, key, {})), value
         elif strict:
             raise Unreadable(f"{file.text(each)[:40]!r} among its attributes")
-
-
-def _literal_patterns(expressions: Expressions, file: RubyFile, statements: Sequence[Node]) -> list[tuple[RubyRegexp, tuple[str, ...]]]:
-    """
-    `[[regexp, [[name], [name, proc]]], …]` at a method's end.
-
-    A proc that hands on what it is given is no proc; with another one the pattern is Unreadable.
-    """
-    names: dict[str, Any] = {}
-    for each in statements[:-1]:
-        left, right = each.child_by_field_name("left"), each.child_by_field_name("right")
-        if left is None or right is None:
-            raise Unreadable("title patterns that are computed")
-        text = file.text(right)
-        names[file.text(left)] = None if _is_identity(text) else expressions.value(file, right, names)
-    last = statements[-1]
-    if last.type == "return":
-        last = last.named_children[0].named_children[0]
-    if last.type != "array":
-        return [(one, tuple(str(each[0]) for each in two)) for one, two in expressions.value(file, last, names)]
-    found: list[tuple[RubyRegexp, tuple[str, ...]]] = []
-    for entry in (each for each in last.named_children if each.type != "comment"):
-        regexp_node, list_node = (each for each in entry.named_children if each.type != "comment")
-        regexp = expressions.value(file, regexp_node, names)
-        if not isinstance(regexp, RubyRegexp):
-            raise Unreadable("a title pattern that is no regular expression")
-        attributes: list[str] = []
-        for one in (each for each in list_node.named_children if each.type != "comment"):
-            parts = [each for each in one.named_children if each.type != "comment"] if one.type == "array" else [one]
-            if len(parts) > 1 and not _is_identity(file.text(parts[1])) and names.get(file.text(parts[1]), "") is not None:
-                raise Unreadable("a title pattern with a function")
-            attributes.append(str(expressions.value(file, parts[0], names)))
-        found.append((regexp, tuple(attributes)))
-    return found
-
-
-def _is_identity(text: str) -> bool:
-    squeezed = "".join(text.split()).replace("(", "").replace(")", "")
-    return squeezed in ("lambda{|x|x}", "->x{x}", "proc{|x|x}", "Proc.new{|x|x}", "lambdado|x|xend")
-
-
-def _named_patterns(expressions: Expressions, file: RubyFile, node: Node) -> tuple[TitlePattern, ...] | None:
-    """The resource API's: `[{pattern: /…(?<name>…)…/, desc: '…'}, …]`."""
-    found: list[TitlePattern] = []
-    try:
-        for each in expressions.value(file, node, {}):
-            regexp = each["pattern"]
-            found.append((regexp.plain, tuple(re.findall(r"\(\?<(\w+)>", regexp.source))))
-    except (Unreadable, KeyError, TypeError, AttributeError):
-        return None
-    return tuple(found)
 
 
 def _word(value: Any) -> str:

@@ -15,8 +15,9 @@ from typing import Any
 
 from cryptography import x509
 
-from certs import bundles, certificates, crl, keys
-from certs.keys import KeyKind, PrivateKey
+from certs import certificates, keys
+from certs.keys import KeyKind
+from certs.testing import ThrowAwayCa
 
 from .ca import bootstrap
 from .ca.authority import CaRules
@@ -26,22 +27,17 @@ from .ca.store import CaFiles
 from .http.server import HttpServer
 from .http.tls import TrustFiles
 
-_YEAR = 365 * 86400
 
-
-class ThrowAwayCa:
-    """A CA with EC keys below a folder; the files are those that a master's TLS reads."""
+class CaFolder(ThrowAwayCa):
+    """A throw-away CA below a folder; the files are those that a master's TLS reads."""
 
     def __init__(self, folder: Path, name: str = "Puppet CA: throw-away", *, now: datetime | None = None) -> None:
         self.folder = folder
         self.now = now or datetime.now(UTC)
-        self.key: PrivateKey = KeyKind("ec").generate()
-        self.certificate = certificates.self_signed_authority(self.key, name, serial=1, ttl=5 * _YEAR, now=self.now)
-        self.serial = 1
-        self.number = 0
-        self.revoked: list[int] = []
+        made = ThrowAwayCa.new(name, now=self.now)
+        super().__init__(made.key, made.certificate)
         folder.mkdir(parents=True, exist_ok=True)
-        self.bundle.write_bytes(certificates.pem(self.certificate))
+        self.bundle.write_bytes(self.pem)
         self.write_crl()
 
     @property
@@ -54,11 +50,8 @@ class ThrowAwayCa:
 
     def write_crl(self, **options: Any) -> None:
         """The CRL of what is revoked now, written to its file."""
-        self.number += 1
-        entries = [crl.entry(serial, self.now) for serial in self.revoked]
-        made = crl.signed(self.certificate, self.key, number=self.number, entries=entries, **({"now": self.now} | options))
         temporary = self.crl.with_suffix(".new")
-        temporary.write_bytes(bundles.dump([made]))
+        temporary.write_bytes(self.crl_pem(**({"now": self.now} | options)))
         temporary.replace(self.crl)
 
     def revoke(self, certificate: x509.Certificate) -> None:
@@ -67,10 +60,8 @@ class ThrowAwayCa:
 
     def issue(self, name: str, **options: Any) -> x509.Certificate:
         """A certificate, with its key, as `<name>.pem` and `<name>.key`; options as of certs.certificates.leaf."""
-        self.serial += 1
         key = KeyKind("ec").generate()
-        settings: dict[str, Any] = {"serial": self.serial, "ttl": _YEAR, "now": self.now, **options}
-        made = certificates.leaf(name, key.public_key(), issuer=self.certificate, issuer_key=self.key, **settings)
+        made = self.sign(name, key.public_key(), **({"now": self.now} | options))
         self.certificate_of(name).write_bytes(certificates.pem(made))
         keys.save(self.key_of(name), key)
         return made
@@ -98,7 +89,7 @@ class ThrowAwayCa:
         return context
 
 
-class RealCa(ThrowAwayCa):
+class RealCa(CaFolder):
     """The files and certificates of a whole CA (`master.ca`), with EC keys, for a server that carries the CA's endpoints."""
 
     def __init__(self, folder: Path, **rules: Any) -> None:
@@ -221,7 +212,7 @@ class RunningMaster:
     """A server that listens, its CA, and clients of it. `port` on 127.0.0.1."""
 
     server: HttpServer
-    ca: ThrowAwayCa
+    ca: CaFolder
     port: int
     clients: list[RawClient] = field(default_factory=list)
 
@@ -239,7 +230,7 @@ class RunningMaster:
 
 
 @asynccontextmanager
-async def running(server: HttpServer, ca: ThrowAwayCa) -> AsyncIterator[RunningMaster]:
+async def running(server: HttpServer, ca: CaFolder) -> AsyncIterator[RunningMaster]:
     """Start `server` on a free port of 127.0.0.1; stop it, and close the clients, at the end."""
     _, port = await server.start("127.0.0.1", 0)
     master = RunningMaster(server, ca, port)

@@ -174,7 +174,9 @@ class Workers:
                 hint="Raise it, or look for an endless loop.",
             ) from None
         except (asyncio.IncompleteReadError, ConnectionError) as err:
-            await self._drop(worker)
+            # It is ending: to kill it as well would hide from the loop what it ended with.
+            self._all.discard(worker)
+            await worker.finish()
             raise PuppetError(f"{what} could not be made: its process ended with {worker.process.returncode}") from err
         except PuppetError:
             if worker.spent:

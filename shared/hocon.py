@@ -8,6 +8,7 @@ Source: the HOCON specification of lightbend/config.
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
@@ -24,7 +25,7 @@ _LINES: Final = re.compile(r"(?:[\s\ufeff]|#[^\n]*|//[^\n]*)*")
 _STRING: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _LONG_STRING: Final = re.compile(r'"""(.*?"*)"""(?!")', re.DOTALL)
 _UNQUOTED: Final = re.compile(r'(?:(?!//)[^\s$"{}\[\]:=,+#`^?!@*&\\])+')
-_NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
+_NUMBER: Final = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 _REFERENCE: Final = re.compile(r"\$\{(\?)?([^}\n]*)\}")
 _WORDS: Final = {"true": True, "false": False, "null": None}
 
@@ -61,14 +62,17 @@ class _Raw:
 _NOTHING: Final = object()
 
 
-def loads(text: str) -> Any:
+def loads(text: str | bytes) -> Any:
     """
     The value of one HOCON document; braces around it may be missing.
 
     Raises:
         BadData: what is wrong, and in which line.
     """
-    parser = _Parser(text)
+    try:
+        parser = _Parser(text if isinstance(text, str) else text.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise BadData(f"The HOCON text has an octet that is not UTF-8, octet {error.start}") from error
     try:
         tree = parser.document()
         return _Resolver(tree, parser).resolved(tree, (), 0)
@@ -134,7 +138,8 @@ class _Parser:
         if self.peek() == ",":
             self.at += 1
         elif self.peek() != end and "\n" not in self.text[before : self.at]:
-            self.fail(f"expected ',' or a line break, found {self.peek()!r}" if self.peek() else "it ends too early")
+            said = f"expected ',' or a line break, found {self.peek()!r}, which a value may hold in quotes only"
+            self.fail(said if self.peek() else "it ends too early")
 
     def path(self) -> tuple[str, ...]:
         parts: list[str] = [""]
@@ -213,7 +218,7 @@ class _Parser:
             path = inner.path()
             self.at = reference.end()
             return _Reference(path, reference[1] is not None, start)
-        found = re.compile(r'(?:(?!//)[^\s$"{}\[\],+#`^?!@*&\\=])+').match(self.text, self.at)
+        found = _UNQUOTED.match(self.text, self.at)
         if found is None:
             return _NOTHING
         self.at = found.end()
@@ -332,10 +337,8 @@ class _Resolver:
             raise BadData(f"The HOCON text joins values of different kinds for {'.'.join(path)}")
         if not parts:
             return _NOTHING
-        texts = [part if isinstance(part, str) else _shown(part) for part in parts]
-        text = "".join(texts).strip() if any(isinstance(part, _Raw) for part in value.parts) else "".join(texts)
-        only = all(isinstance(part, _Raw) for part in value.parts)
-        return _word(text) if only else text
+        text = "".join(part if isinstance(part, str) else _shown(part) for part in parts)
+        return _word(text) if all(isinstance(part, _Raw) for part in value.parts) else text
 
 
 def _deeply(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
@@ -348,12 +351,20 @@ def _deeply(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
 
 
 def _word(text: str) -> Any:
+    """What stands without quotes: a word of HOCON, a number as Ruby reads it (octal behind a zero, whole ones without a point), or text."""
     if text in _WORDS:
         return _WORDS[text]
     number = _NUMBER.fullmatch(text)
     if number is None or len(text) > 400:
         return text
-    return float(text) if number[1] or number[2] else int(text)
+    if not number[1] and not number[2]:
+        if re.match(r"-?0\d", text) is None:
+            return int(text)
+        return text if "8" in text or "9" in text else int(text, 8)
+    made = float(text)
+    if not math.isfinite(made):
+        raise BadData(f"The HOCON text has a number that is too large: {text}")
+    return int(made) if made.is_integer() else made
 
 
 def _shown(value: Any) -> str:

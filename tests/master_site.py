@@ -13,7 +13,7 @@ import uvloop
 
 from master.http.limits import Limits
 from master.http.server import HttpServer
-from master.testing import RawClient, RunningMaster, ThrowAwayCa, running
+from master.testing import CaFolder, RawClient, RunningMaster, running
 from shared.indirector.core import Binding, Indirector
 from shared.models.catalog import CATALOG, Catalog
 from shared.models.facts import FACTS
@@ -42,8 +42,8 @@ class Shelves(dict[str, Shelf[Any]]):
 
 
 @pytest.fixture
-def ca(tmp_path: Path) -> ThrowAwayCa:
-    made = ThrowAwayCa(tmp_path / "ca")
+def ca(tmp_path: Path) -> CaFolder:
+    made = CaFolder(tmp_path / "ca")
     for name in ("puppet", "agent1", "agent2"):
         made.issue(name)
     return made
@@ -62,7 +62,7 @@ def shelves() -> Shelves:
 
 
 @pytest.fixture
-def start(ca: ThrowAwayCa, shelves: Shelves) -> Start:
+def start(ca: CaFolder, shelves: Shelves) -> Start:
     """Starts a server: `limits` as a dict, everything else as HttpServer takes it."""
     known = {each.name: each for each in (NODE, CATALOG, FACTS, REPORT, FILE_CONTENT, FILE_BUCKET_FILE)}
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from agent.agent import Agent, Asked
-from agent.testing import Ask, FakeMaster, Reply, ThrowAwayCa
+from agent.testing import Ask, FakeMaster, Reply
+from certs.testing import ThrowAwayCa
 from shared import plainjson
 from shared.settings import AgentSettings, Conf, load
 
@@ -73,7 +74,7 @@ class Scripted:
     certified: bool = True
 
     def __post_init__(self) -> None:
-        self.master = FakeMaster(self.ca.context(self.root), self._answer)
+        self.master = FakeMaster(self.ca.serving(self.root), self._answer)
         self.agent_root = self.root / "agent"
         if self.certified:
             self.ca.ssldir(self.agent_root / "ssl", NAME)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points, packages_distributions, version
+import os
+import subprocess
+from importlib.metadata import entry_points, files, packages_distributions, version
+from pathlib import Path
 
 import pytest
 
 import shared
 
+ROOT = Path(__file__).parent.parent
 NAMES = ("master", "agent", "shared", "certs", "bunraku")
 
 
@@ -21,6 +25,13 @@ def test_the_version_is_declared_once() -> None:
 
 
 @pytest.mark.parametrize("command", ["puppet", "puppet-master", "puppet-agent"])
-def test_every_command_can_be_loaded(command: str) -> None:
-    (entry,) = entry_points(group="console_scripts", name=command)
-    assert callable(entry.load())
+def test_the_installed_commands_are_the_scripts_of_bin(command: str) -> None:
+    script = next(each for each in files("bunraku") or [] if each.name == command)
+    assert script.read_text() == (ROOT / "bin" / command).read_text()
+    path = script.locate()
+    assert os.access(str(path), os.X_OK)
+    assert subprocess.run([str(path), "--version"], capture_output=True, text=True, timeout=60).stdout == f"{shared.__version__}\n"
+
+
+def test_no_entry_point_starts_an_interpreter_that_is_not_isolated() -> None:
+    assert [each.name for each in entry_points(group="console_scripts") if each.dist and each.dist.name == "bunraku"] == []

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.machinery
-import importlib.util
 import logging
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
+
+from shared import pluginfiles
+from shared.errors import ConfigError
 
 from .declarations import Declaration
 from .host import Host
@@ -19,26 +19,12 @@ from .threads import in_thread
 log = logging.getLogger("puppet.facts")
 
 
-class _Loader(importlib.machinery.SourceFileLoader):
-    """Writes no bytecode beside the source: the directory mirrors the master's."""
-
-    def set_data(self, path: str, data: object, *, _mode: int = 0o666) -> None:
-        return
-
-
 def load(path: Path) -> list[Declaration]:
-    """The facts a file declares, in order. The file is run in a fresh module; what it raises passes through."""
+    """The facts a file declares, in order. The file is run in a fresh module; ConfigError tells what went wrong in it, and where."""
     name = f"puppet_facts_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path, loader=_Loader(name, str(path)))
-    if spec is None or spec.loader is None:
-        raise ImportError(f"cannot load {path}")
-    module: ModuleType = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses and typing look a class's module up here
-    try:
-        spec.loader.exec_module(module)
-        return [each for each in vars(module).values() if isinstance(each, Declaration)]
-    finally:
-        del sys.modules[name]
+    module = pluginfiles.load(path, name, f"the custom facts of {path.name}")
+    del sys.modules[name]  # it was there for dataclasses and typing, which look a class's module up
+    return [each for each in vars(module).values() if isinstance(each, Declaration)]
 
 
 def declared(directories: Sequence[Path]) -> list[Declaration]:
@@ -52,8 +38,8 @@ def declared(directories: Sequence[Path]) -> list[Declaration]:
             seen.add(path.stem)
             try:
                 found += load(path)
-            except Exception as err:  # noqa: BLE001  # a module author's code may fail in any way; the run goes on
-                log.error("Error loading fact %s: %s: %s", path, type(err).__name__, err)
+            except ConfigError as err:  # the run goes on without it
+                log.error("%s", err)
     return found
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from shared.ral import Provider
@@ -16,116 +17,145 @@ if TYPE_CHECKING:
 Maker = Callable[[], Sequence[Provider[Any]]]
 
 
-def line_providers(log: RunLog, files: Callable[[], FileContext] | None) -> dict[str, Maker]:
-    """For each type what makes its providers; see `builtin_providers`."""
-    made: list[FileContext] = []  # one context serves all of them
+class _Run:
+    """What the providers of one run are made with."""
 
-    def context() -> FileContext | None:
-        if files is not None and not made:
-            made.append(files())
-        return made[0] if made else None
+    def __init__(self, log: RunLog, files: Callable[[], FileContext] | None) -> None:
+        self.log = log
+        self._files = files
+        self._made: FileContext | None = None
 
-    def flat(*public: str, mode: int = 0o600) -> FlatFiles:
+    def context(self) -> FileContext | None:
+        """The one that serves all of them, if there is any."""
+        if self._made is None and self._files is not None:
+            self._made = self._files()
+        return self._made
+
+    def flat(self, *public: str, mode: int = 0o600) -> FlatFiles:
+        """The store of files that are read and written whole; what everybody may read is in `public`."""
         from .parsed.storage import FlatFiles
 
-        run = context()
-        return FlatFiles(run.buckets if run else None, log.log, mode, frozenset(public))
+        files = self.context()
+        return FlatFiles(files.buckets if files else None, self.log.log, mode, frozenset(public))
 
-    def host() -> Sequence[Provider[Any]]:
-        from .host.parsed import Hosts, HostsFormat
+    def show_diff(self) -> bool:
+        files = self.context()
+        return files is not None and files.show_diff
 
-        return [Hosts(HostsFormat(), flat("/etc/hosts"), log, default_target="/etc/hosts")]
 
-    def mount() -> Sequence[Provider[Any]]:
-        from .mount.parsed import Fstab, FstabFormat
+def line_providers(log: RunLog, files: Callable[[], FileContext] | None) -> dict[str, Maker]:
+    """For each type what makes its providers; see `builtin_providers`."""
+    run = _Run(log, files)
+    return {name: partial(make, run) for name, make in _MAKERS.items()}
 
-        return [Fstab(FstabFormat(), flat("/etc/fstab"), log, default_target="/etc/fstab")]
 
-    def sshkey() -> Sequence[Provider[Any]]:
-        from .sshkey.parsed import KnownHosts, KnownHostsFormat
+def _host(run: _Run) -> Sequence[Provider[Any]]:
+    from .host.parsed import Hosts, HostsFormat
 
-        return [KnownHosts(KnownHostsFormat(), flat(mode=0o644), log, default_target="/etc/ssh/ssh_known_hosts")]
+    return [Hosts(HostsFormat(), run.flat("/etc/hosts"), run.log, default_target="/etc/hosts")]
 
-    def ssh_authorized_key() -> Sequence[Provider[Any]]:
-        from .ssh_authorized_key.parsed import AuthorizedKeys, AuthorizedKeysFormat
 
-        return [AuthorizedKeys(AuthorizedKeysFormat(), flat(), log)]
+def _mount(run: _Run) -> Sequence[Provider[Any]]:
+    from .mount.parsed import Fstab, FstabFormat
 
-    def mailalias() -> Sequence[Provider[Any]]:
-        from .mailalias.aliases import Aliases, AliasesFormat
+    return [Fstab(FstabFormat(), run.flat("/etc/fstab"), run.log, default_target="/etc/fstab")]
 
-        return [Aliases(AliasesFormat(), flat("/etc/aliases"), log, default_target="/etc/aliases")]
 
-    def cron() -> Sequence[Provider[Any]]:
-        from .cron.crontab import Crontab, CrontabFormat, Crontabs
+def _sshkey(run: _Run) -> Sequence[Provider[Any]]:
+    from .sshkey.parsed import KnownHosts, KnownHostsFormat
 
-        return [Crontab(CrontabFormat(), Crontabs(), log, default_target="root")]
+    return [KnownHosts(KnownHostsFormat(), run.flat(mode=0o644), run.log, default_target="/etc/ssh/ssh_known_hosts")]
 
-    def file_line() -> Sequence[Provider[Any]]:
-        from .file_line.ruby import Ruby
 
-        return [Ruby()]
+def _ssh_authorized_key(run: _Run) -> Sequence[Provider[Any]]:
+    from .ssh_authorized_key.parsed import AuthorizedKeys, AuthorizedKeysFormat
 
-    def show_diff() -> bool:
-        run = context()
-        return run is not None and run.show_diff
+    return [AuthorizedKeys(AuthorizedKeysFormat(), run.flat(), run.log)]
 
-    def ini_setting() -> Sequence[Provider[Any]]:
-        from .ini_setting.ruby import Ruby
 
-        return [Ruby(show_diff)]
+def _mailalias(run: _Run) -> Sequence[Provider[Any]]:
+    from .mailalias.aliases import Aliases, AliasesFormat
 
-    def ini_subsetting() -> Sequence[Provider[Any]]:
-        from .ini_subsetting.ruby import Ruby
+    return [Aliases(AliasesFormat(), run.flat("/etc/aliases"), run.log, default_target="/etc/aliases")]
 
-        return [Ruby(show_diff)]
 
-    def k5login() -> Sequence[Provider[Any]]:
-        from .k5login.k5login import Files
+def _cron(run: _Run) -> Sequence[Provider[Any]]:
+    from .cron.crontab import Crontab, CrontabFormat, Crontabs
 
-        return [Files()]
+    return [Crontab(CrontabFormat(), Crontabs(), run.log, default_target="root")]
 
-    def yumrepo() -> Sequence[Provider[Any]]:
-        from .yumrepo.inifile import Inifile
 
-        return [Inifile()]
+def _file_line(run: _Run) -> Sequence[Provider[Any]]:
+    from .file_line.ruby import Ruby
 
-    def selboolean() -> Sequence[Provider[Any]]:
-        from .selboolean.getsetsebool import Getsetsebool
+    return [Ruby()]
 
-        return [Getsetsebool()]
 
-    def selmodule() -> Sequence[Provider[Any]]:
-        from .selmodule.semodule import Semodule
+def _ini_setting(run: _Run) -> Sequence[Provider[Any]]:
+    from .ini_setting.ruby import Ruby
 
-        return [Semodule()]
+    return [Ruby(run.show_diff)]
 
-    def augeas() -> Sequence[Provider[Any]]:
-        from .augeas.augeas import AugeasContext, AugeasLibrary
 
-        run = context()
-        return [AugeasLibrary(AugeasContext(log, show_diff, lenses=run.lenses if run else ()))]
+def _ini_subsetting(run: _Run) -> Sequence[Provider[Any]]:
+    from .ini_subsetting.ruby import Ruby
 
-    def concat_file() -> Sequence[Provider[Any]]:
-        from .concat_file.concat import Concat
+    return [Ruby(run.show_diff)]
 
-        run = context()
-        return [Concat(run.sources)] if run else []
 
-    return {
-        "augeas": augeas,
-        "concat_file": concat_file,
-        "cron": cron,
-        "file_line": file_line,
-        "host": host,
-        "ini_setting": ini_setting,
-        "ini_subsetting": ini_subsetting,
-        "k5login": k5login,
-        "mailalias": mailalias,
-        "mount": mount,
-        "selboolean": selboolean,
-        "selmodule": selmodule,
-        "ssh_authorized_key": ssh_authorized_key,
-        "sshkey": sshkey,
-        "yumrepo": yumrepo,
-    }
+def _k5login(run: _Run) -> Sequence[Provider[Any]]:
+    from .k5login.k5login import Files
+
+    return [Files()]
+
+
+def _yumrepo(run: _Run) -> Sequence[Provider[Any]]:
+    from .yumrepo.inifile import Inifile
+
+    return [Inifile()]
+
+
+def _selboolean(run: _Run) -> Sequence[Provider[Any]]:
+    from .selboolean.getsetsebool import Getsetsebool
+
+    return [Getsetsebool()]
+
+
+def _selmodule(run: _Run) -> Sequence[Provider[Any]]:
+    from .selmodule.semodule import Semodule
+
+    return [Semodule()]
+
+
+def _augeas(run: _Run) -> Sequence[Provider[Any]]:
+    from .augeas.augeas import AugeasContext, AugeasLibrary
+
+    files = run.context()
+    return [AugeasLibrary(AugeasContext(run.log, run.show_diff, lenses=files.lenses if files else ()))]
+
+
+def _concat_file(run: _Run) -> Sequence[Provider[Any]]:
+    from .concat_file.concat import Concat
+
+    files = run.context()
+    return [Concat(files.sources)] if files else []
+
+
+# Each imports its provider when its type is met.
+_MAKERS: Mapping[str, Callable[[_Run], Sequence[Provider[Any]]]] = {
+    "augeas": _augeas,
+    "concat_file": _concat_file,
+    "cron": _cron,
+    "file_line": _file_line,
+    "host": _host,
+    "ini_setting": _ini_setting,
+    "ini_subsetting": _ini_subsetting,
+    "k5login": _k5login,
+    "mailalias": _mailalias,
+    "mount": _mount,
+    "selboolean": _selboolean,
+    "selmodule": _selmodule,
+    "ssh_authorized_key": _ssh_authorized_key,
+    "sshkey": _sshkey,
+    "yumrepo": _yumrepo,
+}

@@ -14,8 +14,8 @@ from shared.errors import EvaluationError
 from .labels import label, with_article
 from .regexps import Regexp
 from .times import SECOND, Timespan, Timestamp
-from .types.access import BadOperand
 from .types.base import Type
+from .types.operands import BadOperand
 from .types.scalars import ascii_fold
 from .values import DEFAULT, Binary, Value, value_of
 from .versions import SemVer, SemVerRange

@@ -16,7 +16,7 @@ from shared.errors import CompileError, EvaluationError, Location, PuppetError
 
 from .control import Jump
 from .issues import Issue, Refused
-from .types.access import BadOperand
+from .types.operands import BadOperand
 
 if TYPE_CHECKING:
     from .loaded_files import LoadedFile

@@ -33,9 +33,10 @@ from .labels import label, with_article
 from .numbers import MAX_INTEGER, MIN_INTEGER, to_number
 from .text import inspect, to_s
 from .times import SECOND, Timespan, Timestamp
-from .types.access import BadOperand, flattened, type_from_access
+from .types.access import type_from_access
 from .types.base import Type
 from .types.infer import infer
+from .types.operands import BadOperand, flattened
 from .uris import URI
 from .values import DEFAULT, Binary, Iterator, Reporter, Value, entries, key_of, same
 

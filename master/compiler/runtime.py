@@ -19,9 +19,9 @@ from .resources import capitalized_type
 from .scope import MISSING, Matches, Scope
 from .signatures import Closure, Parameter, Signature, of_type
 from .text import inspect, to_s
-from .types.access import flattened
 from .types.base import Type, TypeReference
 from .types.objects import LOOKUP_CONTEXT
+from .types.operands import flattened
 from .types.references import ClassType, ResourceType
 from .values import DEFAULT, Instance, Sensitive, Value, key_of
 

@@ -10,13 +10,12 @@ from typing import Any
 
 import yaml
 
-from shared import plainyaml
+from shared import hocon, plainyaml
 from shared.errors import BadData, EvaluationError
 
 from ..compiler.types.infer import infer
 from ..compiler.values import Strictness, Value
 from ..environment_files import Files
-from . import hocon
 from .failures import DataError
 
 __all__ = ["DataFile", "DataFiles", "yaml_text"]

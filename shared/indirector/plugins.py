@@ -7,14 +7,13 @@ module-level `INDIRECTION`. The file is code that the administrator put on the m
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from .. import pluginfiles
 from ..errors import ConfigError
 from .core import Indirection, Terminus
 
@@ -35,18 +34,9 @@ class Plugin:
     path: Path
 
     def load(self) -> ModuleType:
-        """The module; ConfigError names the file and what went wrong in it."""
+        """The module; ConfigError names the line and what went wrong in it."""
         name = f"puppet_indirector_{self.indirection}_{self.terminus}"
-        spec = importlib.util.spec_from_file_location(name, self.path)
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        try:
-            spec.loader.exec_module(module)
-        except Exception as err:
-            del sys.modules[name]
-            raise ConfigError(f"Could not load the terminus {self.path}: {type(err).__name__}: {err}") from err
-        return module
+        return pluginfiles.load(self.path, name, f"the terminus {self.terminus} of {self.indirection}")
 
 
 def find_plugins(directories: Sequence[Path]) -> dict[tuple[str, str], Plugin]:
@@ -62,18 +52,7 @@ def find_plugins(directories: Sequence[Path]) -> dict[tuple[str, str], Plugin]:
 
 def terminus_of(plugin: Plugin, context: PluginContext) -> Terminus[Any]:
     """The plugin's terminus, made; ConfigError when the file does not define exactly one."""
-    module = plugin.load()
-    classes = [
-        each
-        for each in vars(module).values()
-        if isinstance(each, type)
-        and issubclass(each, Terminus)
-        and each.__module__ == module.__name__
-        and not each.__name__.startswith("_")
-    ]
-    if len(classes) != 1:
-        raise ConfigError(f"{plugin.path} must define one subclass of Terminus, not {len(classes)}")
-    made: Any = classes[0]
+    made: Any = pluginfiles.only(plugin.load(), Terminus)
     return made(context)  # type: ignore[no-any-return]
 
 

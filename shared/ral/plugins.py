@@ -9,21 +9,19 @@ beside the Ruby ones, which other agents load.
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import CodeType, ModuleType
-from typing import Any, TypeVar
+from types import ModuleType
+from typing import Any
 
-from ..errors import ConfigError, Location
+from .. import pluginfiles
+from ..errors import ConfigError
 from .core import Type
 from .providers import Confine, Provider
 
-B = TypeVar("B")
 Makers = Mapping[str, Callable[[], Sequence[Provider[Any]]]]
 Broken = Callable[[str, ConfigError], None]
 """Is told which type (or, as `type/name`, which provider) cannot be loaded, and why."""
@@ -87,7 +85,7 @@ def plugin_providers(folders: Sequence[Path], types: Mapping[str, type[Type]], b
 
 
 def _type(name: str, path: Path) -> type[Type]:
-    cls = _only(_load(path, f"{_TYPE}{name}", f"the type {name}"), Type, path, lambda each: "declaration" in vars(each))
+    cls = pluginfiles.only(_load(path, f"{_TYPE}{name}", f"the type {name}"), Type, lambda each: "declaration" in vars(each))
     if cls.declaration.name != name:
         raise ConfigError(f"{path} defines the type {cls.declaration.name}, not {name}")
     return cls
@@ -95,7 +93,7 @@ def _type(name: str, path: Path) -> type[Type]:
 
 def _provider(name: str, path: Path, type_name: str) -> Provider[Any]:
     module = _load(path, f"{_PROVIDER}{type_name}_{name}", f"the provider {name} of {type_name}")
-    cls: type[Provider[Any]] = _only(module, Provider, path, lambda each: True)
+    cls: type[Provider[Any]] = pluginfiles.only(module, Provider)
     if cls.serves.declaration.name != type_name:
         raise ConfigError(f"{path} is a provider of {cls.serves.declaration.name}, not of {type_name}")
     try:
@@ -103,7 +101,7 @@ def _provider(name: str, path: Path, type_name: str) -> Provider[Any]:
     except Exception as err:
         raise ConfigError(
             f"Could not make the provider of {path}: {type(err).__name__}: {err}",
-            where=_place(err, path),
+            where=pluginfiles.place(err, path, beside=_beside(path)),
             hint="A module's provider is made without arguments.",
         ) from err
 
@@ -146,69 +144,18 @@ class _Files(MetaPathFinder):
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         file = self.modules.get(fullname)
-        return None if file is None else _spec(file, fullname)
+        return None if file is None else pluginfiles.spec(file, fullname)
 
 
 def _python(folder: Path, pattern: str) -> Iterator[Path]:
     return (path for path in sorted(folder.glob(pattern)) if path.stem.isidentifier())
 
 
-class _FromSource(SourceFileLoader):
-    """Compiles the file each time and leaves no bytecode beside it, which pluginsync would take for a stray file."""
-
-    def get_code(self, fullname: str) -> CodeType:
-        path = self.get_filename(fullname)
-        code: CodeType = self.source_to_code(self.get_data(path), path)
-        return code
-
-
-def _spec(path: Path, name: str) -> ModuleSpec | None:
-    return importlib.util.spec_from_file_location(name, path, loader=_FromSource(name, str(path)))
-
-
 def _load(path: Path, name: str, what: str) -> ModuleType:
     """The module in a file; one that was imported by another file already is the same."""
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = _spec(path, name)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as err:
-        del sys.modules[name]
-        text = err.msg if isinstance(err, SyntaxError) else str(err)
-        raise ConfigError(f"Could not load {what}: {type(err).__name__}: {text}", where=_place(err, path)) from err
-    return module
+    return sys.modules[name] if name in sys.modules else pluginfiles.load(path, name, what, beside=_beside(path))
 
 
-def _place(err: BaseException, path: Path) -> Location:
-    """Where a plugin went wrong: the innermost line of it, or of another plugin that it imports."""
-    if isinstance(err, SyntaxError) and err.filename:
-        return Location(err.filename, err.lineno)
-    file, line = str(path), None
-    folder = path.parent.parent if path.parent.name == "type" else path.parent.parent.parent
-    step = err.__traceback__
-    while step is not None:
-        name = step.tb_frame.f_code.co_filename
-        if name == str(path) or name.startswith(f"{folder}/"):
-            file, line = name, step.tb_lineno
-        step = step.tb_next
-    return Location(file, line)
-
-
-def _only(module: ModuleType, base: type[B], path: Path, counts: Callable[[type[B]], bool]) -> type[B]:
-    """The one class of a kind that a file defines."""
-    classes = [
-        each
-        for each in vars(module).values()
-        if isinstance(each, type)
-        and issubclass(each, base)
-        and each.__module__ == module.__name__
-        and not each.__name__.startswith("_")
-        and counts(each)
-    ]
-    if len(classes) != 1:
-        raise ConfigError(f"{path} must define one subclass of {base.__name__}, not {len(classes)}")
-    return classes[0]
+def _beside(path: Path) -> Path:
+    """The folder `puppet` of all types and providers, which may import each other."""
+    return path.parent.parent if path.parent.name == "type" else path.parent.parent.parent

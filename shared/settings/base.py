@@ -102,6 +102,9 @@ class Layers:
         return {name for layer in self.layers for name in layer}
 
 
+_ENVIRONMENTS_OWN = ("config_version", "manifest", "modulepath")
+
+
 def _similar(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, list(known), n=1)
     return f"Did you mean {close[0]}?" if close else ""
@@ -129,7 +132,8 @@ def load(
         flags: from the command line; application: the application's own defaults.
         conf: already read; by default `$confdir/puppet.conf` is.
     Raises:
-        ConfigError: an unparsable file, a bad value (names setting, file and line), a `$name` that is unknown.
+        ConfigError: an unparsable file, a bad value (names setting, file and line), a `$name` that is unknown, a setting that
+            only an environment may have.
     """
     given = {canonical(name): value for name, value in (flags or {}).items()}
     base = directories(root=os.geteuid() == 0 if root is None else root, home=home or Path.home())
@@ -137,6 +141,7 @@ def load(
     if conf is None:
         first = Layers([given, dict(application or {}), defaults], run_mode=section)
         conf = read(Path(str(first.value("config"))))
+    _refuse_environments_own(conf)
     own = {canonical(k): v for k, v in conf.section(section).items()}
     main = {canonical(k): v for k, v in conf.section("main").items()}
     if not any("certname" in layer for layer in (given, own, main, application or {})):
@@ -152,6 +157,17 @@ def load(
         place = f" (file: {conf.path}, line: {entry.line})" if entry and name not in given else ""
         message = first_error["msg"].removeprefix("Value error, ")
         raise ConfigError(f"Could not set {name}: {message}{place}") from err
+
+
+def _refuse_environments_own(conf: Conf) -> None:
+    """Puppet starts with none of them in the file either: they would count for all environments, or for none."""
+    for section, entries in conf.sections.items():
+        for name, entry in entries.items():
+            if canonical(name) in _ENVIRONMENTS_OWN:
+                raise ConfigError(
+                    f"Cannot set {name} settings in puppet.conf: it is in [{section}] (file: {conf.path}, line: {entry.line})",
+                    hint="Set it in the environment.conf of each environment, or as an option of one command.",
+                )
 
 
 def unknown(conf: Conf, *classes: type[Settings], also: Iterable[str] = ()) -> list[str]:

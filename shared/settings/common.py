@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from .base import Settings, setting
-from .values import Duration, Flag, Paths, Revocation, Size, Words
+from .values import Duration, Flag, Paths, Revocation, Size, WarningKinds, Words
 
 
 class CommonSettings(Settings):
@@ -29,7 +29,9 @@ class CommonSettings(Settings):
     environment_timeout: str = setting("0", doc="How long an environment is kept in memory: 0, a duration, or unlimited.")
     default_manifest: str = setting("./manifests", doc="The main manifest of an environment that names none, below its folder.")
     disable_per_environment_manifest: Flag = setting(False, doc="Only default_manifest counts, which must be absolute then.")
-    config_version: str = setting("", doc="A program whose output is the version of a catalog.")
+    config_version: str = setting(
+        "", doc="A program whose output is the version of a catalog; an option of a command only, else in environment.conf."
+    )
     libdir: Path = setting("$vardir/lib", doc="Where plugins from the master are kept.")
     factpath: Paths = setting("$vardir/lib/facter:$vardir/facts", doc="Folders of custom facts.")
 
@@ -74,7 +76,7 @@ class CommonSettings(Settings):
     strict: Literal["off", "warning", "error"] = setting("warning", doc="How doubtful code is taken.")
     strict_variables: Flag = setting(False, doc="An unknown variable is an error.")
     strict_hostname_checking: Flag = setting(True, doc="Node blocks are found by a node's full name only, not by shortened ones.")
-    disable_warnings: Words = setting((), doc="Warnings to leave out: deprecations, undefined_variables, undefined_resources.")
+    disable_warnings: WarningKinds = setting((), doc="Warnings to leave out: deprecations, undefined_variables, undefined_resources.")
     hiera_config: str = setting("", doc="The site's own hiera.yaml; '' for that in codedir, or else in confdir.")
     data_binding_terminus: Literal["hiera", "none"] = setting("hiera", doc="Where a site's own data is; none: there is none.")
     tags: Words = setting((), doc="Only resources with one of these tags.")

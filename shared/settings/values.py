@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, PlainSerializer
 
+WARNING_KINDS = ("deprecations", "undefined_variables", "undefined_resources")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "y": 365 * 86400}
 _SIZES = {"": 1, "k": 2**10, "kib": 2**10, "m": 2**20, "mib": 2**20, "g": 2**30, "gib": 2**30}
 _DURATION = re.compile(r"(\d{1,12})([smhdy]?)", re.ASCII)
@@ -57,6 +58,14 @@ def words(value: Any) -> tuple[str, ...]:
     return tuple(part.strip() for part in str(value or "").split(",") if part.strip())
 
 
+def warning_kinds(value: Any) -> tuple[str, ...]:
+    """A comma separated list of kinds of warnings."""
+    given = words(value)
+    if strange := [each for each in given if each not in WARNING_KINDS]:
+        raise ValueError(f"Cannot disable unrecognized warning types '{','.join(strange)}'; there are {', '.join(WARNING_KINDS)}")
+    return given
+
+
 def paths(value: Any) -> tuple[Path, ...]:
     """A list of folders separated by `:`."""
     if isinstance(value, list | tuple):
@@ -90,6 +99,7 @@ Ttl = Annotated[int | None, BeforeValidator(ttl), PlainSerializer(_print_seconds
 Size = Annotated[int, BeforeValidator(size)]  # bytes
 Flag = Annotated[bool, BeforeValidator(boolean)]
 Words = Annotated[tuple[str, ...], BeforeValidator(words)]
+WarningKinds = Annotated[tuple[str, ...], BeforeValidator(warning_kinds)]
 Paths = Annotated[tuple[Path, ...], BeforeValidator(paths)]
 Revocation = Annotated[Literal["chain", "leaf", "false"], BeforeValidator(revocation)]
 Autosign = Annotated[bool | Path, BeforeValidator(autosign)]

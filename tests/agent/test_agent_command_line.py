@@ -14,7 +14,7 @@ import pytest
 
 from agent.agent import bootstrap_options, state_directories
 from agent.cli import TEST, configured, parse, process_age, run
-from agent.testing import ThrowAwayCa
+from certs.testing import ThrowAwayCa
 from shared.errors import ConfigError, Unsupported
 from shared.settings import AgentSettings, Conf, load
 from tests.scripted_master import NAME, Scripted

@@ -17,8 +17,9 @@ from agent.bodies import Inflater, retry_after
 from agent.http import Client
 from agent.server import Server, Spoken, dialect_of, version_of
 from agent.sites import Exchange, Limits, Proxy, Site
-from agent.testing import Ask, FakeMaster, Reply, ThrowAwayCa
+from agent.testing import Ask, FakeMaster, Reply
 from agent.tls import Verifier
+from certs.testing import ThrowAwayCa
 from shared.dialects import LEGACY, MODERN
 from shared.errors import BadData, PeerAnswered, PeerNotTrusted, PeerUnreachable, TooLarge
 
@@ -47,7 +48,7 @@ class Pair:
     def __init__(self, ca: ThrowAwayCa, root: Path, answer: Callable[[Ask], Reply], **options: Any) -> None:
         self.exchanges: list[Exchange] = []
         self.slept: list[float] = []
-        self.master = FakeMaster(ca.context(root), answer)
+        self.master = FakeMaster(ca.serving(root), answer)
         checks = None if options.pop("unverified", False) else verifier(ca, root)
         self.client = Client(checks, observer=self.exchanges.append, sleep=self._sleep, jitter=lambda: 0.0, **options)
 

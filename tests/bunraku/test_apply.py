@@ -185,6 +185,43 @@ def test_another_environment_has_to_be_there(apply: Callable[..., Said], file: M
     assert "Info: Applying configuration version '42'\n" in said.out
 
 
+@pytest.mark.parametrize(
+    ("given", "version"), [([], "of the environment"), (["--config_version", "/bin/echo of the command"], "of the command")]
+)
+def test_a_version_on_the_command_line_beats_the_environments(
+    apply: Callable[..., Said], file: Make, puppet: Puppet, given: list[str], version: str
+) -> None:
+    file("conf/code/environments/production/environment.conf", "config_version = /bin/echo of the environment\n")
+    file("conf/code/environments/production/manifests/site.pp", "notify { 'x': }")
+    assert f"Info: Applying configuration version '{version}'\n" in apply(*given, "-v", "-e", "").out
+    for command in (["catalog", "compile", "node1.example.com", "--render-as", "json"], ["master", "--compile", "node1.example.com"]):
+        assert f'"version": "{version}"' in puppet(*command, *given).out.replace('":"', '": "')
+
+
+@pytest.mark.parametrize("command", [["apply", "-e", ""], ["master", "--compile", "node1"], ["agent", "--test"]])
+@pytest.mark.parametrize(("section", "name"), [("main", "config_version"), ("master", "modulepath"), ("agent", "manifest")])
+def test_what_only_an_environment_may_set_is_refused_in_puppet_conf(
+    puppet: Puppet, file: Make, command: list[str], section: str, name: str
+) -> None:
+    path = file("conf/puppet.conf", f"[{section}]\n{name} = /srv/x\n")
+    said = puppet(*command)
+    assert said.code == 1
+    assert said.err.startswith(f"Error: Cannot set {name} settings in puppet.conf: it is in [{section}] (file: {path}, line: 2)\n")
+
+
+@pytest.mark.parametrize(("left_out", "warned"), [("undefined_variables,deprecations", 0), ("undefined_variables", 1)])
+def test_the_warnings_to_leave_out_are_a_list(apply: Callable[..., Said], left_out: str, warned: int) -> None:
+    said = apply("--disable_warnings", left_out, "-e", "notice($settings::disable_warnings, size(strftime('%Y')))")
+    assert f"Scope(Class[main]): [{left_out.replace(',', ', ')}] 4" in said.out
+    assert (said.out + said.err).count("is deprecated for #strftime") == warned
+
+
+def test_a_warning_that_nobody_knows_cannot_be_left_out(apply: Callable[..., Said]) -> None:
+    said = apply("--disable_warnings", "deprecations,others", "-e", "")
+    assert said.code == 1
+    assert "Cannot disable unrecognized warning types 'others'; there are deprecations, undefined_variables" in said.err
+
+
 def test_replaced_contents_are_kept_and_shown(apply: Callable[..., Said], file: Make, puppet: Puppet) -> None:
     path = file("motd", "old\n")
     said = apply("-t", "-e", f"file {{ '{path}': content => \"new\\n\", backup => 'puppet' }}")

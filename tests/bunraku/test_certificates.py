@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.testing import Ask, FakeMaster, Reply, ThrowAwayCa
+from agent.testing import Ask, FakeMaster, Reply
 from bunraku.certificates import _remote
+from certs.testing import ThrowAwayCa
 from shared.errors import ConfigError, NotFound
 from tests.command_line import Puppet
 
@@ -34,7 +35,7 @@ def answers(replies: dict[tuple[str, str], Reply]) -> Callable[[Ask], Reply]:
 
 async def asked(words: list[str], ca: ThrowAwayCa, tmp_path: Path, replies: dict[tuple[str, str], Reply]) -> list[Ask]:
     ca.ssldir(tmp_path / "ssl", NAME)
-    async with FakeMaster(ca.context(tmp_path), answers(replies)).running() as master:
+    async with FakeMaster(ca.serving(tmp_path), answers(replies)).running() as master:
         where = ["--confdir", str(tmp_path), "--vardir", str(tmp_path / "var"), "--certname", NAME]
         await _remote([*words, *where, "--ca_server", "localhost", "--ca_port", str(master.port)])
         return [ask for ask in master.asked if ask.path.startswith("/puppet-ca")]

@@ -47,7 +47,7 @@ def test_attributes_and_extensions_of_the_file_are_in_the_request(tmp_path) -> N
         ("extension_requests:\n  nonsense: x\n", "neither an OID nor a known short name"),
         ("extension_requests:\n  pp_role: [a]\n", "is not a text"),
         ("extension_requests: [a]\n", "expected a map of OID"),
-        ("a: b: c\n", "Not YAML"),
+        ("a: b: c\n", "Could not read .*Not YAML"),
     ],
 )
 def test_a_wrong_attributes_file_is_one_clear_error(tmp_path, text: str, message: str) -> None:
@@ -60,6 +60,31 @@ def test_a_wrong_attributes_file_is_one_clear_error(tmp_path, text: str, message
 
 def test_a_missing_attributes_file_is_an_empty_one(tmp_path) -> None:
     assert csr.CsrAttributes.load(tmp_path / "none.yaml") == csr.CsrAttributes()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("- a\n", "expected a map, found a list"),
+        ("a: b: c\n", "Not YAML"),
+        ("other: {}\n", "there is no map 'oid_mapping'"),
+        ("oid_mapping: {1.2.3: {longname: x}}\n", "1.2.3' has no 'shortname'"),
+        ("oid_mapping: {here: {shortname: x}}\n", "'here' is not an OID"),
+    ],
+)
+def test_a_wrong_file_of_oids_is_one_clear_error_that_names_it(tmp_path, text: str, message: str) -> None:
+    path = tmp_path / "custom_trusted_oid_mapping.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=message) as error:
+        oids.OidNames.load(path)
+    assert str(error.value).startswith(f"Could not read {path}: ")
+
+
+def test_a_sites_own_oids_have_names(tmp_path) -> None:
+    path = tmp_path / "custom_trusted_oid_mapping.yaml"
+    assert oids.OidNames.load(path) == oids.OidNames()
+    path.write_text("oid_mapping:\n  '1.3.6.1.4.1.34380.1.2.7': {shortname: site_rack, longname: The Rack}\n")
+    assert oids.OidNames.load(path).oid_of("site_rack") == "1.3.6.1.4.1.34380.1.2.7"
 
 
 def test_a_changed_request_has_no_valid_signature() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -149,7 +150,10 @@ async def test_an_agent_uses_a_terminus_that_came_with_the_plugins(pair: Pair) -
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("import nonsense_that_is_not_there", "Could not load the terminus"),
+        (
+            "\nimport nonsense_that_is_not_there",
+            r"Could not load the terminus inventory of node: ModuleNotFoundError: .*inventory\.py, line: 2",
+        ),
         ("x = 1", "must define one subclass of Terminus, not 0"),
         (None, "There is no terminus inventory for node"),
     ],
@@ -160,6 +164,8 @@ async def test_a_terminus_that_cannot_be_made_stops_the_start_with_its_name(pair
         path.unlink()
     else:
         path.write_text(text)
-    with pytest.raises(ConfigError, match=words):
+    with pytest.raises(ConfigError) as caught:
         async with pair.mastered(node_terminus="inventory"):
             pass
+    assert re.search(words, str(caught.value))
+    assert not (path.parent / "__pycache__").exists()

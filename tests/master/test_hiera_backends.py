@@ -10,49 +10,8 @@ from typing import Any
 import pytest
 
 from master.compiler.testing import compiled
-from master.hiera import hocon
 from master.hiera.eyaml import Keys, decrypted
 from shared.errors import BadData, CompileError, Unsupported
-
-HOCON: list[tuple[str, Any]] = [
-    ("", {}),
-    ('{"a": 1}', {"a": 1}),
-    ("a = 1, b : two words here  # why\n// all of it\nc { d = true }", {"a": 1, "b": "two words here", "c": {"d": True}}),
-    ("a.b.c = [1, 2.5\n null, -3]", {"a": {"b": {"c": [1, 2.5, None, -3]}}}),
-    ('"a.b" = "q\\n\\u00e9"', {"a.b": "q\né"}),
-    ("a { x = 1 }\na { y = 2 }\na.z = 3", {"a": {"x": 1, "y": 2, "z": 3}}),
-    ('t = """one\n"two" """', {"t": 'one\n"two" '}),
-    ("l = [1]\nl += 2", {"l": [1, 2]}),
-    ("base = /srv\nweb = ${base}/www ${?nothing}\ncopy = ${base}", {"base": "/srv", "web": "/srv/www ", "copy": "/srv"}),
-    ("a { x = 1 }\nb = ${a} { y = 2 }\nc = [1] [2]", {"a": {"x": 1}, "b": {"x": 1, "y": 2}, "c": [1, 2]}),
-    ("a = 10s, b = true story, c = 1 2", {"a": "10s", "b": "true story", "c": "1 2"}),
-    ('url = "http://x"/path\n', {"url": "http://x/path"}),
-]
-BAD_HOCON = [
-    ("a = [1", "bracket is not closed"),
-    ("a { b = 1", "brace is not closed"),
-    ("a = ${nowhere}", "Could not resolve substitution"),
-    ("a = ${b}\nb = ${a}", "leads back to itself"),
-    ('include "other.conf"', "include is not supported"),
-    ('a = "open', "quote is not closed"),
-    ("a = {b = 1} text", "cannot be joined"),
-    ("= 1", "Expected a key"),
-    ("a", "may not be followed"),
-    ("a = " + "[" * 200, "Nested more than"),
-    ("a = \\", "Unexpected"),
-]
-
-
-@pytest.mark.parametrize(("text", "value"), HOCON, ids=[text[:20] for text, _ in HOCON])
-def test_hocon_is_read(text: str, value: Any) -> None:
-    assert hocon.loads(text.encode()) == value
-
-
-@pytest.mark.parametrize(("text", "why"), BAD_HOCON, ids=[why for _, why in BAD_HOCON])
-def test_what_is_no_hocon_is_said(text: str, why: str) -> None:
-    with pytest.raises(BadData, match=why):
-        hocon.loads(text.encode())
-
 
 # --- eyaml ---
 

@@ -26,9 +26,10 @@ from agent.http import Client
 from agent.lock import RunLock
 from agent.server import Spoken
 from agent.sites import Site
-from agent.testing import Ask, FakeMaster, Reply, ThrowAwayCa
+from agent.testing import Ask, FakeMaster, Reply
 from certs.keys import KeyKind
 from certs.ssldir import SslDir
+from certs.testing import ThrowAwayCa
 from shared import plainyaml
 from shared.dialects import LEGACY, MODERN
 from shared.errors import PeerUnreachable
@@ -55,7 +56,7 @@ async def test_R_11_a_request_whose_reply_was_lost_is_not_made_again_by_hand(tmp
             return Reply(body=stored[NAME]) if NAME in stored else Reply(404)
         return Reply(404)
 
-    master = FakeMaster(ca.context(tmp_path), answer)
+    master = FakeMaster(ca.serving(tmp_path), answer)
     layout = SslDir(tmp_path / "ssl", NAME)
 
     async def run() -> None:

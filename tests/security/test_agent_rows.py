@@ -22,11 +22,12 @@ from agent.http import Client
 from agent.server import Spoken
 from agent.sites import Limits, Site
 from agent.surroundings import clean, secure
-from agent.testing import Ask, FakeMaster, Reply, ThrowAwayCa, server_context
+from agent.testing import Ask, FakeMaster, Reply
 from agent.tls import Verifier
 from certs import bundles, fingerprints
 from certs.keys import KeyKind
 from certs.ssldir import SslDir
+from certs.testing import ThrowAwayCa, server_context
 from shared.dialects import MODERN
 from shared.errors import BadData, ConfigError, PeerAnswered, PeerError, PeerNotTrusted, PuppetError, TooLarge
 from tests.scripted_master import JSON, NAME, Scripted, catalog, file, reply, root_entry
@@ -53,17 +54,17 @@ def snapshot(root: Path) -> dict[str, bytes]:
 def presented(ca: ThrowAwayCa, root: Path, kind: str) -> Any:
     """A server context whose certificate is wrong in one way."""
     if kind == "expired":
-        return ca.context(root, "localhost", ttl=60, now=datetime.now(UTC) - timedelta(days=30))
+        return ca.serving(root, "localhost", ttl=60, now=datetime.now(UTC) - timedelta(days=30))
     if kind == "wrong host":
-        return ca.context(root, "elsewhere.test")
+        return ca.serving(root, "elsewhere.test")
     if kind == "names for others":
-        return ca.context(root, "other.test", names=("other.test", "another.test"))
+        return ca.serving(root, "other.test", names=("other.test", "another.test"))
     if kind == "an agent's":
-        return ca.context(root, "agent2.test", names=())
+        return ca.serving(root, "agent2.test", names=())
     if kind == "self-signed":
-        return ThrowAwayCa.new("localhost").context(root, "localhost")
+        return ThrowAwayCa.new("localhost").serving(root, "localhost")
     stranger = ThrowAwayCa.new()  # the same name, another key
-    return stranger.context(root, "localhost")
+    return stranger.serving(root, "localhost")
 
 
 @pytest.mark.parametrize("kind", ["wrong host", "names for others", "another CA's", "self-signed", "expired", "an agent's"])
@@ -107,7 +108,7 @@ async def test_a_master_that_does_not_take_our_certificate_is_told_from_one_that
     stranger = ThrowAwayCa.new("Another CA").ssldir(tmp_path / "a" / "ssl", NAME)
     layout = ca.ssldir(tmp_path / "ssl", NAME)
     trust = Verifier(layout.localcacert, layout.hostcrl, "chain", lambda: datetime.now(UTC), stranger.hostcert, stranger.hostprivkey)
-    master = FakeMaster(ca.context(tmp_path), lambda ask: Reply())
+    master = FakeMaster(ca.serving(tmp_path), lambda ask: Reply())
     async with master.running(), Client(trust) as client:
         with pytest.raises(PeerNotTrusted, match=r"our certificate|unknown ca") as caught:
             await client.request(Site("localhost", master.port), "GET", "/x", {})
@@ -137,7 +138,7 @@ def ca_master(ca: ThrowAwayCa, root: Path, crl: bytes | None = None, body: bytes
             return Reply(body=ca.crl_pem() if crl is None else crl)
         return Reply() if ask.method == "PUT" else Reply(404)
 
-    return FakeMaster(ca.context(root), answer)
+    return FakeMaster(ca.serving(root), answer)
 
 
 async def test_TLS_14_a_pinned_fingerprint_keeps_a_false_ca_out(tmp_path: Path) -> None:
@@ -251,7 +252,7 @@ async def test_TLS_15_no_refresh_over_a_connection_that_does_not_verify(tmp_path
 )
 async def test_TLS_16_no_redirect_leads_to_another_server(ca: ThrowAwayCa, tmp_path: Path, status: int, location: str) -> None:
     layout = ca.ssldir(tmp_path / "ssl", NAME)
-    master = FakeMaster(ca.context(tmp_path), lambda ask: Reply(status, headers={"Location": target}))
+    master = FakeMaster(ca.serving(tmp_path), lambda ask: Reply(status, headers={"Location": target}))
     async with master.running(), Client(verifier(layout)) as client:
         target = location.format(port=master.port, other=master.port + 1)
         with pytest.raises(PeerAnswered, match="not followed"):
@@ -293,7 +294,7 @@ async def test_AG_07_neither_proxy_variables_nor_netrc_are_used(ca: ThrowAwayCa,
     for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     layout = ca.ssldir(tmp_path / "ssl", NAME)
-    master = FakeMaster(ca.context(tmp_path), lambda ask: Reply())
+    master = FakeMaster(ca.serving(tmp_path), lambda ask: Reply())
     async with master.running(), Client(verifier(layout)) as client:
         answer = await client.request(Site("localhost", master.port), "GET", "/x", {})
         assert answer.status == 200

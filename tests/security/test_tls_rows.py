@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from certs import certificates, keys
 from certs.keys import KeyKind
 from master.http.identity import ProxyRules
-from master.testing import RawClient, RunningMaster, ThrowAwayCa
+from master.testing import CaFolder, RawClient, RunningMaster
 from shared.errors import ConfigError
 
 Start = Any
@@ -50,7 +50,7 @@ async def eventually(master: RunningMaster, condition: Any, within: float = 2.0)
         await asyncio.sleep(0.02)
 
 
-async def test_TLS_01_a_revoked_certificate_is_refused_within_a_second(start: Start, ca: ThrowAwayCa) -> None:
+async def test_TLS_01_a_revoked_certificate_is_refused_within_a_second(start: Start, ca: CaFolder) -> None:
     async with start({"trust_poll_interval": 0.05}) as master:
         agent1 = x509.load_pem_x509_certificate(ca.certificate_of("agent1").read_bytes())
         assert not await refused(master, ca.context("agent1"))
@@ -62,7 +62,7 @@ async def test_TLS_01_a_revoked_certificate_is_refused_within_a_second(start: St
         assert master.server.listener.refused["certificate revoked"] == 1
 
 
-async def test_TLS_02_revocation_ends_a_live_connection(start: Start, ca: ThrowAwayCa) -> None:
+async def test_TLS_02_revocation_ends_a_live_connection(start: Start, ca: CaFolder) -> None:
     async with start() as master:
         client = await master.client("agent1")
         assert (await client.ask("GET", NODE)).status == 200
@@ -74,7 +74,7 @@ async def test_TLS_02_revocation_ends_a_live_connection(start: Start, ca: ThrowA
         assert await client.ended()
 
 
-async def test_TLS_02_an_ended_certificate_ends_a_live_connection(start: Start, ca: ThrowAwayCa) -> None:
+async def test_TLS_02_an_ended_certificate_ends_a_live_connection(start: Start, ca: CaFolder) -> None:
     later = ca.now
     async with start(now=lambda: later) as master:
         client = await master.client("agent1")
@@ -84,8 +84,8 @@ async def test_TLS_02_an_ended_certificate_ends_a_live_connection(start: Start, 
         assert await client.ended()
 
 
-async def test_TLS_03_expired_future_and_foreign_certificates_are_refused(start: Start, ca: ThrowAwayCa, tmp_path: Path) -> None:
-    other = ThrowAwayCa(tmp_path / "other")  # the same subject, another key
+async def test_TLS_03_expired_future_and_foreign_certificates_are_refused(start: Start, ca: CaFolder, tmp_path: Path) -> None:
+    other = CaFolder(tmp_path / "other")  # the same subject, another key
     other.issue("agent1")
     ca.issue("ended", now=ca.now - timedelta(days=10), ttl=86400)
     ca.issue("early", now=ca.now + timedelta(days=10))
@@ -96,7 +96,7 @@ async def test_TLS_03_expired_future_and_foreign_certificates_are_refused(start:
         assert not await refused(master, ca.context("agent1"))
 
 
-def foreign(other: ThrowAwayCa, ca: ThrowAwayCa, name: str) -> ssl.SSLContext:
+def foreign(other: CaFolder, ca: CaFolder, name: str) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(ca.bundle)
     context.load_cert_chain(other.certificate_of(name), other.key_of(name))
@@ -108,7 +108,7 @@ async def test_TLS_04_only_our_ca_is_trusted(start: Start) -> None:
         assert [each["subject"] for each in master.server.tls.context.get_ca_certs()] == [((("commonName", "Puppet CA: throw-away"),),)]
 
 
-async def test_TLS_05_an_agents_certificate_issues_nothing(start: Start, ca: ThrowAwayCa, tmp_path: Path) -> None:
+async def test_TLS_05_an_agents_certificate_issues_nothing(start: Start, ca: CaFolder, tmp_path: Path) -> None:
     issuer = x509.load_pem_x509_certificate(ca.certificate_of("agent1").read_bytes())
     key = KeyKind("ec").generate()
     forged = certificates.leaf(
@@ -125,7 +125,7 @@ async def test_TLS_05_an_agents_certificate_issues_nothing(start: Start, ca: Thr
 
 @pytest.mark.parametrize(("version", "works"), [("TLSv1", False), ("TLSv1_1", False), ("TLSv1_2", True), ("TLSv1_3", True)])
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion")
-async def test_TLS_06_old_versions_are_refused(start: Start, ca: ThrowAwayCa, version: str, works: bool) -> None:
+async def test_TLS_06_old_versions_are_refused(start: Start, ca: CaFolder, version: str, works: bool) -> None:
     context = ca.context("agent1")
     context.set_ciphers("ALL:@SECLEVEL=0")
     context.minimum_version = context.maximum_version = ssl.TLSVersion[version]
@@ -134,7 +134,7 @@ async def test_TLS_06_old_versions_are_refused(start: Start, ca: ThrowAwayCa, ve
 
 
 @pytest.mark.parametrize("ciphers", ["aNULL:@SECLEVEL=0", "eNULL:@SECLEVEL=0", "AES128-SHA", "ADH-AES128-SHA256:@SECLEVEL=0"])
-async def test_TLS_06_weak_suites_are_refused(start: Start, ca: ThrowAwayCa, ciphers: str) -> None:
+async def test_TLS_06_weak_suites_are_refused(start: Start, ca: CaFolder, ciphers: str) -> None:
     context = ca.context("agent1")
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers(ciphers)
@@ -171,7 +171,7 @@ async def test_TLS_07_what_is_not_tls_is_closed_at_once(start: Start, data: byte
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="asks with openssl s_client")
-async def test_TLS_08_renegotiation_is_refused(start: Start, ca: ThrowAwayCa) -> None:
+async def test_TLS_08_renegotiation_is_refused(start: Start, ca: CaFolder) -> None:
     async with start() as master:
         command = ["openssl", "s_client", "-connect", f"127.0.0.1:{master.port}", "-tls1_2", "-CAfile", str(ca.bundle)]
         process = await asyncio.create_subprocess_exec(*command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -181,7 +181,7 @@ async def test_TLS_08_renegotiation_is_refused(start: Start, ca: ThrowAwayCa) ->
 
 
 @pytest.mark.slow
-async def test_TLS_09_connections_that_say_nothing_do_not_stop_an_agent(start: Start, ca: ThrowAwayCa) -> None:
+async def test_TLS_09_connections_that_say_nothing_do_not_stop_an_agent(start: Start, ca: CaFolder) -> None:
     async with start({"handshake_timeout": 1.5, "max_handshakes": 100, "max_connections": 150}) as master:
         silent = []
         for number in range(400):
@@ -226,7 +226,7 @@ def proxied(address: str = "127.0.0.1") -> ProxyRules:
     return ProxyRules.of(switched_on=True, addresses=[address], dn="HTTP_X_CLIENT_DN", verify="HTTP_X_CLIENT_VERIFY")
 
 
-async def test_TLS_11_a_configured_proxy_speaks_for_a_verified_certificate(start: Start, ca: ThrowAwayCa) -> None:
+async def test_TLS_11_a_configured_proxy_speaks_for_a_verified_certificate(start: Start, ca: CaFolder) -> None:
     pem = ca.certificate_of("agent2").read_bytes()
     async with start(proxy=proxied()) as master:
         proxy = await master.client("agent1")
@@ -237,7 +237,7 @@ async def test_TLS_11_a_configured_proxy_speaks_for_a_verified_certificate(start
 
 
 @pytest.mark.parametrize("dn", ["CN=a/CN=agent2", "CN=agent2\\,CN=a", "O=x+CN=agent2", "CN=agent1", "/CN=agent2/CN=agent2"])
-async def test_TLS_11_a_dn_that_is_not_the_certificates_is_refused(start: Start, ca: ThrowAwayCa, dn: str) -> None:
+async def test_TLS_11_a_dn_that_is_not_the_certificates_is_refused(start: Start, ca: CaFolder, dn: str) -> None:
     pem = ca.certificate_of("agent2").read_bytes()
     async with start(proxy=proxied()) as master:
         proxy = await master.client("agent1")
@@ -245,13 +245,13 @@ async def test_TLS_11_a_dn_that_is_not_the_certificates_is_refused(start: Start,
         assert (await proxy.ask("GET", "/puppet/v3/node/agent2?environment=production", **headers)).status == 403
 
 
-async def test_TLS_11_only_the_proxy_and_only_good_certificates(start: Start, ca: ThrowAwayCa, tmp_path: Path) -> None:
+async def test_TLS_11_only_the_proxy_and_only_good_certificates(start: Start, ca: CaFolder, tmp_path: Path) -> None:
     ask = "/puppet/v3/node/agent2?environment=production"
     good = ca.certificate_of("agent2").read_bytes()
     async with start(proxy=proxied("192.0.2.1")) as master:
         client = await master.client("agent1")
         assert (await client.ask("GET", ask, **identity_headers("agent2", good))).status == 403
-    other = ThrowAwayCa(tmp_path / "other")
+    other = CaFolder(tmp_path / "other")
     other.issue("agent2")
     ca.revoke(x509.load_pem_x509_certificate(good))
     async with start(proxy=proxied()) as master:
@@ -260,7 +260,7 @@ async def test_TLS_11_only_the_proxy_and_only_good_certificates(start: Start, ca
             assert (await client.ask("GET", ask, **identity_headers("agent2", pem))).status == 403
 
 
-async def test_fact_3_an_ended_crl_is_an_error_and_is_signed_anew(start: Start, ca: ThrowAwayCa, caplog: pytest.LogCaptureFixture) -> None:
+async def test_fact_3_an_ended_crl_is_an_error_and_is_signed_anew(start: Start, ca: CaFolder, caplog: pytest.LogCaptureFixture) -> None:
     ca.write_crl(now=ca.now - timedelta(days=10), lifetime=timedelta(days=1))
 
     async def sign_anew() -> None:
@@ -273,14 +273,14 @@ async def test_fact_3_an_ended_crl_is_an_error_and_is_signed_anew(start: Start, 
         assert not await refused(master, ca.context("agent1"))
 
 
-async def test_without_a_crl_there_is_no_start(start: Start, ca: ThrowAwayCa) -> None:
+async def test_without_a_crl_there_is_no_start(start: Start, ca: CaFolder) -> None:
     ca.crl.unlink()
     with pytest.raises(ConfigError, match="Could not read the CRL"):
         async with start():
             pass
 
 
-async def test_R_24_a_broken_reload_leaves_the_old_state(start: Start, ca: ThrowAwayCa, caplog: pytest.LogCaptureFixture) -> None:
+async def test_R_24_a_broken_reload_leaves_the_old_state(start: Start, ca: CaFolder, caplog: pytest.LogCaptureFixture) -> None:
     async with start({"trust_poll_interval": 0.02}) as master:
         live = await master.client("agent1")
         before = ca.certificate_of("puppet").read_bytes()
@@ -294,7 +294,7 @@ async def test_R_24_a_broken_reload_leaves_the_old_state(start: Start, ca: Throw
         assert (await live.ask("GET", NODE)).status == 200
 
 
-async def test_a_new_server_certificate_is_shown_without_a_restart(start: Start, ca: ThrowAwayCa) -> None:
+async def test_a_new_server_certificate_is_shown_without_a_restart(start: Start, ca: CaFolder) -> None:
     async with start({"trust_poll_interval": 0.02}) as master:
         trust = master.server.tls.trust
         ca.issue("puppet")
@@ -305,7 +305,7 @@ async def test_a_new_server_certificate_is_shown_without_a_restart(start: Start,
         assert shown == ssl.PEM_cert_to_DER_cert(ca.certificate_of("puppet").read_text())
 
 
-async def test_a_revocation_counts_although_another_file_is_broken(start: Start, ca: ThrowAwayCa) -> None:
+async def test_a_revocation_counts_although_another_file_is_broken(start: Start, ca: CaFolder) -> None:
     async with start() as master:
         client = await master.client("agent1")
         assert (await client.ask("GET", NODE)).status == 200
@@ -317,7 +317,7 @@ async def test_a_revocation_counts_although_another_file_is_broken(start: Start,
 
 
 @pytest.mark.parametrize("version", ["TLSv1_2", "TLSv1_3"])
-async def test_TLS_02_a_resumed_session_does_not_outlive_the_revocation(start: Start, ca: ThrowAwayCa, version: str) -> None:
+async def test_TLS_02_a_resumed_session_does_not_outlive_the_revocation(start: Start, ca: CaFolder, version: str) -> None:
     context = ca.context("agent1")
     context.minimum_version = context.maximum_version = ssl.TLSVersion[version]
 

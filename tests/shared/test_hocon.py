@@ -1,4 +1,4 @@
-"""HOCON as plain data. Origin of the rules: the specification of lightbend/config."""
+"""HOCON as plain data. Origin of the rules: the specification of lightbend/config, and what Ruby's hocon answers."""
 
 from __future__ import annotations
 
@@ -27,11 +27,21 @@ READ: list[tuple[str, Any]] = [
     ("a = ${?nope}, b = 1", {"b": 1}),
     ("a = [1], a += 2", {"a": [1, 2]}),
     ("a += 1", {"a": [1]}),
-    ("path = /bin, path = ${path}:/usr/bin", {"path": "/bin:/usr/bin"}),
+    ('path = /bin, path = ${path}":/usr/bin"', {"path": "/bin:/usr/bin"}),
     ("d = {x = 1}, e = ${d} {y = 2}", {"d": {"x": 1}, "e": {"x": 1, "y": 2}}),
     ("a = [1] [2, 3]", {"a": [1, 2, 3]}),
-    ("a = 10 s, b = 010, c = 1e3", {"a": "10 s", "b": "010", "c": 1000.0}),
-    ("url = http://example.com", {"url": "http:"}),
+    ("a = 10 s, b = 010, c = 1e3", {"a": "10 s", "b": 8, "c": 1000}),
+    (
+        "a = 10s, b = true story, c = 1 2, d = 1.0, e = -0.5, f = 09",
+        {"a": "10s", "b": "true story", "c": "1 2", "d": 1, "e": -0.5, "f": "09"},
+    ),
+    ("a = 1, b : two words here  # why\n// all of it\nc { d = true }", {"a": 1, "b": "two words here", "c": {"d": True}}),
+    ("a.b.c = [1, 2.5\n null, -3]", {"a": {"b": {"c": [1, 2.5, None, -3]}}}),
+    ('"a.b" = "q\\n\\u00e9"', {"a.b": "q\né"}),
+    ("a { x = 1 }\na { y = 2 }\na.z = 3", {"a": {"x": 1, "y": 2, "z": 3}}),
+    ("base = /srv\nweb = ${base}/www ${?nothing}\ncopy = ${base}", {"base": "/srv", "web": "/srv/www ", "copy": "/srv"}),
+    ('url = "http://x"/path\n', {"url": "http://x/path"}),
+    ('"include" = 3', {"include": 3}),
     ('url = "http://example.com/x?y=1"', {"url": "http://example.com/x?y=1"}),
 ]
 
@@ -39,6 +49,11 @@ REFUSED: list[tuple[str, str]] = [
     ("a = [", "line 1: it ends too early"),
     ("a = 1\nb", "line 2: expected ':', '=' or '{' behind the key b"),
     ("a = 1 }", "expected"),
+    ("url = http://example.com", "found ':', which a value may hold in quotes only"),
+    ("a = b:c", "found ':'"),
+    ("a = 1e400", "a number that is too large"),
+    ("a { b = 1", "it ends too early"),
+    ("a = \\", "expected a value"),
     ("= 1", "line 1: expected a key"),
     ("a = ${nope}", "there is no nope for the reference to it"),
     ("a = ${b}, b = ${a}", "leads back to itself"),
@@ -68,3 +83,9 @@ def test_references_that_multiply_are_stopped() -> None:
     lines += [f"a{level} = [" + ", ".join([f"${{a{level - 1}}}"] * 10) + "]" for level in range(1, 9)]
     with pytest.raises(BadData, match="too large"):
         hocon.loads("\n".join(lines))
+
+
+def test_octets_are_read_as_utf_8() -> None:
+    assert hocon.loads("a = é".encode()) == {"a": "é"}
+    with pytest.raises(BadData, match="octet 4"):
+        hocon.loads("a = é".encode("latin-1"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..control import Break, Next, Return
-from ..types.access import BadOperand
+from ..types.operands import BadOperand
 from ..values import Value
 from .api import Context, function, legacy_function
 

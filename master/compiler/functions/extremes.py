@@ -12,7 +12,7 @@ from shared.errors import EvaluationError
 from ..labels import ruby_class
 from ..signatures import Closure
 from ..text import inspect
-from ..types.access import flattened
+from ..types.operands import flattened
 from ..values import Value, entries, key_of
 from ..versions import SemVer
 from .api import Context, Function, function

@@ -168,7 +168,7 @@ _DANGEROUS: Final = '!"`$\\'
 @legacy_function("shellquote", -1)
 def shellquote(context: Context, *words: Value) -> str:
     """The words, each quoted for a POSIX shell, joined with blanks."""
-    from ..types.access import flattened
+    from ..types.operands import flattened
 
     out = []
     for word in flattened(words):

@@ -18,11 +18,12 @@ from agent.bootstrap.texts import CertificateMismatch, NoCertificate
 from agent.http import Client
 from agent.server import Spoken
 from agent.sites import Site
-from agent.testing import Ask, FakeMaster, Reply, ThrowAwayCa
+from agent.testing import Ask, FakeMaster, Reply
 from agent.tls import Verifier
 from certs import fingerprints
 from certs.keys import KeyKind
 from certs.ssldir import SslDir
+from certs.testing import ThrowAwayCa
 from shared.dialects import LEGACY, MODERN
 from shared.errors import NotFound, PeerAnswered, PeerNotTrusted
 
@@ -78,7 +79,7 @@ class World:
         self.ca = Ca(self.authority, version=version)
         self.root = root
         self.layout = SslDir(root / "ssl", NAME)
-        self.master = FakeMaster(self.authority.context(root), lambda ask: self.ca.answer(ask))
+        self.master = FakeMaster(self.authority.serving(root), lambda ask: self.ca.answer(ask))
         self.options = Options(key=KeyKind("ec"), **options)
         self.spoken = Spoken()
         self.told: list[str] = []

@@ -162,5 +162,15 @@ def test_known_facts_are_read_by_dotted_names() -> None:
     assert (known["os.release.major"], known["a.b"], known["list.0.x"], known.get("os.none")) == ("12", 1, 1, None)
 
 
+def test_a_file_of_facts_that_ends_the_program_is_an_error_with_its_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "ends.py").write_text("import sys\n\nsys.exit(3)\n")
+    (tmp_path / "good.py").write_text(CUSTOM)
+    assert declared([tmp_path]) != []
+    assert [record.getMessage() for record in caplog.records] == [
+        f"Could not load the custom facts of ends.py: SystemExit: 3 (file: {tmp_path}/ends.py, line: 3)"
+    ]
+    assert not (tmp_path / "__pycache__").exists()
+
+
 def test_a_missing_directory_declares_nothing(tmp_path: Path) -> None:
     assert declared([tmp_path / "none"]) == []

@@ -15,7 +15,7 @@ from master.compiler.regexps import Regexp
 from master.compiler.signatures import Closure, Parameter, Signature
 from master.compiler.times import Timespan, Timestamp
 from master.compiler.types import lattice as t
-from master.compiler.types.access import BadOperand
+from master.compiler.types.operands import BadOperand
 from master.compiler.types.parse import parse_type
 from master.compiler.values import Binary, Iterator, Reporter, Sensitive, Value, key_of
 from master.compiler.versions import SemVer

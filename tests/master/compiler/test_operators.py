@@ -11,7 +11,7 @@ from master.compiler.numbers import to_number
 from master.compiler.regexps import Regexp
 from master.compiler.times import Timespan, Timestamp
 from master.compiler.types import lattice as t
-from master.compiler.types.access import BadOperand
+from master.compiler.types.operands import BadOperand
 from master.compiler.uris import URI
 from master.compiler.values import DEFAULT, Binary, Reporter, Strictness, Value, key_of
 from master.compiler.versions import SemVer, SemVerRange

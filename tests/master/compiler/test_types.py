@@ -7,9 +7,10 @@ import pytest
 from master.compiler.regexps import Regexp
 from master.compiler.times import Timespan
 from master.compiler.types import lattice as t
-from master.compiler.types.access import BadOperand, declared_type, type_from_access
+from master.compiler.types.access import declared_type, type_from_access
 from master.compiler.types.infer import infer, infer_set
 from master.compiler.types.merge import common_type
+from master.compiler.types.operands import BadOperand
 from master.compiler.types.parse import parse_type
 from master.compiler.values import DEFAULT, Deferred, Iterator, Sensitive, Value, key_of
 from master.compiler.versions import SemVer

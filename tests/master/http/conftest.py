@@ -11,7 +11,7 @@ import pytest
 
 from master.http.limits import Limits
 from master.http.server import HttpServer
-from master.testing import RunningMaster, ThrowAwayCa, running
+from master.testing import CaFolder, RunningMaster, running
 from shared.indirector.core import Binding, Indirector
 from shared.models.catalog import CATALOG, Catalog
 from shared.models.facts import FACTS
@@ -35,7 +35,7 @@ def shelves() -> dict[str, Shelf[Any]]:
     return {indirection.name: make() for indirection, make in SHELVES.items()}
 
 
-def server_of(ca: ThrowAwayCa, termini: dict[str, Shelf[Any]], **options: Any) -> HttpServer:
+def server_of(ca: CaFolder, termini: dict[str, Shelf[Any]], **options: Any) -> HttpServer:
     """A server over shelves; `limits` and everything else as HttpServer takes it."""
     by_name = {indirection.name: indirection for indirection in SHELVES}
     bindings = [Binding(by_name[name], terminus) for name, terminus in termini.items()]
@@ -44,14 +44,14 @@ def server_of(ca: ThrowAwayCa, termini: dict[str, Shelf[Any]], **options: Any) -
 
 
 @pytest.fixture
-def serve(ca: ThrowAwayCa, termini: dict[str, Shelf[Any]]) -> Callable[..., AbstractAsyncContextManager[RunningMaster]]:
+def serve(ca: CaFolder, termini: dict[str, Shelf[Any]]) -> Callable[..., AbstractAsyncContextManager[RunningMaster]]:
     """Starts a server over the shelves, with options as HttpServer takes them."""
     return lambda **options: running(server_of(ca, termini, **options), ca)
 
 
 @pytest.fixture
-def ca(tmp_path: Path) -> ThrowAwayCa:
-    made = ThrowAwayCa(tmp_path / "ca")
+def ca(tmp_path: Path) -> CaFolder:
+    made = CaFolder(tmp_path / "ca")
     made.issue("puppet")
     return made
 
@@ -62,6 +62,6 @@ def termini() -> dict[str, Shelf[Any]]:
 
 
 @pytest.fixture
-async def master(ca: ThrowAwayCa, termini: dict[str, Shelf[Any]]) -> AsyncIterator[RunningMaster]:
+async def master(ca: CaFolder, termini: dict[str, Shelf[Any]]) -> AsyncIterator[RunningMaster]:
     async with running(server_of(ca, termini), ca) as started:
         yield started

@@ -12,7 +12,7 @@ from certs import certificates
 from certs.oids import OidNames
 from master.http.identity import ProxyRules, address_of, claims, peer_of, still_valid
 from master.http.tls import Revocations
-from master.testing import ThrowAwayCa
+from master.testing import CaFolder
 from shared.errors import ConfigError, Denied
 
 NAMES = OidNames()
@@ -38,7 +38,7 @@ def test_a_peer_without_certificate_is_its_address() -> None:
 
 
 def test_a_peer_with_one_has_its_name_and_extensions(tmp_path: Path) -> None:
-    ca = ThrowAwayCa(tmp_path)
+    ca = CaFolder(tmp_path)
     made = ca.issue("web1", extensions=(certificates.text_extension("1.3.6.1.4.1.34380.1.1.13", "www"),))
     client = peer_of(made.public_bytes(Encoding.DER), "10.1.2.3", NAMES).client
     assert (client.name, client.authenticated, client.extensions) == ("web1", True, {"pp_role": "www"})
@@ -46,7 +46,7 @@ def test_a_peer_with_one_has_its_name_and_extensions(tmp_path: Path) -> None:
 
 
 def test_the_ca_itself_is_nobody(tmp_path: Path) -> None:
-    ca = ThrowAwayCa(tmp_path, name="root")
+    ca = CaFolder(tmp_path, name="root")
     peer = peer_of(ca.certificate.public_bytes(Encoding.DER), "10.1.2.3", NAMES)
     assert not peer.authenticated
     with pytest.raises(Denied, match="names no node"):
@@ -54,7 +54,7 @@ def test_the_ca_itself_is_nobody(tmp_path: Path) -> None:
 
 
 def test_revoked_and_ended_certificates_are_denied_from_that_moment(tmp_path: Path) -> None:
-    ca = ThrowAwayCa(tmp_path)
+    ca = CaFolder(tmp_path)
     made = ca.issue("web1")
     peer = peer_of(made.public_bytes(Encoding.DER), "", NAMES)
     assert still_valid(peer, Revocations(), ca.now).name == "web1"

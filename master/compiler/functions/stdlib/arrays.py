@@ -11,7 +11,7 @@ from shared.errors import EvaluationError
 from ...labels import ruby_class
 from ...numbers import whole
 from ...regexps import Regexp
-from ...types.access import flattened
+from ...types.operands import flattened
 from ...values import Value, entries, key_of, same, value_of
 from ..api import Context, legacy_function
 from ..strings import ruby_text

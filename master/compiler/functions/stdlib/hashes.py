@@ -12,7 +12,7 @@ from ...labels import label, ruby_class
 from ...numbers import whole
 from ...sprintf import to_integer
 from ...text import inspect
-from ...types.access import flattened
+from ...types.operands import flattened
 from ...values import Iterator, Value, entries, key_of
 from ..api import Closure, Context, function, legacy_function
 from ..iteration import elements, pairs

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from shared.errors import EvaluationError
 
 from ...labels import ruby_class
-from ...types.access import flattened
+from ...types.operands import flattened
 from ...values import Value
 from ..api import Context, function, legacy_function
 

@@ -10,7 +10,7 @@ from shared.errors import EvaluationError
 from ...labels import ruby_class
 from ...numbers import whole
 from ...text import inspect
-from ...types.access import flattened
+from ...types.operands import flattened
 from ...values import Value
 from ..api import Context, legacy_function
 from .rubynumbers import float_at_start, integer_at_start

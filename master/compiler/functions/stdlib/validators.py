@@ -11,10 +11,10 @@ from ...labels import ruby_class
 from ...regexps import Regexp
 from ...sprintf import to_float, to_integer
 from ...text import inspect
-from ...types.access import flattened
 from ...types.base import Type
 from ...types.describe import describe_mismatch
 from ...types.infer import infer_set
+from ...types.operands import flattened
 from ...values import Value
 from ..api import Context, Dispatch, Function, function
 from ..strings import ruby_text

@@ -1,0 +1,181 @@
+"""
+The pair in containers: a master that is not root, an agent that a policy signs, one that a person signs.
+
+`make compose-demo` runs this; it needs a container engine with Docker's interface and docker-compose, 1.29 or the plugin.
+What it started is gone when it ends, volumes included. Without a registry: `make compose-base` first.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+from demo.run import Failed, say, title  # noqa: E402
+from shared import plainyaml  # noqa: E402
+
+BASE = Path(os.environ.get("BUNRAKU_BASE_FOLDER", "/var/tmp/bunraku-base"))  # what `make compose-base` made
+PROJECT = "bunraku-demo"
+AGENTS = ("agent1", "agent2")
+REPORTS = "/var/lib/puppet/.puppet/var/reports"
+BUILD = 900.0  # seconds
+RUN = 120.0  # seconds for a master to be healthy, for an agent to end
+
+
+@dataclass
+class Engine:
+    """Docker's command and Compose's, as they are called here."""
+
+    compose: tuple[str, ...]
+    environ: Mapping[str, str] = field(default_factory=dict)
+
+    def run(self, *command: str, seconds: float = RUN, wanted: tuple[int, ...] = (0,), shown: bool = False) -> str:
+        """What a command prints on its standard output; Failed when it ends with another code than those wanted, or not at all."""
+        if shown:
+            say(f"   $ {' '.join(command)}")
+        try:
+            done = subprocess.run(command, cwd=ROOT, env={**os.environ, **self.environ}, capture_output=True, text=True, timeout=seconds)
+        except subprocess.TimeoutExpired as err:
+            raise Failed(f"{' '.join(command)} did not end within {seconds:g} seconds") from err
+        if done.returncode not in wanted:
+            raise Failed(f"{' '.join(command)} ended with {done.returncode}:\n{(done.stdout + done.stderr)[-4000:]}")
+        return done.stdout
+
+    def composed(self, *words: str, **options: Any) -> str:
+        return self.run(*self.compose, "--project-name", PROJECT, *words, **options)
+
+    def puppet(self, *words: str) -> str:
+        """`puppet …` in the master's container, as a person would type it."""
+        said = self.composed("exec", "-T", "master", "puppet", *words, shown=True)
+        for line in said.splitlines():
+            say(f"   | {line}")
+        return said
+
+
+def engine() -> Engine:
+    """The engine of this machine; Failed when there is none that answers."""
+    if shutil.which("docker") is None:
+        raise Failed("there is no docker command here")
+    asked = subprocess.run(["docker", "info"], capture_output=True, text=True, timeout=60)
+    if asked.returncode != 0:
+        raise Failed(f"no container engine answers: {(asked.stderr or asked.stdout).strip().splitlines()[-1]}")
+    plugin = subprocess.run(["docker", "compose", "version"], capture_output=True, timeout=60).returncode == 0
+    if not plugin and shutil.which("docker-compose") is None:
+        raise Failed("there is neither `docker compose` nor docker-compose here")
+    return Engine(("docker", "compose") if plugin else ("docker-compose",))
+
+
+def use_base(engine: Engine) -> None:
+    """Build on the base that `make compose-base` made, if it did; else on the Dockerfile's, from a registry."""
+    archive = BASE / "base.tar"
+    if not archive.exists():
+        return
+    image = f"bunraku-base:{archive.stat().st_mtime:.0f}"
+    engine.environ = {"BUNRAKU_BASE": image}
+    if not engine.run("docker", "images", "--quiet", image).strip():
+        engine.run("docker", "import", str(archive), image, seconds=BUILD)
+    say(f"   on {archive}")
+
+
+@contextmanager
+def up(engine: Engine) -> Iterator[None]:
+    """Master and agents, from their start to the last volume taken away."""
+    try:
+        engine.composed("up", "--detach", seconds=BUILD)
+        yield
+    except Failed as err:
+        raise Failed(f"{err}\nThe logs:\n{engine.composed('logs', '--no-color')[-8000:]}") from err
+    finally:
+        engine.composed("down", "--volumes", "--remove-orphans")
+
+
+def container(engine: Engine, service: str) -> str:
+    """A service's container, ended or not."""
+    format_ = '{{.ID}} {{.Label "com.docker.compose.service"}}'
+    lines = engine.run("docker", "ps", "--all", "--filter", f"label=com.docker.compose.project={PROJECT}", "--format", format_)
+    found = [line.split()[0] for line in lines.splitlines() if line.split()[1] == service]
+    if len(found) != 1:
+        raise Failed(f"there are {len(found)} containers of {service}")
+    return found[0]
+
+
+def ended(engine: Engine, service: str) -> None:
+    """Wait for an agent to end, which must have changed something and failed at nothing."""
+    code = engine.run("docker", "wait", container(engine, service)).strip()
+    if code != "2":
+        raise Failed(f"{service} ended with {code}, not with 2")
+
+
+def waiting(engine: Engine, name: str) -> None:
+    """Until the request of an agent is at the master."""
+    deadline = time.monotonic() + RUN
+    while name not in engine.composed("exec", "-T", "master", "puppet", "cert", "list"):
+        if time.monotonic() > deadline:
+            raise Failed(f"no request of {name} came")
+        time.sleep(0.5)
+
+
+def show_reports(engine: Engine, name: str) -> None:
+    """The stored reports of an agent: of each its status, its numbers, what it changed."""
+    files = engine.composed("exec", "-T", "master", "ls", f"{REPORTS}/{name}").split()
+    texts = [engine.composed("exec", "-T", "master", "cat", f"{REPORTS}/{name}/{file}") for file in files]
+    for report in sorted((plainyaml.loads(text, aliases=True) for text in texts), key=lambda report: str(report["time"])):
+        statuses = report["resource_statuses"]
+        changed = [ref for ref, status in statuses.items() if status["changed"]]
+        say(f"   {name}: {report['status']}, {len(changed)} of {len(statuses)} resources changed")
+        for ref in changed:
+            for event in statuses[ref]["events"]:
+                said = re.sub(r"\{\w+\}(\w{8})\w+", r"\1…", event["message"])
+                say(f"     {ref:<36} {said}")
+
+
+def show(engine: Engine) -> None:
+    """The whole demonstration on an engine."""
+    title("Images are built")
+    use_base(engine)
+    began = time.monotonic()
+    engine.composed("build", seconds=BUILD)
+    say(f"   one for all three, in {time.monotonic() - began:.1f} s")
+    title("A master and two agents start")
+    began = time.monotonic()
+    with up(engine):
+        say(f"   the master is healthy after {time.monotonic() - began:.1f} s, and its processes belong to")
+        say(f"   | {engine.composed('exec', '-T', 'master', 'id').strip()}")
+        ended(engine, "agent1")
+        say("   agent1 was signed by the policy, as its request has the right word in it, and has run")
+        waiting(engine, "agent2")
+        title("A person signs agent2")
+        engine.puppet("cert", "list")
+        engine.puppet("cert", "sign", "agent2")
+        ended(engine, "agent2")
+        engine.puppet("cert", "list", "--all")
+        title("agent1 runs again, with its key and its files in volumes")
+        for line in engine.composed("run", "--rm", "-T", "agent1").splitlines():
+            say(f"   | {line}")
+        title("What the agents reported")
+        for name in AGENTS:
+            show_reports(engine, name)
+        title("Containers and volumes are taken away")
+
+
+def main() -> int:
+    try:
+        show(engine())
+    except Failed as err:
+        say(f"\nThe demo failed: {err}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,82 @@
+"""Files of Python that modules bring: loaded without a trace on disk, their mistakes told with file and line."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import TypeVar
+
+from .errors import ConfigError, Location
+
+B = TypeVar("B")
+
+
+class _FromSource(SourceFileLoader):
+    """Compiles the file each time and leaves no bytecode beside it, which pluginsync would take for a stray file."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        code: CodeType = self.source_to_code(self.get_data(path), path)
+        return code
+
+
+def spec(path: Path, name: str) -> ModuleSpec | None:
+    """How Python's import would load the file as the module `name`."""
+    return importlib.util.spec_from_file_location(name, path, loader=_FromSource(name, str(path)))
+
+
+def load(path: Path, name: str, what: str, *, beside: Path | None = None) -> ModuleType:
+    """
+    Run the file as the module `name`, which others can import afterwards.
+
+    Args:
+        what: is loaded, for the error's text.
+        beside: a folder of files that this one may import; an error's place may be in them.
+    Raises:
+        ConfigError: what went wrong, with its place.
+    """
+    found = spec(path, name)
+    assert found is not None and found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    sys.modules[name] = module
+    try:
+        found.loader.exec_module(module)
+    except (Exception, SystemExit) as err:
+        del sys.modules[name]
+        text = err.msg if isinstance(err, SyntaxError) else str(err)
+        raise ConfigError(f"Could not load {what}: {type(err).__name__}: {text}", where=place(err, path, beside=beside)) from err
+    return module
+
+
+def place(err: BaseException, path: Path, *, beside: Path | None = None) -> Location:
+    """Where the code of a file went wrong: its innermost line, or that of another file below `beside`."""
+    if isinstance(err, SyntaxError) and err.filename:
+        return Location(err.filename, err.lineno)
+    file, line = str(path), None
+    step = err.__traceback__
+    while step is not None:
+        name = step.tb_frame.f_code.co_filename
+        if name == str(path) or (beside is not None and name.startswith(f"{beside}/")):
+            file, line = name, step.tb_lineno
+        step = step.tb_next
+    return Location(file, line)
+
+
+def only(module: ModuleType, base: type[B], counts: Callable[[type[B]], bool] = lambda each: True) -> type[B]:
+    """The one class of a kind that a loaded file defines; names with an underscore in front do not count."""
+    classes = [
+        each
+        for each in vars(module).values()
+        if isinstance(each, type)
+        and issubclass(each, base)
+        and each.__module__ == module.__name__
+        and not each.__name__.startswith("_")
+        and counts(each)
+    ]
+    if len(classes) != 1:
+        raise ConfigError(f"{module.__file__} must define one subclass of {base.__name__}, not {len(classes)}")
+    return classes[0]
