@@ -86,7 +86,7 @@ class Collector:
             if resource.type == self.type and (not self.exported or resource.exported) and (test is None or test(resource))
         ]
         if self.exported:
-            found += compiler.import_exported(self)
+            found += import_exported(compiler, self)
         new = [resource for resource in found if (resource.type, resource.title) not in self.collected]
         for resource in found:
             resource.virtual = False
@@ -129,3 +129,38 @@ class Realizer:
 
 def unresolved_error(references: list[str]) -> EvaluationError:
     return EvaluationError(f"Failed to realize virtual resources {', '.join(references)}")
+
+
+def import_exported(compiler: Compiler, collector: Collector) -> list[Resource]:
+    """Resources of other nodes that a collector takes."""
+    found: list[Resource] = []
+    if compiler.storeconfigs:
+        compiler.doubt("exported resources are collected")
+    for item in compiler.world.exported(collector.type, compiler.node):
+        definition = compiler.loader.find_define(item.type.lower())
+        native = compiler.world.types.find(item.type.lower())
+        made = Resource(
+            item.type,
+            item.title,
+            scope=collector.scope,
+            source=collector.scope.source,
+            native=native,
+            definition=None if native else definition,
+            kind="compilable_type" if native else "defined_type",
+        )
+        for name, value in item.parameters.items():
+            made.set(name, value)
+        made.tags.update(dict.fromkeys(item.tags))
+        if collector.test is not None and not collector.test(made):
+            continue
+        existing = compiler.catalog.find(item.type, item.title)
+        if existing is not None:
+            if existing.collected_by != (item.certname, item.type, item.title):
+                raise EvaluationError(
+                    f"A duplicate resource was found while collecting exported resources, with the type and title {item.type}[{item.title}]"
+                )
+            continue
+        made.collected_by = (item.certname, item.type, item.title)
+        compiler.add_resource(collector.scope, made)
+        found.append(made)
+    return found

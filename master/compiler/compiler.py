@@ -354,41 +354,6 @@ class Compiler:
         else:
             self.overrides.setdefault(override.reference, []).append(override)
 
-    def import_exported(self, collector: Collector) -> list[Resource]:
-        """Resources of other nodes that a collector takes."""
-        found: list[Resource] = []
-        if self.storeconfigs:
-            self.doubt("exported resources are collected")
-        for item in self.world.exported(collector.type, self.node):
-            definition = self.loader.find_define(item.type.lower())
-            native = self.world.types.find(item.type.lower())
-            made = Resource(
-                item.type,
-                item.title,
-                scope=collector.scope,
-                source=collector.scope.source,
-                native=native,
-                definition=None if native else definition,
-                kind="compilable_type" if native else "defined_type",
-            )
-            for name, value in item.parameters.items():
-                made.set(name, value)
-            made.tags.update(dict.fromkeys(item.tags))
-            if collector.test is not None and not collector.test(made):
-                continue
-            existing = self.catalog.find(item.type, item.title)
-            if existing is not None:
-                if existing.collected_by != (item.certname, item.type, item.title):
-                    raise EvaluationError(
-                        "A duplicate resource was found while collecting exported resources, "
-                        f"with the type and title {item.type}[{item.title}]"
-                    )
-                continue
-            made.collected_by = (item.certname, item.type, item.title)
-            self.add_resource(collector.scope, made)
-            found.append(made)
-        return found
-
     # --- names ---
 
     def fact(self, name: str) -> Value:

@@ -7,7 +7,7 @@ from types import CodeType
 
 from .. import nodes as n
 from ..source import Source
-from . import calls, control, declarations, definitions, expressions
+from . import calls, control, declarations, definitions, expressions, texts
 from .headers import CODE, CONSTANT, NONE, READ, Header, ParameterHeader, headers
 from .writer import Effect, Marks, Rule, Writer
 
@@ -27,7 +27,7 @@ __all__ = [
 CODE_VERSION = 2
 """To be raised whenever the same manifest would give other code or headers: what is cached on disk is then not used any more."""
 
-_MODULES = (expressions, control, calls, declarations, definitions)
+_MODULES = (expressions, texts, control, calls, declarations, definitions)
 _RULES: dict[type[n.Node], Rule] = {node: rule for module in _MODULES for node, rule in module.RULES.items()}
 _EFFECTS: dict[type[n.Node], Effect] = {node: effect for module in _MODULES for node, effect in getattr(module, "EFFECTS", {}).items()}
 

@@ -1,4 +1,4 @@
-"""Literals, strings, variables, operators, access: nodes that are values."""
+"""Literals, variables, operators, access: nodes that are values."""
 
 from __future__ import annotations
 
@@ -154,44 +154,6 @@ def constant_type(writer: Writer, node: n.Node, made: ast.expr) -> ast.expr:
     made = writer.at(node, ast.Lambda(writer.parameters(["scope"]), made))
     kept = writer.constant(writer.run("_Kept", made), node, "T")
     return writer.at(node, ast.Call(kept, [writer.scope()], []))
-
-
-# --- strings ------------------------------------------------------------------------------------------------------
-
-
-def interpolated(writer: Writer, node: n.Node) -> ast.expr:
-    assert isinstance(node, n.Interpolated)
-    parts = [segment.expression if isinstance(segment, n.Text) else segment for segment in node.segments]
-    values = writer.operands(parts)
-    pieces: list[ast.expr] = []
-    for segment, value in zip(node.segments, values, strict=True):
-        if isinstance(value, ast.Constant) and isinstance(value.value, str):
-            last = pieces[-1] if pieces else None
-            if isinstance(last, ast.Constant) and isinstance(last.value, str):
-                pieces[-1] = writer.at(segment, text(last.value + value.value))
-            elif value.value:
-                pieces.append(value)
-            continue
-        shown = writer.at(segment, writer.run("_text", value))
-        pieces.append(writer.at(segment, ast.FormattedValue(shown, -1, None)))
-    if not pieces:
-        return writer.at(node, text(""))
-    if len(pieces) == 1 and isinstance(pieces[0], ast.Constant):
-        return pieces[0]
-    return writer.at(node, ast.JoinedStr(pieces))
-
-
-def text_segment(writer: Writer, node: n.Node) -> ast.expr:
-    assert isinstance(node, n.Text)
-    return writer.at(node, writer.run("_text", writer.value(node.expression)))
-
-
-def heredoc(writer: Writer, node: n.Node) -> ast.expr:
-    assert isinstance(node, n.Heredoc)
-    value = writer.value(node.text)
-    if not node.syntax or isinstance(node.text, n.String):
-        return value
-    return writer.at(node.text, writer.run("_checked_syntax", writer.scope(), text(node.syntax), value))
 
 
 # --- variables ----------------------------------------------------------------------------------------------------
@@ -493,9 +455,6 @@ RULES = {
     _Unfolded: unfolded,
     n.Hash: hash_,
     n.TypeName: type_name,
-    n.Interpolated: interpolated,
-    n.Text: text_segment,
-    n.Heredoc: heredoc,
     n.Variable: variable,
     n.Parenthesized: parenthesized,
     n.Binary: binary,

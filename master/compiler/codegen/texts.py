@@ -1,0 +1,50 @@
+"""Strings with expressions in them, and heredocs."""
+
+from __future__ import annotations
+
+import ast
+
+from .. import nodes as n
+from .writer import Writer, text
+
+
+def interpolated(writer: Writer, node: n.Node) -> ast.expr:
+    assert isinstance(node, n.Interpolated)
+    parts = [segment.expression if isinstance(segment, n.Text) else segment for segment in node.segments]
+    values = writer.operands(parts)
+    pieces: list[ast.expr] = []
+    for segment, value in zip(node.segments, values, strict=True):
+        if isinstance(value, ast.Constant) and isinstance(value.value, str):
+            last = pieces[-1] if pieces else None
+            if isinstance(last, ast.Constant) and isinstance(last.value, str):
+                pieces[-1] = writer.at(segment, text(last.value + value.value))
+            elif value.value:
+                pieces.append(value)
+            continue
+        shown = writer.at(segment, writer.run("_text", value))
+        pieces.append(writer.at(segment, ast.FormattedValue(shown, -1, None)))
+    if not pieces:
+        return writer.at(node, text(""))
+    if len(pieces) == 1 and isinstance(pieces[0], ast.Constant):
+        return pieces[0]
+    return writer.at(node, ast.JoinedStr(pieces))
+
+
+def text_segment(writer: Writer, node: n.Node) -> ast.expr:
+    assert isinstance(node, n.Text)
+    return writer.at(node, writer.run("_text", writer.value(node.expression)))
+
+
+def heredoc(writer: Writer, node: n.Node) -> ast.expr:
+    assert isinstance(node, n.Heredoc)
+    value = writer.value(node.text)
+    if not node.syntax or isinstance(node.text, n.String):
+        return value
+    return writer.at(node.text, writer.run("_checked_syntax", writer.scope(), text(node.syntax), value))
+
+
+RULES = {
+    n.Interpolated: interpolated,
+    n.Text: text_segment,
+    n.Heredoc: heredoc,
+}
