@@ -57,9 +57,11 @@ interop: $(VENV)/.installed
 
 # Tests look for it at this place; keep the two equal.
 IMAGE ?= $(or $(BUNRAKU_IMAGE),/var/tmp/bunraku-apply-image)
-image: $(IMAGE)
+image: $(IMAGE)/srv/more
 $(IMAGE):
 	sh tests/conformance/apply/image.sh $@
+$(IMAGE)/srv/more: tests/conformance/apply/packages.sh | $(IMAGE)
+	sh tests/conformance/apply/packages.sh $(IMAGE)
 
 modules: $(VENV)/.installed
 	@$(BIN)/python -m tests.modules.run --install

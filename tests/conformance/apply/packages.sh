@@ -1,0 +1,44 @@
+#!/bin/sh
+# Lays packages of init systems and package managers into the image that image.sh has built:
+#
+#   sh packages.sh FOLDER       # needs root; takes MIRROR, or this machine's own apt mirror
+#
+# FOLDER/srv/more/NAME/ holds what `apt-get install` would fetch for NAME. Nothing of it is installed in the image: a test
+# that is about one of them installs it into its own copy, without a network.
+set -eu
+image=$1
+if [ -z "${BUNRAKU_APART:-}" ]; then
+  BUNRAKU_APART=1 exec unshare --mount --propagation private sh "$0" "$image"
+fi
+mirror=${MIRROR:-$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | grep -oE 'https?://[^ ]+/debian/?( |$)' | head -n 1)}
+work=$(mktemp -d /var/tmp/packages-XXXXXX)
+mkdir "$work/tree"
+mount -t tmpfs -o mode=755 tmpfs "$work/tree"
+trap 'cd /; umount -R "$work/tree"; rmdir "$work/tree" "$work"; rm -rf "$image/srv/more.making"' EXIT
+mkdir "$work/tree/upper" "$work/tree/work" "$work/tree/root"
+root=$work/tree/root
+mount -t overlay overlay -o "lowerdir=$image,upperdir=$work/tree/upper,workdir=$work/tree/work" "$root"
+mount -t proc proc "$root/proc"
+cp /etc/resolv.conf "$root/etc/resolv.conf"
+echo "deb $mirror bookworm main" > "$root/etc/apt/sources.list"
+chroot "$root" apt-get update -qq
+rm -rf "$image/srv/more.making"
+fetch() { # name packages
+  name=$1
+  shift
+  chroot "$root" apt-get clean
+  chroot "$root" apt-get install -qq -y --no-install-recommends --download-only "$@" > /dev/null
+  mkdir -p "$image/srv/more.making/$name"
+  cp "$root"/var/cache/apt/archives/*.deb "$image/srv/more.making/$name/"
+}
+fetch systemd systemd
+fetch openrc openrc
+fetch rpm rpm
+fetch dnf dnf createrepo-c
+fetch zypper zypper createrepo-c
+fetch pacman pacman-package-manager makepkg libarchive-tools
+fetch libuser libuser
+fetch selinux policycoreutils selinux-utils selinux-policy-default
+rm -rf "$image/srv/more"
+mv "$image/srv/more.making" "$image/srv/more"
+echo "packages for tests are in $image/srv/more"
