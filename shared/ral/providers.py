@@ -89,7 +89,8 @@ class Provider(Generic[R]):
 
     serves: ClassVar[type[Type]]
     name: ClassVar[str]
-    confine: ClassVar[tuple[Confine, ...]] = ()
+    confine: ClassVar[tuple[Confine, ...]] = ()  # with the programs of its commands
+    _conditions: ClassVar[tuple[Confine, ...]] = ()  # without
     default_for: ClassVar[tuple[Mapping[str, Any], ...]] = ()
     not_default_for: ClassVar[tuple[Mapping[str, Any], ...]] = ()
     features: frozenset[str] = frozenset()  # an instance may set its own
@@ -110,8 +111,12 @@ class Provider(Generic[R]):
         if type is not None:
             cls.serves = type
         cls.name = name if name is not None else re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
-        commands = tuple(program(c.path) for c in vars(cls).values() if isinstance(c, Command) and not c.optional)
-        cls.confine = (*cls.confine, *confine, *commands)
+        cls._conditions = (*cls._conditions, *confine)
+        # A command that a subclass declares anew (dnf in place of yum) is the only one of that name that it needs.
+        commands = {
+            attribute: each for base in reversed(cls.__mro__) for attribute, each in vars(base).items() if isinstance(each, Command)
+        }
+        cls.confine = (*cls._conditions, *(program(each.path) for each in commands.values() if not each.optional))
         cls.default_for = tuple(default_for)
         cls.not_default_for = tuple(not_default_for)
         cls.features = cls.features | frozenset(features)

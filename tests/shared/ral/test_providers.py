@@ -87,6 +87,18 @@ class Late(Provider[Thing], type=Thing, confine=[program("late")]):
     pass
 
 
+class Former(Provider[Thing], type=Thing, confine=[feature("oddity")]):
+    manager, database = Command("older"), Command("database")
+
+
+class Latter(Former):
+    manager = Command("newer")
+
+
+def test_a_command_that_is_declared_anew_is_needed_in_place_of_the_former() -> None:
+    assert [each.needs for each in Latter.confine] == ["feature oddity", "program newer", "program database"]
+
+
 async def test_retrieve_asks_prefetch_for_the_one_resource() -> None:
     assert await DebianThing().retrieve(Thing("abc", {})) == {"size": 3}
     with pytest.raises(Unsupported, match="The thing provider 'apt' cannot read Thing\\[unread\\]"):
