@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
@@ -12,11 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import ResourceError
+from .outputs import OutputPipe
 
 _LOCALE = {"LANG": "C", "LC_ALL": "C", "LC_CTYPE": "C", "LC_MESSAGES": "C", "LANGUAGE": "C"}
 _PERSONAL = frozenset(("HOME", "USER", "LOGNAME"))
 _SYSTEM = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"]
-MAX_OUTPUT = 32 * 1024 * 1024  # bytes
+MAX_OUTPUT = 32 * 1024 * 1024  # bytes that are kept; what a command says after them is dropped
 
 
 def which(name: str) -> str | None:
@@ -60,38 +60,45 @@ async def execute(
     env = {k: v for k, v in os.environ.items() if k not in _PERSONAL and not k.startswith("LC_")} | _LOCALE | dict(environment or {})
     if any("\0" in word for word in argv):
         raise ResourceError(f"Could not execute {text!r}: an argument contains NUL")
-    # Files in memory instead of pipes: a daemon that the command leaves behind may keep its output open, and nobody waits for it.
-    # The room for output is sealed, so that a flood ends in a write error of its own and not in our memory.
-    output, given = os.memfd_create("output", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING), os.memfd_create("input", os.MFD_CLOEXEC)
+    output, given = OutputPipe(MAX_OUTPUT), os.memfd_create("input", os.MFD_CLOEXEC)
     try:
-        os.ftruncate(output, MAX_OUTPUT)
-        fcntl.fcntl(output, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
         os.pwrite(given, stdin, 0)
         code = await _ended(argv, env, given, output, seconds, text)
-        length = os.lseek(output, 0, os.SEEK_CUR)
-        result = Output(os.pread(output, length, 0).decode("utf-8", "replace"), code)
+        result = Output(output.kept.decode("utf-8", "replace"), code)
     finally:
-        with suppress(OSError):
-            fcntl.fcntl(output, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
-        os.close(output)
+        output.close()
         os.close(given)
     if fail and result.code:
         raise ResourceError(f"Execution of '{text}' returned {result.code}: {result.text.strip()}")
     return result
 
 
-async def _ended(argv: Sequence[str], env: Mapping[str, str], given: int, output: int, seconds: float | None, text: str) -> int:
+async def _ended(argv: Sequence[str], env: Mapping[str, str], given: int, output: OutputPipe, seconds: float | None, text: str) -> int:
     """The exit code of a program, run to its end; its process group does not outlive the deadline, nor our being cancelled."""
     try:
-        process = await asyncio.create_subprocess_exec(*argv, stdin=given, stdout=output, stderr=output, env=env, start_new_session=True)
+        process = await asyncio.create_subprocess_exec(
+            *argv, stdin=given, stdout=output.writer, stderr=output.writer, env=env, start_new_session=True
+        )
     except OSError as err:
         raise ResourceError(f"Could not execute '{text}': {err.strerror}") from err
+    loop = asyncio.get_running_loop()
+
+    def take() -> None:
+        output.take()
+        if output.ended:
+            loop.remove_reader(output.reader)
+
+    output.started()
+    loop.add_reader(output.reader, take)
     try:
         async with asyncio.timeout(seconds):
-            return await process.wait()
+            code = await process.wait()
+        output.take()
+        return code
     except TimeoutError as err:
         raise ResourceError(f"Execution of '{text}' exceeded {seconds:g} seconds") from err
     finally:
+        loop.remove_reader(output.reader)
         if process.returncode is None:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)

@@ -1,15 +1,13 @@
 """
 One command run to its end: as another user, with a deadline for its whole process group, its output bounded.
 
-The output goes to a file in memory, not to a pipe: a daemon that the command leaves behind may keep it open, and is neither
-waited for nor killed by writing to it.
+A daemon that the command leaves behind may keep the output open; it is not waited for.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import grp
 import os
 import pwd
@@ -23,9 +21,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from shared.errors import ResourceError
+from shared.ral.outputs import OutputPipe
 
 MAX_OUTPUT: Final = 1024 * 1024  # bytes of output that are kept, from its start
-_ROOM: Final = 16 * MAX_OUTPUT  # bytes that may lie in memory before they are dropped
 _PERSONAL: Final = ("HOME", "USER", "LOGNAME")
 _GRACE: Final = 2.0  # seconds between asking a group to end and killing it
 
@@ -90,15 +88,15 @@ def _run(argv: Sequence[str], program: str, manner: Manner, stop: threading.Even
         identity = _identity(manner)
     except LookupError as err:
         return Finished(1, str(err.args[0]))
-    output = os.memfd_create("output", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    output = OutputPipe(MAX_OUTPUT)
     try:
         try:
             child = subprocess.Popen(
                 list(argv),
                 executable=program,
                 stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
+                stdout=output.writer,
+                stderr=output.writer,
                 cwd=manner.cwd or None,
                 env=inherited(manner.environment),
                 umask=manner.umask,
@@ -111,19 +109,17 @@ def _run(argv: Sequence[str], program: str, manner: Manner, stop: threading.Even
             raise ResourceError(f"Could not execute '{argv[0]}': {err.strerror}") from err
         except OSError as err:
             raise ResourceError(f"Could not execute '{argv[0]}': {err.strerror} - {err.filename}") from err
-        head = _Head(output)
+        output.started()
         try:
-            if not _waited(child, manner.seconds, stop, head):
+            if not _waited(child, manner.seconds, stop, output):
                 raise TookTooLong
         finally:
             _end(child)
-        text = head.text()
+        output.take()
+        text = output.kept.decode("utf-8", "replace") + ("\n[the rest of the output is left out]" if output.cut else "")
         return Finished(child.returncode if child.returncode >= 0 else None, text)
     finally:
-        # Whoever still holds it gets an error instead of filling our memory.
-        with contextlib.suppress(OSError):
-            fcntl.fcntl(output, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE)
-        os.close(output)
+        output.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,40 +153,26 @@ def _identity(manner: Manner) -> _Identity:
     return _Identity(entry.pw_uid, gid, os.getgrouplist(entry.pw_name, gid))
 
 
-class _Head:
-    """The start of an output that may be endless: what is beyond the limit is dropped now and then."""
-
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-        self._kept: bytes | None = None
-
-    def trim(self) -> None:
-        if os.fstat(self._fd).st_blocks * 512 > _ROOM:
-            if self._kept is None:
-                self._kept = os.pread(self._fd, MAX_OUTPUT, 0)
-            os.ftruncate(self._fd, 0)
-
-    def text(self) -> str:
-        data = self._kept if self._kept is not None else os.pread(self._fd, MAX_OUTPUT + 1, 0)
-        cut = self._kept is not None or len(data) > MAX_OUTPUT
-        return data[:MAX_OUTPUT].decode("utf-8", "replace") + ("\n[the rest of the output is left out]" if cut else "")
-
-
-def _waited(child: subprocess.Popen[bytes], seconds: float, stop: threading.Event, head: _Head) -> bool:
-    """Whether the child ended in time (`seconds`; 0: any) and before `stop`."""
+def _waited(child: subprocess.Popen[bytes], seconds: float, stop: threading.Event, output: OutputPipe) -> bool:
+    """Whether the child ended in time (`seconds`; 0: any) and before `stop`; takes its output meanwhile."""
     deadline = time.monotonic() + seconds if seconds else None
-    ended = select.poll()
+    poll = select.poll()
     pidfd = os.pidfd_open(child.pid)
     try:
-        ended.register(pidfd, select.POLLIN)
+        poll.register(pidfd, select.POLLIN)
+        poll.register(output.reader, select.POLLIN)
         while not stop.is_set():
             left = 0.25 if deadline is None else min(0.25, deadline - time.monotonic())
             if left <= 0:
                 return False
-            if ended.poll(max(1, int(left * 1000))):
+            ready = [fd for fd, _ in poll.poll(max(1, int(left * 1000)))]
+            if pidfd in ready:
                 child.wait()
                 return True
-            head.trim()
+            if output.reader in ready:
+                output.take()
+                if output.ended:
+                    poll.unregister(output.reader)
         return False
     finally:
         os.close(pidfd)

@@ -79,7 +79,7 @@ async def test_a_cancelled_run_leaves_no_process(tmp_path):
 
 
 @pytest.mark.slow
-async def test_a_daemon_that_keeps_the_output_open_is_neither_waited_for_nor_killed(tmp_path):
+async def test_a_daemon_that_keeps_the_output_open_is_not_waited_for_and_lives(tmp_path):
     pid = tmp_path / "pid"
     started = time.monotonic()
     done = await run(*sh(f"(sleep 30; echo late) & echo $! > {pid}; echo now"), Manner({"PATH": "/bin:/usr/bin"}, seconds=20))
@@ -94,7 +94,6 @@ async def test_a_daemon_that_keeps_the_output_open_is_neither_waited_for_nor_kil
 @pytest.mark.slow
 async def test_endless_output_takes_bounded_memory(monkeypatch):
     monkeypatch.setattr(running, "MAX_OUTPUT", 1000)
-    monkeypatch.setattr(running, "_ROOM", 100_000)
     done = await run(*sh("yes | head -c 30000000"), Manner({"PATH": "/bin:/usr/bin"}))
     assert done.code == 0 and len(done.output) < 1100 and done.output.endswith("left out]")
 
@@ -102,6 +101,18 @@ async def test_endless_output_takes_bounded_memory(monkeypatch):
 async def test_output_keeps_its_order_and_blank_lines_within():
     done = await run(*sh("echo out; echo err >&2; echo; echo end; echo"), Manner({}))
     assert done.lines == ["out", "err", "", "end"]
+
+
+async def test_output_through_the_names_of_the_streams_is_not_lost():
+    done = await run(*sh("echo one; echo two > /dev/stderr; echo three >> /dev/stdout; echo four"), Manner({}))
+    assert done.lines == ["one", "two", "three", "four"]
+
+
+async def test_a_command_that_closes_its_output_is_waited_for_in_peace():
+    started = time.process_time()
+    done = await run(*sh("echo one; exec >&- 2>&-; sleep 0.2; exit 3"), Manner({"PATH": "/bin:/usr/bin"}))
+    assert (done.code, done.lines) == (3, ["one"])
+    assert time.process_time() - started < 0.15
 
 
 async def test_a_command_does_not_know_who_we_are(monkeypatch):

@@ -140,6 +140,11 @@ async def test_a_command_that_fails_says_what_it_said(argv: list[str], message: 
     assert caught.value.message == message
 
 
+async def test_output_through_the_names_of_the_streams_is_not_lost() -> None:
+    said = await execute(["/bin/sh", "-c", "echo one; echo two > /dev/stderr; echo three >> /dev/stdout; echo four"])
+    assert said.text == "one\ntwo\nthree\nfour\n"
+
+
 async def test_a_command_that_takes_too_long_is_killed_with_its_children() -> None:
     with pytest.raises(ResourceError, match=r"Execution of 'slow' exceeded 0\.05 seconds"):
         await execute(["/bin/sh", "-c", "/bin/sleep 30 & wait"], seconds=0.05, shown="slow")
