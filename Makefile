@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -q
 
-.PHONY: help demo compose-demo compose-base test check lint types unit e2e interop image modules bench clean
+.PHONY: help demo compose-demo compose-base test check lint types types-page unit e2e interop image modules bench clean
 
 help:
 	@echo "make demo    a master and two agent runs on this machine, in a temporary directory"
@@ -14,6 +14,7 @@ help:
 	@echo "make check   ruff, mypy --strict, then make test"
 	@echo "make interop the same against Debian's puppet-agent, which must be installed"
 	@echo "make image   a Debian in a folder, in which interop tests change users, packages and services (needs root)"
+	@echo "make types-page  writes docs/types.md anew, from the declarations of types and providers"
 	@echo "make modules compiles a use of every module of Debian, here and with Debian's puppet (root)"
 	@echo "make interop-server  our agent against Debian's puppetserver, which must be installed; as root"
 	@echo "make bench   measures this against Debian's puppet-agent"
@@ -49,6 +50,10 @@ lint: $(VENV)/.installed
 
 types: $(VENV)/.installed
 	$(BIN)/mypy
+
+# Written beside first: a page that cannot be made leaves the old one.
+types-page: $(VENV)/.installed
+	$(BIN)/python -m tests.types_page > docs/types.md.new && mv docs/types.md.new docs/types.md
 
 check: lint types test
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agent.providers.package.npm import Npm
-from agent.providers.package.pip import Pip3
+from agent.providers.package.pip import Pip, Pip3, Projects
 from shared.types.package import Package
 
 pytestmark = pytest.mark.slow
@@ -38,14 +38,17 @@ def pip(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
     yield str(folder / "venv/bin/pip"), folder / "projects"
 
 
-async def test_pip_installs_a_range_then_the_latest_then_nothing(pip: tuple[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("cls", [Pip, Pip3])
+async def test_pip_installs_a_range_then_the_latest_then_nothing(
+    cls: type[Projects], pip: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PIP_DISABLE_PIP_VERSION_CHECK", "1")
     command, projects = pip
-    provider = Pip3()
+    provider = cls()
     options = ["--no-index", {"--find-links": str(projects)}, "--root-user-action=ignore"]
 
     def wanted(ensure: str) -> Package:
-        return Package("Bunraku_Nothing", {"ensure": ensure, "provider": "pip3", "command": command, "install_options": options})
+        return Package("Bunraku_Nothing", {"ensure": ensure, "provider": provider.name, "command": command, "install_options": options})
 
     before = await provider.retrieve(wanted(">=1.0 <2"))
     assert before is not None and before["ensure"] == "absent"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from agent.providers.package.apk import Apk
 from agent.providers.package.gem import Gem
 from agent.providers.package.npm import Npm
 from agent.providers.package.pacman import Pacman
-from agent.providers.package.pip import Pip3
+from agent.providers.package.pip import Pip2, Pip3
 from agent.providers.package.rpm import Rpm
 from agent.providers.package.snap import Snap
 from agent.providers.package.targeted import Targeted
@@ -220,6 +221,16 @@ async def test_package_managers_of_languages_are_told_what_is_needed(cls: Any, a
     provider = cls(answers=answers)
     await settled(provider, **given)
     assert provider.program.calls[-1] == last
+
+
+async def test_pip_of_python_2_runs_that_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "pip2"
+    program.write_text('#!/bin/sh\necho "$0 $*" >> "$0.calls"\nif [ "$1" = freeze ]; then echo Vim==8.0; fi\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    state = await settled(Pip2(), ensure="absent")
+    assert state["ensure"] == "8.0"
+    assert (tmp_path / "pip2.calls").read_text().splitlines()[-1] == f"{program} uninstall -y -q -- vim"
 
 
 async def test_a_gem_command_that_says_error_has_failed_whatever_its_exit_code() -> None:

@@ -13,7 +13,7 @@ from agent.providers.file_line.ruby import is_there, split, with_line, without_l
 from agent.providers.ini_setting.text import IniStyle, IniText
 from agent.providers.ini_subsetting.words import Words
 from agent.providers.k5login.k5login import Files
-from agent.providers.selboolean.getsetsebool import value_in
+from agent.providers.selboolean.getsetsebool import Getsetsebool, value_in
 from agent.providers.selmodule.semodule import listed as modules
 from agent.providers.selmodule.semodule import version_in
 from agent.providers.testing import apply
@@ -22,7 +22,10 @@ from shared.errors import ResourceError
 from shared.types.augeas import Augeas
 from shared.types.file_line import FileLine
 from shared.types.k5login import K5login
+from shared.types.selboolean import Selboolean
 from shared.types.yumrepo import Yumrepo
+
+from .recorded import Program
 
 # --- ini files
 
@@ -253,6 +256,30 @@ async def test_principals_are_the_whole_file(tmp_path):
     await provider.set_principals(resource, ["a@X", "b@X"], state)
     assert path.read_text() == "a@X\nb@X\n"
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+async def test_principals_are_brought_about_once_and_gone_with_their_file(tmp_path):
+    path = tmp_path / ".k5login"
+    given = {"principals": ["a@X", "b@X"], "mode": "640"}
+    made, again = await apply(K5login(str(path), given)), await apply(K5login(str(path), given))
+    assert made.messages == ["created"]
+    assert again.events == []
+    assert path.read_text() == "a@X\nb@X\n"
+    assert path.stat().st_mode & 0o777 == 0o640
+    await apply(K5login(str(path), {"ensure": "absent"}))
+    assert not path.exists()
+
+
+async def test_a_boolean_of_selinux_is_asked_for_and_set():
+    provider = Getsetsebool()
+    provider.getsebool = Program("getsebool", {"web_mail": "web_mail --> off\n"})
+    provider.setsebool = told = Program("setsebool")
+    for given in ({"value": "on"}, {"value": "on", "persistent": "true"}):
+        resource = Selboolean("web_mail", given)
+        state = await provider.retrieve(resource)
+        assert state == {"value": "off"}
+        await provider.set(resource, "value", "on", state)
+    assert told.calls == ["web_mail on", "-P web_mail on"]
 
 
 def test_what_selinux_tools_print_is_read():

@@ -34,11 +34,12 @@ fetch() { # name packages
 fetch systemd systemd
 fetch openrc openrc
 fetch rpm rpm
-fetch dnf dnf createrepo-c
-fetch zypper zypper createrepo-c
+fetch dnf dnf rpm createrepo-c
+fetch zypper zypper rpm createrepo-c
 fetch pacman pacman-package-manager makepkg libarchive-tools
 fetch libuser libuser
-fetch selinux policycoreutils selinux-utils selinux-policy-default
+fetch selinux policycoreutils selinux-utils selinux-policy-default checkpolicy semodule-utils \
+  puppet-module-puppetlabs-selinux-core
 rm -rf "$image/srv/more"
 mv "$image/srv/more.making" "$image/srv/more"
 echo "packages for tests are in $image/srv/more"
