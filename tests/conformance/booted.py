@@ -20,6 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
+from tests.conformance import test_sandbox
 from tests.conformance.sandbox import CHECKOUT, CLEAN, OURS
 
 SECONDS = 120.0  # the most that booting or one command may take
@@ -61,6 +62,16 @@ exec env -i container=other PATH=/usr/sbin:/usr/bin:/sbin:/bin setpriv --boundin
 """
 
 
+def why_not() -> str:
+    """Why no machine can be made here; '' when it can be tried."""
+    missing = [each for each in ("setpriv", "nsenter") if not shutil.which(each)]
+    if missing:
+        return f"{' and '.join(missing)} (util-linux) is missing"
+    if test_sandbox.why_not() or (test_sandbox.IMAGE / "srv/more/systemd").is_dir():
+        return test_sandbox.why_not()
+    return f"the image in {test_sandbox.IMAGE} is without systemd's packages; `make image` lays them in"
+
+
 class Booted:
     """
     The machine, from boot to end; use it in a `with`.
@@ -80,7 +91,8 @@ class Booted:
         try:
             self._boot()
         except BaseException:
-            self.close()
+            with suppress(RuntimeError):  # why it did not boot says more
+                self.close()
             raise
         return self
 
@@ -134,6 +146,12 @@ class Booted:
             check=False,
         )
 
+    def shell(self, script: str) -> str:
+        """What a script says that has to succeed."""
+        done = self.run("sh", "-ec", script)
+        assert done.returncode == 0, f"{script}\n{done.stdout}"
+        return done.stdout
+
     def ours(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Our `puppet` on the machine."""
         return self.run(sys.executable, "-m", "bunraku.puppet", *words, env=OURS)
@@ -182,7 +200,8 @@ class Booted:
 
 def remove(place: Path) -> None:
     """Takes away what a machine that has ended leaves in its folder, and its control groups; these are busy for some moments more."""
-    script = 'mount -t cgroup2 cgroup2 "$1" && if [ -d "$1/$2" ]; then find "$1/$2" -depth -type d -exec rmdir {} +; fi'
+    # Where they cannot be mounted none was made.
+    script = 'mount -t cgroup2 cgroup2 "$1" || exit 0; if [ -d "$1/$2" ]; then find "$1/$2" -depth -type d -exec rmdir {} +; fi'
     words = ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh", str(place), place.name]
     for _ in range(50):
         done = subprocess.run(words, capture_output=True, check=False)

@@ -7,18 +7,14 @@ Their packages are laid into the image by `make image`; repositories are made he
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from tests.conformance.booted import Booted
-from tests.conformance.test_sandbox import IMAGE
-from tests.conformance.test_under_systemd import REASON, shell
+from tests.conformance.booted import Booted, why_not
 
-pytestmark = [pytest.mark.slow, pytest.mark.interop, pytest.mark.skipif(bool(REASON), reason=REASON)]
+pytestmark = [pytest.mark.slow, pytest.mark.interop, pytest.mark.skipif(bool(why_not()), reason=why_not())]
 
 RPMS = """
 mkdir -p /etc/rpm; echo '%_dbpath /var/lib/rpm' > /etc/rpm/macros  # Debian's own is below the home of who runs it
@@ -281,19 +277,9 @@ SYSTEMS = {
 }
 
 
-@pytest.fixture(scope="module")
-def machine() -> Iterator[Booted]:
-    with ExitStack() as ending:
-        try:
-            booted = ending.enter_context(Booted(IMAGE))
-        except RuntimeError as err:
-            pytest.skip(str(err))
-        yield booted
-
-
 def walked(machine: Booted, puppet: Any, system: System) -> list[tuple[int, str]]:
     """How the run of each step ended, and what the machine says after it."""
-    shell(machine, system.reset)
+    machine.shell(system.reset)
     found = []
     for manifest, _ in system.steps:
         machine.path("/srv/site.pp").write_text(manifest)
@@ -310,11 +296,11 @@ def test_what_other_systems_have_is_managed_as_the_real_puppet_does_it(name: str
         machine.install(system.packages)
     machine.run("rm", "/etc/os-release")
     machine.path("/etc/os-release").write_text(f"{system.os}\nVERSION_ID=12\n")
-    shell(machine, system.setup)
+    machine.shell(system.setup)
     ours = walked(machine, machine.ours, system)
     assert [answer for _, answer in ours] == [answer for _, answer in system.steps]
     for (manifest, _), (code, _) in zip(system.steps, ours, strict=True):
         assert code in ((4,) if "missing" in manifest else (0, 2))
     if not system.alone:
         assert ours == walked(machine, machine.real, system)
-    shell(machine, system.reset)
+    machine.shell(system.reset)

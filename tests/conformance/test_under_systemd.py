@@ -7,12 +7,10 @@ Services of a real systemd: what a run makes of units, by systemd's own word and
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,15 +18,10 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.conformance.booted import CHECKOUT, Booted, remove
-from tests.conformance.test_sandbox import IMAGE, QUOTED, why_not
+from tests.conformance.booted import CHECKOUT, Booted, remove, why_not
+from tests.conformance.test_sandbox import IMAGE, QUOTED
 
-if not (IMAGE / "srv/more/systemd").is_dir() and not why_not():
-    REASON = f"the image in {IMAGE} is without systemd's packages; `make image` lays them in"
-else:
-    REASON = why_not() or ("" if shutil.which("setpriv") else "setpriv (util-linux) is missing")
-
-pytestmark = [pytest.mark.slow, pytest.mark.interop, pytest.mark.skipif(bool(REASON), reason=REASON)]
+pytestmark = [pytest.mark.slow, pytest.mark.interop, pytest.mark.skipif(bool(why_not()), reason=why_not())]
 
 # Each case begins with these units, stopped and disabled, as they stand here.
 UNITS = {
@@ -152,33 +145,17 @@ NOISE = re.compile(
 WHY = re.compile(r"(Could not (?:mask|unmask|enable|disable) \S+: ).*")
 
 
-@pytest.fixture(scope="module")
-def machine() -> Iterator[Booted]:
-    with ExitStack() as ending:
-        try:
-            booted = ending.enter_context(Booted(IMAGE))
-        except RuntimeError as err:
-            pytest.skip(str(err))
-        yield booted
-
-
-def shell(machine: Booted, script: str) -> str:
-    done = machine.run("sh", "-ec", script)
-    assert done.returncode == 0, f"{script}\n{done.stdout}"
-    return done.stdout
-
-
 def outcome(machine: Booted, puppet: Any, case: Case, *, runs: int = 1) -> dict[str, Any]:
     """So many runs from a fresh start: how they ended, what the first said, and what systemd says after the last."""
-    shell(machine, FRESH)
+    machine.shell(FRESH)
     for name, text in UNITS.items():
         machine.path(f"/lib/systemd/system/{name}").write_text(text)
     machine.path("/srv/site.pp").write_text(case.manifest)
-    shell(machine, f"systemctl daemon-reload; {case.before}")
+    machine.shell(f"systemctl daemon-reload; {case.before}")
     words = ("apply", "--detailed-exitcodes", "--color=false", "--confdir=/srv/conf", "--vardir=/srv/var", "/srv/site.pp")
     done = [puppet(*words) for _ in range(runs)]
     said = [WHY.sub(r"\1", QUOTED.sub(r"\1", line)) for line in NOISE.sub("", done[0].stdout).splitlines()]
-    shown = dict(line.split("=", 1) for line in shell(machine, f"systemctl show --property={','.join(SHOWN)} {case.unit}").splitlines())
+    shown = dict(line.split("=", 1) for line in machine.shell(f"systemctl show --property={','.join(SHOWN)} {case.unit}").splitlines())
     return {
         "codes": tuple(run.returncode for run in done),
         "said": said,
@@ -202,23 +179,23 @@ def listed(done: Any) -> Mapping[str, Any]:
 
 
 def test_all_services_are_listed_as_the_real_puppet_and_systemd_list_them(machine: Booted) -> None:
-    shell(machine, FRESH + "systemctl daemon-reload; systemctl enable --now --quiet web; systemctl mask --quiet main")
+    machine.shell(FRESH + "systemctl daemon-reload; systemctl enable --now --quiet web; systemctl mask --quiet main")
     words = ("resource", "service", "--to_yaml")
     ours = listed(machine.ours(*words))
     assert ours == listed(machine.real(*words))
-    states = dict(line.split()[:2] for line in shell(machine, "systemctl list-unit-files --type service --no-legend").splitlines())
+    states = dict(line.split()[:2] for line in machine.shell("systemctl list-unit-files --type service --no-legend").splitlines())
     enabled = [name for name, state in states.items() if state == "enabled"]
     assert "web.service" in enabled
     assert {ours[name]["enable"] for name in enabled} == {"true"}
     active = {
-        line.split()[0] for line in shell(machine, "systemctl list-units --type service --state active --plain --no-legend").splitlines()
+        line.split()[0] for line in machine.shell("systemctl list-units --type service --state active --plain --no-legend").splitlines()
     }
     assert {name for name in states if ours.get(name, {}).get("ensure") == "running"} == active & set(ours)
 
 
 @pytest.mark.parametrize("name", ["web", "web.service", "fixed", "often.timer", "each@7", "main", "nothing"])
 def test_one_service_is_read_as_the_real_puppet_reads_it(name: str, machine: Booted) -> None:
-    shell(machine, FRESH + "systemctl daemon-reload; systemctl enable --now --quiet web often.timer; systemctl mask --quiet main")
+    machine.shell(FRESH + "systemctl daemon-reload; systemctl enable --now --quiet web often.timer; systemctl mask --quiet main")
     ours, real = (listed(puppet("resource", "service", name, "--to_yaml")) for puppet in (machine.ours, machine.real))
     assert ours == real
 
