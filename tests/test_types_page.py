@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 import yaml
 
-from shared.ral import Provider
-from shared.types import KNOWN
+from shared.errors import ResourceError
+from shared.ral import Platform, Provider, Providers
+from shared.types import KNOWN, builtin_types
 from tests.command_line import Puppet
-from tests.types_page import EXERCISED, PAGE, ROOT, SOLE, page, providers
+from tests.types_page import EXERCISED, MISSING, PAGE, ROOT, SOLE, page, providers
 
 DECLARED: dict[tuple[str, str], Provider[Any]] = {
     (type_name, each.name or SOLE): each for type_name, found in providers(lambda name: name).items() for each in found
@@ -102,11 +103,16 @@ def test_a_resource_of_a_type_that_is_not_supported_fails_and_says_so(tmp_path: 
     assert "Notice: the rest\n" in said.out
 
 
-def test_a_provider_that_is_not_here_is_refused_with_the_names_of_those_that_are(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize(("type_name", "name"), [(type_name, name) for type_name, names in MISSING.items() for name in names])
+def test_a_provider_that_is_not_here_is_refused_with_the_names_of_those_that_are(type_name: str, name: str) -> None:
+    here = [provider for (of, _), provider in DECLARED.items() if of == type_name]
+    with pytest.raises(ResourceError, match=f"Invalid {type_name} provider '{name}'") as caught:
+        Providers({type_name: lambda: here}, Platform()).check_named([builtin_types()[type_name]("/x", {"provider": name})])
+    assert all(each.name in caught.value.hint for each in here)
+
+
+def test_a_catalog_with_such_a_provider_is_not_applied_in_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = Puppet(tmp_path, capsys)("apply", "-e", "notify { 'x': } package { 'y': ensure => present, provider => portage }")
     assert said.code == 1
     assert "Invalid package provider 'portage'" in said.err
-    assert all(name in said.err for type_name, name in DECLARED if type_name == "package")
     assert "Notice: x" not in said.out

@@ -28,6 +28,7 @@ from shared.types import KNOWN, builtin_types
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs/types.md"
 EXERCISED: Mapping[str, Mapping[str, Mapping[str, Any]]] = yaml.safe_load((ROOT / "tests/data/providers/exercised.yaml").read_text())
+MISSING: Mapping[str, Sequence[str]] = yaml.safe_load((ROOT / "tests/data/providers/missing.yaml").read_text())
 SOLE = "-"  # in exercised.yaml: the one implementation of a type that has no attribute `provider`
 
 HEAD = """# Types and providers
@@ -45,8 +46,10 @@ NOT_SUPPORTED = """
 A compiler knows these types and checks the manifests that use them; a resource of such a type fails when its turn comes, with
 `The type '…' is not supported by this agent yet`, and the rest of the catalog is applied: {names}.
 
-A provider that is not on this page is refused before anything is applied: `Invalid package provider 'portage'`, with the names
-of those that there are.
+A provider that is not here is refused before anything is applied, with the names of those that are: `Invalid package provider
+'portage'`. Of Puppet's own these are missing, most of them for other systems than Linux:
+
+{missing}
 """
 
 
@@ -67,7 +70,8 @@ def page() -> str:
     parts = [HEAD.format(meta=_names(metaparameters))]
     for name in sorted(types):
         parts.append(_section(types[name], plain[name], equipped[name]))
-    parts.append(NOT_SUPPORTED.format(names=_names(sorted(KNOWN))))
+    missing = "\n".join(f"- {name}: {_names(found)}" for name, found in MISSING.items())
+    parts.append(NOT_SUPPORTED.format(names=_names(sorted(KNOWN)), missing=missing))
     return "\n".join(parts)
 
 

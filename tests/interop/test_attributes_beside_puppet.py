@@ -1,4 +1,4 @@
-"""Our types have the attributes of Puppet's own, no more and no fewer; Debian's puppet says which."""
+"""Our types have the attributes of Puppet's own, no more and no fewer, and their providers or say which are missing."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 
 from shared.types import CORE, builtin_types
 from tests.conformance.test_sandbox import IMAGE, why_not
+from tests.types_page import EXERCISED, MISSING
 
 pytestmark = [
     pytest.mark.slow,
@@ -25,7 +26,8 @@ Dir['/usr/share/puppet/modules{,.available}/*/lib'].each { |folder| $LOAD_PATH.u
 found = ARGV.map { |name| [name, Puppet::Type.type(name)] }.select { |_, type| type }
 puts JSON.dump(Hash[found.map { |name, type|
   [name, { 'properties' => type.properties.map(&:name).map(&:to_s), 'parameters' => type.parameters.map(&:to_s),
-           'namevars' => type.key_attributes.map(&:to_s), 'metaparameters' => type.metaparams.map(&:to_s) }]
+           'namevars' => type.key_attributes.map(&:to_s), 'metaparameters' => type.metaparams.map(&:to_s),
+           'providers' => type.providers.map(&:to_s) }]
 }])
 """
 OURS_ALONE = frozenset(("anchor", "concat_file", "concat_fragment", "file_line", "ini_setting", "ini_subsetting"))  # of other modules
@@ -55,4 +57,9 @@ def test_a_type_has_the_real_ones_attributes(name: str, real: dict[str, Any]) ->
         "namevars": set(declaration.namevars),
         "metaparameters": {each.name for each in declaration.attributes.values() if each.meta},
     }
-    assert ours == {kind: set(names) for kind, names in real[name].items()}
+    assert ours == {kind: set(names) for kind, names in real[name].items() if kind != "providers"}
+
+
+@pytest.mark.parametrize("name", sorted(MISSING))
+def test_the_providers_that_are_missing_are_those_that_are_named(name: str, real: dict[str, Any]) -> None:
+    assert set(real[name]["providers"]) - set(EXERCISED[name]) == set(MISSING[name])
