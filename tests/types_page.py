@@ -10,19 +10,14 @@ that its programs have given elsewhere; `why` says why there is no real one. `te
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from agent.dipper import buckets
-from agent.providers import builtin_providers
-from agent.providers.file.posix import FileContext
-from agent.providers.testing import MemorySources
-from agent.runlog import RunLog
+from bunraku.describe import conditions, providers_of
 from shared.ral import Param, Platform, Provider, Type
-from shared.ral.attributes import text_of
 from shared.types import KNOWN, builtin_types
 
 ROOT = Path(__file__).parent.parent
@@ -34,6 +29,7 @@ SOLE = "-"  # in exercised.yaml: the one implementation of a type that has no at
 HEAD = """# Types and providers
 
 Written by `make types-page` from the declarations in `shared/types/` and `agent/providers/`; a test fails when it is out of date.
+`puppet describe TYPE` says what each attribute means and which values it takes.
 
 A provider's tests are **real** when they run it against the thing itself on a Debian (a file, an account, a repository that the test
 makes, a systemd that it boots), mostly beside Debian's own puppet. They are by **recorded** output where Debian does not have the thing.
@@ -53,13 +49,9 @@ A provider that is not here is refused before anything is applied, with the name
 """
 
 
-def providers(find_program: Any) -> Mapping[str, Sequence[Provider[Any]]]:
+def providers(find_program: Callable[[str], str | None]) -> Mapping[str, Sequence[Provider[Any]]]:
     """All providers by type, as they are on a machine where that finds programs."""
-    log = RunLog()
-    files = FileContext(sources=MemorySources(), buckets=buckets(ROOT), log=log)
-    platform = Platform(find_program=find_program)
-    makers = builtin_providers(log=log, files=lambda: files, providers=lambda: None, types=builtin_types(), platform=platform)  # type: ignore[arg-type,return-value]
-    return {name: tuple(makers[name]()) if name in makers else () for name in builtin_types()}
+    return {name: providers_of(name, Platform(find_program=find_program)) for name in builtin_types()}
 
 
 def page() -> str:
@@ -100,18 +92,11 @@ def _row(provider: Provider[Any], equipped: Provider[Any]) -> str:
     features = _names(sorted(provider.features)) or "–"
     if more:
         features += f"; with its optional programs {_names(sorted(more))}"
-    defaults = "; ".join(map(_conditions, provider.default_for))
+    defaults = "; ".join(map(conditions, provider.default_for))
     if provider.not_default_for:
-        defaults += f"; not for {'; '.join(map(_conditions, provider.not_default_for))}"
+        defaults += f"; not for {'; '.join(map(conditions, provider.not_default_for))}"
     exercised = EXERCISED.get(provider.serves.declaration.name, {}).get(provider.name or SOLE, {})
     return f"| {provider.name or 'the only one'} | {needs} | {defaults or '–'} | {features} | {_tests(exercised)} |"
-
-
-def _conditions(wanted: Mapping[str, Any]) -> str:
-    def values(value: Any) -> str:
-        return ", ".join(text_of(each) for each in (value if isinstance(value, list | tuple) else [value]))
-
-    return " and ".join(f"{fact} {values(value)}" for fact, value in wanted.items())
 
 
 def _tests(exercised: Mapping[str, Any]) -> str:

@@ -127,8 +127,9 @@ class Booted:
         """The id of the new process 1 as it is seen from here, once it is systemd; 0: not yet."""
         assert self._holder is not None
         for child in children(self._holder.pid):
-            if Path(f"/proc/{child}/comm").read_text().strip() == "systemd":
-                return child
+            with suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+                if Path(f"/proc/{child}/comm").read_text().strip() == "systemd":
+                    return child
         return 0
 
     def run(self, *argv: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:

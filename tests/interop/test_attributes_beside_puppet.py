@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from shared.types import CORE, builtin_types
 from tests.conformance.test_sandbox import IMAGE, why_not
+from tests.processes import clean_environment
 from tests.types_page import EXERCISED, MISSING
 
 pytestmark = [
@@ -30,6 +34,7 @@ puts JSON.dump(Hash[found.map { |name, type|
            'providers' => type.providers.map(&:to_s) }]
 }])
 """
+CHECKOUT = Path(__file__).parents[2]
 OURS_ALONE = frozenset(("anchor", "concat_file", "concat_fragment", "file_line", "ini_setting", "ini_subsetting"))  # of other modules
 
 
@@ -63,3 +68,19 @@ def test_a_type_has_the_real_ones_attributes(name: str, real: dict[str, Any]) ->
 @pytest.mark.parametrize("name", sorted(MISSING))
 def test_the_providers_that_are_missing_are_those_that_are_named(name: str, real: dict[str, Any]) -> None:
     assert set(real[name]["providers"]) - set(EXERCISED[name]) == set(MISSING[name])
+
+
+def names(program: list[str], type_name: str) -> dict[str, set[str]]:
+    """What `puppet describe --short --meta` lists of a type, by section."""
+    words = [*program, "describe", "--short", "--meta", type_name]
+    done = subprocess.run(words, capture_output=True, timeout=60, check=True, encoding="utf-8", env=clean_environment(), cwd=CHECKOUT)
+    sections = re.split(r"^(Parameters|Meta Parameters|Providers)\n-+\n", done.stdout, flags=re.MULTILINE)
+    return {title: set(text.replace(",", " ").split()) for title, text in zip(sections[1::2], sections[2::2], strict=True)}
+
+
+@pytest.mark.parametrize("name", ["exec", "file", "package", "service", "user"])
+def test_describe_names_what_the_real_one_names(name: str) -> None:
+    ours, real = names([sys.executable, "-m", "bunraku.puppet"], name), names(["puppet"], name)
+    providers = ours.pop("Providers")
+    assert providers >= real.pop("Providers") - set(MISSING[name])
+    assert ours == real
