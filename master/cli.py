@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import signal
 import sys
 from collections.abc import Sequence
 
-from shared import __version__, daemon
+from shared import __version__
 from shared import log as logs
 from shared.errors import ConfigError, PuppetError
 from shared.plainjson import dumps_pretty
 from shared.settings import AgentSettings, MasterSettings, flags_of, load, read, unknown
+
+from .process import serve
 
 log = logging.getLogger("puppet.master")
 
@@ -30,11 +30,14 @@ authority in $ssldir/ca, unless there is one.
   --logdest DEST      console, syslog, or a file's absolute path
   --version, --help
 
+TERM ends it when the requests under way have their answers, at the latest after drain_timeout; a second TERM at once. HUP has it read
+certificates, revocation lists, auth.conf and environments anew, without anybody noticing.
+
 Every setting of puppet.conf is an option; `puppet config print --section master` shows them all.
 
 Exit codes: 0 ended as asked, 1 could not start, 30 a compile failed, 39 could not change to the user."""
 
-CHANGED_USER, COMPILE_FAILED = 39, 30
+COMPILE_FAILED = 30
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -83,75 +86,9 @@ def run(argv: list[str]) -> int:
     )
     for sentence in unknown(read(settings.config), MasterSettings, AgentSettings):
         log.warning("%s", sentence)
-    return compile_node(settings, node) if node else serve(settings)
-
-
-def serve(settings: MasterSettings) -> int:
-    """Become what the settings ask for, then answer until a signal comes."""
-    import setproctitle
-    import uvloop
-
-    from .wiring import folders
-
-    os.umask(0o027)
-    if os.geteuid() == 0 and settings.user != "root":
-        try:
-            uid, gid = daemon.account(settings.user, settings.group)
-            daemon.own(folders(settings), uid, gid)
-            daemon.become(uid, gid, settings.user)
-        except (ConfigError, OSError) as err:
-            log.error("%s", err)
-            print(getattr(err, "hint", ""), file=sys.stderr)
-            return CHANGED_USER
-    pidfile = daemon.PidFile(settings.pidfile)
-    if settings.daemonize:
-        if (other := pidfile.running()) is not None:
-            raise ConfigError(
-                f"A master is running already, as process {other}", hint=f"Stop it, or remove {settings.pidfile} if that is something else."
-            )
-        daemon.to_background()
-    setproctitle.setproctitle("puppet master")
-    try:
-        pidfile.write()
-        return uvloop.run(until_signalled(settings))
-    except PuppetError as err:
-        log.error("%s", err)
-        if err.hint:
-            log.error("%s", err.hint)
-        return 1
-    except OSError as err:
-        log.error("Could not run: %s", err)
-        return 1
-    finally:
-        pidfile.remove()
-
-
-async def until_signalled(settings: MasterSettings) -> int:
-    """A master from start to a clean stop: TERM and INT stop it, a second one cuts what is still under way."""
-    from .wiring import running
-
-    loop = asyncio.get_running_loop()
-    asked = asyncio.Event()
-    again = asyncio.Event()
-
-    def stop(name: str) -> None:
-        log.log(logs.NOTICE, "Caught %s; %s", name, "stopping at once" if asked.is_set() else "stopping")
-        (again if asked.is_set() else asked).set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop, signal.Signals(number).name)
-    loop.add_signal_handler(signal.SIGHUP, lambda: log.log(logs.NOTICE, "Caught HUP; files are read again when they change"))
-    async with running(settings) as master:
-        log.log(logs.NOTICE, "Serving Puppet on %s port %s as %s", master.host, master.port, settings.certname)
-        await asked.wait()
-        stopping = asyncio.create_task(master.stop(settings.drain_timeout))
-        impatient = asyncio.create_task(again.wait())
-        await asyncio.wait({stopping, impatient}, return_when=asyncio.FIRST_COMPLETED)
-        impatient.cancel()
-        if not stopping.done():
-            stopping.cancel()
-            await master.stop(0)
-    return 0
+    if node:
+        return compile_node(settings, node)
+    return serve(settings, lambda: load(MasterSettings, section="master", flags=flags))
 
 
 def compile_node(settings: MasterSettings, node: str) -> int:

@@ -156,9 +156,8 @@ def answer(bench: Bench, job: Mapping[str, Any], say: Callable[[bytes], None]) -
         # It may have been in the middle of reading a file.
         bench.forget()
         message = f"{job['what']} took longer than compile_timeout ({job['seconds']:g} seconds)"
-        return frames.packed(
-            frames.plain_error(CompileError(message, where=over.where, hint="Raise it, or look for an endless loop in what runs here."))
-        )
+        told = CompileError(message, where=over.where, hint="Raise it, or look for an endless loop in what runs here.")
+        return frames.packed(frames.plain_error(told) | {"overtime": True})
     except MemoryError as err:
         # What it has grown to is not given back: this process is done, whoever started it takes another. To say so it needs some more.
         _, hard = resource.getrlimit(resource.RLIMIT_AS)

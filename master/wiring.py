@@ -69,7 +69,7 @@ from .termini.facts import StoredFacts
 from .termini.files import ContentServer, MetadataServer, VersionedContent
 from .termini.node import Classifier, Ldap, Plain, WithFacts
 from .termini.resource_type import NotManaged, Parser
-from .workers import Workers
+from .workers import Workers, processors
 
 log = logging.getLogger("puppet.master")
 
@@ -82,8 +82,24 @@ class Master:
 
     http: HttpServer
     indirector: Indirector
+    environments: Environments
+    workers: Workers
     host: str
     port: int
+
+    async def reload(self) -> None:
+        """
+        Read everything anew that is read from files: certificates, revocations, rules, environments, what processes have loaded.
+
+        Raises:
+            PuppetError: some of it cannot be read; that stays as it was, the rest is new.
+        """
+        await self.environments.expire(None)
+        self.workers.renew()
+        try:
+            await self.http.reload()
+        finally:
+            await self.workers.warm()
 
     async def stop(self, drain: float) -> None:
         """Stop accepting, let requests in flight end within `drain` seconds, cut the rest."""
@@ -361,12 +377,13 @@ def trust_files(settings: MasterSettings) -> TrustFiles:
 def workers_for(settings: MasterSettings, environments: Environments) -> Workers:
     return Workers(
         environments,
-        size=settings.compile_workers,
+        size=settings.compile_workers or processors(),
         timeout=settings.compile_timeout,
         memory=settings.compile_memory,
         queue=settings.compile_queue,
         memo=settings.catalog_memo,
         cache=settings.code_cache,
+        jobs=settings.compile_jobs,
     )
 
 
@@ -418,7 +435,7 @@ async def _serving(settings: MasterSettings, ca: CaService | None) -> AsyncItera
             background.append(asyncio.create_task(ca.keep_fresh(), name="keep the CRL fresh"))
         background.append(asyncio.create_task(workers.warm(), name="start a compiling process"))
         background.append(asyncio.create_task(asyncio.to_thread(tidy, settings), name="remove what killed processes left"))
-        yield Master(http, indirector, host, port)
+        yield Master(http, indirector, environments, workers, host, port)
     finally:
         for task in background:
             task.cancel()

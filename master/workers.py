@@ -1,16 +1,19 @@
 """
 The pool of compiling processes: plain data in, catalog bytes out, the event loop never computes.
 
-A process that dies or takes too long costs its own request only; another takes its place. Source: the design's rule that
-compiling happens in worker processes with warm caches.
+A process that dies, hangs or has grown is replaced. What it was asked is asked once more of another, unless that is what it hung on:
+a compile has no effect but its answer.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import random
 import sys
+import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -38,6 +41,8 @@ class Worker:
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
         self.spent = False  # it ran out of memory and ends: no second job for it
+        self.answered = 0  # jobs
+        self.round = 0  # of the pool, when it was started
 
     @classmethod
     async def start(cls, setup: Mapping[str, Any]) -> Worker:
@@ -85,13 +90,34 @@ class Worker:
             await self.kill()
 
 
+def processors() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+class _Lost(Exception):
+    """A process went in the middle of a job that another may well do; `error` is for the caller if that one goes, too."""
+
+    def __init__(self, error: PuppetError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class _Overdue(CompileError):
+    """A compile that took longer than it may."""
+
+
 class Workers:
     """
     Up to `size` processes, started when they are needed; the first at once with `warm`.
 
+    `waiting` questions have no process yet; `ended` counts the processes that were replaced, by reason.
+
     Args:
         timeout: seconds for one compile. memory: bytes for one process beyond its start. queue: requests that may wait.
         memo: bytes of catalogs that each process keeps.
+        jobs: after how many a process is replaced; 0: never.
+        on_answer: told after each question how it ended (done, failed, timeout, died) and how many seconds it took.
     """
 
     def __init__(
@@ -104,22 +130,41 @@ class Workers:
         queue: int,
         cache: Path | None,
         memo: int = 0,
+        jobs: int = 0,
         delay: Callable[[], float] = random.random,
+        on_answer: Callable[[str, float], None] = lambda how, seconds: None,
     ) -> None:
         self.environments = environments
         self.size = size
         self.timeout = timeout
         self.queue = queue
+        self.jobs = jobs
         self.delay = delay
+        self.on_answer = on_answer
+        self.waiting = 0
+        self.ended: Counter[str] = Counter()
         self._setup = {"settings": asdict(environments.settings), "cache": str(cache) if cache else "", "memory": memory, "memo": memo}
         self._idle: list[Worker] = []
         self._all: set[Worker] = set()
+        self._leaving: set[asyncio.Task[None]] = set()
         self._slots = asyncio.Semaphore(size)
-        self._waiting = 0
+        self._round = 0
         self._closed = False
 
+    @property
+    def alive(self) -> int:
+        """Processes that there are."""
+        return sum(worker.alive for worker in self._all)
+
+    @property
+    def busy(self) -> int:
+        """Processes at work."""
+        return len(self._all) - len(self._idle)
+
     async def warm(self) -> None:
-        """Have one process ready; a failure is only logged, the first compile will say it again."""
+        """Have one process ready, unless all are at work; a failure is only logged, the first compile will say it again."""
+        if self._slots.locked():
+            return
         try:
             async with self._slots:
                 self._idle.append(await self._worker())
@@ -148,18 +193,32 @@ class Workers:
 
     async def _asked(self, question: dict[str, Any], what: str) -> bytes:
         """The body of the answer to a question; `what` is asked for, in messages."""
-        if self._waiting >= self.queue:
-            raise Unavailable(f"{self._waiting} catalogs wait to be compiled", retry_after=5 + int(self.delay() * 55))
+        if self.waiting >= self.queue:
+            raise Unavailable(f"{self.waiting} catalogs wait to be compiled", retry_after=5 + int(self.delay() * 55))
         message = question | {"generation": self.environments.generation, "seconds": self.timeout, "what": what}
-        self._waiting += 1
+        self.waiting += 1
         try:
             await self._slots.acquire()
         finally:
-            self._waiting -= 1
+            self.waiting -= 1
+        began, how = time.monotonic(), "failed"
         try:
-            return await self._answered(message, what)
+            try:
+                body = await self._answered(message, what)
+            except _Lost as lost:
+                log.warning("%s; another process is asked", lost.error)
+                body = await self._answered(message, what)
+            how = "done"
+            return body
+        except _Lost as lost:
+            how = "died"
+            raise lost.error from lost
+        except _Overdue:
+            how = "timeout"
+            raise
         finally:
             self._slots.release()
+            self.on_answer(how, time.monotonic() - began)
 
     async def _answered(self, message: dict[str, Any], what: str) -> bytes:
         worker = await self._worker()
@@ -168,27 +227,29 @@ class Workers:
                 await worker.send(message)
                 body = await self._answer(worker)
         except TimeoutError:
-            await self._drop(worker)
-            raise CompileError(
+            await self._drop(worker, "hung")
+            raise _Overdue(
                 f"{what} took longer than compile_timeout ({self.timeout:g} seconds)",
                 hint="Raise it, or look for an endless loop.",
             ) from None
         except (asyncio.IncompleteReadError, ConnectionError) as err:
             # It is ending: to kill it as well would hide from the loop what it ended with.
-            self._all.discard(worker)
+            self._gone(worker, "died")
             await worker.finish()
-            raise PuppetError(f"{what} could not be made: its process ended with {worker.process.returncode}") from err
-        except PuppetError:
-            if worker.spent:
-                await self._drop(worker)
-            else:
-                self._idle.append(worker)
+            raise _Lost(PuppetError(f"{what} could not be made: its process ended with {worker.process.returncode}")) from err
+        except PuppetError as err:
+            if not worker.spent:
+                self._put_back(worker)
+                raise
+            await self._drop(worker, "memory")
+            if worker.answered:  # it may be what earlier jobs left that was too much
+                raise _Lost(err) from err
             raise
         except BaseException:
             # Whoever asked has left in the middle; the process still works on the answer.
-            await asyncio.shield(self._drop(worker))
+            await asyncio.shield(self._drop(worker, "abandoned"))
             raise
-        self._idle.append(worker)
+        self._put_back(worker)
         return body
 
     async def _answer(self, worker: Worker) -> bytes:
@@ -201,30 +262,63 @@ class Workers:
                 return body
             else:
                 worker.spent = bool(message.get("last"))
-                raise frames.error_of(message)
+                error = frames.error_of(message)
+                raise _Overdue(error.message, where=error.where, hint=error.hint) if message.get("overtime") else error
+
+    def _put_back(self, worker: Worker) -> None:
+        """The process for the next question, unless it has done its share or was started before the last `renew`."""
+        worker.answered += 1
+        if worker.round != self._round:
+            self._retire(worker, "reload")
+        elif self.jobs and worker.answered >= self.jobs:
+            self._retire(worker, "jobs")
+        else:
+            self._idle.append(worker)
+
+    def renew(self) -> None:
+        """Replace all processes: those that are idle now, the others after their answer."""
+        self._round += 1
+        idle, self._idle = self._idle, []
+        for worker in idle:
+            self._retire(worker, "reload")
+
+    def _retire(self, worker: Worker, reason: str) -> None:
+        """Let an idle process go; nobody waits for its end."""
+        self._gone(worker, reason)
+        task = asyncio.create_task(worker.finish())
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)
 
     async def _worker(self) -> Worker:
         while self._idle:
             worker = self._idle.pop()
             if worker.alive:
                 return worker
-            self._all.discard(worker)
+            self._gone(worker, "died")
+            log.warning("An idle compiling process ended with %s; another takes its place", worker.process.returncode)
         if self._closed:
             raise Unavailable("The master is stopping")
+        started_in = self._round
         try:
             worker = await Worker.start(self._setup)
         except (OSError, TimeoutError, asyncio.IncompleteReadError) as err:
             raise PuppetError("A compiling process could not be started", hint="The master's log says why.") from err
+        worker.round = started_in
         self._all.add(worker)
         return worker
 
-    async def _drop(self, worker: Worker) -> None:
-        self._all.discard(worker)
+    async def _drop(self, worker: Worker, reason: str) -> None:
+        self._gone(worker, reason)
         await worker.kill()
+
+    def _gone(self, worker: Worker, reason: str) -> None:
+        self._all.discard(worker)
+        self.ended[reason] += 1
 
     async def close(self) -> None:
         """End all processes."""
         self._closed = True
         idle, self._idle = self._idle, []
-        await asyncio.gather(*(worker.finish() for worker in idle), *(worker.kill() for worker in self._all - set(idle)))
+        working = self._all - set(idle)
+        await asyncio.gather(*(worker.finish() for worker in idle), *(worker.kill() for worker in working), *self._leaving)
         self._all.clear()

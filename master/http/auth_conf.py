@@ -208,6 +208,10 @@ class AuthFile:
 
     async def start(self) -> None:
         """Read the file for the first time; ConfigError when it does not parse. No file: the defaults."""
+        await self.reload()
+
+    async def reload(self) -> None:
+        """Read the file now. ConfigError: it does not parse; the rules stay as they were."""
         self._rules, self._seen = await asyncio.to_thread(self._read)
         self._next_look = self.clock() + self.filetimeout
 

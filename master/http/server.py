@@ -87,6 +87,13 @@ class HttpServer:
         self.state = "running"
         return address
 
+    async def reload(self) -> None:
+        """Read rules, certificates and CRLs now. PuppetError: what cannot be read stays as it was."""
+        try:
+            await self.auth.reload()
+        finally:
+            await self.tls.reload()
+
     async def stop(self, timeout: float | None = None) -> None:
         """Stop accepting at once, let requests in flight end within `timeout` (default: the drain limit) seconds, cut the rest."""
         self.state = "stopping"

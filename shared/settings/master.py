@@ -59,7 +59,8 @@ class MasterSettings(CommonSettings):
     ldapparentattr: str = setting("parentnode", doc="The attribute that names a parent node.")
     ldaptls: Flag = setting(False, doc="Use TLS to the LDAP server.")
 
-    compile_workers: int = setting(2, ge=1, le=256, doc="Processes that compile.")
+    compile_workers: int = setting(0, ge=0, le=256, doc="Processes that compile; 0: as many as there are processors.")
+    compile_jobs: int = setting(10_000, ge=0, doc="Catalogs after which a compiling process is replaced by a new one; 0: never.")
     compile_timeout: Duration = setting("2m", gt=0, doc="Seconds for one catalog.")
     compile_memory: Size = setting("1GiB", gt=0, doc="Bytes of memory for one compiling process.")
     catalog_memo: Size = setting(

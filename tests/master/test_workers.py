@@ -62,17 +62,100 @@ async def test_an_error_keeps_its_place_and_the_worker_lives_on(tmp_path: Path) 
         assert titles(await workers(job(bad=2))) == ["x"]
 
 
-async def test_R_20_a_worker_that_dies_costs_one_request_and_is_replaced(tmp_path: Path) -> None:
+async def paused(workers: Workers) -> tuple[int, asyncio.Task[bytes]]:
+    """A process that was stopped in the middle of a job, and who waits for the answer."""
+    await workers(job())
+    (worker,) = workers._all
+    os.kill(worker.process.pid, signal.SIGSTOP)
+    asked = asyncio.create_task(workers(job()))
+    await asyncio.sleep(0.05)
+    return worker.process.pid, asked
+
+
+async def test_R_20_a_worker_that_dies_is_replaced_and_its_job_done_by_another(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    answers: list[str] = []
+    async with pool(tmp_path, "notify { 'x': }", on_answer=lambda how, seconds: answers.append(how)) as workers:
+        pid, asked = await paused(workers)
+        os.kill(pid, signal.SIGKILL)
+        assert titles(await asked) == ["x"]
+        assert titles(await workers(job())) == ["x"]
+        assert workers.ended == {"died": 1}
+    assert "ended with -9; another process is asked" in caplog.text
+    assert answers == ["done"] * 3
+
+
+DEADLY = """
+import os
+import signal
+
+from master.compiler.functions import Context, function
+
+
+@function("m::die", returns="String")
+def die(context: Context) -> str:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return ""
+"""
+
+
+async def test_R_20_a_job_that_kills_two_workers_is_not_given_to_a_third(tmp_path: Path) -> None:
+    answers: list[str] = []
+    async with pool(tmp_path, "notify { m::die(): }", on_answer=lambda how, seconds: answers.append(how)) as workers:
+        place = tmp_path / "environments/production/modules/m/lib/puppet/functions/m/die.py"
+        place.parent.mkdir(parents=True)
+        place.write_text(DEADLY)
+        with pytest.raises(PuppetError, match="ended with -9"):
+            await workers(job())
+        assert workers.ended == {"died": 2}
+        (tmp_path / "environments/production/manifests/site.pp").write_text("notify { 'well': }")
+        assert titles(await workers(job())) == ["well"]
+    assert answers == ["died", "done"]
+
+
+async def test_an_idle_worker_that_died_is_replaced_without_anyone_noticing(tmp_path: Path) -> None:
     async with pool(tmp_path, "notify { 'x': }") as workers:
         await workers(job())
         (worker,) = workers._all
-        os.kill(worker.process.pid, signal.SIGSTOP)
-        asked = asyncio.create_task(workers(job()))
-        await asyncio.sleep(0.05)
         os.kill(worker.process.pid, signal.SIGKILL)
-        with pytest.raises(PuppetError, match="ended with -9"):
+        assert titles(await workers(job())) == ["x"]
+        await worker.process.wait()
+        assert workers.ended == {"died": 1}
+
+
+async def test_a_worker_that_hangs_is_ended_and_its_job_is_not_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("master.workers.GRACE", 0.2)
+    answers: list[str] = []
+    async with pool(tmp_path, "notify { 'x': }", timeout=1.0, on_answer=lambda how, seconds: answers.append(how)) as workers:
+        _, asked = await paused(workers)
+        with pytest.raises(CompileError, match="compile_timeout"):
             await asked
         assert titles(await workers(job())) == ["x"]
+        assert workers.ended == {"hung": 1}
+    assert answers == ["done", "timeout", "done"]
+
+
+async def test_a_worker_that_has_done_its_share_is_replaced(tmp_path: Path) -> None:
+    async with pool(tmp_path, "notify { 'x': }", jobs=2) as workers:
+        pids = []
+        for _ in range(5):
+            assert titles(await workers(job())) == ["x"]
+            pids += [worker.process.pid for worker in workers._all]
+        assert workers.ended == {"jobs": 2}
+    assert len(set(pids)) == 3
+
+
+async def test_a_worker_at_work_is_replaced_after_its_answer_when_all_are_renewed(tmp_path: Path) -> None:
+    async with pool(tmp_path, "notify { 'x': }", size=2) as workers:
+        await asyncio.gather(workers(job()), workers(job()))
+        old = {worker.process.pid for worker in workers._all}
+        asked = asyncio.create_task(workers(job()))
+        await asyncio.sleep(0)
+        assert workers.busy == 1
+        workers.renew()
+        assert titles(await asked) == ["x"]
+        assert workers.ended == {"reload": 2}
+        assert titles(await workers(job())) == ["x"]
+        assert not old & {worker.process.pid for worker in workers._all}
 
 
 async def test_CMP_05_a_compile_that_takes_too_long_is_ended(tmp_path: Path) -> None:
@@ -86,8 +169,14 @@ async def test_CMP_05_a_compile_that_eats_memory_is_ended(tmp_path: Path) -> Non
     async with pool(tmp_path, manifest, memory=256 * 2**20, timeout=60.0) as workers:
         with pytest.raises(PuppetError, match="compile_memory"):
             await workers(job())
-        (tmp_path / "environments/production/manifests/site.pp").write_text("notify { 'well': }")
+        site = tmp_path / "environments/production/manifests/site.pp"
+        site.write_text("notify { 'well': }")
         assert titles(await workers(job())) == ["well"]
+        site.write_text(manifest)
+        with pytest.raises(PuppetError, match="compile_memory"):
+            await workers(job())
+        # The last one was asked of a process that had answered before, so that it had one more chance.
+        assert workers.ended == {"memory": 3}
 
 
 async def test_beyond_the_queue_the_answer_is_not_now(tmp_path: Path) -> None:

@@ -1,0 +1,147 @@
+"""The master as a process: account, pid file, background, signals, and what systemd hears of it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from shared import daemon
+from shared.errors import ConfigError, PuppetError
+from shared.log import NOTICE
+from shared.settings import MasterSettings
+from shared.systemd import Notifier
+
+if TYPE_CHECKING:
+    from .wiring import Master
+
+log = logging.getLogger("puppet.master")
+
+CHANGED_USER = 39
+Reread = Callable[[], MasterSettings]
+
+
+def serve(settings: MasterSettings, reread: Reread) -> int:
+    """
+    Become what the settings ask for, then answer until a signal comes.
+
+    Args:
+        reread: gives the settings as they are in the file at a later time, for a HUP.
+    """
+    import setproctitle
+    import uvloop
+
+    from .wiring import folders
+
+    os.umask(0o027)
+    if os.geteuid() == 0 and settings.user != "root":
+        try:
+            uid, gid = daemon.account(settings.user, settings.group)
+            daemon.own(folders(settings), uid, gid)
+            daemon.become(uid, gid, settings.user)
+        except (ConfigError, OSError) as err:
+            log.error("%s", err)
+            print(getattr(err, "hint", ""), file=sys.stderr)  # noqa: T201
+            return CHANGED_USER
+    pidfile = daemon.PidFile(settings.pidfile)
+    if settings.daemonize:
+        if (other := pidfile.running()) is not None:
+            raise ConfigError(
+                f"A master is running already, as process {other}", hint=f"Stop it, or remove {settings.pidfile} if that is something else."
+            )
+        daemon.to_background()
+    setproctitle.setproctitle("puppet master")
+    try:
+        pidfile.write()
+        return uvloop.run(until_signalled(settings, reread))
+    except PuppetError as err:
+        log.error("%s", err)
+        if err.hint:
+            log.error("%s", err.hint)
+        return 1
+    except OSError as err:
+        log.error("Could not run: %s", err)
+        return 1
+    finally:
+        pidfile.remove()
+
+
+async def until_signalled(settings: MasterSettings, reread: Reread) -> int:
+    """
+    A master from start to a clean stop.
+
+    TERM and INT stop it: what is under way gets drain_timeout, a second signal cuts it. HUP reads files anew; nothing that is
+    under way notices.
+    """
+    from .wiring import running
+
+    loop = asyncio.get_running_loop()
+    notifier = Notifier()
+    asked, again, hup = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    def stop(name: str) -> None:
+        log.log(NOTICE, "Caught %s; %s", name, "stopping at once" if asked.is_set() else "stopping")
+        (again if asked.is_set() else asked).set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop, signal.Signals(number).name)
+    loop.add_signal_handler(signal.SIGHUP, hup.set)
+    async with running(settings) as master:
+        status = f"Serving Puppet on {master.host} port {master.port} as {settings.certname}"
+        log.log(NOTICE, "%s", status)
+        notifier.ready(status)
+        tasks = [
+            asyncio.create_task(heartbeat(notifier), name="tell systemd that all is well"),
+            asyncio.create_task(reloading(master, settings, reread, hup, notifier, status), name="wait for HUP"),
+        ]
+        try:
+            await asked.wait()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        notifier.stopping()
+        stopping = asyncio.create_task(master.stop(settings.drain_timeout))
+        impatient = asyncio.create_task(again.wait())
+        await asyncio.wait({stopping, impatient}, return_when=asyncio.FIRST_COMPLETED)
+        impatient.cancel()
+        if not stopping.done():
+            stopping.cancel()
+            await master.stop(0)
+    return 0
+
+
+async def heartbeat(notifier: Notifier) -> None:
+    """Runs until cancelled: a loop that does not come round any more is what the watchdog is for."""
+    while notifier.watchdog:
+        notifier.alive()
+        await asyncio.sleep(notifier.watchdog / 2)
+
+
+async def reloading(master: Master, settings: MasterSettings, reread: Reread, hup: asyncio.Event, notifier: Notifier, status: str) -> None:
+    """Runs until cancelled: reads everything anew that can be, each time that HUP comes."""
+    while True:
+        await hup.wait()
+        hup.clear()
+        log.log(NOTICE, "Caught HUP; reading certificates, revocations, rules and environments anew")
+        notifier.reloading()
+        try:
+            await master.reload()
+            for name in await asyncio.to_thread(changed, settings, reread):
+                log.warning("The setting %s has changed; it counts from the next start on", name)
+            log.log(NOTICE, "Read everything anew")
+        except PuppetError as err:
+            log.error("Not everything could be read anew; what was in force stays: %s", err)
+            if err.hint:
+                log.error("%s", err.hint)
+        notifier.ready(status)
+
+
+def changed(settings: MasterSettings, reread: Reread) -> list[str]:
+    """The names of settings that the file gives another value now. Blocks."""
+    new = reread()
+    return [name for name in type(settings).model_fields if getattr(new, name) != getattr(settings, name)]

@@ -1,0 +1,45 @@
+"""What a service tells systemd about itself (sd_notify); without systemd nothing is told. Source: sd_notify(3)."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Mapping
+
+
+class Notifier:
+    """
+    Tells the service manager that is named in `environ`, if there is one.
+
+    `watchdog`: seconds within which it wants to hear of us again and again; 0: never.
+    """
+
+    def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
+        place = environ.get("NOTIFY_SOCKET", "")
+        self._address = "\0" + place[1:] if place.startswith("@") else place
+        mine = environ.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
+        wanted = environ.get("WATCHDOG_USEC", "")
+        self.watchdog = int(wanted) / 1e6 if mine and wanted.isascii() and wanted.isdigit() else 0.0
+
+    def ready(self, status: str) -> None:
+        self._tell("READY=1", f"STATUS={status}")
+
+    def reloading(self) -> None:
+        self._tell("RELOADING=1", f"MONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")
+
+    def stopping(self) -> None:
+        self._tell("STOPPING=1", "STATUS=stopping")
+
+    def alive(self) -> None:
+        self._tell("WATCHDOG=1")
+
+    def _tell(self, *lines: str) -> None:
+        if not self._address:
+            return
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as telling:
+                telling.settimeout(1.0)
+                telling.sendto("\n".join(lines).encode(), self._address)
+        except OSError:
+            return  # the manager is gone; it will find out itself how we are

@@ -1,0 +1,261 @@
+"""A started master as its administrator meets it: processes that fail, too much at once, HUP and TERM."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import ssl
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from http.client import HTTPResponse, HTTPSConnection
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+
+from tests.processes import MasterProcess, master
+
+pytestmark = pytest.mark.slow
+
+AGENT = "agent1.test"
+CATALOG = f"/puppet/v3/catalog/{AGENT}?environment=production"
+ENDLESS = "Integer[1, 10000000000].each |$i| { $x = $i }"
+ENVIRONMENTS = "/puppet/v3/environments"
+RULES = f"path ~ ^/catalog/([^/]+)$\nallow $1\n\npath {ENVIRONMENTS}\nallow nobody.test\n"
+QUIET = {"key_type": "ec", "compile_workers": "1"}
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[MasterProcess]:
+    """A master that is not started yet, with one compiling process."""
+    with master(tmp_path / "master", **QUIET) as process:
+        process.root.mkdir()
+        process.write({"manifests/site.pp": "notify { 'first': }"})
+        yield process
+
+
+@pytest.fixture
+def threads() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(8) as pool:
+        yield pool
+
+
+def started(site: MasterProcess, **settings: str) -> MasterProcess:
+    """Start it, and see to a certificate for AGENT."""
+    site.settings |= settings
+    site.start()
+    if not ssl_file(site, "private_keys", AGENT).exists():
+        made = site.puppet("cert", "generate", AGENT)
+        assert made.code == 0, made.text
+    return site
+
+
+def ssl_file(site: MasterProcess, folder: str, name: str) -> Path:
+    return site.root / "conf" / "ssl" / folder / f"{name}.pem"
+
+
+@contextmanager
+def connected(site: MasterProcess) -> Iterator[HTTPSConnection]:
+    """A connection of AGENT."""
+    context = ssl.create_default_context(cafile=str(site.ca / "ca_crt.pem"))
+    context.load_cert_chain(ssl_file(site, "certs", AGENT), ssl_file(site, "private_keys", AGENT))
+    connection = HTTPSConnection("localhost", site.port, context=context, timeout=60)
+    try:
+        connection.connect()
+        yield connection
+    finally:
+        connection.close()
+
+
+class Answer:
+    """What came back, as a whole."""
+
+    def __init__(self, response: HTTPResponse) -> None:
+        self.status = response.status
+        self.headers = response.headers
+        self.body = response.read()
+
+    @property
+    def notified(self) -> list[str]:
+        return [each["title"] for each in json.loads(self.body)["resources"] if each["type"] == "Notify"]
+
+
+def asked(connection: HTTPSConnection, path: str = CATALOG) -> Answer:
+    connection.request("GET", path, headers={"Accept": "application/json"})
+    return Answer(connection.getresponse())
+
+
+def catalog(site: MasterProcess) -> Answer:
+    """The catalog, over a connection of its own."""
+    with connected(site) as connection:
+        return asked(connection)
+
+
+def compiling(site: MasterProcess) -> list[int]:
+    """The compiling processes that are there."""
+    return [int(pid) for place in Path(f"/proc/{site.pid}/task").glob("*/children") for pid in place.read_text().split()]
+
+
+def until(true: Callable[[], object], seconds: float = 20.0) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.02)
+
+
+def paused(site: MasterProcess, threads: ThreadPoolExecutor, requests: int = 1) -> tuple[int, list[Future[Answer]]]:
+    """The one compiling process, stopped while it has work, and those who wait for it."""
+    assert catalog(site).status == 200
+    (pid,) = compiling(site)
+    os.kill(pid, signal.SIGSTOP)
+    waiting = [threads.submit(catalog, site) for _ in range(requests)]
+    time.sleep(0.5)
+    return pid, waiting
+
+
+def test_R_20_a_killed_compiling_process_costs_nobody_a_catalog(site: MasterProcess, threads: ThreadPoolExecutor) -> None:
+    started(site)
+    pid, (waiting,) = paused(site, threads)
+    os.kill(pid, signal.SIGKILL)
+    assert waiting.result().notified == ["first"]
+    assert compiling(site) != [pid]
+    assert site.stop() == 0
+
+
+def test_a_compiling_process_that_hangs_is_replaced(site: MasterProcess, threads: ThreadPoolExecutor) -> None:
+    started(site, compile_timeout="1")
+    pid, (waiting,) = paused(site, threads)
+    assert waiting.result().status == 500
+    assert b"compile_timeout" in waiting.result().body
+    assert catalog(site).notified == ["first"]
+    assert compiling(site) != [pid]
+
+
+def test_a_compiling_process_is_replaced_after_so_many_catalogs(site: MasterProcess) -> None:
+    started(site, compile_jobs="2")
+    pids = set()
+    for _ in range(6):
+        assert catalog(site).notified == ["first"]
+        pids |= set(compiling(site))
+    assert len(pids) >= 3
+
+
+def test_beyond_the_queue_agents_are_told_when_to_come_back(site: MasterProcess, threads: ThreadPoolExecutor) -> None:
+    started(site, compile_queue="2")
+    pid, waiting = paused(site, threads, requests=6)
+    until(lambda: sum(each.done() for each in waiting) == 3)
+    refused = [each.result() for each in waiting if each.done()]
+    os.kill(pid, signal.SIGCONT)
+    assert [each.status for each in refused] == [503] * 3
+    assert all(5 <= int(each.headers["Retry-After"]) <= 60 for each in refused)
+    assert sorted(each.result().status for each in waiting) == [200] * 3 + [503] * 3
+
+
+def test_after_HUP_everything_is_new_and_nothing_was_cut(site: MasterProcess, threads: ThreadPoolExecutor) -> None:
+    # Without HUP it would be a day before any of this is looked at.
+    started(site, filetimeout="1d", environment_timeout="unlimited")
+    with connected(site) as before:
+        assert asked(before).notified == ["first"]
+        serial = server_serial(before)
+        (pid,) = compiling(site)
+        site.write({"manifests/site.pp": "notify { 'second': }"})
+        (site.root / "conf" / "auth.conf").write_text(RULES)
+        (site.root / "conf" / "puppet.conf").write_text("[master]\nreporturl = http://elsewhere/\n")
+        assert asked(before).notified == ["first"]
+        assert asked(before, ENVIRONMENTS).status == 200
+        os.kill(pid, signal.SIGSTOP)
+        under_way = threads.submit(catalog, site)
+        time.sleep(0.5)
+        assert site.puppet("cert", "clean", "localhost").code == 0
+        assert site.puppet("cert", "generate", "localhost").code == 0
+
+        os.kill(site.pid, signal.SIGHUP)
+        until(lambda: "Read everything anew" in site.log)
+        os.kill(pid, signal.SIGCONT)
+        assert under_way.result().notified == ["first"]
+        assert asked(before).notified == ["second"]
+        assert asked(before, ENVIRONMENTS).status == 403
+        assert server_serial(before) == serial
+        with connected(site) as after:
+            assert server_serial(after) != serial
+    until(lambda: pid not in compiling(site))
+    assert "The setting reporturl has changed; it counts from the next start on" in site.log
+    assert site.stop() == 0
+
+
+def server_serial(connection: HTTPSConnection) -> int:
+    """The serial of the certificate that the master showed on this connection."""
+    shown = connection.sock.getpeercert(binary_form=True)
+    return x509.load_der_x509_certificate(shown).serial_number
+
+
+def test_what_cannot_be_read_at_HUP_stays_as_it_was(site: MasterProcess) -> None:
+    started(site, filetimeout="1d")
+    (site.root / "conf" / "auth.conf").write_text("this is no rule\n")
+    os.kill(site.pid, signal.SIGHUP)
+    until(lambda: "what was in force stays" in site.log)
+    assert catalog(site).status == 200
+
+
+def test_R_15_TERM_lets_a_compile_end_that_is_under_way(site: MasterProcess, threads: ThreadPoolExecutor) -> None:
+    started(site)
+    pid, (waiting,) = paused(site, threads)
+    os.kill(site.pid, signal.SIGTERM)
+    until(lambda: "Caught SIGTERM" in site.log)
+    with pytest.raises(OSError), connected(site):
+        pass
+    os.kill(pid, signal.SIGCONT)
+    answer = waiting.result()
+    assert (answer.status, answer.headers["Connection"]) == (200, "close")
+    assert site.wait() == 0
+
+
+@pytest.mark.parametrize(("drain", "signals"), [("2", 1), ("1h", 2)])
+def test_R_16_a_compile_that_does_not_end_does_not_hold_up_the_end(
+    site: MasterProcess, threads: ThreadPoolExecutor, drain: str, signals: int
+) -> None:
+    site.write({"manifests/site.pp": ENDLESS})
+    started(site, drain_timeout=drain, compile_timeout="1h")
+    waiting = threads.submit(catalog, site)
+    until(lambda: compiling(site))
+    (pid,) = compiling(site)
+    until(lambda: at_work(pid))
+    began = time.monotonic()
+    for number in range(signals):
+        os.kill(site.pid, signal.SIGTERM)
+        until(lambda number=number: site.log.count("Caught SIGTERM") == number + 1)
+    assert site.wait() == 0
+    assert time.monotonic() - began < 10
+    assert waiting.exception() is not None
+    assert not Path(f"/proc/{pid}").exists()
+    started(site).kill()  # locks and the pid file are free
+
+
+def at_work(pid: int) -> bool:
+    """Whether a process has computed for longer than its start takes."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) / os.sysconf("SC_CLK_TCK") > 0.5
+
+
+def test_systemd_hears_of_start_reload_and_stop_and_that_the_master_lives(site: MasterProcess, tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.settimeout(20)
+        site.environ = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "400000"}
+
+        def heard(word: str) -> str:
+            return next(text for _ in range(100) if word in (text := manager.recv(4096).decode()))
+
+        site.start()
+        assert f"STATUS=Serving Puppet on 127.0.0.1 port {site.port}" in heard("READY=1")
+        assert heard("WATCHDOG=1") and heard("WATCHDOG=1")
+        os.kill(site.pid, signal.SIGHUP)
+        assert "MONOTONIC_USEC=" in heard("RELOADING=1")
+        assert heard("READY=1")
+        os.kill(site.pid, signal.SIGTERM)
+        assert heard("STOPPING=1")
+        assert site.wait() == 0
