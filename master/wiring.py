@@ -45,6 +45,8 @@ from shared.models.status import STATUS, Status
 from shared.settings import MasterSettings
 from shared.settings.values import ttl
 
+from .ca import audit
+from .ca.audit import Audit
 from .ca.autosign import Autosign
 from .ca.bootstrap import bootstrap
 from .ca.configured import ca_rules, key_kind
@@ -58,8 +60,10 @@ from .http.auth_conf import entry
 from .http.ca import CaEndpoints
 from .http.identity import ProxyRules
 from .http.limits import Limits
+from .http.metrics import MetricsListener
 from .http.server import HttpServer
 from .http.tls import TrustFiles
+from .metrics import Metrics
 from .reports.processors import Http, Logged, Processed, Processor, Store, processors_for
 from .static_catalogs import StaticCatalogs
 from .termini.bucket import BucketFiles
@@ -164,7 +168,7 @@ def mount_matcher(allow: Sequence[str], deny: Sequence[str], client: Client) -> 
     return Rule("mount", Prefix("/"), tuple(entries)).decides(client, ())
 
 
-def open_ca(settings: MasterSettings) -> CaService:
+def open_ca(settings: MasterSettings, report: Audit) -> CaService:
     """The CA of this master, made at the first start. Blocks, for seconds then."""
     if settings.autosign is True:
         log.warning("autosign is true: every request is signed. Anybody who reaches this port gets a certificate.")
@@ -175,6 +179,7 @@ def open_ca(settings: MasterSettings) -> CaService:
         ca_name=settings.ca_name,
         dns_alt_names=settings.dns_alt_names,
         generate=key_kind(settings).generate,
+        report=report,
     )
     return CaService(authority, Autosign(settings.autosign, timeout=min(settings.command_timeout, 30)))
 
@@ -374,8 +379,8 @@ def trust_files(settings: MasterSettings) -> TrustFiles:
     return TrustFiles(settings.hostcert, settings.hostprivkey, settings.localcacert, settings.hostcrl)
 
 
-def workers_for(settings: MasterSettings, environments: Environments) -> Workers:
-    return Workers(
+def workers_for(settings: MasterSettings, environments: Environments, metrics: Metrics) -> Workers:
+    workers = Workers(
         environments,
         size=settings.compile_workers or processors(),
         timeout=settings.compile_timeout,
@@ -384,7 +389,10 @@ def workers_for(settings: MasterSettings, environments: Environments) -> Workers
         memo=settings.catalog_memo,
         cache=settings.code_cache,
         jobs=settings.compile_jobs,
+        on_answer=lambda how, seconds: metrics.compiles.observe(seconds, how),
     )
+    workers.describe(metrics)
+    return workers
 
 
 @asynccontextmanager
@@ -395,19 +403,25 @@ async def running(settings: MasterSettings) -> AsyncIterator[Master]:
     Raises:
         ConfigError: what has to be put right first. OSError: the address cannot be had.
     """
+    metrics = Metrics()
+
+    def report(entry: dict[str, object]) -> None:
+        audit.to_log(entry)
+        metrics.decided(entry)
+
     if settings.ca:
-        service = await asyncio.to_thread(open_ca, settings)
-        async with service.running(), _serving(settings, service) as master:
+        service = await asyncio.to_thread(open_ca, settings, report)
+        async with service.running(), _serving(settings, service, metrics) as master:
             yield master
         return
-    async with _serving(settings, None) as master:
+    async with _serving(settings, None, metrics) as master:
         yield master
 
 
 @asynccontextmanager
-async def _serving(settings: MasterSettings, ca: CaService | None) -> AsyncIterator[Master]:
+async def _serving(settings: MasterSettings, ca: CaService | None, metrics: Metrics) -> AsyncIterator[Master]:
     environments = Environments(environment_settings(settings))
-    workers = workers_for(settings, environments)
+    workers = workers_for(settings, environments, metrics)
     limits = Limits.of(settings)
     indirector = await asyncio.to_thread(bind, settings, environments, workers, ca)
     http = HttpServer(
@@ -426,10 +440,15 @@ async def _serving(settings: MasterSettings, ca: CaService | None) -> AsyncItera
         ),
         oid_names=OidNames.load(settings.trusted_oid_mapping_file),
         on_crl_expired=_refreshing(ca) if ca else None,
+        metrics=metrics,
     )
+    collectors = MetricsListener(metrics.text, limits)
     background: list[asyncio.Task[Any]] = []
     try:
+        if settings.metrics_port:
+            await collectors.start(settings.metrics_bindaddress, settings.metrics_port)
         host, port = await http.start(settings.bindaddress, settings.masterport)
+        background.append(asyncio.create_task(metrics.watch_loop(), name="measure the event loop"))
         if ca is not None:
             ca.on_revocation.append(http.tls.reload)
             background.append(asyncio.create_task(ca.keep_fresh(), name="keep the CRL fresh"))
@@ -441,6 +460,7 @@ async def _serving(settings: MasterSettings, ca: CaService | None) -> AsyncItera
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
         await http.stop(0)
+        await collectors.stop()
         await workers.close()
 
 
@@ -454,7 +474,7 @@ def _refreshing(ca: CaService) -> Callable[[], Any]:
 async def local_catalog(settings: MasterSettings, name: str) -> Any:
     """The catalog of a node with the facts that are stored for it, as plain data; PuppetError."""
     environments = Environments(environment_settings(settings))
-    workers = workers_for(settings, environments)
+    workers = workers_for(settings, environments, Metrics())
     try:
         indirector = await asyncio.to_thread(bind, settings, environments, workers, None)
         catalog = await indirector.catalog.find(name, environment=settings.environment)

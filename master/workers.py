@@ -25,6 +25,7 @@ from shared.log import LEVELS
 
 from . import frames
 from .environments import Environments
+from .metrics import Metrics
 from .termini.catalog import CompileJob
 from .termini.resource_type import DefinitionsWanted
 
@@ -160,6 +161,24 @@ class Workers:
     def busy(self) -> int:
         """Processes at work."""
         return len(self._all) - len(self._idle)
+
+    def describe(self, metrics: Metrics) -> None:
+        """Have what there is to know of the processes in the metrics."""
+        metrics.read("puppet_compiles_waiting", "gauge", "Catalogs that wait for a process.", lambda: [((), self.waiting)])
+        metrics.read(
+            "puppet_compile_workers",
+            "gauge",
+            "Compiling processes.",
+            lambda: [(("busy",), self.busy), (("idle",), len(self._idle))],
+            "state",
+        )
+        metrics.read(
+            "puppet_compile_workers_replaced_total",
+            "counter",
+            "Compiling processes that were replaced.",
+            lambda: [((reason,), count) for reason, count in sorted(self.ended.items())],
+            "reason",
+        )
 
     async def warm(self) -> None:
         """Have one process ready, unless all are at work; a failure is only logged, the first compile will say it again."""

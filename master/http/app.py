@@ -29,7 +29,7 @@ from .connection import HttpRequest
 from .handlers import OF_THE_CA, Handlers
 from .identity import Peer, ProxyRules
 from .limits import Limits
-from .native import Native, Target
+from .native import Native, Target, endpoint_of
 from .schemes import LEGACY_SCHEME, MODERN_SCHEME, Scheme, not_routed, one_line
 from .tls import ServerTls
 
@@ -50,6 +50,7 @@ class MasterApp:
     Args:
         draining: whether a stop is under way, so that connections end with their answers.
         now: the time by which certificates are valid, UTC.
+        on_answer: told of each request: indirection or endpoint, method, status (0: none was sent), seconds.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class MasterApp:
         oid_names: OidNames | None = None,
         draining: Callable[[], bool] = lambda: False,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        on_answer: Callable[[str, str, int, float], None] = lambda about, method, status, seconds: None,
     ) -> None:
         self.handlers = handlers
         self.native = native
@@ -78,6 +80,7 @@ class MasterApp:
         self.oid_names = oid_names or OidNames()
         self.draining = draining
         self.now = now
+        self.on_answer = on_answer
 
     async def handle(self, request: HttpRequest) -> web.StreamResponse:
         """aiohttp's handler: one request to one response, already written."""
@@ -114,6 +117,7 @@ class MasterApp:
             return response
         finally:
             seconds = time.monotonic() - started
+            self.on_answer(request.about, request.method, status, seconds)
             access_log.write(
                 access_log.line(
                     address=address, name=name, method=request.method, target=request.raw_path, status=status, size=size, seconds=seconds
@@ -156,6 +160,8 @@ class MasterApp:
         rules = await self.auth.rules()
         if scheme is LEGACY_SCHEME or (raw_path.startswith("/puppet/v3/") and raw_path != "/puppet/v3/environments"):
             call = parse(request.method, raw_path, raw_query)
+            if call.indirection in self.handlers.indirector:
+                request.about = call.indirection
             if call.indirection in OF_THE_CA:
                 # Strangers reach these. They take no slot, which a slow sender would hold; the CA's own queue is bounded.
                 return await self.handlers.answer(request, call, client, rules)
@@ -166,6 +172,7 @@ class MasterApp:
             if self.ca is None or target.segments[1:2] != ("v1",):
                 return text(404, "Not Found")
             return await self.ca.answer(request, target, client, rules)
+        request.about = endpoint_of(target.segments)
         answer = await self.native.answer(target, client, rules)
         return answer or not_routed(target.path, request.headers.get("Accept", ""))
 

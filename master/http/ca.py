@@ -62,6 +62,8 @@ class CaEndpoints:
     async def _answer(self, request: HttpRequest, target: Target, client: Client, rules: Rules) -> Answer:
         name, *rest = target.segments[2:] or ("",)
         endpoint = self._endpoints().get(name)
+        if endpoint is not None:
+            request.about = name
         denied = permitted(target, client, rules, *_rule_paths(name, rest), verb=_verb(name, target))
         if denied is not None:
             return denied

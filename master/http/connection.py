@@ -32,6 +32,7 @@ class HttpRequest(web.BaseRequest):
     unsupported_version: str = ""
     version_header: str = ""  # X-Puppet-Version of the answer
     sent_continue: bool = False
+    about: str = "unknown"  # the indirection or endpoint, once it is known to be one of ours
     untyped: bool = False  # whether the answer goes without the Content-Type that aiohttp would add
 
     @property

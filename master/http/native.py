@@ -15,6 +15,7 @@ from shared.indirector.paths import decoded, parameters
 from shared.names import environment as environment_name
 from shared.names import shown
 
+from ..metrics import MIME
 from .answers import Answer, text
 from .auth import Question, allowed
 from .auth_conf import Rules
@@ -26,6 +27,20 @@ log = logging.getLogger("puppet.http")
 SERVICES = ("ca", "jruby-metrics", "master", "puppet-profiler", "server", "status-service")  # the names agents and tools probe
 LEVELS = ("critical", "info", "debug")
 _VERBS = {"GET": "find", "HEAD": "find", "PUT": "save", "POST": "save", "DELETE": "destroy"}
+
+
+def endpoint_of(segments: Sequence[str]) -> str:
+    """The endpoint that a path is of, by a short name; unknown for others."""
+    match tuple(segments):
+        case ("status", "v1", *_):
+            return "status"
+        case ("v2.0", "environments") | ("puppet", "v3", "environments"):
+            return "environments"
+        case ("puppet-admin-api", "v1", "environment-cache"):
+            return "environment-cache"
+        case ("metrics",):
+            return "metrics"
+    return "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +88,17 @@ class Native:
     """
     The status service and the environments.
 
-    `state` gives running, starting, stopping or error for the whole process; statuses hold no host names or paths.
+    `state` gives running, starting, stopping or error for the whole process; statuses hold no host names or paths. `metrics`
+    gives the text for a collector that a rule of the site's auth.conf lets in here; without such a rule nobody gets it.
     """
 
-    def __init__(self, environments: Environments, state: Callable[[], str], version: str) -> None:
+    def __init__(
+        self, environments: Environments, state: Callable[[], str], version: str, metrics: Callable[[], str] | None = None
+    ) -> None:
         self.environments = environments
         self.state = state
         self.version = version
+        self.metrics = metrics
 
     async def answer(self, target: Target, client: Client, rules: Rules) -> Answer | None:
         """The answer, or None when there is no such endpoint; MethodNotAllowed when there is one for other methods."""
@@ -97,6 +116,9 @@ class Native:
             case ("puppet-admin-api", "v1", "environment-cache"):
                 only(target, "DELETE")
                 return permitted(target, client, rules) or await self._expire(parameters(target.raw_query))
+            case ("metrics",) if self.metrics is not None:
+                only(target, "GET")
+                return permitted(target, client, rules) or Answer(200, self.metrics().encode(), MIME)
         return None
 
     def _simple(self, names: Sequence[str]) -> Answer:

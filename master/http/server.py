@@ -12,6 +12,7 @@ from certs.oids import OidNames
 from shared import __version__
 from shared.indirector.core import Indirector
 
+from ..metrics import Metrics, Samples
 from .admission import Admission
 from .app import Ca, MasterApp
 from .auth_conf import AuthFile
@@ -53,6 +54,7 @@ class HttpServer:
         on_crl_expired: Callable[[], Awaitable[None]] | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         delay: Callable[[int], int] = _random_delay,
+        metrics: Metrics | None = None,
     ) -> None:
         self.limits = limits
         self.auth = AuthFile(auth_conf, filetimeout=filetimeout)
@@ -61,9 +63,10 @@ class HttpServer:
             limits.max_active_requests, limits.max_queued_requests, limits.max_client_requests, limits.max_retry_delay, delay
         )
         self.state = "starting"
+        self.metrics = metrics or Metrics()
         self.app = MasterApp(
             handlers=Handlers(indirector, environments, limits),
-            native=Native(environments, lambda: self.state, __version__),
+            native=Native(environments, lambda: self.state, __version__, self.metrics.text),
             ca=ca,
             auth=self.auth,
             tls=self.tls,
@@ -73,9 +76,28 @@ class HttpServer:
             oid_names=oid_names,
             draining=lambda: self.state == "stopping",
             now=now,
+            on_answer=self.metrics.answered,
         )
+        self._describe()
         self._watcher: asyncio.Task[None] | None = None
         self.listener: Listener | None = None
+
+    def _describe(self) -> None:
+        """What the metrics read here."""
+
+        def connections() -> Samples:
+            yield (), self.listener.open if self.listener is not None else 0
+
+        def refused() -> Samples:
+            for reason, count in self.listener.refused.items() if self.listener is not None else ():
+                yield (reason,), count
+
+        def waiting() -> Samples:
+            yield (), self.admission.waiting
+
+        self.metrics.read("puppet_connections", "gauge", "Open connections.", connections)
+        self.metrics.read("puppet_handshakes_refused_total", "counter", "TLS handshakes that failed.", refused, "reason")
+        self.metrics.read("puppet_requests_waiting", "gauge", "Requests that wait for others to end.", waiting)
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
         """Load rules and certificates, listen; gives address and port. ConfigError when that cannot be."""

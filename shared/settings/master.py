@@ -14,6 +14,8 @@ class MasterSettings(CommonSettings):
 
     bindaddress: str = setting("0.0.0.0", doc="The address to listen on.")  # noqa: S104  # what a master is for
     masterport: int = setting(8140, ge=0, le=65535, doc="The port to listen on; 0: any free one.")
+    metrics_port: int = setting(0, ge=0, le=65535, doc="The port for collectors of metrics (Prometheus), without TLS; 0: none.")
+    metrics_bindaddress: str = setting("127.0.0.1", doc="The address for them.")
     pidfile: Path = setting("$rundir/master.pid", doc="The daemon's process number.")
     daemonize: Flag = setting(True, doc="Go to the background.")
     user: str = setting("puppet", doc="The user the master runs as when root starts it.")

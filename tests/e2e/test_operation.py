@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import ssl
@@ -11,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from http.client import HTTPResponse, HTTPSConnection
+from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
 from pathlib import Path
 
 import pytest
@@ -259,3 +260,38 @@ def test_systemd_hears_of_start_reload_and_stop_and_that_the_master_lives(site: 
         os.kill(site.pid, signal.SIGTERM)
         assert heard("STOPPING=1")
         assert site.wait() == 0
+
+
+def test_metrics_tell_what_a_collector_wants_to_know(site: MasterProcess, threads: ThreadPoolExecutor) -> None:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    started(site, metrics_port=str(port))
+    pid, (waiting,) = paused(site, threads)
+    os.kill(pid, signal.SIGKILL)
+    assert waiting.result().status == 200
+    with connected(site) as connection:
+        assert asked(connection, "/puppet/v3/catalog/somebody.else?environment=production").status == 403
+    text = metrics(port)
+    for line in (
+        'puppet_requests_total{indirection="catalog",method="GET",status="200"} 2',
+        'puppet_requests_total{indirection="catalog",method="GET",status="403"} 1',
+        'puppet_request_seconds_count{indirection="catalog",method="GET"} 3',
+        'puppet_compile_seconds_count{outcome="done"} 2',
+        "puppet_compiles_waiting 0",
+        'puppet_compile_workers{state="idle"} 1',
+        'puppet_compile_workers_replaced_total{reason="died"} 1',
+        "puppet_connections 0",
+        'puppet_ca_actions_total{action="sign",result="done"} 1',
+    ):
+        assert f"\n{line}\n" in text, text
+    assert re.search(r"^puppet_loop_lag_seconds_count [1-9]", text, re.M)
+
+
+def metrics(port: int) -> str:
+    connection = HTTPConnection("127.0.0.1", port, timeout=20)
+    try:
+        connection.request("GET", "/metrics")
+        return connection.getresponse().read().decode()
+    finally:
+        connection.close()

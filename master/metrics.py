@@ -1,0 +1,133 @@
+"""What a master counts and measures of itself, as Prometheus reads it. Source: Prometheus' text format 0.0.4."""
+
+from __future__ import annotations
+
+import asyncio
+import bisect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Literal, Protocol
+
+MIME = "text/plain; version=0.0.4; charset=utf-8"
+
+REQUEST_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+COMPILE_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
+LAG_SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
+LAG_EVERY = 0.25  # seconds
+
+Labels = tuple[str, ...]
+Samples = Iterable[tuple[Labels, float]]
+
+
+def _shown(names: Labels, values: Labels) -> str:
+    """`{name="value",...}`; nothing when there are no labels."""
+    pairs = [f'{name}="{_escaped(value)}"' for name, value in zip(names, values, strict=True)]
+    return "{" + ",".join(pairs) + "}" if pairs else ""
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+class _Family(Protocol):
+    def lines(self) -> Iterator[str]: ...
+
+
+class Counter:
+    """Something that happens; only upwards."""
+
+    def __init__(self, name: str, doc: str, *labels: str) -> None:
+        self.name, self.doc, self.labels = name, doc, labels
+        self._counts: dict[Labels, float] = {}
+
+    def add(self, *values: str) -> None:
+        self._counts[values] = self._counts.get(values, 0) + 1
+
+    def lines(self) -> Iterator[str]:
+        yield from _head(self.name, "counter", self.doc)
+        for values, count in sorted(self._counts.copy().items()):
+            yield f"{self.name}{_shown(self.labels, values)} {count:g}"
+
+
+class Histogram:
+    """How long something takes, in seconds; `bounds` are the upper ends of what is told apart."""
+
+    def __init__(self, name: str, doc: str, bounds: tuple[float, ...], *labels: str) -> None:
+        self.name, self.doc, self.bounds, self.labels = name, doc, bounds, labels
+        self._counts: dict[Labels, list[int]] = {}
+        self._sums: dict[Labels, float] = {}
+
+    def observe(self, seconds: float, *values: str) -> None:
+        counts = self._counts.setdefault(values, [0] * (len(self.bounds) + 1))
+        counts[bisect.bisect_left(self.bounds, seconds)] += 1
+        self._sums[values] = self._sums.get(values, 0.0) + seconds
+
+    def lines(self) -> Iterator[str]:
+        yield from _head(self.name, "histogram", self.doc)
+        for values, counts in sorted(self._counts.copy().items()):
+            so_far = 0
+            for bound, count in zip((*self.bounds, float("inf")), counts, strict=True):
+                so_far += count
+                end = "+Inf" if bound == float("inf") else f"{bound:g}"
+                yield f"{self.name}_bucket{_shown((*self.labels, 'le'), (*values, end))} {so_far}"
+            yield f"{self.name}_sum{_shown(self.labels, values)} {self._sums[values]:.6f}"
+            yield f"{self.name}_count{_shown(self.labels, values)} {so_far}"
+
+
+class _Read:
+    """Numbers that somebody else keeps; they are looked at when they are asked for."""
+
+    def __init__(self, name: str, kind: str, doc: str, labels: Labels, samples: Callable[[], Samples]) -> None:
+        self.name, self.kind, self.doc, self.labels, self.samples = name, kind, doc, labels, samples
+
+    def lines(self) -> Iterator[str]:
+        yield from _head(self.name, self.kind, self.doc)
+        for values, number in self.samples():
+            yield f"{self.name}{_shown(self.labels, values)} {number:.15g}"
+
+
+def _head(name: str, kind: str, doc: str) -> Iterator[str]:
+    yield f"# HELP {name} {doc}"
+    yield f"# TYPE {name} {kind}"
+
+
+class Metrics:
+    """All that one master counts and measures. Labels take few values, whatever peers send."""
+
+    def __init__(self) -> None:
+        self.requests = Counter("puppet_requests_total", "Requests answered.", "indirection", "method", "status")
+        self.latency = Histogram("puppet_request_seconds", "Seconds to an answer.", REQUEST_SECONDS, "indirection", "method")
+        self.compiles = Histogram(
+            "puppet_compile_seconds", "Seconds for a catalog or listing, the wait for a process left out.", COMPILE_SECONDS, "outcome"
+        )
+        self.ca = Counter("puppet_ca_actions_total", "What the CA did or refused.", "action", "result")
+        self.lag = Histogram("puppet_loop_lag_seconds", "Seconds that the event loop was late.", LAG_SECONDS)
+        self._families: list[_Family] = [self.requests, self.latency, self.compiles, self.ca, self.lag]
+
+    def read(self, name: str, kind: Literal["gauge", "counter"], doc: str, samples: Callable[[], Samples], *labels: str) -> None:
+        """Have numbers that somebody else keeps in the text: `samples` gives the values of `labels`, and the number."""
+        self._families.append(_Read(name, kind, doc, labels, samples))
+
+    def answered(self, indirection: str, method: str, status: int, seconds: float) -> None:
+        """One request has its answer."""
+        known = method if method in _METHODS else "other"
+        self.requests.add(indirection, known, str(status) if status else "none")
+        self.latency.observe(seconds, indirection, known)
+
+    def decided(self, entry: Mapping[str, object]) -> None:
+        """One entry of the CA's audit."""
+        self.ca.add(str(entry["action"]), "refused" if str(entry["result"]).startswith("refused") else "done")
+
+    def text(self) -> str:
+        """What Prometheus fetches."""
+        return "".join(f"{line}\n" for family in self._families for line in family.lines())
+
+    async def watch_loop(self) -> None:
+        """Runs until cancelled: measures how late the event loop is."""
+        loop = asyncio.get_running_loop()
+        while True:
+            due = loop.time() + LAG_EVERY
+            await asyncio.sleep(LAG_EVERY)
+            self.lag.observe(max(0.0, loop.time() - due))
+
+
+_METHODS = frozenset({"GET", "HEAD", "PUT", "POST", "DELETE"})

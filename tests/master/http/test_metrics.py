@@ -1,0 +1,81 @@
+"""Who may read the metrics, and where."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from master.http.limits import Limits
+from master.http.metrics import MOST, MetricsListener
+from master.testing import RawClient, RunningMaster
+from shared.errors import ConfigError
+
+Serve = Callable[..., AbstractAsyncContextManager[RunningMaster]]
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+@asynccontextmanager
+async def listening(**limits: float) -> AsyncIterator[int]:
+    listener, port = MetricsListener(lambda: "doors_total 1\n", Limits(**limits)), free_port()
+    await listener.start("127.0.0.1", port)
+    try:
+        yield port
+    finally:
+        await listener.stop()
+
+
+async def plain(port: int) -> RawClient:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    return RawClient(reader, writer)
+
+
+async def test_the_listener_of_its_own_answers_without_tls() -> None:
+    async with listening() as port:
+        client = await plain(port)
+        answer = await client.ask("GET", "/metrics")
+        assert (answer.status, answer.body) == (200, b"doors_total 1\n")
+        assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+        assert (await client.ask("GET", "/puppet/v3/environments")).status == 404
+        assert (await client.ask("DELETE", "/metrics")).status == 405
+        await client.close()
+
+
+async def test_who_says_nothing_and_who_comes_too_often_is_cut() -> None:
+    async with listening(header_timeout=0.2) as port:
+        clients = [await plain(port) for _ in range(MOST)]
+        late = await plain(port)
+        assert await late.ended(0.1)
+        assert all([await client.ended(2) for client in clients])
+        for client in (*clients, late):
+            await client.close()
+
+
+async def test_an_address_that_cannot_be_had_is_named() -> None:
+    async with listening() as port:
+        with pytest.raises(ConfigError, match=f"127.0.0.1 port {port}"):
+            await MetricsListener(str, Limits()).start("127.0.0.1", port)
+
+
+async def test_on_the_port_of_agents_only_a_rule_lets_anyone_in(serve: Serve, tmp_path: Path) -> None:
+    async with serve() as master:
+        agent = await master.client("agent1")
+        assert (await agent.ask("GET", "/metrics")).status == 403
+    rules = tmp_path / "auth.conf"
+    rules.write_text("path /metrics\nmethod find\nallow agent1\n")
+    async with serve(auth_conf=rules) as master:
+        agent, other = await master.client("agent1"), await master.client("agent2")
+        assert (await agent.ask("GET", "/production/node/agent1?")).status == 200
+        text = (await agent.ask("GET", "/metrics")).body.decode()
+        assert 'puppet_requests_total{indirection="node",method="GET",status="200"} 1' in text
+        assert "puppet_connections 2" in text
+        assert (await other.ask("GET", "/metrics")).status == 403

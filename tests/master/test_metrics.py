@@ -1,0 +1,71 @@
+"""What is counted and measured, in the words of Prometheus."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from master.metrics import Counter, Histogram, Metrics
+
+
+def test_a_counter_has_a_line_for_each_set_of_labels() -> None:
+    counter = Counter("doors_total", "Doors opened.", "room", "by")
+    for by in ("me", "you", "me"):
+        counter.add("hall", by)
+    assert list(counter.lines()) == [
+        "# HELP doors_total Doors opened.",
+        "# TYPE doors_total counter",
+        'doors_total{room="hall",by="me"} 2',
+        'doors_total{room="hall",by="you"} 1',
+    ]
+
+
+def test_a_value_of_a_label_cannot_end_its_line_or_quotes() -> None:
+    counter = Counter("doors_total", "Doors opened.", "room")
+    counter.add('a"b\\c\nd 1')
+    assert list(counter.lines())[2:] == ['doors_total{room="a\\"b\\\\c\\nd 1"} 1']
+
+
+def test_a_histogram_counts_up_to_each_bound_and_the_bound_itself_belongs_to_it() -> None:
+    histogram = Histogram("wait_seconds", "Waits.", (0.1, 1.0))
+    for seconds in (0.05, 0.1, 0.5, 30.0):
+        histogram.observe(seconds)
+    assert list(histogram.lines())[2:] == [
+        'wait_seconds_bucket{le="0.1"} 2',
+        'wait_seconds_bucket{le="1"} 3',
+        'wait_seconds_bucket{le="+Inf"} 4',
+        "wait_seconds_sum 30.650000",
+        "wait_seconds_count 4",
+    ]
+
+
+def test_methods_that_nobody_knows_are_one() -> None:
+    metrics = Metrics()
+    for method in ("BREW", "WHEN", "GET"):
+        metrics.answered("unknown", method, 405, 0.001)
+    metrics.answered("node", "GET", 0, 0.001)
+    assert [line for line in metrics.text().splitlines() if line.startswith("puppet_requests_total")] == [
+        'puppet_requests_total{indirection="node",method="GET",status="none"} 1',
+        'puppet_requests_total{indirection="unknown",method="GET",status="405"} 1',
+        'puppet_requests_total{indirection="unknown",method="other",status="405"} 2',
+    ]
+
+
+def test_the_ca_is_counted_by_what_it_did_and_what_it_refused() -> None:
+    metrics = Metrics()
+    for result in ("done", "stored", "refused: no such name", "refused: weak key", "Puppet::SSL::Certificate"):
+        metrics.decided({"action": "sign", "result": result})
+    assert 'puppet_ca_actions_total{action="sign",result="done"} 3' in metrics.text()
+    assert 'puppet_ca_actions_total{action="sign",result="refused"} 2' in metrics.text()
+
+
+async def test_a_loop_that_was_held_up_is_late() -> None:
+    metrics = Metrics()
+    watching = asyncio.create_task(metrics.watch_loop())
+    await asyncio.sleep(0)
+    time.sleep(0.3)  # noqa: ASYNC251
+    await asyncio.sleep(0.01)
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)
+    assert 'puppet_loop_lag_seconds_bucket{le="0.025"} 0' in metrics.text()
+    assert "puppet_loop_lag_seconds_count 1" in metrics.text()
