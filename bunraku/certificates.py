@@ -10,7 +10,7 @@ from typing import Any
 
 from certs.ssldir import SslDir
 from master.ca import cli
-from master.ca.configured import ca_rules, key_kind
+from master.ca.configured import ca_rules, key_kind, trail_of
 from master.ca.store import CaFiles
 from shared import daemon
 from shared.errors import ConfigError, NotFound
@@ -43,6 +43,7 @@ def place_for(flags: dict[str, Any]) -> cli.CaPlace:
         ca_name=settings.ca_name,
         dns_alt_names=settings.dns_alt_names,
         generate=key_kind(settings).generate,
+        report=trail_of(settings, check=False),
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from shared import daemon
+from shared import log as logs
 from shared.errors import ConfigError, PuppetError
 from shared.log import NOTICE
 from shared.settings import MasterSettings
@@ -47,6 +48,8 @@ def serve(settings: MasterSettings, reread: Reread) -> int:
             log.error("%s", err)
             print(getattr(err, "hint", ""), file=sys.stderr)  # noqa: T201
             return CHANGED_USER
+    if settings.accesslog:
+        logs.set_apart("puppet.access", settings.accesslog, ident="puppet-master-access", facility=settings.syslogfacility)
     pidfile = daemon.PidFile(settings.pidfile)
     if settings.daemonize:
         if (other := pidfile.running()) is not None:

@@ -49,7 +49,7 @@ from .ca import audit
 from .ca.audit import Audit
 from .ca.autosign import Autosign
 from .ca.bootstrap import bootstrap
-from .ca.configured import ca_rules, key_kind
+from .ca.configured import ca_rules, key_kind, trail_of
 from .ca.service import CaService
 from .ca.store import CaFiles
 from .code_commands import CodeCommands
@@ -404,22 +404,24 @@ async def running(settings: MasterSettings) -> AsyncIterator[Master]:
         ConfigError: what has to be put right first. OSError: the address cannot be had.
     """
     metrics = Metrics()
+    trail = await asyncio.to_thread(trail_of, settings)
 
     def report(entry: dict[str, object]) -> None:
         audit.to_log(entry)
+        trail(entry)
         metrics.decided(entry)
 
     if settings.ca:
         service = await asyncio.to_thread(open_ca, settings, report)
-        async with service.running(), _serving(settings, service, metrics) as master:
+        async with service.running(), _serving(settings, service, metrics, trail) as master:
             yield master
         return
-    async with _serving(settings, None, metrics) as master:
+    async with _serving(settings, None, metrics, trail) as master:
         yield master
 
 
 @asynccontextmanager
-async def _serving(settings: MasterSettings, ca: CaService | None, metrics: Metrics) -> AsyncIterator[Master]:
+async def _serving(settings: MasterSettings, ca: CaService | None, metrics: Metrics, trail: Audit) -> AsyncIterator[Master]:
     environments = Environments(environment_settings(settings))
     workers = workers_for(settings, environments, metrics)
     limits = Limits.of(settings)
@@ -441,6 +443,7 @@ async def _serving(settings: MasterSettings, ca: CaService | None, metrics: Metr
         oid_names=OidNames.load(settings.trusted_oid_mapping_file),
         on_crl_expired=_refreshing(ca) if ca else None,
         metrics=metrics,
+        on_refused=trail,
     )
     collectors = MetricsListener(metrics.text, limits)
     background: list[asyncio.Task[Any]] = []

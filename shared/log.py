@@ -11,11 +11,14 @@ import logging
 import logging.handlers
 import sys
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import IO
 
 from .errors import ConfigError
+from .journal import SOCKET, JournalHandler
 
 DEBUG, INFO, NOTICE, WARNING, ERR, ALERT, EMERG, CRIT = 10, 20, 25, 30, 40, 45, 48, 50
 
@@ -41,7 +44,20 @@ _SHOWN = {
 }
 _COLOURS = {DEBUG: "0;36", INFO: "0;32", NOTICE: "", WARNING: "1;31", ERR: "1;31", ALERT: "1;31", EMERG: "1;31", CRIT: "1;31"}
 _SYSLOG = {DEBUG: "debug", INFO: "info", NOTICE: "notice", WARNING: "warning", ERR: "err", ALERT: "alert", EMERG: "emerg", CRIT: "crit"}
+_PRIORITIES = logging.handlers.SysLogHandler.priority_names
 MAX_MESSAGE = 64 * 1024  # characters of one message
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The request that is being answered: a number of its own, and the address that it came from."""
+
+    request: str
+    address: str
+
+
+ORIGIN: ContextVar[Origin | None] = ContextVar("origin", default=None)
+"""Set while a request is being answered; the logs carry its number, so that all that belongs to it can be found."""
 
 
 def level_name(number: int) -> str:
@@ -89,26 +105,32 @@ class ConsoleFormatter(_Formatter):
 
 
 class FileFormatter(_Formatter):
-    """`time source (level): message`"""
+    """`time source (level): message`, and in brackets the request that it belongs to."""
 
     def __init__(self) -> None:
         super().__init__(lines=False)
 
     def format(self, record: logging.LogRecord) -> str:
         when = datetime.fromtimestamp(record.created).astimezone().strftime("%Y-%m-%d %H:%M:%S %z")
-        return f"{when} {getattr(record, 'source', '') or 'Puppet'} ({level_name(record.levelno)}): {self.text(record)}"
+        origin = ORIGIN.get()
+        belongs = f" [{origin.request}]" if origin is not None else ""
+        return f"{when} {getattr(record, 'source', '') or 'Puppet'} ({level_name(record.levelno)}): {self.text(record)}{belongs}"
 
 
 class JsonFormatter(_Formatter):
-    """One object: level, message, source, tags, time, file, line."""
+    """One object: level, message, source, tags, time, file, line; request, where it belongs to one; the record's own `fields`."""
 
     def __init__(self) -> None:
         super().__init__(lines=True)
 
     def format(self, record: logging.LogRecord) -> str:
         level = level_name(record.levelno)
+        origin = ORIGIN.get()
+        asked = {"request": origin.request} if origin is not None else {}
         return json.dumps(
             {
+                **getattr(record, "fields", {}),
+                **asked,
                 "level": level,
                 "message": self.text(record),
                 "source": getattr(record, "source", "") or "Puppet",
@@ -119,6 +141,19 @@ class JsonFormatter(_Formatter):
             },
             ensure_ascii=False,
         )
+
+
+def journal_fields(record: logging.LogRecord) -> dict[str, str]:
+    """A record's fields by the journal's names."""
+    fields = {
+        "MESSAGE": _Formatter(lines=True).text(record),
+        "PRIORITY": str(_PRIORITIES[_SYSLOG[LEVELS[level_name(record.levelno)]]]),
+        "PUPPET_SOURCE": getattr(record, "source", "") or "Puppet",
+        "LOGGER": record.name,
+    }
+    fields |= {f"PUPPET_{name.upper()}": str(value) for name, value in getattr(record, "fields", {}).items()}
+    origin = ORIGIN.get()
+    return fields | ({"PUPPET_REQUEST": origin.request} if origin is not None else {})
 
 
 class ConsoleHandler(logging.Handler):
@@ -140,7 +175,7 @@ class ConsoleHandler(logging.Handler):
 
 
 def handler_for(destination: str, *, colour: str, ident: str, facility: str) -> logging.Handler:
-    """One destination: `console`, `syslog`, or an absolute path (`*.json` and `*.jsonl` as objects)."""
+    """One destination: `console`, `syslog`, `journal`, or an absolute path (`*.json` and `*.jsonl` as objects)."""
     if destination == "console":
         return ConsoleHandler(colour=colour)
     if destination == "syslog":
@@ -151,6 +186,8 @@ def handler_for(destination: str, *, colour: str, ident: str, facility: str) -> 
         syslog.setFormatter(FileFormatter())
         syslog.mapPriority = lambda levelName: _SYSLOG[LEVELS[level_name(logging.getLevelName(levelName))]]  # type: ignore[method-assign]
         return syslog
+    if destination == "journal":
+        return JournalHandler(ident, journal_fields) if SOCKET.exists() else ConsoleHandler(colour=colour)
     if destination.startswith("/"):
         path = Path(destination)
         try:
@@ -160,7 +197,7 @@ def handler_for(destination: str, *, colour: str, ident: str, facility: str) -> 
             raise ConfigError(f"Could not set logdest to {destination}: {err.strerror}") from err
         file.setFormatter(JsonFormatter() if path.suffix in (".json", ".jsonl") else FileFormatter())
         return file
-    raise ConfigError(f"Unknown destination type {destination}", hint="Write console, syslog, or an absolute path.")
+    raise ConfigError(f"Unknown destination type {destination}", hint="Write console, syslog, journal, or an absolute path.")
 
 
 def set_up(
@@ -183,6 +220,18 @@ def set_up(
         root.addHandler(handler)
     root.setLevel(WARNING)
     logging.getLogger("puppet").setLevel(LEVELS[level])
+
+
+def set_apart(name: str, destination: str, *, ident: str, facility: str) -> None:
+    """Send all that is logged under `name` to a destination of its own, and nowhere else; `off`: nowhere at all."""
+    logger = logging.getLogger(name)
+    handler = logging.NullHandler() if destination == "off" else handler_for(destination, colour="false", ident=ident, facility=facility)
+    for old in list(logger.handlers):
+        logger.removeHandler(old)
+        old.close()
+    logger.addHandler(handler)
+    logger.propagate = False
+    logger.setLevel(INFO if destination != "off" else CRIT)
 
 
 def wanted_level(*, debug: bool, verbose: bool, log_level: str) -> str:

@@ -1,25 +1,91 @@
-"""The CA's audit trail: one JSON line for each decision."""
+"""The audit trail: one JSON line for each decision of the CA, and for each request that was refused."""
 
 from __future__ import annotations
 
+import getpass
 import json
 import logging
-from collections.abc import Callable
+import os
+import stat
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
 
 from cryptography import x509
 
 from certs.certificates import time_text
 from certs.fingerprints import fingerprint
-from shared.log import NOTICE
+from shared.errors import ConfigError
+from shared.files import make_directory
+from shared.log import NOTICE, ORIGIN
 
 Audit = Callable[[dict[str, object]], None]
 
 log = logging.getLogger("puppet.ca.audit")
 
 
+MODE = 0o640
+
+
+def line(entry: Mapping[str, object]) -> str:
+    """JSON on one line, which escapes control and non-ASCII characters."""
+    return json.dumps(entry, ensure_ascii=True, separators=(",", ":"))
+
+
 def to_log(entry: dict[str, object]) -> None:
-    """One line on the logger `puppet.ca.audit`, shown at the usual level; JSON escapes control and non-ASCII characters."""
-    log.log(NOTICE, "%s", json.dumps(entry, ensure_ascii=True, separators=(",", ":")))
+    """One line on the logger `puppet.ca.audit`, shown at the usual level."""
+    log.log(NOTICE, "%s", line(entry))
+
+
+class Trail:
+    """
+    Entries in a file, each with its time and, where a request is being answered, that one's id and address.
+
+    The file is opened for each line, so that it may be rotated at any time. One that root makes belongs to whom its folder does:
+    `puppet cert` must not lock the master out.
+    """
+
+    def __init__(self, path: Path, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self.path = path
+        self.now = now
+
+    def check(self) -> None:
+        """ConfigError when nothing can be written there."""
+        try:
+            make_directory(self.path.parent, mode=0o750)
+            self._append(b"")
+        except OSError as err:
+            raise ConfigError(
+                f"Could not write the audit log {self.path}: {err.strerror}", hint="The setting is auditlog; '' for none."
+            ) from err
+
+    def write(self, entry: Mapping[str, object]) -> None:
+        """Add an entry; what cannot be written is an error in the log, since what it tells has happened already."""
+        origin = ORIGIN.get()
+        asked = {"from": origin.address, "request": origin.request} if origin is not None else {}
+        try:
+            self._append(line({"time": self.now().isoformat(timespec="milliseconds"), **entry, **asked}).encode() + b"\n")
+        except OSError as err:
+            log.error("Could not write the audit log %s: %s: %s", self.path, err.strerror, line(entry))
+
+    def _append(self, data: bytes) -> None:
+        fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, MODE)
+        try:
+            own, folder = os.fstat(fd), self.path.parent.stat()
+            if own.st_uid == 0 and folder.st_uid != 0 and stat.S_ISREG(own.st_mode):
+                os.fchown(fd, folder.st_uid, folder.st_gid)
+            os.write(fd, data)
+        finally:
+            os.close(fd)
+
+
+def by_command_line() -> str:
+    """Who runs this command, for an entry."""
+    try:
+        user = getpass.getuser() if "SUDO_USER" not in os.environ else f"{os.environ['SUDO_USER']} by sudo"
+    except (OSError, KeyError):
+        user = f"uid {os.getuid()}"
+    return f"{user} at the command line"
 
 
 def entry(action: str, name: str, *, by: str, result: str = "done", **details: object) -> dict[str, object]:

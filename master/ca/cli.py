@@ -24,7 +24,6 @@ from .registry import Registry
 from .store import CaFiles, is_name
 
 NO_CA, FAILED = 23, 24  # exit codes
-BY = "the command line"
 
 USAGE = """Usage: puppet cert ACTION [NAME...] [--all] [--digest DIGEST] [--[no-]allow-dns-alt-names] [--dns_alt_names NAMES]
 
@@ -55,6 +54,7 @@ class CaPlace:
     generate: Generator = field(default=KeyKind().generate)
     now: Callable[[], datetime] = field(default=utc_now)
     report: audit.Audit = audit.to_log
+    by: str = field(default_factory=audit.by_command_line)
 
 
 @dataclass
@@ -196,7 +196,7 @@ class Commands:
         if wish.action == "list":
             return self.list(wish)
         if wish.action == "reinventory":
-            self.console.notice(f"Wrote {self.registry.reinventory()} lines to {self.place.files.cert_inventory}")
+            self.console.notice(f"Wrote {self.registry.reinventory(by=self.place.by)} lines to {self.place.files.cert_inventory}")
             return 0
         if wish.action == "sign":
             return self.sign(wish)
@@ -286,7 +286,7 @@ class Commands:
         own = name == self.place.ssldir.certname
         allowed = self.place.rules.policy
         names = own or (allowed.allow_alternative_names if wish.allow_names is None else wish.allow_names)
-        self.registry.sign(name, by=BY, policy_=SigningPolicy(names, allowed.allow_authorization_extensions))
+        self.registry.sign(name, by=self.place.by, policy_=SigningPolicy(names, allowed.allow_authorization_extensions))
         self.console.notice(f"Signed certificate request for {name}")
         self._removed("CertificateRequest", name, self.registry.store.request_path(name))
 
@@ -299,11 +299,11 @@ class Commands:
             serials = [int(name, 16)]
             if serials[0] not in self.registry.store.ledger().serials:
                 raise BadData(f"Could not find a certificate with the serial {name} in the inventory")
-            self.authority.revoke_serials(serials, by=BY, name=name)
+            self.authority.revoke_serials(serials, by=self.place.by, name=name)
         else:
             if not self.authority.serials_of(certname(name)):
                 raise BadData(f"Could not find a serial number for {name}")
-            serials = self.authority.revoke(name, by=BY)
+            serials = self.authority.revoke(name, by=self.place.by)
         for serial in serials:
             self.console.notice(f"Revoked certificate with serial {serial}")
 
@@ -315,7 +315,7 @@ class Commands:
             self.revoke(name, wish)
         elif store.request(name) is None:
             raise BadData(f"Could not find a serial number for {name}")
-        for kind in self.registry.delete(name, by=BY):
+        for kind in self.registry.delete(name, by=self.place.by):
             path = store.signed_path(name) if kind == "Puppet::SSL::Certificate" else store.request_path(name)
             self._removed(kind.removeprefix("Puppet::SSL::"), name, path)
         ssl = SslDir(self.place.ssldir.root, name)
@@ -342,7 +342,9 @@ class Commands:
         request = csr.build(key, name, dns_alt_names=names)
         facts = csr.parse(bundles.dump([request]))
         self.console.notice(f"{name} has a waiting certificate request")
-        made = self.authority.issue(name, request.public_key(), alternative_names=facts.alternative_names, by=BY, action="generate")
+        made = self.authority.issue(
+            name, request.public_key(), alternative_names=facts.alternative_names, by=self.place.by, action="generate"
+        )
         self.console.notice(f"Signed certificate request for {name}")
         ssl.save_certificate(made)
 

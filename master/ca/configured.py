@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from certs.keys import KeyKind
+from shared.errors import ConfigError
 from shared.settings import MasterSettings
 
+from .audit import Audit, Trail
 from .authority import CaRules
 from .policy import SigningPolicy
 
@@ -22,6 +26,23 @@ def ca_rules(settings: MasterSettings) -> CaRules:
         max_pending_requests=settings.max_pending_requests,
         max_pending_bytes=settings.max_pending_bytes,
     )
+
+
+def trail_of(settings: MasterSettings, *, check: bool = True) -> Audit:
+    """
+    Where the audit goes beside the log. Blocks.
+
+    Args:
+        check: whether it is an error (ConfigError) when nothing can be written there now.
+    """
+    if not settings.auditlog:
+        return lambda entry: None
+    if not settings.auditlog.startswith("/"):
+        raise ConfigError(f"The setting auditlog is no absolute path: {settings.auditlog}", hint="Write one, or '' for no such file.")
+    trail = Trail(Path(settings.auditlog))
+    if check:
+        trail.check()
+    return trail.write
 
 
 def key_kind(settings: MasterSettings) -> KeyKind:

@@ -75,6 +75,14 @@ class Registry:
         self._report("request", name, by, "stored", fingerprint=fingerprints.fingerprint(facts.csr))
         return facts
 
+    def delete_request(self, name: str, *, by: str) -> bool:
+        """Throw a pending request away; whether there was one."""
+        certname(name)
+        with self.store.writing():
+            removed = self.store.remove_request(name)
+        self._report("delete-request", name, by, "done" if removed else "nothing was there")
+        return removed
+
     def _check_duplicate(self, name: str, facts: RequestFacts) -> None:
         pending = self.request(name)
         what = "requested"
@@ -262,7 +270,7 @@ class Registry:
             return False
         return self.store.request_path(name).stat().st_mtime_ns <= self.store.signed_path(name).stat().st_mtime_ns
 
-    def reinventory(self) -> int:
+    def reinventory(self, *, by: str) -> int:
         """
         Write the inventory anew: what is in signed/, the CA's own certificates, and the lines the old one has; gives the number of lines.
 
@@ -276,6 +284,7 @@ class Registry:
             found |= set(self.store.records())
             lines = sorted(found, key=lambda record: (record.serial, record.subject))
             self.store.write(self.store.files.cert_inventory, "".join(map(str, lines)).encode())
+            self._report("reinventory", "", by, "done", lines=len(lines))
         return len(lines)
 
     def _report(self, action: str, name: str, by: str, result: str, **details: object) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import errno
 import functools
 import logging
@@ -173,12 +174,7 @@ class CaService:
 
     async def delete_request(self, name: str, *, client: Client | None = None) -> bool:
         """Throw a pending request away; whether there was one."""
-        log.info("%s removes the request of %s", _who(client), certname(name))
-        return await self._finish(self._write(self._remove_request, name))
-
-    def _remove_request(self, name: str) -> bool:
-        with self.store.writing():
-            return self.store.remove_request(name)
+        return await self._finish(self._write(self.registry.delete_request, name, by=_who(client)))
 
     # --- certificates
 
@@ -303,7 +299,8 @@ class CaService:
             raise Unavailable("The CA is busy", retry_after=30)
         self._queued += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._writer, functools.partial(work, *args, **kwargs))
+            asked = functools.partial(contextvars.copy_context().run, work, *args, **kwargs)  # the audit names the request
+            return await asyncio.get_running_loop().run_in_executor(self._writer, asked)
         except OSError as err:
             raise _storage_error(err) from err
         finally:

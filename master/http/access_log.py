@@ -20,5 +20,18 @@ def _escaped(text: str) -> str:
     return "".join(c if "!" <= c <= "~" and c not in '"\\' else f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\u{ord(c):04x}" for c in text)
 
 
-def write(text: str) -> None:
-    log.info("%s", text)
+def write(*, address: str, name: str, method: str, target: str, status: int, size: int, seconds: float) -> None:
+    """Log a request; destinations of objects get its parts by name."""
+    if not log.isEnabledFor(logging.INFO):
+        return
+    text = line(address=address, name=name, method=method, target=target, status=status, size=size, seconds=seconds)
+    fields = {
+        "address": address,
+        "certname": name,
+        "method": _escaped(method),
+        "path": _escaped(target.partition("?")[0][:MAX_PATH]),
+        "status": status,
+        "bytes": size,
+        "seconds": round(seconds, 4),
+    }
+    log.info("%s", text, extra={"fields": fields})

@@ -19,6 +19,7 @@ from certs.oids import OidNames
 from shared.errors import Denied, PuppetError
 from shared.indirector.core import Client
 from shared.indirector.paths import is_scheme_b, parse
+from shared.log import ORIGIN, Origin
 from shared.names import shown
 
 from . import access_log, identity
@@ -34,6 +35,8 @@ from .schemes import LEGACY_SCHEME, MODERN_SCHEME, Scheme, not_routed, one_line
 from .tls import ServerTls
 
 log = logging.getLogger("puppet.http")
+
+_REFUSALS = (401, 403)
 
 
 class Ca(Protocol):
@@ -51,6 +54,7 @@ class MasterApp:
         draining: whether a stop is under way, so that connections end with their answers.
         now: the time by which certificates are valid, UTC.
         on_answer: told of each request: indirection or endpoint, method, status (0: none was sent), seconds.
+        on_refused: told of each request that its sender may not make, as an entry for the audit trail.
     """
 
     def __init__(
@@ -68,6 +72,7 @@ class MasterApp:
         draining: Callable[[], bool] = lambda: False,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         on_answer: Callable[[str, str, int, float], None] = lambda about, method, status, seconds: None,
+        on_refused: Callable[[dict[str, object]], None] = lambda entry: None,
     ) -> None:
         self.handlers = handlers
         self.native = native
@@ -81,11 +86,13 @@ class MasterApp:
         self.draining = draining
         self.now = now
         self.on_answer = on_answer
+        self.on_refused = on_refused
 
     async def handle(self, request: HttpRequest) -> web.StreamResponse:
         """aiohttp's handler: one request to one response, already written."""
         started = time.monotonic()
         address = identity.address_of(request.connection.peername)
+        origin = ORIGIN.set(Origin(secrets.token_hex(6), address))
         raw_path, _, raw_query = request.raw_path.partition("?")
         scheme: Scheme = MODERN_SCHEME if is_scheme_b(raw_path) else LEGACY_SCHEME
         # /v2.0 is of Puppet 3.5 to 3.8, in whose time its errors were JSON already.
@@ -119,13 +126,24 @@ class MasterApp:
             seconds = time.monotonic() - started
             self.on_answer(request.about, request.method, status, seconds)
             access_log.write(
-                access_log.line(
-                    address=address, name=name, method=request.method, target=request.raw_path, status=status, size=size, seconds=seconds
-                )
+                address=address, name=name, method=request.method, target=request.raw_path, status=status, size=size, seconds=seconds
             )
+            if status in _REFUSALS:
+                self.on_refused(
+                    {
+                        "action": "request",
+                        "name": name or "-",
+                        "result": "refused",
+                        "method": shown(request.method, 20)[1:-1],
+                        "path": shown(raw_path, 500)[1:-1],
+                        "status": status,
+                    }
+                )
+            ORIGIN.reset(origin)
 
     def _incident(self, scheme: Scheme, request: HttpRequest) -> Answer:
-        number = secrets.token_hex(6)
+        origin = ORIGIN.get()
+        number = origin.request if origin is not None else ""
         log.exception("Incident %s while answering %s", number, shown(request.method + " " + request.raw_path.partition("?")[0], 200))
         return scheme.incident(number)
 

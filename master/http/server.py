@@ -35,6 +35,7 @@ class HttpServer:
 
     Args:
         auth_conf: the file of rules; None: only the defaults.
+        on_refused: see MasterApp.
         on_crl_expired: signs the CRL anew; awaited when the one in force has ended.
         now: the time by which certificates are valid. delay: seconds of Retry-After, given the most.
     """
@@ -55,6 +56,7 @@ class HttpServer:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         delay: Callable[[int], int] = _random_delay,
         metrics: Metrics | None = None,
+        on_refused: Callable[[dict[str, object]], None] = lambda entry: None,
     ) -> None:
         self.limits = limits
         self.auth = AuthFile(auth_conf, filetimeout=filetimeout)
@@ -77,6 +79,7 @@ class HttpServer:
             draining=lambda: self.state == "stopping",
             now=now,
             on_answer=self.metrics.answered,
+            on_refused=on_refused,
         )
         self._describe()
         self._watcher: asyncio.Task[None] | None = None

@@ -65,7 +65,7 @@ class CommonSettings(Settings):
     log_level: Literal["debug", "info", "notice", "warning", "err", "alert", "emerg", "crit"] = setting(
         "notice", doc="The least level shown."
     )
-    logdest: str = setting("", doc="Where logs go: console, syslog, or files; a comma list.")
+    logdest: str = setting("", doc="Where logs go: console, syslog, journal, or files; a comma list.")
     syslogfacility: str = setting("daemon", doc="The facility of syslog messages.")
     color: str = setting("ansi", doc="ansi, or false; colour is only used on a terminal.")
     trace: Flag = setting(False, doc="Show where in the program an error came from.")

@@ -16,6 +16,10 @@ class MasterSettings(CommonSettings):
     masterport: int = setting(8140, ge=0, le=65535, doc="The port to listen on; 0: any free one.")
     metrics_port: int = setting(0, ge=0, le=65535, doc="The port for collectors of metrics (Prometheus), without TLS; 0: none.")
     metrics_bindaddress: str = setting("127.0.0.1", doc="The address for them.")
+    accesslog: str = setting("", doc="Where each request is logged: off, or as logdest; '' for along with the rest, at level info.")
+    auditlog: str = setting(
+        "$logdir/audit.json", doc="The file in which each act of the CA and each refused request is a line; '' for none."
+    )
     pidfile: Path = setting("$rundir/master.pid", doc="The daemon's process number.")
     daemonize: Flag = setting(True, doc="Go to the background.")
     user: str = setting("puppet", doc="The user the master runs as when root starts it.")

@@ -272,6 +272,7 @@ def test_metrics_tell_what_a_collector_wants_to_know(site: MasterProcess, thread
     assert waiting.result().status == 200
     with connected(site) as connection:
         assert asked(connection, "/puppet/v3/catalog/somebody.else?environment=production").status == 403
+    until(lambda: "\npuppet_connections 0\n" in metrics(port))
     text = metrics(port)
     for line in (
         'puppet_requests_total{indirection="catalog",method="GET",status="200"} 2',
@@ -281,7 +282,6 @@ def test_metrics_tell_what_a_collector_wants_to_know(site: MasterProcess, thread
         "puppet_compiles_waiting 0",
         'puppet_compile_workers{state="idle"} 1',
         'puppet_compile_workers_replaced_total{reason="died"} 1',
-        "puppet_connections 0",
         'puppet_ca_actions_total{action="sign",result="done"} 1',
     ):
         assert f"\n{line}\n" in text, text
@@ -295,3 +295,33 @@ def metrics(port: int) -> str:
         return connection.getresponse().read().decode()
     finally:
         connection.close()
+
+
+def test_what_the_ca_did_and_whom_the_master_refused_is_in_the_audit_log(site: MasterProcess) -> None:
+    access = site.root / "log" / "access.json"
+    started(site, accesslog=str(access))
+    with connected(site) as connection:
+        assert asked(connection).status == 200
+        assert asked(connection, "/puppet-ca/v1/certificate_statuses/all").status == 403
+    assert site.puppet("cert", "revoke", AGENT).code == 0
+    entries = [json.loads(line) for line in (site.root / "log" / "audit.json").read_text().splitlines()]
+    assert [(each["action"], each["name"]) for each in entries] == [
+        ("create-ca", "Puppet CA: localhost"),
+        ("sign", "localhost"),
+        ("generate", AGENT),
+        ("request", AGENT),
+        ("revoke", AGENT),
+    ]
+    _, own, made, refused, revoked = entries
+    assert len(own["fingerprint"]) == 95
+    assert made["by"].endswith(" at the command line")
+    assert (refused["result"], refused["from"], refused["status"]) == ("refused", "127.0.0.1", 403)
+    assert (refused["method"], refused["path"]) == ("GET", "/puppet-ca/v1/certificate_statuses/all")
+    assert revoked["serials"] == [made["serial"]]
+    lines = [json.loads(line) for line in access.read_text().splitlines()]
+    assert [(each["certname"], each["path"].split("/")[1], each["status"]) for each in lines] == [
+        (AGENT, "puppet", 200),
+        (AGENT, "puppet-ca", 403),
+    ]
+    assert lines[1]["request"] == refused["request"] != lines[0]["request"]
+    assert '"GET /puppet' not in site.log

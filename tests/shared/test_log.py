@@ -15,13 +15,16 @@ from shared.errors import ConfigError
 from shared.log import (
     LEVELS,
     MAX_MESSAGE,
+    ORIGIN,
     ConsoleFormatter,
     ConsoleHandler,
     FileFormatter,
     JsonFormatter,
+    Origin,
     escaped,
     handler_for,
     level_name,
+    set_apart,
     set_up,
     wanted_level,
 )
@@ -232,3 +235,32 @@ def test_a_wrong_destination_leaves_the_old_ones(tmp_path: Path) -> None:
 )
 def test_options_only_ever_show_more(debug: bool, verbose: bool, setting: str, level: str) -> None:
     assert wanted_level(debug=debug, verbose=verbose, log_level=setting) == level
+
+
+def test_what_belongs_to_a_request_says_so_in_files() -> None:
+    token = ORIGIN.set(Origin("4fa1", "10.0.0.1"))
+    try:
+        assert FileFormatter().format(record("m")).endswith(" Puppet (notice): m [4fa1]")
+        assert json.loads(JsonFormatter().format(record("m", fields={"status": 200})))["request"] == "4fa1"
+    finally:
+        ORIGIN.reset(token)
+    assert FileFormatter().format(record("m")).endswith(" Puppet (notice): m")
+    plain = json.loads(JsonFormatter().format(record("m", fields={"status": 200, "message": "another"})))
+    assert (plain["status"], plain["message"], "request" in plain) == (200, "m", False)
+
+
+def test_what_is_set_apart_goes_to_its_own_place_and_nowhere_else(tmp_path: Path, same_logging_afterwards: None) -> None:
+    logger = logging.getLogger("puppet.tested")
+    set_up(level="notice", destinations=[str(tmp_path / "all.log")])
+    try:
+        set_apart("puppet.tested", str(tmp_path / "own.log"), ident="x", facility="daemon")
+        logger.info("mine")
+        assert "mine" in (tmp_path / "own.log").read_text()
+        set_apart("puppet.tested", "off", ident="x", facility="daemon")
+        logger.error("nobody's")
+        assert (tmp_path / "own.log").read_text().count("\n") == 1
+        assert (tmp_path / "all.log").read_text() == ""
+    finally:
+        logger.handlers.clear()
+        logger.propagate = True
+        logger.setLevel(logging.NOTSET)
