@@ -48,12 +48,13 @@ from shared.settings.values import ttl
 from .ca import audit
 from .ca.audit import Audit
 from .ca.autosign import Autosign
-from .ca.bootstrap import bootstrap
+from .ca.bootstrap import bootstrap, ensure_own_certificate
 from .ca.configured import ca_rules, key_kind, trail_of
 from .ca.service import CaService
 from .ca.store import CaFiles
 from .code_commands import CodeCommands
 from .environments import Environments, EnvironmentSettings
+from .expiry import Expiries, of_agents, of_server
 from .fileserver import FileServer
 from .http.auth import Prefix, Rule
 from .http.auth_conf import entry
@@ -172,16 +173,20 @@ def open_ca(settings: MasterSettings, report: Audit) -> CaService:
     """The CA of this master, made at the first start. Blocks, for seconds then."""
     if settings.autosign is True:
         log.warning("autosign is true: every request is signed. Anybody who reaches this port gets a certificate.")
+    own = SslDir(settings.ssldir, settings.certname)
     authority = bootstrap(
         CaFiles.at(settings.cadir),
         ca_rules(settings),
-        SslDir(settings.ssldir, settings.certname),
+        own,
         ca_name=settings.ca_name,
         dns_alt_names=settings.dns_alt_names,
         generate=key_kind(settings).generate,
         report=report,
     )
-    return CaService(authority, Autosign(settings.autosign, timeout=min(settings.command_timeout, 30)))
+    service = CaService(authority, Autosign(settings.autosign, timeout=min(settings.command_timeout, 30)))
+    names, generate = settings.dns_alt_names, key_kind(settings).generate
+    service.renew_own = lambda: ensure_own_certificate(authority, own, dns_alt_names=names, generate=generate)
+    return service
 
 
 def node_makers(settings: MasterSettings) -> Makers:
@@ -446,12 +451,15 @@ async def _serving(settings: MasterSettings, ca: CaService | None, metrics: Metr
         on_refused=trail,
     )
     collectors = MetricsListener(metrics.text, limits)
+    expiries = Expiries(lambda: [*of_server(trust_files(settings)), *(of_agents(ca.authority) if ca else ())])
+    expiries.describe(metrics)
     background: list[asyncio.Task[Any]] = []
     try:
         if settings.metrics_port:
             await collectors.start(settings.metrics_bindaddress, settings.metrics_port)
         host, port = await http.start(settings.bindaddress, settings.masterport)
         background.append(asyncio.create_task(metrics.watch_loop(), name="measure the event loop"))
+        background.append(asyncio.create_task(expiries.watch(), name="warn of certificates that end"))
         if ca is not None:
             ca.on_revocation.append(http.tls.reload)
             background.append(asyncio.create_task(ca.keep_fresh(), name="keep the CRL fresh"))

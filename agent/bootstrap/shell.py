@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cryptography import x509
+from cryptography.hazmat.primitives import hashes
 
 from certs import bundles, csr, fingerprints, keys, verify
 from certs.csr import CsrAttributes
@@ -163,7 +164,7 @@ class Bootstrap:
             revocation=bool(options.revocation),
             ca_stale=self._stale(layout.localcacert, options.ca_refresh, certificate),
             crl_stale=self._stale(layout.hostcrl, options.crl_refresh, certificate),
-            renewal_due=certificate is not None and self._ends_within(certificate, options.renewal),
+            renewal_due=certificate is not None and self._ends_within(certificate, spread(certificate, options.renewal)),
             waitforcert=options.waitforcert,
             maxwaitforcert=options.maxwaitforcert,
         )
@@ -460,6 +461,16 @@ class Bootstrap:
             raise texts.NoCertificate("Exiting; no certificate found and waitforcert is disabled")
         why = "the waitforcert setting is set to 0" if state.waitforcert <= 0 else "the maxwaitforcert timeout has been exceeded"
         raise texts.NoCertificate(f"{_unsigned(self.layout.certname)} Exiting now because {why}.")
+
+
+def spread(certificate: x509.Certificate, seconds: int) -> int:
+    """
+    `seconds`, or up to a tenth less, always the same for one certificate.
+
+    Agents that got theirs on one day would otherwise all come back for a new one in the same half hour.
+    """
+    chance = int.from_bytes(certificate.fingerprint(hashes.SHA256())[:4]) / 2**32
+    return round(seconds * (1 - 0.1 * chance))
 
 
 def _unsigned(name: str) -> str:

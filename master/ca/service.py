@@ -49,6 +49,7 @@ class CaService:
         self.autosign = autosign
         self.max_queued = max_queued  # changes that may wait for the writer
         self.on_revocation: list[Callable[[], Awaitable[None]]] = []
+        self.renew_own: Callable[[], None] = lambda: None  # the master's certificate, when it is due
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="ca-writer")
         self._queued = 0
         self._running: set[asyncio.Task[Any]] = set()
@@ -87,14 +88,13 @@ class CaService:
         await asyncio.to_thread(self._writer.shutdown)
 
     async def keep_fresh(self, *, every: float = 3600.0) -> None:
-        """Runs until cancelled: signs the CRL again before it ends, warns of certificates that end soon."""
+        """Runs until cancelled: signs the CRL and the master's own certificate again before they end."""
         while True:
             try:
                 await self.refresh_crl_if_due()
-                for sentence in await asyncio.to_thread(self.authority.warnings):
-                    log.warning("%s", sentence)
+                await self._finish(self._write(self.renew_own))
             except (PuppetError, OSError) as err:
-                log.error("The CA could not refresh its CRL: %s", err)
+                log.error("The CA could not refresh its CRL and the master's certificate: %s", err)
             await asyncio.sleep(every)
 
     # --- requests

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from tests.processes import MasterProcess, master
+from tests.processes import MasterProcess, OurAgent, master
 
 pytestmark = pytest.mark.slow
 
@@ -263,9 +263,7 @@ def test_systemd_hears_of_start_reload_and_stop_and_that_the_master_lives(site: 
 
 
 def test_metrics_tell_what_a_collector_wants_to_know(site: MasterProcess, threads: ThreadPoolExecutor) -> None:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
+    port = free_port()
     started(site, metrics_port=str(port))
     pid, (waiting,) = paused(site, threads)
     os.kill(pid, signal.SIGKILL)
@@ -286,6 +284,12 @@ def test_metrics_tell_what_a_collector_wants_to_know(site: MasterProcess, thread
     ):
         assert f"\n{line}\n" in text, text
     assert re.search(r"^puppet_loop_lag_seconds_count [1-9]", text, re.M)
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
 
 
 def metrics(port: int) -> str:
@@ -325,3 +329,25 @@ def test_what_the_ca_did_and_whom_the_master_refused_is_in_the_audit_log(site: M
     ]
     assert lines[1]["request"] == refused["request"] != lines[0]["request"]
     assert '"GET /puppet' not in site.log
+
+
+def test_certificates_that_end_are_renewed_by_agents_and_warned_of_by_the_master(site: MasterProcess, tmp_path: Path) -> None:
+    (tmp_path / "agent").mkdir()
+    started(site, autosign="true", ca_ttl="6d", auto_renewal_cert_ttl="5d")
+    agent = OurAgent(tmp_path / "agent", site.port, "agent2.test", {"scheme": "b"})
+    assert agent.test().code == 2
+    first = x509.load_pem_x509_certificate(agent.certificate.read_bytes())
+    again = agent.test()  # six days are less than the thirty before the end
+    assert again.code == 2 and "Renewed the certificate of agent2.test" in again.text
+    renewed = x509.load_pem_x509_certificate(agent.certificate.read_bytes())
+    assert renewed.public_key() == first.public_key()
+    assert renewed.not_valid_after_utc < first.not_valid_after_utc
+    entries = [json.loads(line) for line in (site.root / "log" / "audit.json").read_text().splitlines()]
+    assert [entry["serial"] for entry in entries if (entry["action"], entry["name"]) == ("renew", "agent2.test")] == [renewed.serial_number]
+    assert "The CA's certificate 'Puppet CA: localhost' ends on " in site.log
+    port = free_port()
+    site.stop()
+    started(site, metrics_port=str(port))
+    until(lambda: 'puppet_agent_certificates_ending{days="7"} 2' in metrics(port))
+    assert 'puppet_certificate_end_seconds{kind="master",name="localhost"} ' in metrics(port)
+    assert "Certificates of agents end within 7 days: agent1.test, agent2.test. " in site.log

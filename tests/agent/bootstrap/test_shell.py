@@ -14,6 +14,7 @@ import pytest
 from cryptography import x509
 
 from agent.bootstrap import Bootstrap, Options, fingerprint_text
+from agent.bootstrap.shell import spread
 from agent.bootstrap.texts import CertificateMismatch, NoCertificate
 from agent.http import Client
 from agent.server import Spoken
@@ -364,3 +365,16 @@ def test_the_fingerprint_is_of_the_certificate_else_the_request(tmp_path: Path) 
     certificate = signed.certificate()
     assert certificate is not None
     assert fingerprint_text(signed, "sha1") == f"(SHA1) {fingerprints.fingerprint(certificate, 'SHA1')}"
+
+
+async def test_agents_do_not_all_renew_on_the_same_day(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    await world.run()
+    certificate = world.layout.certificate()
+    assert certificate is not None
+    key = certificate.public_key()
+    found = {spread(world.authority.sign(NAME, key, now=world.now), 30 * 86400) // 86400 for _ in range(40)}
+    assert found <= {26, 27, 28, 29, 30}
+    assert len(found) > 1
+    assert spread(certificate, 30 * 86400) == spread(certificate, 30 * 86400)
+    assert spread(certificate, 0) == 0

@@ -1,5 +1,6 @@
 import asyncio
 import os
+from dataclasses import replace
 
 import pytest
 from cryptography import x509
@@ -7,9 +8,11 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from certs import bundles, csr, ocsp
 from certs.bundles import dump
+from master.ca.bootstrap import ensure_own_certificate
 from master.ca.policy import SigningPolicy
 from shared.errors import BadRequest, Denied, NotFound, OutOfSpace, Unavailable
 from shared.indirector.core import Client
+from tests.ca_site import key
 
 ADMIN = Client("admin", "10.0.0.9", True)
 
@@ -234,3 +237,23 @@ async def test_keep_fresh_signs_the_list_again_and_ends_when_cancelled(site) -> 
     await asyncio.gather(task, return_exceptions=True)
     assert await ca.crl() != before
     await ca.close()
+
+
+async def test_keep_fresh_renews_the_masters_own_certificate_with_the_same_key(site) -> None:
+    site.rules = replace(site.rules, ca_ttl=365 * 86400)
+    site.bootstrap()
+    before = x509.load_pem_x509_certificate(site.ssldir.hostcert.read_bytes())
+    site.clock.pass_(days=340)
+    ca = site.service()
+    ca.renew_own = lambda: ensure_own_certificate(ca.authority, site.ssldir, dns_alt_names=(), generate=key)
+    task = asyncio.create_task(ca.keep_fresh(every=60))
+    for _ in range(200):
+        await asyncio.sleep(0.005)
+        after = x509.load_pem_x509_certificate(site.ssldir.hostcert.read_bytes())
+        if after != before:
+            break
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    await ca.close()
+    assert after.serial_number > before.serial_number
+    assert after.public_key() == before.public_key()
