@@ -19,6 +19,7 @@ from master.compiler.parser import parse
 from master.compiler.source import Source
 from master.compiler.types.infer import infer
 from master.compiler.values import Sensitive, Value
+from master.manifests import problems
 from shared import plainyaml
 from shared.errors import BadData, ConfigError, Location, ParseError, PuppetError, Unsupported
 from shared.settings import AgentSettings, MasterSettings, flags_of, load
@@ -27,7 +28,6 @@ from .compilation import Manifest, Site, environment_of, node_for
 from .console import complain, printer, say
 from .faces import Call, call_of
 from .nodes import facts_of, given_facts
-from .parser import problems
 
 HELP = """Usage: puppet epp validate [TEMPLATE...] [--continue_on_error]
        puppet epp render [TEMPLATE...] [-e SOURCE] [--values CODE] [--values_file FILE] [--facts FILE] [--node NAME] [--no-header]

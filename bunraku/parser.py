@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from master.compiler.checker import Issue, check
+from master.compiler.checker import Issue
 from master.compiler.dump import as_data, pn
 from master.compiler.nodes import Program
 from master.compiler.parser import parse
 from master.compiler.source import Source
+from master.manifests import manifests_below, problems, source_of
 from shared.errors import Location, ParseError, PuppetError, Unsupported
 from shared.plainjson import dumps_pretty
 from shared.settings import MasterSettings, flags_of, load
@@ -95,14 +95,6 @@ def _shown(issue: Issue, environment: str) -> str:
     return f"Could not parse for environment {environment}: {issue}".rstrip()
 
 
-def problems(source: Source, strict: str, *, epp: bool = False) -> list[Issue]:
-    """Everything wrong or odd with a text."""
-    try:
-        return check(parse(source, epp=epp), source, strict=strict)  # type: ignore[arg-type]
-    except ParseError as err:
-        return [Issue("error", err.message, err.where or Location(source.file), err.hint)]
-
-
 def sources(words: Sequence[str], settings: MasterSettings) -> dict[str, Source]:
     """What is to be checked, by name."""
     if words:
@@ -118,26 +110,7 @@ def sources(words: Sequence[str], settings: MasterSettings) -> dict[str, Source]
         manifest = Path(environment_of(settings).manifest or settings.default_manifest)
         print(f"No manifest specified. Validating the default manifest {manifest}", file=sys.stderr)
         files = sorted(manifests_below(manifest)) if manifest.is_dir() else [manifest]
-    found: dict[str, Source] = {}
-    for file in files:
-        try:
-            found[str(file)] = Source(file.read_text("utf-8"), str(file.absolute()))
-        except (OSError, UnicodeDecodeError) as err:
-            raise PuppetError(f"Could not read {file}: {err}") from err
-    return found
-
-
-def manifests_below(folder: Path) -> Iterator[Path]:
-    """All manifests below a folder; links are followed, as to modules elsewhere, but none twice."""
-    seen: set[tuple[int, int]] = set()
-    for place, folders, names in os.walk(folder, followlinks=True):
-        status = os.stat(place)  # noqa: PTH116 -- as os.walk gives it
-        if (status.st_dev, status.st_ino) in seen:
-            folders.clear()
-            continue
-        seen.add((status.st_dev, status.st_ino))
-        folders.sort()
-        yield from (Path(place, name) for name in names if name.endswith(".pp"))
+    return {str(file): source_of(file) for file in files}
 
 
 def _plain(issues: Sequence[Issue], environment: str) -> dict[str, object]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
 
 from shared import __version__
 from shared import log as logs
@@ -19,12 +21,15 @@ log = logging.getLogger("puppet.master")
 
 HELP = """Usage: puppet master [--no-daemonize] [--verbose | --debug] [--logdest DEST] [--SETTING VALUE ...]
        puppet master --compile NODE
+       puppet master --check [--json]
 
 Serves catalogs, files and certificates to agents of Puppet 3.8 to 8, over TLS, on port 8140. The first start makes a certificate
 authority in $ssldir/ca, unless there is one.
 
   --no-daemonize      stay in the foreground and log to the console
   --compile NODE, -c  print the catalog of a node as JSON, with the facts that are stored for it
+  --check             say what is wrong with configuration, certificates, permissions, environments and ports, and how to mend it;
+                      with --json as an object. Nothing is changed; 0 when there is no error, else 1
   --masterport PORT   listen on another port (0: any free one, which is logged)
   --verbose, --debug  say more
   --logdest DEST      console, syslog, or a file's absolute path
@@ -57,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def run(argv: list[str]) -> int:
     """The command itself; PuppetError when it cannot start."""
     flags, left = flags_of(argv, MasterSettings, shorts={"-v": "--verbose", "-d": "--debug", "-l": "--logdest"})
-    node = ""
+    node, wanted = "", set()
     while left:
         word = left.pop(0)
         if word in ("--help", "-h"):
@@ -66,7 +71,9 @@ def run(argv: list[str]) -> int:
         if word in ("--version", "-V"):
             print(__version__)
             return 0
-        if word in ("--compile", "-c") and left:
+        if word in ("--check", "--json"):
+            wanted.add(word)
+        elif word in ("--compile", "-c") and left:
             node = left.pop(0)
         elif word.startswith("--compile="):
             node = word.partition("=")[2]
@@ -74,6 +81,10 @@ def run(argv: list[str]) -> int:
             raise ConfigError(f"Could not parse application options: invalid option: {word}", hint="Try 'puppet master --help'.")
         else:
             raise ConfigError(f"The puppet master command does not take parameters: {word}", hint="Try 'puppet master --help'.")
+    if "--check" in wanted:
+        return checked(flags, as_json="--json" in wanted)
+    if wanted:
+        raise ConfigError("--json is an option of --check", hint="Try 'puppet master --help'.")
     settings = load(MasterSettings, section="master", flags=flags)
     foreground = bool(node) or not settings.daemonize
     destination = settings.logdest or ("console" if foreground else "syslog")
@@ -89,6 +100,17 @@ def run(argv: list[str]) -> int:
     if node:
         return compile_node(settings, node)
     return serve(settings, lambda: load(MasterSettings, section="master", flags=flags))
+
+
+def checked(flags: Mapping[str, Any], *, as_json: bool) -> int:
+    """Look at everything that a start needs, and print what is wrong; 1 when there is an error."""
+    from .checks import Finding, check, report
+
+    try:
+        findings = check(load(MasterSettings, section="master", flags=flags), datetime.now(UTC))
+    except ConfigError as err:
+        findings = [Finding.of("configuration", err)]
+    return report(findings, sys.stdout, as_json=as_json)
 
 
 def compile_node(settings: MasterSettings, node: str) -> int:

@@ -25,7 +25,7 @@ _DRAGS_ON = 1.0  # seconds; an honest handshake takes some milliseconds
 _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def listening_socket(host: str, port: int) -> socket.socket:
     """A socket that listens on a name or address; `*` and `::` are all addresses of both families."""
     wanted = "::" if host == "*" else host
     family, kind, protocol, _, address = socket.getaddrinfo(wanted or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
@@ -66,7 +66,7 @@ class Listener:
     async def start(self, host: str, port: int) -> tuple[str, int]:
         """Listen; gives the address and port (of interest when `port` is 0). ConfigError when that cannot be."""
         try:
-            listening = await asyncio.get_running_loop().run_in_executor(None, _listening, host, port)
+            listening = await asyncio.get_running_loop().run_in_executor(None, listening_socket, host, port)
         except OSError as err:
             raise ConfigError(
                 f"Could not listen on {host} port {port}: {err.strerror or err}",

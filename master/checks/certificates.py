@@ -1,0 +1,70 @@
+"""The master's certificate, the CA and the revocation lists: whole, belonging together, valid for some time to come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from certs import bundles, keys, verify
+from certs.ssldir import SslDir
+from shared.settings import MasterSettings
+
+from ..ca.authority import Authority
+from ..ca.configured import ca_rules
+from ..ca.store import CaFiles, CaStore
+from ..expiry import Ending, of_agents, of_server, sentences
+from ..http import tls
+from ..wiring import trust_files
+from .findings import Finding, tried
+
+AREA: Final = "certificates"
+
+
+def check(settings: MasterSettings, now: datetime) -> list[Finding]:
+    """What is wrong; nothing for a master whose CA will be made at its first start."""
+    store = CaStore(CaFiles.at(settings.cadir))
+    found: list[Finding] = []
+    if settings.ca:
+        found += tried(AREA, lambda: _authority(settings, store, now))
+        if not store.exists() or any(each.severity == "error" for each in found):
+            return found
+    own = SslDir(settings.ssldir, settings.certname)
+    if not settings.hostcert.exists() and settings.ca and not own.hostcert.exists():
+        return found  # it is made at the start
+    return list(dict.fromkeys([*found, *tried(AREA, lambda: _server(settings, now))]))
+
+
+def _authority(settings: MasterSettings, store: CaStore, now: datetime) -> Iterator[Finding]:
+    store.check_whole()
+    if not store.exists():
+        return
+    files = store.files
+    password = files.capass.read_bytes().strip() if files.capass.exists() else None
+    authority = Authority(
+        store,
+        bundles.certificates(files.cacert.read_bytes()),
+        keys.load(files.cakey, password or None),
+        ca_rules(settings),
+        now=lambda: now,
+    )
+    store.next_serial()
+    authority.crl()
+    verify.verify_bundle(authority.bundle)
+    yield from _ending(of_agents(authority), now)
+
+
+def _server(settings: MasterSettings, now: datetime) -> Iterator[Finding]:
+    files = trust_files(settings)
+    yield from _ending(of_server(files), now)
+    trust = tls.load(files)
+    own = bundles.certificate(files.certificate.read_bytes())
+    verify.verify(own, verify.Trust(trust.authorities, trust.crls, "leaf"), now=now, purpose="server")
+    verify.verify_host(own, settings.certname)
+
+
+def _ending(endings: list[Ending], now: datetime) -> Iterator[Finding]:
+    for each in sentences(endings, now):
+        message, _, hint = each.partition(". ")
+        over = " ended on " in message and not message.startswith("Certificates of agents")
+        yield Finding(AREA, "error" if over else "warning", message, hint)

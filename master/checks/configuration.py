@@ -1,0 +1,75 @@
+"""puppet.conf and the files beside it: whether a master can be put together from them."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import socket
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from certs.oids import OidNames
+from shared import daemon
+from shared.settings import AgentSettings, MasterSettings, read, unknown
+
+from ..environments import Environments
+from ..http.auth_conf import parse as parse_rules
+from ..metrics import Metrics
+from ..wiring import bind, environment_settings, workers_for
+from .findings import Finding, tried
+
+AREA: Final = "configuration"
+
+
+def check(settings: MasterSettings) -> list[Finding]:
+    """What is wrong with the settings, auth.conf, fileserver.conf, routes.yaml and the programs that the settings name."""
+    found: list[Finding] = []
+    parts: list[Callable[[MasterSettings], Iterable[Finding] | None]] = [_settings, _rules, _names, _wiring, _programs]
+    for part in parts:
+        found += tried(AREA, partial(part, settings))
+    return list(dict.fromkeys(found))
+
+
+def _settings(settings: MasterSettings) -> Iterator[Finding]:
+    for sentence in unknown(read(settings.config), MasterSettings, AgentSettings):
+        yield Finding(AREA, "warning", sentence)
+    if os.geteuid() == 0 and settings.user != "root":
+        daemon.account(settings.user, settings.group)
+    if settings.autosign is True:
+        yield Finding(AREA, "warning", "autosign is true: whoever reaches the master gets a certificate.", "Name a file or a program.")
+    if settings.allow_header_cert_info and not settings.proxy_addresses:
+        hint = "Set proxy_addresses to the addresses of the proxies."
+        yield Finding(AREA, "warning", "allow_header_cert_info is set, but no proxy's headers are believed.", hint)
+    try:
+        socket.getaddrinfo(settings.certname, None)
+    except OSError:
+        hint = "Agents have to find this host by that name, or by another one of its certificate."
+        yield Finding(AREA, "warning", f"The name {settings.certname} has no address here", hint)
+
+
+def _rules(settings: MasterSettings) -> None:
+    if settings.rest_authconfig.exists():
+        parse_rules(settings.rest_authconfig.read_text("utf-8"), str(settings.rest_authconfig))
+
+
+def _names(settings: MasterSettings) -> None:
+    OidNames.load(settings.trusted_oid_mapping_file)
+
+
+def _wiring(settings: MasterSettings) -> None:
+    """What a start would do: routes, termini, plugins, report processors, mounts."""
+    environments = Environments(environment_settings(settings))
+    bind(settings, environments, workers_for(settings, environments, Metrics()), None)
+
+
+def _programs(settings: MasterSettings) -> Iterator[Finding]:
+    commands = {"code_id_command": settings.code_id_command, "code_content_command": settings.code_content_command}
+    if settings.node_terminus == "exec":
+        commands["external_nodes"] = settings.external_nodes
+    for name, command in commands.items():
+        program = Path(shlex.split(command)[0]) if command.strip() else None
+        if program is not None and not (program.is_absolute() and program.is_file() and os.access(program, os.X_OK)):
+            hint = "It has to be the absolute path of a file that may be executed."
+            yield Finding(AREA, "error", f"The program of {name} cannot be run: {program}", hint)

@@ -1,0 +1,90 @@
+"""Environments: their configuration, their manifests and templates, their hiera.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from shared.errors import PuppetError
+from shared.settings import MasterSettings
+
+from ..environments import Environments
+from ..hiera.config import read_config
+from ..manifests import manifests_below, problems, source_of
+from ..wiring import environment_settings
+from .findings import Finding, tried
+
+AREA: Final = "environments"
+
+
+def check(settings: MasterSettings) -> list[Finding]:
+    """What cannot be read or does not parse, in any environment."""
+    found = tried(AREA, lambda: _folders(settings))
+    environments = Environments(environment_settings(settings))
+    for name in environments.names():
+        found += tried(AREA, partial(_environment, settings, environments, name))
+    if settings.site_hiera_config.exists():
+        found += tried(AREA, lambda: _hiera(settings.site_hiera_config, "global", settings))
+    return list(dict.fromkeys(found))
+
+
+def _folders(settings: MasterSettings) -> Iterator[Finding]:
+    for path in settings.environmentpath:
+        if not path.is_dir():
+            yield Finding(AREA, "error", f"There is no folder of environments {path}", "The setting is environmentpath.")
+    if not Environments(environment_settings(settings)).has("production"):
+        shown = ", ".join(map(str, settings.environmentpath))
+        yield Finding(AREA, "warning", "There is no environment production, in which every agent begins", f"Make the folder in {shown}.")
+
+
+def _environment(settings: MasterSettings, environments: Environments, name: str) -> Iterator[Finding]:
+    environment = environments.read(name)
+    manifest = Path(environment.manifest) if environment.manifest else None
+    if manifest is not None and not manifest.exists():
+        hint = "Nodes then have only the classes that the node terminus names."
+        yield Finding(AREA, "warning", f"The environment {environment.name} has no main manifest {manifest}", hint)
+    elif manifest is not None:
+        yield from _parsed(sorted(manifests_below(manifest)) if manifest.is_dir() else [manifest], settings)
+    for folder in map(Path, environment.modulepath):
+        if not folder.is_dir():
+            if folder not in settings.basemodulepath and str(folder) != f"{environment.root}/modules":
+                hint = "The setting is modulepath in its environment.conf."
+                yield Finding(AREA, "warning", f"The environment {environment.name} has no folder of modules {folder}", hint)
+            continue
+        for module in sorted(each for each in folder.iterdir() if each.is_dir()):
+            for place in ("manifests", "functions", "types"):
+                yield from _parsed(sorted(manifests_below(module / place)), settings)
+            yield from _parsed(sorted((module / "templates").rglob("*.epp")), settings, epp=True)
+            if (module / "hiera.yaml").exists():
+                yield from _hiera(module / "hiera.yaml", "module", settings)
+    own = Path(environment.root) / "hiera.yaml"
+    if own.exists():
+        yield from _hiera(own, "environment", settings)
+
+
+def _parsed(files: list[Path], settings: MasterSettings, *, epp: bool = False) -> Iterator[Finding]:
+    for file in files:
+        try:
+            source = source_of(file)
+        except PuppetError as err:
+            yield Finding.of(AREA, err)
+            continue
+        for issue in problems(source, settings.strict, epp=epp):
+            yield Finding(AREA, "error" if issue.severity == "error" else "warning", str(issue), issue.hint)
+
+
+def _hiera(path: Path, place: str, settings: MasterSettings) -> list[Finding]:
+    found: list[Finding] = []
+    try:
+        read_config(
+            str(path),
+            path.read_bytes(),
+            place,
+            codedir=str(settings.codedir),
+            warn=lambda text: found.append(Finding(AREA, "warning", text)),
+        )
+    except (PuppetError, OSError) as err:
+        found.append(Finding.of(AREA, err))
+    return found

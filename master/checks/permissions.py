@@ -1,0 +1,106 @@
+"""Files and folders: whether the account that the master runs as can use them, and nobody else what is private."""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from shared import daemon
+from shared.errors import ConfigError
+from shared.settings import MasterSettings
+
+from ..ca.store import CaFiles
+from ..wiring import folders
+from .findings import Finding
+
+AREA: Final = "permissions"
+READ, WRITE, ENTER = 4, 2, 1
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Who a master runs as."""
+
+    name: str
+    uid: int
+    groups: frozenset[int]
+
+    @classmethod
+    def of(cls, settings: MasterSettings) -> Account:
+        """The account in the settings when root starts the master, else whoever runs this; ConfigError when there is none."""
+        if os.geteuid() != 0 or settings.user == "root":
+            uid = os.geteuid()
+            try:
+                name = pwd.getpwuid(uid).pw_name
+            except KeyError:
+                name = f"uid {uid}"
+            return cls(name, uid, frozenset((os.getegid(), *os.getgroups())))
+        uid, gid = daemon.account(settings.user, settings.group)
+        members = (each.gr_gid for each in grp.getgrall() if settings.user in each.gr_mem)
+        return cls(settings.user, uid, frozenset((gid, *members)))
+
+    def may(self, path: Path, wanted: int) -> bool:
+        """Whether the modes of a file let this account do what is wanted; root may do everything."""
+        info = path.stat()
+        if self.uid == 0:
+            return True
+        shift = 6 if info.st_uid == self.uid else 3 if info.st_gid in self.groups else 0
+        return (info.st_mode >> shift) & wanted == wanted
+
+
+def check(settings: MasterSettings) -> Iterator[Finding]:
+    """What the master could not read or write, and what others could."""
+    try:
+        account = Account.of(settings)
+    except ConfigError:
+        return  # said with the settings
+    files = CaFiles.at(settings.cadir)
+    private = [settings.hostprivkey, *((files.cakey, files.capass) if settings.ca else ())]
+    read = [settings.config, settings.rest_authconfig, settings.fileserverconfig, settings.hostcert, *private]
+    written = folders(settings)
+    if settings.ca:
+        written += [files.cadir, files.csrdir, files.signeddir]
+        read += [files.cacert, files.cacrl, files.serial, files.cert_inventory]
+    for path in read:
+        if _there(path) and not _reached(account, path, READ):
+            yield Finding(AREA, "error", f"{account.name} cannot read {path}", _mend(path, account))
+    for path in written:
+        if _there(path) and not _reached(account, path, READ | WRITE | ENTER):
+            yield Finding(AREA, "error", f"{account.name} cannot write into {path}", _mend(path, account))
+        elif not _there(path) and os.geteuid() != 0 and not _reached(account, _nearest(path), WRITE | ENTER):
+            yield Finding(AREA, "error", f"{account.name} cannot make {path}", f"Make it: install -d -o {account.name} -m 0750 {path}")
+    for path in private:
+        if _there(path) and path.stat().st_mode & stat.S_IRWXO:
+            yield Finding(AREA, "error", f"The private file {path} is open to everybody", f"chmod 0640 {path}; others may have copied it.")
+    for path in (settings.confdir, settings.codedir, *settings.environmentpath, settings.config, settings.rest_authconfig):
+        if _there(path) and path.stat().st_mode & stat.S_IWOTH:
+            yield Finding(AREA, "error", f"Everybody may write {path}, and so decide what every agent does", f"chmod o-w {path}")
+
+
+def _there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except PermissionError:
+        return True
+
+
+def _reached(account: Account, path: Path, wanted: int) -> bool:
+    """Whether the account may do it, the folders above included."""
+    try:
+        return all(account.may(folder, ENTER) for folder in path.parents) and account.may(path, wanted)
+    except OSError:
+        return False
+
+
+def _nearest(path: Path) -> Path:
+    return next(folder for folder in path.parents if _there(folder))
+
+
+def _mend(path: Path, account: Account) -> str:
+    return f"Look at {path} and the folders above it: chown {account.name}, or give a group of that account the right."

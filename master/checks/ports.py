@@ -1,0 +1,29 @@
+"""Whether the master can listen where it is told to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from shared.daemon import PidFile
+from shared.settings import MasterSettings
+
+from ..http.listener import listening_socket
+from .findings import Finding
+
+AREA: Final = "ports"
+
+
+def check(settings: MasterSettings) -> Iterator[Finding]:
+    """Ports that cannot be had; those of a master that runs already, by the pid file, are not tried."""
+    if PidFile(settings.pidfile).running() is not None:
+        return
+    wanted = [("masterport", settings.bindaddress, settings.masterport)]
+    if settings.metrics_port:
+        wanted.append(("metrics_port", settings.metrics_bindaddress, settings.metrics_port))
+    for name, host, port in wanted:
+        try:
+            listening_socket(host, port).close()
+        except OSError as err:
+            hint = f"Another program may use the port, or the address is not one of this host; the setting is {name}."
+            yield Finding(AREA, "error", f"Cannot listen on {host} port {port}: {err.strerror or err}", hint)
