@@ -117,6 +117,7 @@ class FileServer:
         matcher: says of (allow, deny, client) True, False, or None when no pattern matches.
         filetimeout: seconds between two looks at the configuration.
         root: the folder of an environment, which stands for its modules when there are none.
+        generation: whatever it gives: when that is another than at the last look, it is time for one.
     """
 
     conf: Path
@@ -125,13 +126,14 @@ class FileServer:
     filetimeout: float = 15.0
     clock: Callable[[], float] = time.monotonic
     root: Callable[[str], Path | None] = lambda environment: None
+    generation: Callable[[], int] = lambda: 0
     _mounts: dict[str, Mount] = field(default_factory=dict)
-    _seen: tuple[float, float | None] = (float("-inf"), None)
+    _seen: tuple[float, float | None, int] = (float("-inf"), None, 0)
 
     def mounts(self) -> dict[str, Mount]:
         """The mounts, read again when the file has changed; a broken file leaves the old ones in force. Blocks, rarely."""
-        now = self.clock()
-        if self._mounts and now - self._seen[0] < self.filetimeout:
+        now, generation = self.clock(), self.generation()
+        if self._mounts and now - self._seen[0] < self.filetimeout and generation == self._seen[2]:
             return self._mounts
         try:
             stamp: float | None = self.conf.stat().st_mtime
@@ -144,7 +146,7 @@ class FileServer:
                 if not self._mounts:
                     raise
                 log.error("Keeping the old mounts: %s", err)
-        self._seen = (now, stamp)
+        self._seen = (now, stamp, generation)
         return self._mounts
 
     def allowed(self, request: Request[Any]) -> bool:

@@ -94,7 +94,7 @@ class Master:
 
     async def reload(self) -> None:
         """
-        Read everything anew that is read from files: certificates, revocations, rules, environments, what processes have loaded.
+        Read everything anew that is read from files: certificates, revocations, rules, mounts, environments, processes.
 
         Raises:
             PuppetError: some of it cannot be read; that stays as it was, the rest is new.
@@ -313,6 +313,7 @@ def bind(settings: MasterSettings, environments: Environments, workers: Workers,
         mount_matcher,
         filetimeout=settings.filetimeout,
         root=lambda name: Path(environments.root_of(name)),
+        generation=lambda: environments.generation,
     )
     metadata = MetadataServer(files, digest=algorithm(settings.digest_algorithm))
     code = CodeCommands.of(

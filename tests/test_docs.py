@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from master.wiring import running
 from tests.pair import Pair
 
 ROOT = Path(__file__).parent.parent
@@ -45,3 +46,12 @@ async def test_the_module_of_extending_does_what_the_page_says(tmp_path: Path, m
         assert line in said
     assert {path.name: path.read_text() for path in (tmp_path / "panel").iterdir()} == {"ground_door": "80\n", "ground_stairs": "42\n"}
     assert (first.code, second.code) == (2, 0)
+
+
+@pytest.mark.slow
+async def test_the_page_on_operation_names_every_metric(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "operation.md").read_text()
+    async with running(Pair(tmp_path, manifest="").master_settings()) as master:
+        text = master.http.metrics.text()
+    known = set(re.findall(r"^# TYPE (\S+)", text, re.M))
+    assert set(re.findall(r"`(puppet_\w+)`", page)) == known

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -184,3 +185,15 @@ def test_a_file_that_breaks_later_leaves_the_old_mounts(code: Path) -> None:
     assert "m" in files.mounts()
     (code / "fileserver.conf").write_text("[m]\nnonsense\n")
     assert "m" in files.mounts()
+
+
+def test_the_mounts_are_read_again_before_their_time_when_everything_is_to_be(tmp_path: Path) -> None:
+    conf, generation = tmp_path / "fileserver.conf", 0
+    conf.write_text(f"[one]\npath {tmp_path}\nallow *\n")
+    server = FileServer(conf, lambda name: [], lambda allow, deny, client: True, filetimeout=3600, generation=lambda: generation)
+    assert "one" in server.mounts()
+    conf.write_text(f"[two]\npath {tmp_path}\nallow *\n")
+    os.utime(conf, (1, 1))
+    assert "two" not in server.mounts()
+    generation = 1
+    assert "two" in server.mounts()
