@@ -33,7 +33,7 @@ _OWN_OPTIONS = {"--dns_alt_names", "--dns-alt-names"}  # of the request to make,
 def place_for(flags: dict[str, Any]) -> cli.CaPlace:
     """The CA of this host, as the settings say."""
     settings = load(MasterSettings, section="master", flags=flags)
-    if os.geteuid() == 0 and settings.ca and not settings.cadir.exists():
+    if os.geteuid() == 0 and settings.ca:
         _for_the_master(settings)
     return cli.CaPlace(
         CaFiles.at(settings.cadir),
@@ -48,13 +48,15 @@ def place_for(flags: dict[str, Any]) -> cli.CaPlace:
 
 
 def _for_the_master(settings: MasterSettings) -> None:
-    """A CA that root makes here belongs to the account that the master will run as, when there is one."""
+    """A CA and logs that root makes here belong to the account that the master will run as, when there is one."""
     try:
         uid, gid = daemon.account(settings.user, settings.group)
     except ConfigError:
         return  # no such account: the master cannot run as it either, and will say so
-    daemon.own((settings.ssldir, settings.cadir), uid, gid, mode=0o771)
-    settings.cadir.chmod(0o750)
+    daemon.own([settings.logdir], uid, gid)
+    if not settings.cadir.exists():
+        daemon.own((settings.ssldir, settings.cadir), uid, gid, mode=0o771)
+        settings.cadir.chmod(0o750)
 
 
 def cert(argv: Sequence[str]) -> int:

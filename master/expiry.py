@@ -15,7 +15,7 @@ from shared.errors import PuppetError
 from .ca.authority import Authority
 from .ca.store import is_name
 from .http.tls import TrustFiles
-from .metrics import Metrics, Samples
+from .metrics import Metrics
 
 log = logging.getLogger("puppet.master")
 
@@ -104,13 +104,17 @@ class Expiries:
     def __init__(self, read: Callable[[], Sequence[Ending]], *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self.read = read
         self.now = now
-        self.endings: Sequence[Ending] = ()
+        self.ends: list[Ending] = []  # but for those of agents
+        self.agents: dict[int, int] = {}  # how many end within so many days
         self._told: dict[tuple[str, str, datetime], int] = {}
 
     def look(self) -> list[str]:
         """Sentences about what has come nearer since the last look. Blocks."""
-        now, self.endings = self.now(), self.read()
-        steps = {(each.kind, each.name, each.end): (each, step) for each in self.endings if (step := each.step(now)) is not None}
+        now, endings = self.now(), self.read()
+        self.ends = [each for each in endings if each.kind != "agent"]
+        agents = [each.step(now) for each in endings if each.kind == "agent"]
+        self.agents = {days: sum(step is not None and step <= days for step in agents) for days in (0, *reversed(DAYS))}
+        steps = {(each.kind, each.name, each.end): (each, step) for each in endings if (step := each.step(now)) is not None}
         fresh = [each for key, (each, step) in steps.items() if self._told.get(key) != step]
         self._told = {key: step for key, (_, step) in steps.items()}
         return sentences(fresh, now)
@@ -128,14 +132,20 @@ class Expiries:
     def describe(self, metrics: Metrics) -> None:
         """Have the ends in the metrics."""
 
-        def ends() -> Samples:
-            return [((each.kind, each.name), each.end.timestamp()) for each in self.endings if each.kind != "agent"]
-
-        def agents() -> Samples:
-            steps = [each.step(self.now()) for each in self.endings if each.kind == "agent"]
-            return [((str(days),), sum(step is not None and step <= days for step in steps)) for days in (0, *reversed(DAYS))]
-
         doc = "When the master's certificate, the CA's and the revocation lists end, in seconds since the epoch."
-        metrics.read("puppet_certificate_end_seconds", "gauge", doc, ends, "kind", "name")
+        metrics.read(
+            "puppet_certificate_end_seconds",
+            "gauge",
+            doc,
+            lambda: [((each.kind, each.name), each.end.timestamp()) for each in self.ends],
+            "kind",
+            "name",
+        )
         doc = "Agents whose certificate ends within so many days, those that have ended among them."
-        metrics.read("puppet_agent_certificates_ending", "gauge", doc, agents, "days")
+        metrics.read(
+            "puppet_agent_certificates_ending",
+            "gauge",
+            doc,
+            lambda: [((str(days),), count) for days, count in self.agents.items()],
+            "days",
+        )

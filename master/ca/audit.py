@@ -52,7 +52,6 @@ class Trail:
     def check(self) -> None:
         """ConfigError when nothing can be written there."""
         try:
-            make_directory(self.path.parent, mode=0o750)
             self._append(b"")
         except OSError as err:
             raise ConfigError(
@@ -69,6 +68,7 @@ class Trail:
             log.error("Could not write the audit log %s: %s: %s", self.path, err.strerror, line(entry))
 
     def _append(self, data: bytes) -> None:
+        make_directory(self.path.parent, mode=0o750)
         fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, MODE)
         try:
             own, folder = os.fstat(fd), self.path.parent.stat()

@@ -92,9 +92,12 @@ class CaService:
         while True:
             try:
                 await self.refresh_crl_if_due()
+            except (PuppetError, OSError) as err:
+                log.error("The CA could not refresh its CRL: %s", err)
+            try:
                 await self._finish(self._write(self.renew_own))
             except (PuppetError, OSError) as err:
-                log.error("The CA could not refresh its CRL and the master's certificate: %s", err)
+                log.error("The CA could not see to the master's own certificate: %s", err)
             await asyncio.sleep(every)
 
     # --- requests

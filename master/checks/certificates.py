@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Final
 
 from certs import bundles, keys, verify
-from certs.ssldir import SslDir
 from shared.settings import MasterSettings
 
 from ..ca.authority import Authority
@@ -27,12 +26,14 @@ def check(settings: MasterSettings, now: datetime) -> list[Finding]:
     found: list[Finding] = []
     if settings.ca:
         found += tried(AREA, lambda: _authority(settings, store, now))
-        if not store.exists() or any(each.severity == "error" for each in found):
+        if any(each.severity == "error" for each in found) or not store.exists():
             return found
-    own = SslDir(settings.ssldir, settings.certname)
-    if not settings.hostcert.exists() and settings.ca and not own.hostcert.exists():
-        return found  # it is made at the start
-    return list(dict.fromkeys([*found, *tried(AREA, lambda: _server(settings, now))]))
+    if not settings.hostcert.exists():
+        if not settings.ca:  # on a CA it is made at the start
+            hint = "Run 'puppet agent --test' here with the CA as ca_server, and sign the request there."
+            found.append(Finding(AREA, "error", f"This master has no certificate {settings.hostcert}", hint))
+        return found
+    return [*found, *tried(AREA, lambda: _server(settings, now))]
 
 
 def _authority(settings: MasterSettings, store: CaStore, now: datetime) -> Iterator[Finding]:
@@ -56,8 +57,8 @@ def _authority(settings: MasterSettings, store: CaStore, now: datetime) -> Itera
 
 def _server(settings: MasterSettings, now: datetime) -> Iterator[Finding]:
     files = trust_files(settings)
-    yield from _ending(of_server(files), now)
     trust = tls.load(files)
+    yield from _ending(of_server(files), now)
     own = bundles.certificate(files.certificate.read_bytes())
     verify.verify(own, verify.Trust(trust.authorities, trust.crls, "leaf"), now=now, purpose="server")
     verify.verify_host(own, settings.certname)

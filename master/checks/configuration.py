@@ -29,7 +29,7 @@ def check(settings: MasterSettings) -> list[Finding]:
     parts: list[Callable[[MasterSettings], Iterable[Finding] | None]] = [_settings, _rules, _names, _wiring, _programs]
     for part in parts:
         found += tried(AREA, partial(part, settings))
-    return list(dict.fromkeys(found))
+    return found
 
 
 def _settings(settings: MasterSettings) -> Iterator[Finding]:

@@ -27,7 +27,7 @@ def check(settings: MasterSettings) -> list[Finding]:
         found += tried(AREA, partial(_environment, settings, environments, name))
     if settings.site_hiera_config.exists():
         found += tried(AREA, lambda: _hiera(settings.site_hiera_config, "global", settings))
-    return list(dict.fromkeys(found))
+    return found
 
 
 def _folders(settings: MasterSettings) -> Iterator[Finding]:

@@ -38,7 +38,7 @@ def tried(area: Area, work: Callable[[], Iterable[Finding] | None]) -> list[Find
         try:
             for each in work() or ():
                 found.append(each)
-        except (PuppetError, OSError, UnicodeDecodeError) as err:
+        except (PuppetError, OSError, ValueError) as err:
             found.append(Finding.of(area, err))
     return list(dict.fromkeys(found))
 

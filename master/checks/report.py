@@ -17,10 +17,10 @@ from .findings import Finding, tried
 def check(settings: MasterSettings, now: datetime) -> list[Finding]:
     """Everything that is wrong or odd, each once, under the last area that met it. Blocks; nothing is changed."""
     found = [
-        *configuration.check(settings),
-        *certificates.check(settings, now),
+        *tried("configuration", lambda: configuration.check(settings)),
+        *tried("certificates", lambda: certificates.check(settings, now)),
         *tried("permissions", lambda: permissions.check(settings)),
-        *environments.check(settings),
+        *tried("environments", lambda: environments.check(settings)),
         *tried("ports", lambda: ports.check(settings)),
     ]
     return list({(each.severity, each.message): each for each in found}.values())

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
+import subprocess
 import time
 
-from master.metrics import Counter, Histogram, Metrics
+import pytest
+
+from master.metrics import REQUEST_SECONDS, Counter, Histogram, Metrics
+
+DEBIAN = "/usr/bin/python3"
 
 
 def test_a_counter_has_a_line_for_each_set_of_labels() -> None:
@@ -69,3 +75,21 @@ async def test_a_loop_that_was_held_up_is_late() -> None:
     await asyncio.gather(watching, return_exceptions=True)
     assert 'puppet_loop_lag_seconds_bucket{le="0.025"} 0' in metrics.text()
     assert "puppet_loop_lag_seconds_count 1" in metrics.text()
+
+
+@pytest.mark.slow
+def test_prometheus_own_client_reads_the_text() -> None:
+    program = "import sys; from prometheus_client.parser import text_string_to_metric_families as read\n"
+    program += "print(sorted((f.name, f.type, len(f.samples)) for f in read(sys.stdin.read())))"
+    if subprocess.run([DEBIAN, "-c", "import prometheus_client.parser"], capture_output=True, timeout=60, check=False).returncode:
+        pytest.skip("Debian's python3-prometheus-client is not installed")
+    metrics = Metrics()
+    metrics.answered("node", "GET", 200, 0.01)
+    metrics.lag.observe(0.02)
+    metrics.read("odd_things", "gauge", "Odd.", lambda: [(('a"b\\c\nd',), 1e9 + 0.5)], "name")
+    done = subprocess.run([DEBIAN, "-c", program], input=metrics.text(), text=True, capture_output=True, timeout=60, check=False)
+    found = {name: (kind, count) for name, kind, count in ast.literal_eval(done.stdout)}
+    assert found["puppet_requests"] == ("counter", 1)
+    assert found["puppet_request_seconds"] == ("histogram", len(REQUEST_SECONDS) + 3)
+    assert found["puppet_loop_lag_seconds"][0] == "histogram"
+    assert found["odd_things"] == ("gauge", 1)
