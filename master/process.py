@@ -92,7 +92,7 @@ async def until_signalled(settings: MasterSettings, reread: Reread) -> int:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop, signal.Signals(number).name)
-    loop.add_signal_handler(signal.SIGHUP, hup.set)
+    loop.add_signal_handler(signal.SIGHUP, lambda: None if asked.is_set() else hup.set())
     async with running(settings) as master:
         status = f"Serving Puppet on {master.host} port {master.port} as {settings.certname}"
         log.log(NOTICE, "%s", status)
@@ -103,19 +103,24 @@ async def until_signalled(settings: MasterSettings, reread: Reread) -> int:
         ]
         try:
             await asked.wait()
+            notifier.stopping()
+            await stopped(master, settings.drain_timeout, again)
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-        notifier.stopping()
-        stopping = asyncio.create_task(master.stop(settings.drain_timeout))
-        impatient = asyncio.create_task(again.wait())
-        await asyncio.wait({stopping, impatient}, return_when=asyncio.FIRST_COMPLETED)
-        impatient.cancel()
-        if not stopping.done():
-            stopping.cancel()
-            await master.stop(0)
     return 0
+
+
+async def stopped(master: Master, drain: float, again: asyncio.Event) -> None:
+    """Let what is under way end within `drain` seconds, or until `again` is set; then nothing is under way any more."""
+    stopping = asyncio.create_task(master.stop(drain))
+    impatient = asyncio.create_task(again.wait())
+    await asyncio.wait({stopping, impatient}, return_when=asyncio.FIRST_COMPLETED)
+    impatient.cancel()
+    if not stopping.done():
+        stopping.cancel()
+        await master.stop(0)
 
 
 async def heartbeat(notifier: Notifier) -> None:

@@ -132,7 +132,7 @@ class MasterApp:
                 self.on_refused(
                     {
                         "action": "request",
-                        "name": name or "-",
+                        "name": request.connection.peer.client.name if request.connection.peer else "-",
                         "result": "refused",
                         "method": shown(request.method, 20)[1:-1],
                         "path": shown(raw_path, 500)[1:-1],

@@ -27,6 +27,7 @@ CATALOG = f"/puppet/v3/catalog/{AGENT}?environment=production"
 ENDLESS = "Integer[1, 10000000000].each |$i| { $x = $i }"
 ENVIRONMENTS = "/puppet/v3/environments"
 RULES = f"path ~ ^/catalog/([^/]+)$\nallow $1\n\npath {ENVIRONMENTS}\nallow nobody.test\n"
+GROWING = '$x = Integer[1, 100000000].map |$i| { "a rather long text ${i} a rather long text" }'
 QUIET = {"key_type": "ec", "compile_workers": "1"}
 
 
@@ -134,6 +135,19 @@ def test_a_compiling_process_that_hangs_is_replaced(site: MasterProcess, threads
     assert b"compile_timeout" in waiting.result().body
     assert catalog(site).notified == ["first"]
     assert compiling(site) != [pid]
+
+
+def test_a_compiling_process_that_outgrows_its_memory_is_replaced(site: MasterProcess) -> None:
+    started(site, compile_memory="256MiB")
+    assert catalog(site).status == 200
+    (pid,) = compiling(site)
+    site.write({"manifests/site.pp": GROWING})
+    answer = catalog(site)
+    assert answer.status == 500
+    assert b"compile_memory" in answer.body
+    site.write({"manifests/site.pp": "notify { 'well': }"})
+    assert catalog(site).notified == ["well"]
+    assert pid not in compiling(site)
 
 
 def test_a_compiling_process_is_replaced_after_so_many_catalogs(site: MasterProcess) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
 
 from master.testing import RunningMaster
 from shared.errors import CompileError, NotFound, Unavailable
@@ -18,6 +19,7 @@ from shared.models.node import Node
 from shared.testing import KnownEnvironments, Shelf
 
 Termini = dict[str, Shelf[Any]]
+Serve = Callable[..., AbstractAsyncContextManager[RunningMaster]]
 
 
 async def test_scheme_a_gives_the_node_wrapped_as_pson(master: RunningMaster) -> None:
@@ -257,9 +259,7 @@ async def test_the_access_log_has_one_escaped_line_a_request(master: RunningMast
     assert len(lines) == 1 or "\\x22" in lines[1]
 
 
-async def test_the_environment_cache_is_forgotten_for_whom_a_rule_allows_it(
-    serve: Callable[..., AbstractAsyncContextManager[RunningMaster]], tmp_path: Path
-) -> None:
+async def test_the_environment_cache_is_forgotten_for_whom_a_rule_allows_it(serve: Serve, tmp_path: Path) -> None:
     rules = tmp_path / "auth.conf"
     rules.write_text("path /puppet-admin-api/v1/environment-cache\nmethod destroy\nallow ops\n")
     environments = KnownEnvironments(["production", "test"])
@@ -329,3 +329,32 @@ async def test_a_lost_connection_to_somebody_else_is_an_incident(master: Running
     answer = await agent.ask("GET", "/production/node/agent1")
     assert answer.status == 500
     assert "database" not in answer.text
+
+
+async def test_who_was_refused_is_told_by_name_and_what_was_asked(serve: Serve) -> None:
+    refused: list[dict[str, Any]] = []
+    async with serve(on_refused=refused.append) as master:
+        agent, stranger = await master.client("agent1"), await master.client()
+        assert (await agent.ask("GET", "/puppet/v3/catalog/agent2?environment=production&secret=x")).status == 403
+        assert (await agent.ask("GET", "/puppet/v3/catalog/agent1?environment=production")).status == 200
+        assert (await stranger.ask("DELETE", "/puppet-admin-api/v1/environment-cache")).status == 403
+    assert refused[0] == {
+        "action": "request",
+        "name": "agent1",
+        "result": "refused",
+        "method": "GET",
+        "path": "/puppet/v3/catalog/agent2",
+        "status": 403,
+    }
+    assert [(each["name"], each["method"]) for each in refused[1:]] == [("127.0.0.1", "DELETE")]
+
+
+async def test_who_is_revoked_on_an_open_connection_is_refused_by_name(serve: Serve) -> None:
+    refused: list[dict[str, Any]] = []
+    async with serve(on_refused=refused.append) as master:
+        agent = await master.client("agent1")
+        assert (await agent.ask("GET", "/production/node/agent1?")).status == 200
+        master.ca.revoke(x509.load_pem_x509_certificate(master.ca.certificate_of("agent1").read_bytes()))
+        await master.server.tls.reload()
+        assert (await agent.ask("GET", "/production/node/agent1?")).status == 403
+    assert [(each["name"], each["path"]) for each in refused] == [("agent1", "/production/node/agent1")]
