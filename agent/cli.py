@@ -47,7 +47,7 @@ Fetches this machine's catalog from a master of Puppet 3.8 to 8 and applies it; 
   --job-id ID           goes to the master and into the report
   --summarize           print the run's numbers; --evaltrace how long each resource took, --steps how long each step of the run
   --verbose, -v         --debug, -d: say more
-  --logdest DEST, -l    console, syslog, or files' absolute paths; a comma list
+  --logdest DEST, -l    console, syslog, journal, or files' absolute paths; a comma list
   --version, --help
 
 Every setting of puppet.conf is an option; `puppet config print --section agent` shows them all.

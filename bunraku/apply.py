@@ -45,7 +45,7 @@ Without FILE and --execute the manifest is read from standard input.
   --write-catalog-summary keep the catalog's classes and resources in classes.txt and resources.txt
   --profile               also say which lines of the manifests take the most time (on standard error)
   --modulepath FOLDERS    where modules are, instead of what the environment says; separated by colons
-  --logdest DEST, -l      console, syslog, or a file's absolute path; a comma list
+  --logdest DEST, -l      console, syslog, journal, or files' absolute paths; a comma list
   --verbose, --debug      say more
   --version, --help
 

@@ -15,7 +15,7 @@ from shared.errors import ConfigError, PuppetError
 from shared.plainjson import dumps_pretty
 from shared.settings import AgentSettings, MasterSettings, flags_of, load, read, unknown
 
-from .process import serve
+from .process import make_room, serve
 
 log = logging.getLogger("puppet.master")
 
@@ -32,7 +32,7 @@ authority in $ssldir/ca, unless there is one.
                       with --json as an object. Nothing is changed; 0 when there is no error, else 1
   --masterport PORT   listen on another port (0: any free one, which is logged)
   --verbose, --debug  say more
-  --logdest DEST      console, syslog, or a file's absolute path
+  --logdest DEST      console, syslog, journal, or files' absolute paths; a comma list
   --version, --help
 
 TERM ends it when the requests under way have their answers, at the latest after drain_timeout; a second TERM at once. HUP has it read
@@ -87,6 +87,8 @@ def run(argv: list[str]) -> int:
         raise ConfigError("--json is an option of --check", hint="Try 'puppet master --help'.")
     settings = load(MasterSettings, section="master", flags=flags)
     foreground = bool(node) or not settings.daemonize
+    if not node:
+        make_room(settings)
     destination = settings.logdest or ("console" if foreground else "syslog")
     logs.set_up(
         level=logs.wanted_level(debug=settings.debug, verbose=settings.verbose, log_level=settings.log_level),

@@ -8,11 +8,13 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shared import daemon
 from shared import log as logs
 from shared.errors import ConfigError, PuppetError
+from shared.files import appending
 from shared.log import NOTICE
 from shared.settings import MasterSettings
 from shared.systemd import Notifier
@@ -24,6 +26,17 @@ log = logging.getLogger("puppet.master")
 
 CHANGED_USER = 39
 Reread = Callable[[], MasterSettings]
+
+
+def make_room(settings: MasterSettings) -> None:
+    """Folders for the account that a root's master will run as; to be called before log files are made in them."""
+    from .wiring import folders
+
+    if os.geteuid() == 0 and settings.user != "root":
+        try:
+            daemon.own(folders(settings), *daemon.account(settings.user, settings.group))
+        except (ConfigError, OSError):
+            return  # the start will say so, to where the log goes
 
 
 def serve(settings: MasterSettings, reread: Reread) -> int:
@@ -43,6 +56,8 @@ def serve(settings: MasterSettings, reread: Reread) -> int:
         try:
             uid, gid = daemon.account(settings.user, settings.group)
             daemon.own(folders(settings), uid, gid)
+            if settings.auditlog.startswith("/") and Path(settings.auditlog).parent.is_dir():
+                os.close(appending(Path(settings.auditlog), owner=(uid, gid)))
             daemon.become(uid, gid, settings.user)
         except (ConfigError, OSError) as err:
             log.error("%s", err)

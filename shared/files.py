@@ -194,6 +194,28 @@ def append_synced(path: Path, data: bytes, *, mode: int = 0o644) -> None:
         os.close(fd)
 
 
+def appending(path: Path, *, mode: int = 0o640, owner: tuple[int, int] | None = None) -> int:
+    """
+    A descriptor that writes at the end of `path`; no link is followed, and nothing is waited for.
+
+    A file that is made here gets `mode`. One that root makes belongs to `owner`, by default that of its folder: so that
+    a program of root's does not lock the folder's owner out of a log.
+    """
+    flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    try:
+        return os.open(path, flags)
+    except FileNotFoundError:
+        pass
+    try:
+        fd = os.open(path, flags | os.O_CREAT | os.O_EXCL, mode)
+    except FileExistsError:
+        return os.open(path, flags)  # another process was faster
+    if os.geteuid() == 0:
+        folder = path.parent.stat()
+        os.fchown(fd, *(owner or (folder.st_uid, folder.st_gid)))
+    return fd
+
+
 def make_directory(path: Path, *, mode: int = 0o755) -> None:
     """`path` and its missing parents as directories; only what is created gets `mode`."""
     missing = [path, *path.parents]
@@ -269,6 +291,7 @@ def readable_by_others(path: Path) -> bool:
 __all__ = [
     "FileLock",
     "append_synced",
+    "appending",
     "descriptor_beneath",
     "directory_beneath",
     "inside",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import logging.handlers
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import IO
 
 from .errors import ConfigError
+from .files import appending
 from .journal import SOCKET, JournalHandler
 
 DEBUG, INFO, NOTICE, WARNING, ERR, ALERT, EMERG, CRIT = 10, 20, 25, 30, 40, 45, 48, 50
@@ -192,6 +194,8 @@ def handler_for(destination: str, *, colour: str, ident: str, facility: str) -> 
         path = Path(destination)
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
+            if not path.exists():
+                os.close(appending(path, mode=0o644))
             file = logging.handlers.WatchedFileHandler(path, encoding="utf-8", errors="replace")
         except OSError as err:
             raise ConfigError(f"Could not set logdest to {destination}: {err.strerror}") from err

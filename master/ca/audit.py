@@ -6,7 +6,6 @@ import getpass
 import json
 import logging
 import os
-import stat
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +15,7 @@ from cryptography import x509
 from certs.certificates import time_text
 from certs.fingerprints import fingerprint
 from shared.errors import ConfigError
-from shared.files import make_directory
+from shared.files import appending, make_directory
 from shared.log import NOTICE, ORIGIN
 
 Audit = Callable[[dict[str, object]], None]
@@ -41,8 +40,7 @@ class Trail:
     """
     Entries in a file, each with its time and, where a request is being answered, that one's id and address.
 
-    The file is opened for each line, so that it may be rotated at any time. One that root makes belongs to whom its folder does:
-    `puppet cert` must not lock the master out.
+    The file is opened for each line, so that it may be rotated at any time, and so that `puppet cert` can write it, too.
     """
 
     def __init__(self, path: Path, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
@@ -55,7 +53,8 @@ class Trail:
             self._append(b"")
         except OSError as err:
             raise ConfigError(
-                f"Could not write the audit log {self.path}: {err.strerror}", hint="The setting is auditlog; '' for none."
+                f"Could not write the audit log {self.path}: {err.strerror}",
+                hint=f"Give the master's account the folder {self.path.parent}, or set auditlog to another file, or to '' for none.",
             ) from err
 
     def write(self, entry: Mapping[str, object]) -> None:
@@ -69,11 +68,8 @@ class Trail:
 
     def _append(self, data: bytes) -> None:
         make_directory(self.path.parent, mode=0o750)
-        fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, MODE)
+        fd = appending(self.path, mode=MODE)
         try:
-            own, folder = os.fstat(fd), self.path.parent.stat()
-            if own.st_uid == 0 and folder.st_uid != 0 and stat.S_ISREG(own.st_mode):
-                os.fchown(fd, folder.st_uid, folder.st_gid)
             os.write(fd, data)
         finally:
             os.close(fd)

@@ -3,11 +3,12 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from shared.errors import BadName, NotFound, Unavailable
-from shared.files import FileLock, append_synced, inside, make_directory, open_beneath, sweep, write_atomic
+from shared.files import FileLock, append_synced, appending, inside, make_directory, open_beneath, sweep, write_atomic
 
 
 @pytest.mark.parametrize("path", ["../x", "a/../../x", "/etc/passwd", "a\x00b", "..", "a/..", "x" * 300])
@@ -121,3 +122,36 @@ def test_sweep_removes_old_temporary_files_and_nothing_else(tmp_path: Path) -> N
     assert sweep(tmp_path) == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == [".e.tmp", ".keep", ".new.tmp", "c.tmp", "d.yaml"]
     assert sweep(tmp_path / "missing") == 0
+
+
+def written(path: Path, data: bytes, **how: Any) -> os.stat_result:
+    """What the file is after `data` was added at its end."""
+    fd = appending(path, **how)
+    try:
+        os.write(fd, data)
+        return os.fstat(fd)
+    finally:
+        os.close(fd)
+
+
+def test_a_log_is_made_private_and_added_to(tmp_path: Path) -> None:
+    assert written(tmp_path / "log", b"one\n").st_mode & 0o7777 == 0o640
+    (tmp_path / "log").chmod(0o600)
+    assert written(tmp_path / "log", b"two\n").st_mode & 0o7777 == 0o600
+    assert (tmp_path / "log").read_text() == "one\ntwo\n"
+
+
+def test_a_log_is_not_written_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "log").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError):
+        appending(tmp_path / "log")
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_log_that_root_makes_belongs_to_the_folders_owner_and_one_that_is_there_stays_whose_it_is(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("")
+    os.chown(tmp_path, 65534, 65534)
+    assert written(tmp_path / "log", b"x").st_uid == 65534
+    assert written(tmp_path / "mine", b"x").st_uid == 0
+    assert written(tmp_path / "given", b"x", owner=(1, 1)).st_uid == 1
