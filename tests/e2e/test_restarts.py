@@ -1,0 +1,64 @@
+"""A master that is restarted again and again while agents run."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from shared import plainyaml
+from tests.processes import Done, MasterProcess, OurAgent, master
+
+pytestmark = pytest.mark.slow
+
+AGENTS, RESTARTS = 3, 4
+MOST_RUNS = 100  # of one agent
+
+
+def looping(agent: OurAgent, over: threading.Event) -> list[Done]:
+    """Runs of an agent, one after the other, until the restarts are over; then one more."""
+    runs = []
+    while not over.is_set() and len(runs) < MOST_RUNS:
+        runs.append(agent.test())
+    return [*runs, agent.test()]
+
+
+def test_R_17_restarts_under_load_cost_no_more_than_the_runs_that_met_no_master(tmp_path: Path) -> None:
+    with master(tmp_path / "master", autosign="true", key_type="ec") as site:
+        site.write({"manifests/site.pp": "notify { 'x': }\n"})
+        site.start()
+        agents = [OurAgent(tmp_path / f"agent{number}", site.port, f"agent{number}.test") for number in range(AGENTS)]
+        for agent in agents:
+            agent.root.mkdir()
+        over = threading.Event()
+        with ThreadPoolExecutor(AGENTS) as threads:
+            waiting = [threads.submit(looping, agent, over) for agent in agents]
+            try:
+                for _ in range(RESTARTS):
+                    time.sleep(2)
+                    assert site.stop() == 0
+                    site.start()
+            finally:
+                over.set()
+            runs = {agent.certname: each.result() for agent, each in zip(agents, waiting, strict=True)}
+        for agent in agents:
+            for run in runs[agent.certname]:
+                # Either it went well, or there was nobody: nothing else may have gone wrong.
+                assert run.code == 2 or re.search(r"Error: .*[Cc]onnect", run.text), run.text
+            assert runs[agent.certname][-1].code == 2, runs[agent.certname][-1].text
+            check_stores(site, agent.certname)
+        assert sum(run.code == 2 for each in runs.values() for run in each) > AGENTS
+        assert "Traceback" not in site.log
+        assert "Incident" not in site.log
+
+
+def check_stores(site: MasterProcess, name: str) -> None:
+    """What the master has of an agent is whole."""
+    facts = plainyaml.loads((site.root / "var" / "yaml" / "facts" / f"{name}.yaml").read_bytes(), aliases=True)
+    assert facts["name"] == name
+    for path in (site.reports / name).glob("*.yaml"):
+        assert plainyaml.loads(path.read_bytes(), aliases=True)["host"] == name
