@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKey
 
 from certs import bundles, certificates, crl, ocsp, signatures
 from certs.bundles import MAX_CRL_BYTES
+from certs.fingerprints import fingerprint
 from certs.keys import PrivateKey, belongs, public_der
 from shared.errors import BadData, BadRequest, ConfigError, Conflict, Denied, PuppetError, TooLarge
 from shared.failpoints import failpoint
@@ -21,7 +22,7 @@ from . import audit
 from .audit import Audit
 from .inventory import Record
 from .policy import SigningPolicy
-from .store import CaStore, Stamp, stamp_of
+from .store import CaStore, Stamp, is_name, stamp_of
 
 log = logging.getLogger("puppet.ca")
 
@@ -236,11 +237,14 @@ class Authority:
 
     def revoke_serials(self, serials: Iterable[int], *, by: str, name: str = "") -> None:
         """Put serials on the CRL that are not on it yet; without a new one the CRL stays as it is."""
+        serials = set(serials)
         with self.store.writing():
-            new = sorted(set(serials) - self.revoked())
+            new = sorted(serials - self.revoked())
             if new:
                 self._sign_crl(add=new)
-            self.report(audit.entry("revoke", name, by=by, serials=sorted(serials), added=new))
+            current = self.signed_certificate(name) if is_name(name) else None
+            known = fingerprint(current) if current is not None and current.serial_number in serials else None
+            self.report(audit.entry("revoke", name, by=by, serials=sorted(serials), added=new, fingerprint=known))
 
     def revoked(self) -> frozenset[int]:
         """The serials that this CA has revoked, as the CRL file says now."""

@@ -218,11 +218,13 @@ class Registry:
         certname(name)
         with self.store.writing():
             removed = []
+            current = self.authority.signed_certificate(name)
             if self.store.remove_signed(name):
                 removed.append("Puppet::SSL::Certificate")
             if self.store.remove_request(name):
                 removed.append("Puppet::SSL::CertificateRequest")
-            self._report("delete", name, by, ", ".join(removed) or "nothing was there")
+            gone = audit.of_certificate(current) if current is not None else {}
+            self._report("delete", name, by, ", ".join(removed) or "nothing was there", **gone)
         return removed
 
     def clean(self, names: Iterable[str], *, by: str) -> list[str]:

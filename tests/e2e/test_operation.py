@@ -335,7 +335,7 @@ def test_what_the_ca_did_and_whom_the_master_refused_is_in_the_audit_log(site: M
     assert made["by"].endswith(" at the command line")
     assert (refused["result"], refused["from"], refused["status"]) == ("refused", "127.0.0.1", 403)
     assert (refused["method"], refused["path"]) == ("GET", "/puppet-ca/v1/certificate_statuses/all")
-    assert revoked["serials"] == [made["serial"]]
+    assert (revoked["serials"], revoked["fingerprint"]) == ([made["serial"]], made["fingerprint"])
     lines = [json.loads(line) for line in access.read_text().splitlines()]
     assert [(each["certname"], each["path"].split("/")[1], each["status"]) for each in lines] == [
         (AGENT, "puppet", 200),
