@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -237,6 +238,13 @@ class RealAgent:
     def puppet(self, *arguments: str) -> Done:
         environ = clean_environment(HOME=str(self.root), **{f"FACTER_{name}": value for name, value in self.facts.items()})
         return run([REAL_PUPPET, *arguments, *self.options], environ)
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody has just now."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
 
 
 def has_real_puppet() -> bool:

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from tests.processes import MasterProcess, OurAgent, master
+from tests.processes import MasterProcess, OurAgent, free_port, master
 
 pytestmark = pytest.mark.slow
 
@@ -298,12 +298,6 @@ def test_metrics_tell_what_a_collector_wants_to_know(site: MasterProcess, thread
     ):
         assert f"\n{line}\n" in text, text
     assert re.search(r"^puppet_loop_lag_seconds_count [1-9]", text, re.M)
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def metrics(port: int) -> str:

@@ -85,6 +85,21 @@ def stripped() -> tuple[int, list[str]]:
     return (65534, nobody) if tried.returncode == 0 else (0, bare)
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("systemd-tmpfiles") is None, reason="needs root and systemd")
+def test_account_and_folders_are_made(tmp_path: Path) -> None:
+    (tmp_path / "etc").mkdir()
+    for program in ("systemd-sysusers", "systemd-tmpfiles --create"):
+        name = program.split()[0].removeprefix("systemd-") + ".conf"
+        argv = [*program.split(), f"--root={tmp_path}", str(UNITS / name)]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+    entry = next(line.split(":") for line in (tmp_path / "etc/passwd").read_text().splitlines() if line.startswith("puppet:"))
+    assert (entry[5], entry[6]) == ("/var/lib/puppet", "/usr/sbin/nologin")
+    for folder in ("etc/puppet/ssl", "var/lib/puppet", "var/log/puppet", "run/puppet"):
+        assert (tmp_path / folder).stat().st_uid == int(entry[2]), folder
+
+
 @pytest.fixture
 def elsewhere() -> Iterator[Path]:
     """A folder that everybody can get to."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -14,14 +13,9 @@ from master.http.limits import Limits
 from master.http.metrics import MOST, MetricsListener
 from master.testing import RawClient, RunningMaster
 from shared.errors import ConfigError
+from tests.processes import free_port
 
 Serve = Callable[..., AbstractAsyncContextManager[RunningMaster]]
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 @asynccontextmanager
