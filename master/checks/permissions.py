@@ -71,7 +71,7 @@ def check(settings: MasterSettings) -> Iterator[Finding]:
         if _there(path) and not _reached(account, path, READ):
             yield Finding(AREA, "error", f"{account.name} cannot read {path}", _mend(path, account))
     for path in written:
-        if _there(path) and not _reached(account, path, READ | WRITE | ENTER):
+        if _there(path) and not (_reached(account, path, READ | WRITE | ENTER) or _given_at_the_start(path)):
             yield Finding(AREA, "error", f"{account.name} cannot write into {path}", _mend(path, account))
         elif not _there(path) and os.geteuid() != 0 and not _reached(account, _nearest(path), WRITE | ENTER):
             yield Finding(AREA, "error", f"{account.name} cannot make {path}", f"Make it: install -d -o {account.name} -m 0750 {path}")
@@ -96,6 +96,11 @@ def _reached(account: Account, path: Path, wanted: int) -> bool:
         return all(account.may(folder, ENTER) for folder in path.parents) and account.may(path, wanted)
     except OSError:
         return False
+
+
+def _given_at_the_start(path: Path) -> bool:
+    """Whether a start by root hands the folder over: it is root's, and empty."""
+    return os.geteuid() == 0 and path.is_dir() and path.stat().st_uid == 0 and not any(path.iterdir())
 
 
 def _nearest(path: Path) -> Path:

@@ -167,13 +167,17 @@ def test_a_port_that_somebody_has_is_named_and_that_of_a_running_master_is_not(s
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root starts a master as somebody else")
-def test_what_the_masters_account_cannot_reach_is_named(site: MasterProcess) -> None:
+def test_what_the_masters_account_cannot_reach_is_named(site: MasterProcess, tmp_path: Path) -> None:
     site.settings["user"], site.settings["group"] = "nobody", "nogroup"
     (site.root / "conf").chmod(0o700)
     done = checked(site)
     assert done.code == 1
     assert f"Error (permissions): nobody cannot read {site.ca}/ca_key.pem\n" in done
     assert f"Error (permissions): nobody cannot write into {site.root}/var\n" in done
+    empty = MasterProcess(tmp_path / "empty", {"user": "nobody", "group": "nogroup", "ssldir": str(tmp_path / "ssl")})
+    empty.write({"manifests/site.pp": ""})
+    (tmp_path / "ssl").mkdir()
+    assert "cannot write" not in checked(empty).text  # the start hands it over
 
 
 def test_json_is_an_option_of_the_check_only(site: MasterProcess) -> None:
