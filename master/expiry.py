@@ -131,7 +131,6 @@ class Expiries:
 
     def describe(self, metrics: Metrics) -> None:
         """Have the ends in the metrics."""
-
         doc = "When the master's certificate, the CA's and the revocation lists end, in seconds since the epoch."
         metrics.read(
             "puppet_certificate_end_seconds",

@@ -19,6 +19,8 @@ from shared.log import NOTICE
 from shared.settings import MasterSettings
 from shared.systemd import Notifier
 
+from .folders import folders
+
 if TYPE_CHECKING:
     from .wiring import Master
 
@@ -30,8 +32,6 @@ Reread = Callable[[], MasterSettings]
 
 def make_room(settings: MasterSettings) -> None:
     """Folders for the account that a root's master will run as; to be called before log files are made in them."""
-    from .wiring import folders
-
     if os.geteuid() == 0 and settings.user != "root":
         try:
             daemon.own(folders(settings), *daemon.account(settings.user, settings.group))
@@ -48,8 +48,6 @@ def serve(settings: MasterSettings, reread: Reread) -> int:
     """
     import setproctitle
     import uvloop
-
-    from .wiring import folders
 
     os.umask(0o027)
     if os.geteuid() == 0 and settings.user != "root":

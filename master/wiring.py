@@ -19,7 +19,6 @@ from shared.bucket import Bucket
 from shared.checksums import algorithm
 from shared.dialects import MODERN
 from shared.errors import ConfigError, NotFound
-from shared.files import sweep
 from shared.indirector import Binding, Client, Indirection, Indirector, Terminus
 from shared.indirector.plugins import PluginContext, find_plugins, indirection_of, terminus_of
 from shared.indirector.routes import read_routes
@@ -56,6 +55,7 @@ from .code_commands import CodeCommands
 from .environments import Environments, EnvironmentSettings
 from .expiry import Expiries, of_agents, of_server
 from .fileserver import FileServer
+from .folders import tidy
 from .http.auth import Prefix, Rule
 from .http.auth_conf import entry
 from .http.ca import CaEndpoints
@@ -109,33 +109,6 @@ class Master:
     async def stop(self, drain: float) -> None:
         """Stop accepting, let requests in flight end within `drain` seconds, cut the rest."""
         await self.http.stop(drain)
-
-
-def folders(settings: MasterSettings) -> list[Path]:
-    """What the master writes into, the outer ones first."""
-    return [
-        settings.vardir,
-        settings.logdir,
-        settings.rundir,
-        settings.ssldir,
-        settings.statedir,
-        settings.reportdir,
-        settings.bucketdir,
-        settings.yamldir,
-        settings.server_datadir,
-    ]
-
-
-def tidy(settings: MasterSettings) -> None:
-    """Remove the temporary files that a killed master left among what it stores. Blocks."""
-    stores = [settings.reportdir, settings.yamldir, settings.server_datadir]
-    try:
-        swept = sum(sweep(folder) for store in stores if store.is_dir() for folder in store.iterdir() if folder.is_dir())
-    except OSError as err:
-        log.warning("Temporary files of an earlier master may be left: %s", err)
-        return
-    if swept:
-        log.info("Removed %d temporary files that a killed process left behind", swept)
 
 
 def environment_settings(settings: MasterSettings) -> EnvironmentSettings:
@@ -498,4 +471,4 @@ async def local_catalog(settings: MasterSettings, name: str) -> Any:
         await workers.close()
 
 
-__all__ = ["Master", "bind", "folders", "local_catalog", "running"]
+__all__ = ["Master", "bind", "local_catalog", "running"]

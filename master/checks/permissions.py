@@ -16,7 +16,7 @@ from shared.errors import ConfigError
 from shared.settings import MasterSettings
 
 from ..ca.store import CaFiles
-from ..wiring import folders
+from ..folders import folders
 from .findings import Finding
 
 AREA: Final = "permissions"
