@@ -147,9 +147,10 @@ def answer(bench: Bench, job: Mapping[str, Any], say: Callable[[bytes], None]) -
     try:
         with deadline(job["seconds"]):
             bench.failed = True
+            hits = bench.memo.hits
             body = bench.answer(job, log)
             bench.failed = False
-        return frames.packed({"done": True}, body)
+        return frames.packed({"done": True, "memory": bench.memo.hits > hits}, body)
     except PuppetError as err:
         return frames.packed(frames.plain_error(err))
     except Overtime as over:

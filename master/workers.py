@@ -13,7 +13,7 @@ import os
 import random
 import sys
 import time
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -34,6 +34,7 @@ log = logging.getLogger("puppet.compiler")
 COMMAND = (sys.executable, "-I", "-m", "master.compiling")
 GRACE = 2.0  # seconds after compile_timeout for a process to say itself that it took too long, and where; then it is ended
 START_TIMEOUT = 60.0  # seconds for a process to say that it is ready
+MAX_SERVED = 20_000  # nodes of which is known who served them last
 
 
 class Worker:
@@ -118,7 +119,8 @@ class Workers:
         timeout: seconds for one compile. memory: bytes for one process beyond its start. queue: requests that may wait.
         memo: bytes of catalogs that each process keeps.
         jobs: after how many a process is replaced; 0: never.
-        on_answer: told after each question how it ended (done, failed, timeout, died) and how many seconds it took.
+        on_answer: told after each question how it ended (done, memory, failed, timeout, died) and how many seconds it took;
+            memory: a catalog that was not compiled again.
     """
 
     def __init__(
@@ -148,6 +150,7 @@ class Workers:
         self._idle: list[Worker] = []
         self._all: set[Worker] = set()
         self._leaving: set[asyncio.Task[None]] = set()
+        self._served: OrderedDict[str, Worker] = OrderedDict()  # the process that had a node last, which may remember its catalog
         self._slots = asyncio.Semaphore(size)
         self._round = 0
         self._closed = False
@@ -223,11 +226,10 @@ class Workers:
         began, how = time.monotonic(), "failed"
         try:
             try:
-                body = await self._answered(message, what)
+                body, how = await self._answered(message, what)
             except _Lost as lost:
                 log.warning("%s; another process is asked", lost.error)
-                body = await self._answered(message, what)
-            how = "done"
+                body, how = await self._answered(message, what)
             return body
         except _Lost as lost:
             how = "died"
@@ -239,12 +241,13 @@ class Workers:
             self._slots.release()
             self.on_answer(how, time.monotonic() - began)
 
-    async def _answered(self, message: dict[str, Any], what: str) -> bytes:
-        worker = await self._worker()
+    async def _answered(self, message: dict[str, Any], what: str) -> tuple[bytes, str]:
+        node = str(message.get("certname", ""))
+        worker = await self._worker(node)
         try:
             async with asyncio.timeout(self.timeout + GRACE):
                 await worker.send(message)
-                body = await self._answer(worker)
+                found = await self._answer(worker)
         except TimeoutError:
             await self._drop(worker, "hung")
             raise _Overdue(
@@ -269,16 +272,21 @@ class Workers:
             await asyncio.shield(self._drop(worker, "abandoned"))
             raise
         self._put_back(worker)
-        return body
+        if node:
+            self._served[node] = worker
+            self._served.move_to_end(node)
+            if len(self._served) > MAX_SERVED:
+                self._served.popitem(last=False)
+        return found
 
-    async def _answer(self, worker: Worker) -> bytes:
+    async def _answer(self, worker: Worker) -> tuple[bytes, str]:
         while True:
             message, body = await worker.next()
             if "log" in message:
                 level, text, source = message["log"]
                 log.log(LEVELS.get(level, LEVELS["notice"]), "%s", text, extra={"source": source})
             elif "done" in message:
-                return body
+                return body, "memory" if message.get("memory") else "done"
             else:
                 worker.spent = bool(message.get("last"))
                 error = frames.error_of(message)
@@ -308,7 +316,12 @@ class Workers:
         self._leaving.add(task)
         task.add_done_callback(self._leaving.discard)
 
-    async def _worker(self) -> Worker:
+    async def _worker(self, node: str = "") -> Worker:
+        """A process: the one that had the node last if it is idle, else any."""
+        last = self._served.get(node)
+        if last is not None and last in self._idle:
+            self._idle.remove(last)
+            self._idle.append(last)
         while self._idle:
             worker = self._idle.pop()
             if worker.alive:

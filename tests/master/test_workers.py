@@ -243,3 +243,24 @@ async def test_a_pattern_that_never_ends_costs_its_caller_only(tmp_path: Path) -
         with pytest.raises(CompileError, match="The listing of production's resource types took longer"):
             await workers.definitions(DefinitionsWanted("production", pattern="^(a+)+b$"))
         assert len(await workers.definitions(DefinitionsWanted("production", pattern="^a+$"))) == 1
+
+
+async def test_a_node_comes_back_to_the_process_that_remembers_its_catalog(tmp_path: Path) -> None:
+    ended: list[str] = []
+    limits: dict[str, Any] = {"size": 3, "memo": 2**20, "on_answer": lambda how, seconds: ended.append(how)}
+    async with pool(tmp_path, "notify { $trusted['certname']: }", **limits) as workers:
+        names = ["a", "b", "c"]
+        for _ in range(3):
+            bodies = await asyncio.gather(*[workers(job(name, uptime=len(ended))) for name in names])
+            assert [titles(body) for body in bodies] == [[name] for name in names]
+            names = names[1:] + names[:1]
+    assert ended[:3] == ["done"] * 3
+    assert ended[3:] == ["memory"] * 6
+
+
+async def test_without_memory_every_catalog_is_compiled(tmp_path: Path) -> None:
+    ended: list[str] = []
+    async with pool(tmp_path, "notify { 'x': }", on_answer=lambda how, seconds: ended.append(how)) as workers:
+        for _ in range(2):
+            await workers(job())
+    assert ended == ["done"] * 2
