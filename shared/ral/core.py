@@ -149,7 +149,7 @@ class Type(Metaparams):
                 self._given.add(attribute)
 
     def _complete(self) -> None:
-        for attribute in self.declaration.attributes.values():
+        for attribute in self.declaration.defaulted:
             if attribute.name not in self._values:
                 self._assume(attribute)
         try:
@@ -173,11 +173,11 @@ class Type(Metaparams):
         """What an attribute holds; of a property without `many` the first wanted value; None: nothing."""
         value = self._values.get(attribute)
         declared = self.declaration.attributes.get(attribute)
-        if isinstance(declared, Property) and not declared.many and value is not None:
-            return value[0] if value else None
-        if value is None and declared is not None and declared.many and not declared.is_property:
-            return []
-        return value
+        if declared is None:
+            return value
+        if declared.is_property:
+            return value if declared.many or value is None else value[0] if value else None
+        return [] if value is None and declared.many else value
 
     def wanted(self, attribute: str) -> list[Any] | None:
         """All wanted values of a property (see Property); None when it is not managed."""

@@ -189,7 +189,7 @@ class Provider(Generic[R]):
 
 def drop_unsupported(resource: Type, provider: Provider[Any]) -> None:
     """Leave those attributes of a resource unmanaged that its provider has not the features for. Source: resource layer reference 1.3."""
-    for attribute in resource.declaration.attributes.values():
+    for attribute in resource.declaration.particular:
         missing = [each for each in attribute.requires if each not in provider.features]
         if missing and resource.is_given(attribute.name):
             features = ", ".join(missing)
