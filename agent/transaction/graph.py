@@ -337,9 +337,9 @@ class Walk:
     def idle(self) -> bool:
         return not self._ready
 
-    def following(self, node: Node, fits: Callable[[Node], bool]) -> list[Node]:
+    def following(self, node: Node, fits: Callable[[Node], bool], *, limit: int) -> list[Node]:
         """
-        Those that come right after `node`, which is not finished yet, one after the other and as long as they fit.
+        Those that come right after `node`, which is not finished yet, one after the other and as long as they fit; `limit` at most.
 
         What becomes ready by one of them and comes before the next ends the row. Nothing is taken or finished.
         """
@@ -354,7 +354,12 @@ class Walk:
                 if (self._waits_for(target) if left is None else left) <= finished[target]:
                     priority = self.graph.priorities[target]
                     soonest = priority if soonest is None else min(soonest, priority)
-            if not self._ready or (soonest is not None and soonest <= self._ready[0][0]) or not fits(self._ready[0][2]):
+            if (
+                len(row) == limit
+                or not self._ready
+                or (soonest is not None and soonest <= self._ready[0][0])
+                or not fits(self._ready[0][2])
+            ):
                 break
             row.append(heapq.heappop(self._ready))
             last = row[-1][2]

@@ -31,6 +31,9 @@ from .graph import Anchor, Graph, Node, Walk, describe_cycles, expand, relations
 from .harness import Harness, reason
 from .status import Status
 
+AHEAD = 32  # resources that are read before the first of them has its turn
+NEIGHBOURS = 200  # resources that may be changed at the turn of another
+
 
 def _never() -> bool:
     return False
@@ -85,6 +88,7 @@ class Transaction:
         self.skip_tags = frozenset(tag.lower() for tag in context.skip_tags)
         self._walk = Walk(self.graph)
         self._statuses: dict[Type, Status] = {}
+        self._ahead: set[Type] = set()  # read before their turn, which is still to come
         self._turns: set[Type] = set()  # changed already, and to be evaluated whatever happens
         self._failed_dependencies: dict[Node, dict[Type, None]] = {}
         self._told: set[Type] = set()  # failed dependencies that were mentioned already
@@ -109,7 +113,7 @@ class Transaction:
         def in_row(node: Node) -> bool:
             return isinstance(node, Type) and node.handler is resource.handler and fits(node)
 
-        row = self._walk.following(resource, in_row)
+        row = self._walk.following(resource, in_row, limit=NEIGHBOURS)
         return [each for each in row if isinstance(each, Type) and not each.simulated and self._will_be_evaluated(each)]
 
     def keep_turn(self, resources: Iterable[Type]) -> None:
@@ -338,8 +342,31 @@ class Transaction:
             if self.context.store:
                 self.context.store.keep(str(node.ref))
             return
+        await self._read_ahead(node)
         await self._evaluate(node, status)
         await self.events.process(self.graph, node)
+        if status.restarted or status.failed or (status.out_of_sync and not node.simulated):
+            self._forget_ahead()
+
+    async def _read_ahead(self, resource: Type) -> None:
+        """Let a provider that can do so read what comes next at once; it holds as long as nothing is changed."""
+        if resource in self._ahead:
+            self._ahead.discard(resource)
+            return
+        self._forget_ahead()
+        provider = resource.handler
+        if provider is None or type(provider).read_ahead is Provider.read_ahead:
+            return
+        row = self._walk.following(resource, lambda node: isinstance(node, Type) and node.handler is provider, limit=AHEAD - 1)
+        self._ahead.update(each for each in row if isinstance(each, Type) and self._will_be_evaluated(each))
+        if self._ahead:
+            await provider.read_ahead([resource, *(each for each in row if isinstance(each, Type) and each in self._ahead)])
+
+    def _forget_ahead(self) -> None:
+        for provider in {each.handler for each in self._ahead}:
+            if provider is not None:
+                provider.forget_ahead()
+        self._ahead.clear()
 
     async def _evaluate(self, resource: Type, status: Status) -> None:
         if self.context.evaltrace:

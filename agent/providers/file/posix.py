@@ -9,6 +9,7 @@ import secrets
 import shlex
 import stat
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +24,7 @@ from ...runlog import RunLog
 from ...sources import FileSources
 from ..commands import argv_of
 from .backup import Buckets, back_up, bucket_of, in_bucket
-from .looking import resolve_accounts, state_of
+from .looking import Accounts, Warn, accounts_of, state_of
 from .places import file_type, place_of, remove, set_mode, set_owner
 from .recursion import children_of
 from .showing import TOO_LARGE, Held, difference, too_large
@@ -73,6 +74,7 @@ class Posix(Provider[File], type=File, name="posix", features=("manages_symlinks
         self._held: tuple[File, Held] | None = None
         self._warned = False
         self._swept: set[str] = set()
+        self._ahead: dict[File, tuple[State | None, Accounts]] = {}  # what was read before its turn
 
     # --- further resources
 
@@ -98,22 +100,46 @@ class Posix(Provider[File], type=File, name="posix", features=("manages_symlinks
 
     # --- reading
 
-    async def retrieve(self, resource: File) -> State | None:
+    async def read_ahead(self, resources: Sequence[File]) -> None:
+        self._ahead = await asyncio.to_thread(self._look_at_all, [each for each in resources if not each.source])
+
+    def forget_ahead(self) -> None:
+        self._ahead.clear()
+
+    def _look_at_all(self, resources: Sequence[File]) -> dict[File, tuple[State | None, Accounts]]:
+        """What can be read without a word; the others are left out. Blocking."""
+        found = {}
+        for resource in resources:
+            words: list[str] = []
+            self._choose_checksum(resource)
+            with suppress(PuppetError, OSError):  # its turn will tell
+                looked = self._look(resource, words.append)
+                if not words:
+                    found[resource] = looked
+        return found
+
+    def _look(self, resource: File, warn: Warn) -> tuple[State | None, Accounts]:
+        """Blocking."""
+        watched = {"content", "checksum_value"}
+        content = any(resource.wanted(each) for each in watched) or not watched.isdisjoint(resource.audit) or not resource.manages_anything
+        state = state_of(resource, content=content, warn=warn)
+        return state, accounts_of(resource, state)
+
+    def _choose_checksum(self, resource: File) -> None:
         literal = resource.actual_content is not None or not resource.wanted("content")
         if literal and resource.metadata is None and not resource.is_given("checksum"):
             resource.resum(self.context.algorithm)
+
+    async def retrieve(self, resource: File) -> State | None:
+        self._choose_checksum(resource)
         if resource.source and resource.wanted("checksum_value") is None:
             metadata = await metadata_of(resource, self.context.sources, self.context.inlined, self.context.environment)
             await asyncio.to_thread(lambda: take_over(resource, metadata, root=self.root))
-        watched = {"content", "checksum_value"}
-        content = any(resource.wanted(each) for each in watched) or not watched.isdisjoint(resource.audit) or not resource.manages_anything
-
-        def look() -> State | None:
-            state = state_of(resource, content=content, warn=lambda text: resource.log("warning", text))
-            resolve_accounts(resource, state)
-            return state
-
-        state = await asyncio.to_thread(look)
+        looked = self._ahead.pop(resource, None)
+        if looked is None:
+            looked = await asyncio.to_thread(self._look, resource, lambda text: resource.log("warning", text))
+        state, accounts = looked
+        accounts.settle(resource)
         self._fit(resource, state)
         return state
 
@@ -317,7 +343,7 @@ class Posix(Provider[File], type=File, name="posix", features=("manages_symlinks
 
     def _rights(self, resource: File) -> tuple[Rights, str]:
         """What a new file in this place gets, and which wanted owner or group this system does not know. Blocking."""
-        resolve_accounts(resource, None)
+        accounts_of(resource, None).settle(resource)
         uid = gid = -1
         current = 0o644
         try:

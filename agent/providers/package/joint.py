@@ -13,8 +13,6 @@ from shared.types.package import GONE, Package
 if TYPE_CHECKING:
     from .packages import Packages
 
-LARGEST = 200  # packages of one command
-
 
 class Joint:
     """
@@ -47,7 +45,7 @@ class Joint:
         if alike is None:
             return
         followers = resource.followers(lambda other: isinstance(other, Package) and self._alike(other) == alike)
-        absent = {each: state for each in followers[: LARGEST - 1] if isinstance(each, Package) and (state := await self._read(each))}
+        absent = {each: state for each in followers if isinstance(each, Package) and (state := await self._read(each))}
         if not absent:
             return
         several = [resource, *absent]

@@ -184,7 +184,8 @@ def test_what_follows_is_what_comes_next_with_nothing_that_is_freed_meanwhile(
     walk = Walk(build(steps(**given), quiet))
     node = walk.next()
     assert isinstance(node, Type) and node.title == first
-    row = walk.following(node, lambda each: isinstance(each, Type) and len(each.title) == 1)
+    row = walk.following(node, lambda each: isinstance(each, Type) and len(each.title) == 1, limit=9)
+    assert walk.following(node, lambda each: True, limit=0) == []
     assert " ".join(each.title for each in row if isinstance(each, Type)) == expected
     # Looking has changed nothing: the row is what then comes.
     walk.finish(node)
