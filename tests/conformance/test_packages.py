@@ -1,4 +1,4 @@
-"""Neighbouring packages by one real `apt-get`, in the throw-away Debian of `sandbox.py`, from a repository that the test adds to."""
+"""Packages by a real `apt-get`, in the throw-away Debian of `sandbox.py`: several by one command, and a package manager in trouble."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ pytestmark = [
     pytest.mark.skipif(bool(why_not()), reason=why_not()),
 ]
 
-# more-1 to more-5, and more-bad, which cannot be configured.
+# more-1 to more-5; more-bad cannot be configured, more-slow takes an hour for it unless it finds /srv/hurry.
 REPOSITORY = """
 cd /srv/repo
-for name in more-1 more-2 more-3 more-4 more-5 more-bad; do
+for name in more-1 more-2 more-3 more-4 more-5 more-bad more-slow; do
   work=$(mktemp -d)
   chmod 755 "$work"
   mkdir -p "$work/DEBIAN" "$work/usr/share/$name"
@@ -26,6 +26,9 @@ for name in more-1 more-2 more-3 more-4 more-5 more-bad; do
   printf 'Package: %s\\nVersion: 1.0-1\\nArchitecture: all\\nMaintainer: Nobody <nobody@example.com>\\n' "$name" > "$work/DEBIAN/control"
   echo "Description: a package for tests" >> "$work/DEBIAN/control"
   if [ "$name" = more-bad ]; then printf '#!/bin/sh\\nexit 1\\n' > "$work/DEBIAN/postinst"; chmod 755 "$work/DEBIAN/postinst"; fi
+  if [ "$name" = more-slow ]; then
+    printf '#!/bin/sh\\n[ -e /srv/hurry ] || sleep 3600\\n' > "$work/DEBIAN/postinst"; chmod 755 "$work/DEBIAN/postinst"
+  fi
   dpkg-deb --root-owner-group -b "$work" "$name.deb" > /dev/null
   { dpkg-deb -f "$name.deb"; echo "Filename: ./$name.deb"; echo "Size: $(stat -c %s "$name.deb")"
     echo "SHA256: $(sha256sum "$name.deb" | cut -d' ' -f1)"; echo; } >> Packages
@@ -37,9 +40,9 @@ COMMANDS = "sed -n 's/^Commandline: .* install -- //p' /var/log/apt/history.log"
 INSTALLED = "dpkg-query -W -f '${Package} ${db:Status-Status}\\n' 'more-*' 'pc-*' 2>/dev/null | grep ' installed' | cut -d' ' -f1"
 
 
-def applied(manifest: str, runs: int = 1) -> tuple[list[dict[str, Any]], list[str], list[str]]:
+def applied(manifest: str, runs: int = 1, setup: str = "", **case: Any) -> tuple[list[dict[str, Any]], list[str], list[str]]:
     """The runs, what apt-get was told each time that it did something, and the packages that are installed now."""
-    case = {"setup": REPOSITORY, "manifest": manifest, "runs": runs, "ask": [COMMANDS, INSTALLED]}
+    case |= {"setup": REPOSITORY + setup, "manifest": manifest, "runs": runs, "ask": [COMMANDS, INSTALLED]}
     found = in_sandbox(json.dumps(case).encode())
     return found["runs"], *(found["answers"][each].split("\n")[:-1] for each in (COMMANDS, INSTALLED))  # type: ignore[return-value]
 
@@ -74,3 +77,36 @@ def test_a_package_that_cannot_be_configured_leaves_the_others_created() -> None
     assert events(run, "more-1") == events(run, "more-2") == [("success", "created")]
     assert [status for status, _ in events(run, "more-bad")] == ["failure"]
     assert run["resources"]["Notify[x]"]["skipped"]
+
+
+# Holds the lock of dpkg's front ends, as another package manager does, for three seconds from the start of the run on.
+OTHER = """
+cat > /srv/other <<'HOLD'
+import fcntl, os, time
+lock = open("/var/lib/dpkg/lock-frontend", "w")
+fcntl.lockf(lock, fcntl.LOCK_EX)
+open("/srv/holding", "w").close()
+time.sleep(3)
+open("/srv/released", "w").close()
+HOLD
+printf '#!/bin/sh\nsetsid python3 /srv/other > /dev/null 2>&1 &\nwhile [ ! -e /srv/holding ]; do sleep 0.05; done\n' > /srv/hold
+chmod +x /srv/hold
+"""
+
+
+def test_a_package_manager_that_is_busy_is_waited_for() -> None:
+    manifest = "package { ['more-1', 'more-2']: } -> exec { '/usr/bin/test -e /srv/released': }"
+    (run,), commands, installed = applied(manifest, setup=OTHER, args=["--prerun_command=/srv/hold"])
+    assert (commands, installed) == (["more-1 more-2"], ["more-1", "more-2"])
+    assert run["status"] == "changed"
+
+
+def test_a_package_manager_that_hangs_ends_with_the_run_and_the_next_run_heals() -> None:
+    """The limit is that of the whole run: nobody can say how long an installation may take."""
+    manifests = ["package { ['more-1', 'more-slow']: }"] * 2
+    (first, second), _, installed = applied(
+        "", manifests=manifests, between="touch /srv/hurry; dpkg --configure -a", args=["--runtimeout=5"]
+    )
+    assert first["exit"] == 1
+    assert any(message.endswith("did not complete within 5 seconds and was terminated.") for _, _, message in first["logs"])
+    assert second["exit"] in (0, 2) and installed == ["more-1", "more-slow"]
