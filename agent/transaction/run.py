@@ -88,6 +88,7 @@ class Transaction:
         self.skip_tags = frozenset(tag.lower() for tag in context.skip_tags)
         self._walk = Walk(self.graph)
         self._statuses: dict[Type, Status] = {}
+        self._calm: Provider[Any] | None = None  # had nothing to do for the resource before
         self._ahead: set[Type] = set()  # read before their turn, which is still to come
         self._turns: set[Type] = set()  # changed already, and to be evaluated whatever happens
         self._failed_dependencies: dict[Node, dict[Type, None]] = {}
@@ -345,17 +346,23 @@ class Transaction:
         await self._read_ahead(node)
         await self._evaluate(node, status)
         await self.events.process(self.graph, node)
-        if status.restarted or status.failed or (status.out_of_sync and not node.simulated):
+        touched = status.restarted or status.failed or (status.out_of_sync and not node.simulated)
+        self._calm = None if touched else node.handler
+        if touched:
             self._forget_ahead()
 
     async def _read_ahead(self, resource: Type) -> None:
-        """Let a provider that can do so read what comes next at once; it holds as long as nothing is changed."""
+        """
+        Let a provider that can do so read what comes next at once, if it had nothing to do for the one before.
+
+        What was read holds as long as nothing is changed.
+        """
         if resource in self._ahead:
             self._ahead.discard(resource)
             return
         self._forget_ahead()
         provider = resource.handler
-        if provider is None or type(provider).read_ahead is Provider.read_ahead:
+        if provider is None or provider is not self._calm or type(provider).read_ahead is Provider.read_ahead:
             return
         row = self._walk.following(resource, lambda node: isinstance(node, Type) and node.handler is provider, limit=AHEAD - 1)
         self._ahead.update(each for each in row if isinstance(each, Type) and self._will_be_evaluated(each))

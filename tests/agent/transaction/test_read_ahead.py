@@ -1,4 +1,4 @@
-"""What comes next is read at once, and read again as soon as anything was changed."""
+"""Behind what needed no change, what comes next is read at once; and read again as soon as anything was changed."""
 
 from __future__ import annotations
 
@@ -99,46 +99,46 @@ def pots(names: str, **given: Any) -> list[Pot]:
 async def test_what_is_as_it_should_be_is_read_once_and_together() -> None:
     kitchen = Kitchen(dict.fromkeys("abcd", "soup"))
     await run(kitchen, *pots("abcd"))
-    assert kitchen.asked == ["a b c d"]
+    assert kitchen.asked == ["a", "b c d"]
 
 
 async def test_a_change_makes_what_was_read_worthless() -> None:
     kitchen = Kitchen({**dict.fromkeys("acd", "soup"), "b": "water"}, spills={"b": "c"})
     applied = await run(kitchen, *pots("ab"), Pot("c", {"content": "stew"}), *pots("d"))
-    assert kitchen.asked == ["a b c d", "fill b", "c d", "fill c", "d"]
+    assert kitchen.asked == ["a", "b c d", "fill b", "c", "fill c", "d"]
     assert kitchen.content == {"a": "soup", "b": "soup", "c": "stew", "d": "soup"}
     assert applied.statuses["Pot[c]"].events[0].previous_value == "soup"
 
 
 async def test_a_change_that_failed_half_way_makes_what_was_read_worthless() -> None:
-    kitchen = Kitchen(dict.fromkeys("ac", "soup"), spills={"b": "c"}, broken=frozenset("b"))
+    kitchen = Kitchen(dict.fromkeys("abc", "soup"), spills={"b": "c"}, broken=frozenset("b"))
     applied = await run(kitchen, Pot("a", {"content": "soup"}), Pot("b", {"content": "mud"}), Pot("c", {"content": "soup"}))
-    assert kitchen.asked == ["a b c", "fill b", "c", "fill c"]
+    assert kitchen.asked == ["a", "b c", "fill b", "c", "fill c"]
     assert applied.statuses["Pot[b]"].failed and kitchen.content["c"] == "soup"
 
 
 async def test_a_refresh_makes_what_was_read_worthless() -> None:
-    kitchen = Kitchen({"a": "water", **dict.fromkeys("bcd", "soup")})
-    await run(kitchen, *pots("a", notify="Pot[b]"), *pots("bcd"))
-    assert kitchen.asked == ["a", "fill a", "b c d", "refresh b", "c d"]
+    kitchen = Kitchen({"a": "water", **dict.fromkeys("bcde", "soup")})
+    await run(kitchen, *pots("a", notify="Pot[c]"), *pots("bcde"))
+    assert kitchen.asked == ["a", "fill a", "b", "c d e", "refresh c", "d", "e"]
 
 
 async def test_noop_changes_nothing_so_what_was_read_holds() -> None:
     kitchen = Kitchen()
     await run(kitchen, *pots("abc"), noop=True)
-    assert kitchen.asked == ["a b c"]
+    assert kitchen.asked == ["a", "b c"]
 
 
 async def test_what_comes_behind_something_else_is_read_at_its_turn() -> None:
-    kitchen = Kitchen(dict.fromkeys("abcd", "soup"))
-    await run(kitchen, *pots("ab"), Cup("x", {"content": "tea"}), *pots("cd"))
-    assert kitchen.asked == ["a b", "c d"]
+    kitchen = Kitchen(dict.fromkeys("abcdef", "soup"))
+    await run(kitchen, *pots("abc"), Cup("x", {"content": "tea"}), *pots("def"))
+    assert kitchen.asked == ["a", "b c", "d", "e f"]
 
 
 async def test_what_is_skipped_is_not_read() -> None:
-    kitchen = Kitchen(dict.fromkeys("abc", "soup"))
-    resources = pots("abc")
-    resources[1].assign("schedule", "never")
+    kitchen = Kitchen(dict.fromkeys("abcd", "soup"))
+    resources = pots("abcd")
+    resources[2].assign("schedule", "never")
     from shared.types.schedule import Schedule
 
     together = Resources({"pot": Pot, "schedule": Schedule})
@@ -146,22 +146,23 @@ async def test_what_is_skipped_is_not_read() -> None:
         together.add(each)
     providers = Providers({"pot": lambda: [Stove(kitchen)]}, Platform())
     applied = await apply_catalog(together, ApplyContext(log=RunLog(), providers=providers, state=StateFile(None)))
-    assert kitchen.asked == ["a c"] and applied.statuses["Pot[b]"].skipped
+    assert kitchen.asked == ["a", "b d"] and applied.statuses["Pot[c]"].skipped
 
 
 async def test_no_more_is_read_than_a_run_that_is_stopped_can_spare() -> None:
     names = [f"p{number}" for number in range(AHEAD + 3)]
     kitchen = Kitchen(dict.fromkeys(names, "soup"))
     await run(kitchen, *(Pot(name, {"content": "soup"}) for name in names))
-    assert kitchen.asked == [" ".join(names[:AHEAD]), " ".join(names[AHEAD:])]
+    assert kitchen.asked == [names[0], " ".join(names[1 : AHEAD + 1]), " ".join(names[AHEAD + 1 :])]
 
 
 async def test_a_file_that_another_ones_change_has_touched_is_read_again(tmp_path: Path) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
     one.write_text("x")
     one.chmod(0o644)
+    tmp_path.chmod(0o700)
     os.link(one, other)  # of the same inode: the mode of one is the other's
-    done = await apply(File(str(one), {"mode": "0600"}), File(str(other), {"mode": "0644"}))
+    done = await apply(File(str(tmp_path), {"mode": "0700"}), File(str(one), {"mode": "0600"}), File(str(other), {"mode": "0644"}))
     assert [message for _, _, message in done.events] == ["mode changed '0644' to '0600'", "mode changed '0600' to '0644'"]
 
 
