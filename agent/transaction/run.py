@@ -366,8 +366,13 @@ class Transaction:
             return
         row = self._walk.following(resource, lambda node: isinstance(node, Type) and node.handler is provider, limit=AHEAD - 1)
         self._ahead.update(each for each in row if isinstance(each, Type) and self._will_be_evaluated(each))
-        if self._ahead:
+        if not self._ahead:
+            return
+        try:
             await provider.read_ahead([resource, *(each for each in row if isinstance(each, Type) and each in self._ahead)])
+        except Exception as err:  # noqa: BLE001  # whose fault it is shows when each is read at its turn
+            resource.log("debug", f"Could not read ahead: {reason(err)}")
+            self._forget_ahead()
 
     def _forget_ahead(self) -> None:
         for provider in {each.handler for each in self._ahead}:

@@ -71,7 +71,7 @@ class Joint:
         try:
             check_values(resource, self.provider)
             state = await self.provider.retrieve(resource)
-        except PuppetError:
+        except (PuppetError, OSError, ValueError):
             return None  # its turn will tell
         return state if _absent(state) else None
 
@@ -86,7 +86,7 @@ class Joint:
     async def _is_there(self, resource: Package, state: State | None) -> bool:
         try:
             state = state or await self.provider.query(resource) or {}
-        except PuppetError:
+        except (PuppetError, OSError, ValueError):
             return False  # broken: its turn will tell
         version = self.provider.version_wanted(resource)
         literal = version is None or state.get("ensure") == version

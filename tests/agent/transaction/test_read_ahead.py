@@ -129,6 +129,21 @@ async def test_noop_changes_nothing_so_what_was_read_holds() -> None:
     assert kitchen.asked == ["a", "b c"]
 
 
+async def test_a_provider_that_cannot_read_ahead_after_all_fails_nobody() -> None:
+    kitchen = Kitchen(dict.fromkeys("abc", "soup"))
+
+    class Clumsy(Stove):
+        async def read_ahead(self, resources: Sequence[Pot]) -> None:
+            raise ValueError("no hands")
+
+    together = Resources({"pot": Pot})
+    for each in pots("abc"):
+        together.add(each)
+    context = ApplyContext(log=RunLog(), providers=Providers({"pot": lambda: [Clumsy(kitchen)]}, Platform()), state=StateFile(None))
+    applied = await apply_catalog(together, context)
+    assert kitchen.asked == ["a", "b", "c"] and not any(status.failed for status in applied.statuses.values())
+
+
 async def test_what_comes_behind_something_else_is_read_at_its_turn() -> None:
     kitchen = Kitchen(dict.fromkeys("abcdef", "soup"))
     await run(kitchen, *pots("abc"), Cup("x", {"content": "tea"}), *pots("def"))
