@@ -132,13 +132,17 @@ class Posix(Provider[File], type=File, name="posix", features=("manages_symlinks
 
     async def retrieve(self, resource: File) -> State | None:
         self._choose_checksum(resource)
+        metadata = None
         if resource.source and resource.wanted("checksum_value") is None:
             metadata = await metadata_of(resource, self.context.sources, self.context.inlined, self.context.environment)
-            await asyncio.to_thread(lambda: take_over(resource, metadata, root=self.root))
-        looked = self._ahead.pop(resource, None)
-        if looked is None:
-            looked = await asyncio.to_thread(self._look, resource, lambda text: resource.log("warning", text))
-        state, accounts = looked
+
+        def look() -> tuple[State | None, Accounts]:
+            if metadata is not None:
+                take_over(resource, metadata, root=self.root)
+            return self._look(resource, lambda text: resource.log("warning", text))
+
+        ahead = self._ahead.pop(resource, None)
+        state, accounts = await asyncio.to_thread(look) if ahead is None else ahead
         accounts.settle(resource)
         self._fit(resource, state)
         return state
