@@ -57,9 +57,10 @@ class Joint:
         except PuppetError as err:
             resource.log("debug", f"Could not install {names} by one command, so it is one by one: {err.message}")
         self._done.update(await self._there(several))
-        self._before |= absent
+        early = {each: state for each, state in absent.items() if each in self._done}
+        self._before |= early
         if resource.surroundings is not None:
-            resource.surroundings.keep_turn(each for each in absent if each in self._done)
+            resource.surroundings.keep_turn(early)
 
     def _alike(self, resource: Package) -> Hashable | None:
         if resource in self._tried or resource.value_of("ensure") in (*GONE, "disabled") or resource.wanted("mark") == ["hold"]:

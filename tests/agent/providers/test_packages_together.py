@@ -41,6 +41,7 @@ class System:
     broken: set[str] = field(default_factory=set)  # unpacked, but cannot be configured
     calls: list[str] = field(default_factory=list)
     during: Callable[[], None] = lambda: None
+    depends: dict[str, str] = field(default_factory=dict)
 
     async def apt_get(self, *words: str, **options: Any) -> Output:
         names = list(words[words.index("--") + 1 :])
@@ -54,6 +55,8 @@ class System:
             name, _, version = each.partition("=")
             if verb == "install" and name not in self.broken:
                 self.installed[name] = version or self.repository[name]
+                if name in self.depends:
+                    self.installed[self.depends[name]] = "1.0"
             elif verb == "remove":
                 self.installed.pop(name, None)
         bad = sorted(self.broken.intersection(names))
@@ -166,6 +169,13 @@ async def test_a_package_that_does_not_exist_fails_alone() -> None:
     assert found.events("a") == found.events("b") == [("success", "created")]
     assert found.events("nosuch")[0][1].endswith("failed: Unable to locate package nosuch")
     assert found.applied.statuses["Notify[after]"].skipped
+
+
+async def test_after_a_command_that_failed_each_is_read_at_its_turn() -> None:
+    system = System(depends={"a": "c"})
+    found = await run(system, package("a"), package("nosuch"), package("c"))
+    assert system.calls == ["install a nosuch c", "install a", "install nosuch"]
+    assert found.events("c") == []  # it came with a
 
 
 async def test_what_a_failing_command_brought_all_the_same_is_told_as_created_and_not_installed_again() -> None:
