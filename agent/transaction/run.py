@@ -25,13 +25,13 @@ from shared.ral.providers import drop_unsupported
 from ..runlog import RunLog, utc_now
 from ..state import StateFile, TransactionStore
 from . import dot
+from .ahead import ReadAhead
 from .events import EventQueue
 from .generate import Generator
 from .graph import Anchor, Graph, Node, Walk, describe_cycles, expand, relationships
 from .harness import Harness, reason
 from .status import Status
 
-AHEAD = 32  # resources that are read before the first of them has its turn
 NEIGHBOURS = 200  # resources that may be changed at the turn of another
 
 
@@ -88,8 +88,7 @@ class Transaction:
         self.skip_tags = frozenset(tag.lower() for tag in context.skip_tags)
         self._walk = Walk(self.graph)
         self._statuses: dict[Type, Status] = {}
-        self._calm: Provider[Any] | None = None  # had nothing to do for the resource before
-        self._ahead: set[Type] = set()  # read before their turn, which is still to come
+        self._ahead = ReadAhead(lambda resource, limit: self._row(resource, lambda other: True, limit))
         self._turns: set[Type] = set()  # changed already, and to be evaluated whatever happens
         self._failed_dependencies: dict[Node, dict[Type, None]] = {}
         self._told: set[Type] = set()  # failed dependencies that were mentioned already
@@ -111,11 +110,7 @@ class Transaction:
         return [resource for resource in self.resources.order if resource.ref.type == type_name]
 
     def followers(self, resource: Type, fits: Callable[[Type], bool]) -> Sequence[Type]:
-        def in_row(node: Node) -> bool:
-            return isinstance(node, Type) and node.handler is resource.handler and fits(node)
-
-        row = self._walk.following(resource, in_row, limit=NEIGHBOURS)
-        return [each for each in row if isinstance(each, Type) and not each.simulated and self._will_be_evaluated(each)]
+        return [each for each in self._row(resource, fits, NEIGHBOURS) if not each.simulated]
 
     def keep_turn(self, resources: Iterable[Type]) -> None:
         self._turns.update(resources)
@@ -343,42 +338,19 @@ class Transaction:
             if self.context.store:
                 self.context.store.keep(str(node.ref))
             return
-        await self._read_ahead(node)
+        await self._ahead.before(node)
         await self._evaluate(node, status)
         await self.events.process(self.graph, node)
-        touched = status.restarted or status.failed or (status.out_of_sync and not node.simulated)
-        self._calm = None if touched else node.handler
-        if touched:
-            self._forget_ahead()
+        self._ahead.after(node, status)
 
-    async def _read_ahead(self, resource: Type) -> None:
-        """
-        Let a provider that can do so read what comes next at once, if it had nothing to do for the one before.
+    def _row(self, resource: Type, fits: Callable[[Type], bool], limit: int) -> list[Type]:
+        """What comes right after a resource with the same provider, as long as it fits, without what will be skipped."""
 
-        What was read holds as long as nothing is changed.
-        """
-        if resource in self._ahead:
-            self._ahead.discard(resource)
-            return
-        self._forget_ahead()
-        provider = resource.handler
-        if provider is None or provider is not self._calm or type(provider).read_ahead is Provider.read_ahead:
-            return
-        row = self._walk.following(resource, lambda node: isinstance(node, Type) and node.handler is provider, limit=AHEAD - 1)
-        self._ahead.update(each for each in row if isinstance(each, Type) and self._will_be_evaluated(each))
-        if not self._ahead:
-            return
-        try:
-            await provider.read_ahead([resource, *(each for each in row if isinstance(each, Type) and each in self._ahead)])
-        except Exception as err:  # noqa: BLE001  # whose fault it is shows when each is read at its turn
-            resource.log("debug", f"Could not read ahead: {reason(err)}")
-            self._forget_ahead()
+        def in_row(node: Node) -> bool:
+            return isinstance(node, Type) and node.handler is resource.handler and fits(node)
 
-    def _forget_ahead(self) -> None:
-        for provider in {each.handler for each in self._ahead}:
-            if provider is not None:
-                provider.forget_ahead()
-        self._ahead.clear()
+        row = self._walk.following(resource, in_row, limit=limit)
+        return [each for each in row if isinstance(each, Type) and self._will_be_evaluated(each)]
 
     async def _evaluate(self, resource: Type, status: Status) -> None:
         if self.context.evaltrace:

@@ -7,7 +7,8 @@ import grp
 import os
 import pwd
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 
 from shared import checksums, modes
 from shared.checksums import Checksum
-from shared.errors import ResourceError
+from shared.errors import PuppetError, ResourceError
 from shared.ral.attributes import State
 from shared.types.file import File
 
@@ -137,6 +138,29 @@ def accounts_of(resource: File, state: State | None) -> Accounts:
             name = name_of(number) if isinstance(number, int) else None
             if name is not None:
                 found.names[attribute, number] = name
+    return found
+
+
+Looked = tuple[State | None, Accounts]
+
+
+def look(resource: File, warn: Warn) -> Looked:
+    """All that a file resource needs to know of the system before it is compared."""
+    watched = {"content", "checksum_value"}
+    content = any(resource.wanted(each) for each in watched) or not watched.isdisjoint(resource.audit) or not resource.manages_anything
+    state = state_of(resource, content=content, warn=warn)
+    return state, accounts_of(resource, state)
+
+
+def look_at_all(resources: Iterable[File]) -> dict[File, Looked]:
+    """The same of several, without those of which there is something to say: their turn will tell."""
+    found = {}
+    for resource in resources:
+        words: list[str] = []
+        with suppress(PuppetError, OSError):
+            looked = look(resource, words.append)
+            if not words:
+                found[resource] = looked
     return found
 
 

@@ -9,7 +9,6 @@ import secrets
 import shlex
 import stat
 from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +23,7 @@ from ...runlog import RunLog
 from ...sources import FileSources
 from ..commands import argv_of
 from .backup import Buckets, back_up, bucket_of, in_bucket
-from .looking import Accounts, Warn, accounts_of, state_of
+from .looking import Looked, accounts_of, look, look_at_all
 from .places import file_type, place_of, remove, set_mode, set_owner
 from .recursion import children_of
 from .showing import TOO_LARGE, Held, difference, too_large
@@ -74,7 +73,7 @@ class Posix(Provider[File], type=File, name="posix", features=("manages_symlinks
         self._held: tuple[File, Held] | None = None
         self._warned = False
         self._swept: set[str] = set()
-        self._ahead: dict[File, tuple[State | None, Accounts]] = {}  # what was read before its turn
+        self._ahead: dict[File, Looked] = {}  # what was read before its turn
 
     # --- further resources
 
@@ -101,29 +100,13 @@ class Posix(Provider[File], type=File, name="posix", features=("manages_symlinks
     # --- reading
 
     async def read_ahead(self, resources: Sequence[File]) -> None:
-        self._ahead = await asyncio.to_thread(self._look_at_all, [each for each in resources if not each.source])
+        plain = [each for each in resources if not each.source]
+        for resource in plain:
+            self._choose_checksum(resource)
+        self._ahead = await asyncio.to_thread(look_at_all, plain)
 
     def forget_ahead(self) -> None:
         self._ahead.clear()
-
-    def _look_at_all(self, resources: Sequence[File]) -> dict[File, tuple[State | None, Accounts]]:
-        """What can be read without a word; the others are left out. Blocking."""
-        found = {}
-        for resource in resources:
-            words: list[str] = []
-            self._choose_checksum(resource)
-            with suppress(PuppetError, OSError):  # its turn will tell
-                looked = self._look(resource, words.append)
-                if not words:
-                    found[resource] = looked
-        return found
-
-    def _look(self, resource: File, warn: Warn) -> tuple[State | None, Accounts]:
-        """Blocking."""
-        watched = {"content", "checksum_value"}
-        content = any(resource.wanted(each) for each in watched) or not watched.isdisjoint(resource.audit) or not resource.manages_anything
-        state = state_of(resource, content=content, warn=warn)
-        return state, accounts_of(resource, state)
 
     def _choose_checksum(self, resource: File) -> None:
         literal = resource.actual_content is not None or not resource.wanted("content")
@@ -136,13 +119,13 @@ class Posix(Provider[File], type=File, name="posix", features=("manages_symlinks
         if resource.source and resource.wanted("checksum_value") is None:
             metadata = await metadata_of(resource, self.context.sources, self.context.inlined, self.context.environment)
 
-        def look() -> tuple[State | None, Accounts]:
+        def looked() -> Looked:
             if metadata is not None:
                 take_over(resource, metadata, root=self.root)
-            return self._look(resource, lambda text: resource.log("warning", text))
+            return look(resource, lambda text: resource.log("warning", text))
 
         ahead = self._ahead.pop(resource, None)
-        state, accounts = await asyncio.to_thread(look) if ahead is None else ahead
+        state, accounts = await asyncio.to_thread(looked) if ahead is None else ahead
         accounts.settle(resource)
         self._fit(resource, state)
         return state
