@@ -21,10 +21,9 @@ if TYPE_CHECKING:
     from agent.runlog import RunLog
     from master.compiler.compiler import LogEntry
     from master.environments import Environment
-    from shared.models.catalog import Catalog
 
     from .compilation import Manifest
-    from .localrun import LocalRun
+    from .localrun import LocalRun, Prepared
 
 log = logging.getLogger("puppet.apply")
 
@@ -228,7 +227,10 @@ class Application:
         self.times["config_retrieval"] = compiled.seconds
         self.log.notice(f"Compiled catalog for {node.name} in environment {environment.name} in {compiled.seconds:.2f} seconds")
         run = self._local_run(environment, facts)
-        return await self._finish(run, compiled.catalog, compiled.resolve)
+        prepared = await run.prepared(compiled.catalog, compiled.resolve)
+        compiled.let_go()
+        del compiled  # all of it is there a second time by now
+        return await self._finish(run, prepared)
 
     async def _apply_document(self) -> int:
         from agent.facts.configured import fact_sources
@@ -247,7 +249,7 @@ class Application:
         environment = environment_of(self.master, modulepath=self.wish.modulepath)
         facts = await gather(Host(), fact_sources(self.settings))
         run = self._local_run(environment, facts)
-        return await self._finish(run, catalog, None)
+        return await self._finish(run, await run.prepared(catalog, None))
 
     def _local_run(self, environment: Environment, facts: dict[str, Any]) -> LocalRun:
         from .compilation import modules_of
@@ -264,8 +266,8 @@ class Application:
             classes_too=self.wish.write_summary,
         )
 
-    async def _finish(self, run: LocalRun, catalog: Catalog, resolve: Any) -> int:
-        report, completed = await run.apply(catalog, resolve, self.times)
+    async def _finish(self, run: LocalRun, prepared: Prepared) -> int:
+        report, completed = await run.apply(prepared, self.times)
         if self.settings.summarize:
             from agent.transaction.summary import summary_text
 

@@ -14,7 +14,7 @@ from typing import Any
 from agent.facts.facter import Sources, gather
 from agent.facts.host import Host
 from master.compiler.builtins import all_functions
-from master.compiler.catalogs import room, wire_catalog
+from master.compiler.catalogs import let_go, room, wire_catalog
 from master.compiler.checker import Issue as Finding
 from master.compiler.codecache import CodeCache
 from master.compiler.compiler import Compiler, LogEntry
@@ -49,11 +49,17 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A catalog, how its deferred values are resolved, and the seconds that compiling took."""
+    """
+    A catalog, how its deferred values are resolved, and the seconds that compiling took.
+
+    Attributes:
+        let_go: frees what was compiled, when no value is to be resolved any more.
+    """
 
     catalog: Catalog
     resolve: Callable[[Deferred], Any]
     seconds: float
+    let_go: Callable[[], None]
 
 
 def environment_of(settings: MasterSettings, *, modulepath: Sequence[Path] = ()) -> Environment:
@@ -225,7 +231,7 @@ def compile_here(
     seconds = time.perf_counter() - began
     if profile is not None:
         profile(profiled(site, node, facts))
-    return Compiled(CATALOG.model.from_data(data), lambda deferred: resolved(compiler, deferred), seconds)
+    return Compiled(CATALOG.model.from_data(data), lambda deferred: resolved(compiler, deferred), seconds, lambda: let_go(compiler))
 
 
 def profiled(site: Site, node: Node, facts: Mapping[str, Any]) -> str:

@@ -23,7 +23,6 @@ from shared.models.facts import FACTS, Facts
 from shared.settings import AgentSettings, flags_of, load
 
 from .faces import Call, call_of
-from .peer import connected
 
 HELP = """Usage: puppet facts [show] [NAME...] [--value-only] [--json | --yaml | --render-as json|yaml|s] [--show-legacy]
        puppet facts find [NODE]
@@ -114,6 +113,8 @@ async def _found(settings: AgentSettings, name: str) -> dict[str, Any]:
 
 def _upload(settings: AgentSettings) -> int:
     """Send the facts to the master, with this host's certificate."""
+    from .peer import connected  # all that speaks HTTP: as much again as everything else here
+
     name = settings.certname
 
     async def upload() -> None:

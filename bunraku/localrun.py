@@ -46,6 +46,15 @@ RUN_MODE = "user"  # what `puppet apply` is in the summary
 
 
 @dataclass(frozen=True, slots=True)
+class Prepared:
+    """The resources of a catalog and what manages them; of the catalog itself only the head is left."""
+
+    head: Catalog
+    resources: Resources
+    providers: Providers
+
+
+@dataclass(frozen=True, slots=True)
 class LocalRun:
     """
     What one run needs besides its catalog.
@@ -65,13 +74,12 @@ class LocalRun:
     libs: tuple[Path, ...] = ()
     classes_too: bool = False
 
-    async def apply(self, catalog: Catalog, resolve: Callable[[Deferred], Any] | None, times: dict[str, float]) -> tuple[Report, bool]:
+    async def prepared(self, catalog: Catalog, resolve: Callable[[Deferred], Any] | None) -> Prepared:
         """
-        The report of the run, and whether there was one.
+        What is to be applied of a catalog.
 
         Args:
             resolve: calls a deferred value's function; None: there must be none.
-            times: seconds by phase, before the run.
         Raises:
             PuppetError: the catalog cannot be applied at all; nothing was changed.
         """
@@ -87,14 +95,19 @@ class LocalRun:
         files = self._files(catalog)
         providers = plugins.providers(files=lambda: files, facts=self.facts)
         providers.check_named(resources.order)
+        return Prepared(catalog.model_copy(update={"resources": [], "edges": []}), resources, providers)
+
+    async def apply(self, prepared: Prepared, times: dict[str, float]) -> tuple[Report, bool]:
+        """The report of the run, and whether there was one; `times`: seconds by phase, before the run."""
+        catalog = prepared.head
         if self.classes_too:
             await write_classes(self.settings.classfile, catalog.classes, self.log)
-            await write_resources(self.settings.resourcefile, resources, self.log)
+            await write_resources(self.settings.resourcefile, prepared.resources, self.log)
         self.log.info(f"Using environment '{catalog.environment or self.settings.environment}'")
         applied: Applied | None = None
         completed = False
         if await self._command("prerun_command", self.settings.prerun_command):
-            applied = await self._applied(resources, providers)
+            applied = await self._applied(prepared.resources, prepared.providers)
             completed = applied.completed
         completed = await self._command("postrun_command", self.settings.postrun_command) and completed
         return await self._reported(catalog, applied, completed, times), completed

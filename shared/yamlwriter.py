@@ -45,6 +45,7 @@ class RubyObject:
 _PLAIN = re.compile(r"[A-Za-z_/](?:[\w/.,+@%()\[\]{}=;~$<>*&!?|^'\"\\-]|:(?=[^ ])| (?=[^ #]))*", re.ASCII)
 _WORDS = frozenset(("y", "n", "yes", "no", "true", "false", "on", "off", "null"))  # in any case: not text
 _UNPRINTABLE = re.compile("[^\\x20-\\x7e\\xa0-\\u2027\\u202a-\\ud7ff\\ue000-\\ufefe\\uff00-\\ufffd\U00010000-\U0010ffff]")
+_KEYS = 200  # keys of which it is kept how they are written
 _LONG = 120  # characters above which a key takes the explicit form; readers stop at 1024
 
 
@@ -55,27 +56,33 @@ class CannotWrite(TypeError):
 def write(data: Any) -> str:
     """One document, from `---` to its last newline; CannotWrite for what is neither a map, a list nor a scalar."""
     lines: list[str] = []
-    _node(data, "---", "", lines)
+    _node(data, "---", "", lines, {})
     return "\n".join(lines) + "\n"
 
 
-def _node(value: Any, head: str, indent: str, lines: list[str]) -> None:
-    """`value` behind `head` (`---`, `key:` or `-`); what it contains stands on further lines, at `indent`."""
+def _node(value: Any, head: str, indent: str, lines: list[str], plain: dict[str, str]) -> None:
+    """
+    `value` behind `head` (`---`, `key:` or `-`); what it contains stands on further lines, at `indent`.
+
+    `plain`: how short keys are written, by key: a document has few different ones, each thousands of times.
+    """
     if isinstance(value, str):
         lines.append(f"{head} {_text(value, indent)}")
-    elif isinstance(value, RubyObject):
-        _map(value.fields, f"{head} !ruby/object:{value.cls}", indent, lines)
-    elif isinstance(value, Mapping):
-        _map(value, head, indent, lines)
-    elif isinstance(value, list | tuple):
-        _list(value, head, indent, lines)
     elif value is None:
         lines.append(head)
+    elif value is True or value is False:
+        lines.append(f"{head} true" if value else f"{head} false")
+    elif isinstance(value, list | tuple):
+        _list(value, head, indent, lines, plain)
+    elif isinstance(value, RubyObject):
+        _map(value.fields, f"{head} !ruby/object:{value.cls}", indent, lines, plain)
+    elif isinstance(value, dict | Mapping):  # asking a dict whether it is a Mapping takes ten times as long
+        _map(value, head, indent, lines, plain)
     else:
         lines.append(f"{head} {_scalar(value)}")
 
 
-def _map(value: Mapping[Any, Any], head: str, indent: str, lines: list[str]) -> None:
+def _map(value: Mapping[Any, Any], head: str, indent: str, lines: list[str], plain: dict[str, str]) -> None:
     if not value:
         lines.append(f"{head} {{}}")
         return
@@ -85,7 +92,11 @@ def _map(value: Mapping[Any, Any], head: str, indent: str, lines: list[str]) -> 
         lines.append(head)
     inner = indent + "  "
     for number, (key, item) in enumerate(value.items()):
-        text = _text(key, indent) if isinstance(key, str) else _scalar(key)
+        text = plain.get(key, "") if type(key) is str else ""
+        if not text:
+            text = _text(key, indent) if isinstance(key, str) else _scalar(key)
+            if type(key) is str and len(plain) < _KEYS and text == key:
+                plain[key] = text
         if "\n" in text or len(text) > _LONG:
             text = _quoted(key) if isinstance(key, str) else text
             lead, text = f"? {text}", ":"
@@ -94,10 +105,10 @@ def _map(value: Mapping[Any, Any], head: str, indent: str, lines: list[str]) -> 
         else:
             start = f"{head} {text}:" if beside and number == 0 else f"{indent}{text}:"
         # A list stands at its key's own indentation.
-        _node(item, start, indent if isinstance(item, list | tuple) else inner, lines)
+        _node(item, start, indent if isinstance(item, list | tuple) else inner, lines, plain)
 
 
-def _list(value: list[Any] | tuple[Any, ...], head: str, indent: str, lines: list[str]) -> None:
+def _list(value: list[Any] | tuple[Any, ...], head: str, indent: str, lines: list[str], plain: dict[str, str]) -> None:
     if not value:
         lines.append(f"{head} []")
         return
@@ -106,7 +117,7 @@ def _list(value: list[Any] | tuple[Any, ...], head: str, indent: str, lines: lis
         lines.append(head)
     inner = indent + "  "
     for number, item in enumerate(value):
-        _node(item, f"{head} -" if beside and number == 0 else f"{indent}-", inner, lines)
+        _node(item, f"{head} -" if beside and number == 0 else f"{indent}-", inner, lines, plain)
 
 
 def _text(text: str, indent: str) -> str:

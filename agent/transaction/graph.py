@@ -337,6 +337,36 @@ class Walk:
     def idle(self) -> bool:
         return not self._ready
 
+    def following(self, node: Node, fits: Callable[[Node], bool], *, limit: int) -> list[Node]:
+        """
+        Those that come right after `node`, which is not finished yet, one after the other and as long as they fit; `limit` at most.
+
+        What becomes ready by one of them and comes before the next ends the row. Nothing is taken or finished.
+        """
+        row: list[tuple[Priority, int, Node]] = []
+        finished: dict[Node, int] = {}  # how many of the row a node waits for
+        soonest: Priority | None = None  # of what the row makes ready
+        last = node
+        while True:
+            for target in self.graph.dependents(last):
+                finished[target] = finished.get(target, 0) + 1
+                left = self._blockers.get(target)
+                if (self._waits_for(target) if left is None else left) <= finished[target]:
+                    priority = self.graph.priorities[target]
+                    soonest = priority if soonest is None else min(soonest, priority)
+            if (
+                len(row) == limit
+                or not self._ready
+                or (soonest is not None and soonest <= self._ready[0][0])
+                or not fits(self._ready[0][2])
+            ):
+                break
+            row.append(heapq.heappop(self._ready))
+            last = row[-1][2]
+        for entry in row:
+            heapq.heappush(self._ready, entry)
+        return [entry[2] for entry in row]
+
     def grown(self) -> None:
         """Count anew who waits for whom; what had been ready but now waits is taken back."""
         self._blockers.clear()

@@ -122,7 +122,7 @@ class Harness:
         if not changed_ensure:
             if it.present:
                 for declared in it.resource.declaration.properties:
-                    if declared.name != "ensure":
+                    if declared.name != "ensure" and it.resource.wanted(declared.name) is not None:
                         await self._sync_if_needed(it, declared)
             elif it.resource.wanted("ensure") is None:
                 it.resource.log("debug", "Nothing to manage: no ensure and the resource doesn't exist")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -25,11 +25,14 @@ from shared.ral.providers import drop_unsupported
 from ..runlog import RunLog, utc_now
 from ..state import StateFile, TransactionStore
 from . import dot
+from .ahead import ReadAhead
 from .events import EventQueue
 from .generate import Generator
 from .graph import Anchor, Graph, Node, Walk, describe_cycles, expand, relationships
 from .harness import Harness, reason
 from .status import Status
+
+NEIGHBOURS = 200  # resources that may be changed at the turn of another
 
 
 def _never() -> bool:
@@ -83,7 +86,10 @@ class Transaction:
         self.generator = Generator(resources, self.adopt)
         self.tags = frozenset(tag.lower() for tag in context.tags)
         self.skip_tags = frozenset(tag.lower() for tag in context.skip_tags)
+        self._walk = Walk(self.graph)
         self._statuses: dict[Type, Status] = {}
+        self._ahead = ReadAhead(lambda resource, limit: self._row(resource, lambda other: True, limit))
+        self._turns: set[Type] = set()  # changed already, and to be evaluated whatever happens
         self._failed_dependencies: dict[Node, dict[Type, None]] = {}
         self._told: set[Type] = set()  # failed dependencies that were mentioned already
         self._prefetched: dict[Provider[Any], Mapping[str, State | None]] = {}
@@ -102,6 +108,12 @@ class Transaction:
 
     def managed(self, type_name: str) -> Sequence[Type]:
         return [resource for resource in self.resources.order if resource.ref.type == type_name]
+
+    def followers(self, resource: Type, fits: Callable[[Type], bool]) -> Sequence[Type]:
+        return [each for each in self._row(resource, fits, NEIGHBOURS) if not each.simulated]
+
+    def keep_turn(self, resources: Iterable[Type]) -> None:
+        self._turns.update(resources)
 
     def path_of(self, resource: Type) -> str:
         return "/" + "/".join(self.resources.path_of(resource))
@@ -160,8 +172,9 @@ class Transaction:
         expand(self.graph, self.resources)
         await self._draw("expanded_relationships", lambda: dot.order(self.graph, "Expanded_relationships"))
         await self._refuse_cycles()
+        self._walk = Walk(self.graph)
         try:
-            await self._walk()
+            await self._evaluate_all(self._walk)
         finally:
             await self._tear_down()
 
@@ -200,11 +213,10 @@ class Transaction:
                     self.status_of(node).fail("resource is part of a dependency cycle", self.context.now())
         raise ResourceError("One or more resource dependency cycles detected in graph")
 
-    async def _walk(self) -> None:
-        walk = Walk(self.graph)
+    async def _evaluate_all(self, walk: Walk) -> None:
         postponed: list[Type] = []
         progress = False
-        while not self.context.stop():
+        while self._turns or not self.context.stop():
             node = walk.next()
             if node is None:
                 if not postponed:
@@ -317,15 +329,28 @@ class Transaction:
                 await self.events.process(self.graph, node)
             return
         status = self.status_of(node)
-        if self._skip(node):
+        if node in self._turns:
+            self._turns.discard(node)
+        elif self._skip(node):
             status.skipped = True
             node.log("debug", "Resource is being skipped, unscheduling all events")
             self.events.drop(node)
             if self.context.store:
                 self.context.store.keep(str(node.ref))
             return
+        await self._ahead.before(node)
         await self._evaluate(node, status)
         await self.events.process(self.graph, node)
+        self._ahead.after(node, status)
+
+    def _row(self, resource: Type, fits: Callable[[Type], bool], limit: int) -> list[Type]:
+        """What comes right after a resource with the same provider, as long as it fits, without what will be skipped."""
+
+        def in_row(node: Node) -> bool:
+            return isinstance(node, Type) and node.handler is resource.handler and fits(node)
+
+        row = self._walk.following(resource, in_row, limit=limit)
+        return [each for each in row if isinstance(each, Type) and self._will_be_evaluated(each)]
 
     async def _evaluate(self, resource: Type, status: Status) -> None:
         if self.context.evaltrace:
@@ -344,6 +369,11 @@ class Transaction:
         if isinstance(node, Type) and node.handler in self._prefetch_failed:
             assert node.handler is not None
             self.status_of(node).fail(f"Prefetch failed for {node.ref.type} provider '{node.handler.name}'", self.context.now())
+        if failed := self._failed_before(node):
+            self._failed_dependencies[node] = failed
+
+    def _failed_before(self, node: Node) -> dict[Type, None]:
+        """What failed of all that a node waited for."""
         failed: dict[Type, None] = {}
         for dependency in self.graph.dependencies(node):
             failed |= self._failed_dependencies.get(dependency, {})
@@ -351,8 +381,7 @@ class Transaction:
                 status = self.status_of(dependency)
                 if status.failed or status.failed_to_restart:
                     failed[dependency] = None
-        if failed:
-            self._failed_dependencies[node] = failed
+        return failed
 
     # --- skipping
 
@@ -379,6 +408,17 @@ class Transaction:
             node.log("debug", "Skipping device resources because running on a posix host")
             return True
         return False
+
+    def _will_be_evaluated(self, resource: Type) -> bool:
+        """Whether a resource that waits for nothing any more will not be skipped; nothing is said."""
+        if self._not_selected(resource) or self._failed_before(resource) or resource.handler in self._prefetch_failed:
+            return False
+        if resource.declaration.apply_to == "device":
+            return False
+        try:
+            return self._scheduled(resource)
+        except ResourceError:
+            return False  # its turn will tell
 
     def _tell_dependencies(self, resource: Type) -> None:
         for dependency in self._failed_dependencies[resource]:

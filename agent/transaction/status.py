@@ -110,14 +110,21 @@ class Status:
             evaluation_time=self.evaluation_time,
             tags=list(resource.origin.tags),
             time=report.iso(self.time),
-            failed=self.failed,
-            failed_to_restart=self.failed_to_restart,
-            restarted=self.restarted,
-            changed=self.changed,
-            out_of_sync=self.out_of_sync,
-            skipped=self.skipped,
-            change_count=self.change_count,
-            out_of_sync_count=self.out_of_sync_count,
-            events=[event.frozen() for event in self.events],
-            corrective_change=self.corrective,
+            **self._happened(),
         )
+
+    def _happened(self) -> dict[str, Any]:
+        """What differs from a resource to which nothing was done: a report has thousands of those, and a model weighs what it was given."""
+        happened = {
+            "failed": self.failed,
+            "failed_to_restart": self.failed_to_restart,
+            "restarted": self.restarted,
+            "changed": self.changed,
+            "out_of_sync": self.out_of_sync,
+            "skipped": self.skipped,
+            "change_count": self.change_count,
+            "out_of_sync_count": self.out_of_sync_count,
+            "events": [event.frozen() for event in self.events],
+            "corrective_change": self.corrective,
+        }
+        return {name: value for name, value in happened.items() if value}

@@ -47,10 +47,10 @@ def compile_catalog(
         try:
             return wire_catalog(compiler, version=version, rich=rich)
         finally:
-            _let_go(compiler)
+            let_go(compiler)
 
 
-def _let_go(compiler: Compiler) -> None:
+def let_go(compiler: Compiler) -> None:
     """Break the circles of a finished compilation, so that its memory is free at once, without the garbage collector."""
     for resource in compiler.resources:
         resource.contents.clear()

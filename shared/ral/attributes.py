@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, cast, overload
@@ -361,16 +361,21 @@ class Declaration:
     apply_to: str = "host"  # host, device, both
     ensure_retrieved: bool = True  # False: `ensure` is read only when it is managed
 
-    @property
-    def namevars(self) -> tuple[str, ...]:
-        return tuple(a.name for a in self.attributes.values() if a.namevar)
+    # Picked out of the attributes once: every resource of a catalog asks for them several times.
+    namevars: tuple[str, ...] = field(init=False)
+    properties: tuple[Property[Any], ...] = field(init=False)  # `ensure` first, then in declaration order
+    parameters: tuple[Param[Any], ...] = field(init=False)  # without properties and metaparameters
+    defaulted: tuple[Param[Any], ...] = field(init=False)  # those that may hold something that was not given
+    particular: tuple[Param[Any], ...] = field(init=False)  # those that not every provider can manage
 
-    @property
-    def properties(self) -> Iterable[Property[Any]]:
-        """`ensure` first, then in declaration order."""
-        return (a for a in self.attributes.values() if isinstance(a, Property))
-
-    @property
-    def parameters(self) -> Iterable[Param[Any]]:
-        """Without properties and metaparameters."""
-        return (a for a in self.attributes.values() if not isinstance(a, Property) and not a.meta)
+    def __post_init__(self) -> None:
+        every = tuple(self.attributes.values())
+        picked = {
+            "namevars": tuple(a.name for a in every if a.namevar),
+            "properties": tuple(a for a in every if isinstance(a, Property)),
+            "parameters": tuple(a for a in every if not isinstance(a, Property) and not a.meta),
+            "defaulted": tuple(a for a in every if a.default is not None or type(a).default_for is not Param.default_for),
+            "particular": tuple(a for a in every if a.requires),
+        }
+        for name, attributes in picked.items():
+            object.__setattr__(self, name, attributes)

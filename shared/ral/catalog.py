@@ -36,6 +36,7 @@ class Resources:
         self.order: list[Type] = []
         self._table: dict[Ref, Type] = {}
         self._keys: dict[tuple[str, ...], Type] = {}
+        self._absent: set[Ref] = set()  # looked for in vain since a resource was last added: thousands of files ask for the same folders
         self._children: dict[Type, list[Type]] = {}
         self._parents: dict[Type, list[Type]] = {}
         self._paths: dict[Type, list[str]] = {}
@@ -43,15 +44,21 @@ class Resources:
     def find(self, ref: Ref) -> Type | None:
         """The resource that goes by that reference, by an alias, or by what the reference's title names."""
         found = self._table.get(ref)
-        if found is None and ref.type in self.types:
-            cls = self.types[ref.type]
-            if cls.declaration.isomorphic:
-                try:
-                    names = cls.names_in(ref.title)
-                except ResourceError:
-                    return None
-                found = self._keys.get((ref.type, *(str(names.get(n)) for n in cls.declaration.namevars)))
+        if found is None and ref not in self._absent:
+            found = self._by_name(ref)
+            if found is None:
+                self._absent.add(ref)
         return found
+
+    def _by_name(self, ref: Ref) -> Type | None:
+        if ref.type not in self.types or not self.types[ref.type].declaration.isomorphic:
+            return None
+        cls = self.types[ref.type]
+        try:
+            names = cls.names_in(ref.title)
+        except ResourceError:
+            return None
+        return self._keys.get((ref.type, *(str(names.get(n)) for n in cls.declaration.namevars)))
 
     def add(self, resource: Type, *, after: Type | None = None, before: Type | None = None, within: Type | None = None) -> None:
         """
@@ -62,6 +69,7 @@ class Resources:
         """
         if resource.ref in self._table:
             raise ResourceError(f"Duplicate declaration: {resource.ref} is already declared", where=resource.origin.where)
+        self._absent.clear()
         self._table[resource.ref] = resource
         self._add_names(resource)
         if after is not None:

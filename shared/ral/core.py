@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -44,6 +44,16 @@ class Surroundings(Protocol):
 
     def managed(self, type_name: str) -> Sequence[Type]:
         """All resources of that type, in order."""
+
+    def followers(self, resource: Type, fits: Callable[[Type], bool]) -> Sequence[Type]:
+        """
+        What comes right after the resource whose turn it is, of the same provider, and may be changed: those that `fits` says yes to.
+
+        The row ends with the first that does not fit, and where something else has its turn in between.
+        """
+
+    def keep_turn(self, resources: Iterable[Type]) -> None:
+        """These have been changed before their turn: they are evaluated whatever happens meanwhile, so that the change is told."""
 
     def path_of(self, resource: Type) -> str:
         """The containment path, as logs show it: `/Stage[main]/Main/File[/x]`."""
@@ -149,7 +159,7 @@ class Type(Metaparams):
                 self._given.add(attribute)
 
     def _complete(self) -> None:
-        for attribute in self.declaration.attributes.values():
+        for attribute in self.declaration.defaulted:
             if attribute.name not in self._values:
                 self._assume(attribute)
         try:
@@ -173,11 +183,11 @@ class Type(Metaparams):
         """What an attribute holds; of a property without `many` the first wanted value; None: nothing."""
         value = self._values.get(attribute)
         declared = self.declaration.attributes.get(attribute)
-        if isinstance(declared, Property) and not declared.many and value is not None:
-            return value[0] if value else None
-        if value is None and declared is not None and declared.many and not declared.is_property:
-            return []
-        return value
+        if declared is None:
+            return value
+        if declared.is_property:
+            return value if declared.many or value is None else value[0] if value else None
+        return [] if value is None and declared.many else value
 
     def wanted(self, attribute: str) -> list[Any] | None:
         """All wanted values of a property (see Property); None when it is not managed."""
@@ -286,6 +296,10 @@ class Type(Metaparams):
     def managed(self, type_name: str) -> Sequence[Type]:
         """All resources of a type in the same run."""
         return self.surroundings.managed(type_name) if self.surroundings else ()
+
+    def followers(self, fits: Callable[[Type], bool]) -> Sequence[Type]:
+        """What comes right after this one, which has its turn, and could be changed with it; see Surroundings."""
+        return self.surroundings.followers(self, fits) if self.surroundings else ()
 
     def log(self, level: str, message: str, attribute: str = "") -> None:
         """Say something with this resource (or one of its attributes) as the source."""

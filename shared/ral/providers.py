@@ -138,6 +138,16 @@ class Provider(Generic[R]):
             raise Unsupported(f"The {self.serves.declaration.name} provider '{self.name}' cannot read {resource.ref}")
         return found[resource.key]
 
+    async def read_ahead(self, resources: Sequence[R]) -> None:
+        """
+        Read several resources at once, before the turn of the first: they come next, with nothing else in between.
+
+        What was read is kept for `retrieve`, until `forget_ahead`; reading alone, without a word or a trace. By default nothing is.
+        """
+
+    def forget_ahead(self) -> None:
+        """Something was changed: what was read ahead holds no more."""
+
     async def instances(self) -> Mapping[str, State]:
         """Everything of this type on the system, by name."""
         raise Unsupported(f"The {self.serves.declaration.name} provider '{self.name}' cannot list what exists")
@@ -189,7 +199,7 @@ class Provider(Generic[R]):
 
 def drop_unsupported(resource: Type, provider: Provider[Any]) -> None:
     """Leave those attributes of a resource unmanaged that its provider has not the features for. Source: resource layer reference 1.3."""
-    for attribute in resource.declaration.attributes.values():
+    for attribute in resource.declaration.particular:
         missing = [each for each in attribute.requires if each not in provider.features]
         if missing and resource.is_given(attribute.name):
             features = ", ".join(missing)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ..errors import BadData
 
 _REFERENCE = re.compile(r"([A-Za-z][\w:]*)\[(.*)\]", re.DOTALL)
 
 
+@lru_cache(maxsize=1024)
 def type_label(name: str) -> str:
     """A type's name as references show it: `Apache::Vhost`."""
     return "::".join(part[:1].upper() + part[1:] for part in name.lower().split("::"))

@@ -43,9 +43,14 @@ _TYPES: Mapping[str, str] = {
 
 
 class _Builtin(Mapping[str, type[Type]]):
+    def __init__(self) -> None:
+        self._met: dict[str, type[Type]] = {}
+
     def __getitem__(self, name: str) -> type[Type]:
-        module, _, cls = _TYPES[name].partition(".")
-        found: type[Type] = getattr(import_module(f".{module}", __name__), cls)
+        found = self._met.get(name)
+        if found is None:
+            module, _, cls = _TYPES[name].partition(".")
+            found = self._met[name] = getattr(import_module(f".{module}", __name__), cls)
         return found
 
     def __contains__(self, name: object) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os.path
 from collections.abc import Iterator, Mapping
-from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -31,6 +30,13 @@ def _absolute(value: Any) -> None:
 def normal_path(value: Any) -> str:
     """An absolute path without `.`, `..`, doubled and trailing slashes."""
     return "/" + os.path.normpath(str(value)).lstrip("/")
+
+
+def _parents(path: str) -> Iterator[str]:
+    """The folders around a normal path, the nearest first."""
+    while path != "/":
+        path = path.rpartition("/")[0] or "/"
+        yield path
 
 
 class FileEnsure(Ensure):
@@ -365,12 +371,13 @@ class File(Type, name="file", features={"manages_symlinks": "The provider can ma
             raise ResourceError(f"Could not find filebucket {bucket} specified in backup")
 
     def ancestors(self) -> Iterator[str]:
-        return (str(parent) for parent in PurePosixPath(self.path).parents)
+        return _parents(self.path)
 
     def autorequire(self) -> Iterator[Ref]:
-        for parent in PurePosixPath(self.path).parents:
-            if self.surroundings is None or self.find(Ref("file", str(parent))) is not None:
-                yield Ref("file", str(parent))
+        for parent in _parents(self.path):
+            ref = Ref("file", parent)
+            if self.surroundings is None or self.find(ref) is not None:
+                yield ref
                 break
         target = self.value_of("target")
         if target:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from tests.processes import MasterProcess, RealAgent, clean_environment, has_rea
 FILES = (10, 100, 1_000, 2_000)
 SOURCES = 500
 FOLDERS = {"confdir": "conf", "vardir": "var", "rundir": "run", "logdir": "log", "codedir": "code"}
+REQUESTS = 6  # at most, of an unchanged run of file sources
 MUST = {"wall": 1 / 3, "cpu": 1 / 3, "peak": 80.0}
 AIM = {"wall": 1 / 6, "cpu": 1 / 6, "peak": 60.0}
 
@@ -66,9 +68,11 @@ def run(root: Path, process: MasterProcess, repeat: int, files: tuple[int, ...] 
     print(f"agent without a master, median of {repeat}\n  {'':<40}{'ours':>10}{'puppet':>10}{'ratio':>9}")
     found: dict[str, object] = {}
     ours = [sys.executable, "-I", "-m", "bunraku"]
-    facter: Command = (["/usr/bin/facter", "--json"], clean_environment())
     own_facts: Command = ([*ours, "facts", *options(root / "ours")], clean_environment())
-    found["facts"] = compared("facts", own_facts, facter if real else None, repeat, ok=(0, 1))
+    facts: Command = (["/usr/bin/puppet", "facts", *options(root / "theirs")], clean_environment(HOME=str(root / "theirs")))
+    facter: Command = (["/usr/bin/facter", "--json"], clean_environment())  # which knows neither settings nor modules
+    found["facts"] = compared("facts", own_facts, facts if real else None, repeat)
+    found["facter"] = compared("facts, beside facter", own_facts, facter if real else None, repeat, ok=(0, 1))
     for number in (0, *files):
         case = "apply of nothing" if not number else f"apply of {number} files"
         commands = {}
@@ -96,4 +100,17 @@ def sources(root: Path, process: MasterProcess, repeat: int, real: bool) -> dict
         other.root.mkdir()
         environ = clean_environment(HOME=str(other.root), FACTER_many_root=other.facts["many_root"])
         theirs = (["/usr/bin/puppet", "agent", "-t", *other.options], environ)
-    return compared(f"{SOURCES} sources through a master", ours, theirs, repeat)
+    found = compared(f"{SOURCES} sources through a master", ours, theirs, repeat)
+    for name, command in (("ours", ours), ("theirs", theirs)):
+        if command:
+            before = requests_of(process, f"many-{name}.test")
+            cost_of(*command)
+            found[f"{name}_requests"] = requests_of(process, f"many-{name}.test") - before
+    judged = verdict(found["ours_requests"], REQUESTS, REQUESTS)
+    print(f"  {'the same, requests':<40}{found['ours_requests']:>10}{found.get('theirs_requests', ''):>10}{'':>9}    {judged}")
+    return found
+
+
+def requests_of(process: MasterProcess, certname: str) -> int:
+    """How many requests of an agent the master's log has."""
+    return len(re.findall(rf'{re.escape(certname)} "[A-Z]+ /', process.log))

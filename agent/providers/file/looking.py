@@ -7,14 +7,16 @@ import grp
 import os
 import pwd
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from shared import checksums, modes
 from shared.checksums import Checksum
-from shared.errors import ResourceError
+from shared.errors import PuppetError, ResourceError
 from shared.ral.attributes import State
 from shared.types.file import File
 
@@ -110,18 +112,56 @@ def _group_name(gid: int) -> str | None:
         return None
 
 
-def resolve_accounts(resource: File, state: State | None) -> None:
-    """Ids in place of the owner's and group's names, and names for what messages show; an unknown name stays."""
+@dataclass(slots=True)
+class Accounts:
+    """A file's wanted owner and group: ids by attribute (an unknown name stays), and the names of all ids that messages may show."""
+
+    ids: dict[str, list[Any]] = field(default_factory=dict)
+    names: dict[tuple[str, Any], str] = field(default_factory=dict)
+
+    def settle(self, resource: File) -> None:
+        """Put ids in the place of names."""
+        for attribute, ids in self.ids.items():
+            resource.want(attribute, ids)
+        resource.names |= self.names
+
+
+def accounts_of(resource: File, state: State | None) -> Accounts:
+    """Ask the system who the owner and group of a file are."""
+    found = Accounts()
     for attribute, find, name_of in (("owner", user_id, _user_name), ("group", group_id, _group_name)):
         wanted = resource.wanted(attribute)
         if wanted is None:
             continue
-        ids = [each if isinstance(each, int) else _or(find(each), each) for each in wanted]
-        resource.want(attribute, ids)
+        ids = found.ids[attribute] = [each if isinstance(each, int) else _or(find(each), each) for each in wanted]
         for number in (*ids, (state or {}).get(attribute)):
             name = name_of(number) if isinstance(number, int) else None
             if name is not None:
-                resource.names[attribute, number] = name
+                found.names[attribute, number] = name
+    return found
+
+
+Looked = tuple[State | None, Accounts]
+
+
+def look(resource: File, warn: Warn) -> Looked:
+    """All that a file resource needs to know of the system before it is compared."""
+    watched = {"content", "checksum_value"}
+    content = any(resource.wanted(each) for each in watched) or not watched.isdisjoint(resource.audit) or not resource.manages_anything
+    state = state_of(resource, content=content, warn=warn)
+    return state, accounts_of(resource, state)
+
+
+def look_at_all(resources: Iterable[File]) -> dict[File, Looked]:
+    """The same of several, without those of which there is something to say: their turn will tell."""
+    found = {}
+    for resource in resources:
+        words: list[str] = []
+        with suppress(PuppetError, OSError):
+            looked = look(resource, words.append)
+            if not words:
+                found[resource] = looked
+    return found
 
 
 def _or(value: int | None, other: Any) -> Any:

@@ -23,7 +23,7 @@ from ...runlog import RunLog
 from ...sources import FileSources
 from ..commands import argv_of
 from .backup import Buckets, back_up, bucket_of, in_bucket
-from .looking import resolve_accounts, state_of
+from .looking import Looked, accounts_of, look, look_at_all
 from .places import file_type, place_of, remove, set_mode, set_owner
 from .recursion import children_of
 from .showing import TOO_LARGE, Held, difference, too_large
@@ -73,6 +73,7 @@ class Posix(Provider[File], type=File, name="posix", features=("manages_symlinks
         self._held: tuple[File, Held] | None = None
         self._warned = False
         self._swept: set[str] = set()
+        self._ahead: dict[File, Looked] = {}  # what was read before its turn
 
     # --- further resources
 
@@ -98,22 +99,34 @@ class Posix(Provider[File], type=File, name="posix", features=("manages_symlinks
 
     # --- reading
 
-    async def retrieve(self, resource: File) -> State | None:
+    async def read_ahead(self, resources: Sequence[File]) -> None:
+        plain = [each for each in resources if not each.source]
+        for resource in plain:
+            self._choose_checksum(resource)
+        self._ahead = await asyncio.to_thread(look_at_all, plain)
+
+    def forget_ahead(self) -> None:
+        self._ahead.clear()
+
+    def _choose_checksum(self, resource: File) -> None:
         literal = resource.actual_content is not None or not resource.wanted("content")
         if literal and resource.metadata is None and not resource.is_given("checksum"):
             resource.resum(self.context.algorithm)
+
+    async def retrieve(self, resource: File) -> State | None:
+        self._choose_checksum(resource)
+        metadata = None
         if resource.source and resource.wanted("checksum_value") is None:
             metadata = await metadata_of(resource, self.context.sources, self.context.inlined, self.context.environment)
-            await asyncio.to_thread(lambda: take_over(resource, metadata, root=self.root))
-        watched = {"content", "checksum_value"}
-        content = any(resource.wanted(each) for each in watched) or not watched.isdisjoint(resource.audit) or not resource.manages_anything
 
-        def look() -> State | None:
-            state = state_of(resource, content=content, warn=lambda text: resource.log("warning", text))
-            resolve_accounts(resource, state)
-            return state
+        def looked() -> Looked:
+            if metadata is not None:
+                take_over(resource, metadata, root=self.root)
+            return look(resource, lambda text: resource.log("warning", text))
 
-        state = await asyncio.to_thread(look)
+        ahead = self._ahead.pop(resource, None)
+        state, accounts = await asyncio.to_thread(looked) if ahead is None else ahead
+        accounts.settle(resource)
         self._fit(resource, state)
         return state
 
@@ -317,7 +330,7 @@ class Posix(Provider[File], type=File, name="posix", features=("manages_symlinks
 
     def _rights(self, resource: File) -> tuple[Rights, str]:
         """What a new file in this place gets, and which wanted owner or group this system does not know. Blocking."""
-        resolve_accounts(resource, None)
+        accounts_of(resource, None).settle(resource)
         uid = gid = -1
         current = 0o644
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 from shared.ral import Command, State
 from shared.types.package import Package
@@ -55,10 +55,20 @@ class Apk(
         return best
 
     async def install(self, resource: Package, state: State | None) -> None:
+        await self.install_together([resource])
+
+    def alike(self, resource: Package) -> Hashable | None:
+        return None if resource.source else (resource.value_of("ensure") == "latest", *self.install_options(resource))
+
+    async def install_together(self, resources: Sequence[Package]) -> None:
+        newer = ["--upgrade"] if resources[0].value_of("ensure") == "latest" else []
+        what = [await self._what(each) for each in resources]
+        await self.apk("--no-progress", "add", *newer, *self.install_options(resources[0]), *what)
+
+    async def _what(self, resource: Package) -> str:
         version = self.version_wanted(resource)
         wanted = f"{resource.name}={await self.chosen_version(resource, version)}" if version else resource.name
-        newer = ["--upgrade"] if resource.value_of("ensure") == "latest" else []
-        await self.apk("--no-progress", "add", *newer, *self.install_options(resource), resource.source or wanted)
+        return resource.source or wanted
 
     async def uninstall(self, resource: Package, state: State | None) -> None:
         await self.apk("--no-progress", "del", *self.uninstall_options(resource), resource.name)

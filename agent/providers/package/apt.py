@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 
 from shared.errors import ResourceError
@@ -57,19 +57,37 @@ class Apt(Dpkg, name="apt", features=("versionable", "version_ranges", "install_
         await self._preseed(resource)
         await asyncio.to_thread(self._refuse_cdrom, resource)
         version = self.version_wanted(resource)
-        kept = "--force-confold" if resource.configfiles == "keep" else "--force-confnew"
-        words = ["-q", "-y", "-o", f"DPkg::Options::={kept}", "-o", f"DPkg::Lock::Timeout={LOCK_SECONDS}"]
-        wanted = resource.source or resource.name
-        if version is not None and not resource.source:
-            # Puppet gives --force-yes, which also installs what nobody has signed.
-            words.append("--allow-downgrades")
-            wanted = f"{resource.name}={await self.chosen_version(resource, version)}"
-        words += [*self.install_options(resource), "install", "--", wanted]
+        # Puppet gives --force-yes, which also installs what nobody has signed.
+        down = ["--allow-downgrades"] if version is not None and not resource.source else []
+        words = [*self._how(resource), *down, *self.install_options(resource), "install", "--", await self._what(resource)]
         await self.held_back(resource, state, lambda: self.apt_get(*words))
         if resource.source and version is not None:
             await self._check_version(resource, version)
         # What is wanted by name is not to go as another's unused dependency.
         await self.apt_mark("manual", "--", resource.name, fail=False)
+
+    def alike(self, resource: Package) -> Hashable | None:
+        if resource.source or resource.responsefile:
+            return None
+        return (resource.configfiles, resource.allowcdrom, *self.install_options(resource))
+
+    async def install_together(self, resources: Sequence[Package]) -> None:
+        # Without --allow-downgrades, which would hold for all that comes along: what needs it is installed by itself.
+        await asyncio.to_thread(self._refuse_cdrom, resources[0])
+        what = [await self._what(each) for each in resources]
+        await self.apt_get(*self._how(resources[0]), *self.install_options(resources[0]), "install", "--", *what)
+        await self.apt_mark("manual", "--", *(each.name for each in resources), fail=False)
+
+    def _how(self, resource: Package) -> list[str]:
+        kept = "--force-confold" if resource.configfiles == "keep" else "--force-confnew"
+        return ["-q", "-y", "-o", f"DPkg::Options::={kept}", "-o", f"DPkg::Lock::Timeout={LOCK_SECONDS}"]
+
+    async def _what(self, resource: Package) -> str:
+        """A package as apt is told of it: its file, or its name and the version that is wanted."""
+        version = self.version_wanted(resource)
+        if resource.source or version is None:
+            return resource.source or resource.name
+        return f"{resource.name}={await self.chosen_version(resource, version)}"
 
     async def _check_version(self, resource: Package, version: str) -> None:
         now = (await self.query(resource) or {}).get("ensure")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from shared.errors import PuppetError, ResourceError, Unsupported
@@ -10,6 +10,7 @@ from shared.ral import Command, Output, Provider, State
 from shared.types.arguments import joined
 from shared.types.package import GONE, PURGED, Package
 
+from .joint import Joint
 from .versions import Order, Range, range_of
 
 EVERYWHERE = ("installable", "uninstallable", "upgradeable")
@@ -27,6 +28,7 @@ class Packages(Provider[Package], type=Package, features=EVERYWHERE):
 
     def __init__(self) -> None:
         self._listed: dict[str, State] = {}
+        self._joint = Joint(self)
 
     # --- what a package manager does
 
@@ -45,6 +47,14 @@ class Packages(Provider[Package], type=Package, features=EVERYWHERE):
     async def install(self, resource: Package, state: State | None) -> None:
         """Install what `ensure` wants."""
         raise Unsupported(f"The package provider '{self.name}' cannot install")
+
+    def alike(self, resource: Package) -> Hashable | None:
+        """What packages must have in common to be installed by one command; None: this one is installed by itself."""
+        return None
+
+    async def install_together(self, resources: Sequence[Package]) -> None:
+        """Install what `ensure` of several packages wants, none of which is there; they are alike."""
+        raise Unsupported(f"The package provider '{self.name}' installs packages one by one")
 
     async def uninstall(self, resource: Package, state: State | None) -> None:
         raise Unsupported(f"The package provider '{self.name}' cannot remove")
@@ -69,6 +79,9 @@ class Packages(Provider[Package], type=Package, features=EVERYWHERE):
         return {}
 
     async def retrieve(self, resource: Package) -> State | None:
+        before = self._joint.state_before(resource)
+        if before is not None:
+            return before
         state: State | None = self._listed.pop(resource.name, None) if resource.value_of("command") is None else None
         if state is None:
             state = await self.query(resource)
@@ -114,7 +127,8 @@ class Packages(Provider[Package], type=Package, features=EVERYWHERE):
     # --- changing
 
     async def create(self, resource: Package, state: State | None) -> None:
-        await self.install(resource, state)
+        if not await self._joint.brought(resource, state):
+            await self.install(resource, state)
 
     async def destroy(self, resource: Package, state: State | None) -> None:
         await self.uninstall(resource, state)
@@ -126,6 +140,8 @@ class Packages(Provider[Package], type=Package, features=EVERYWHERE):
             await self.purge(resource, state)
         else:
             try:
+                if await self._joint.brought(resource, state):
+                    return
                 await (self.update(resource, state) if wanted == "latest" else self.install(resource, state))
             except PuppetError as err:
                 raise ResourceError(f"Could not update: {err.message}", hint=err.hint) from err

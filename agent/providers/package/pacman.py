@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from urllib.parse import unquote, urlsplit
 
 from shared.errors import ResourceError
@@ -91,9 +91,16 @@ class Pacman(
             await self.pacman(*_QUIET, "-U", "--", path_of(resource.source))
         else:
             await self._refuse_group(resource, "install")
-            await self.pacman("--noconfirm", "--needed", "--noprogressbar", *self.install_options(resource), "-S", "--", resource.name)
+            await self.install_together([resource])
         if await self.query(resource) is None:
             raise ResourceError(f"Could not find package '{resource.name}'")
+
+    def alike(self, resource: Package) -> Hashable | None:
+        return None if resource.source or resource.allow_virtual is False else tuple(self.install_options(resource))
+
+    async def install_together(self, resources: Sequence[Package]) -> None:
+        words = ["--noconfirm", "--needed", "--noprogressbar", *self.install_options(resources[0]), "-S", "--"]
+        await self.pacman(*words, *(each.name for each in resources))
 
     async def _refuse_group(self, resource: Package, what: str) -> bool:
         group = await self._is_group(resource)

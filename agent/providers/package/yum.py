@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from shared.errors import ResourceError
@@ -99,7 +99,7 @@ class Yum(
         return parse_available(said.text)
 
     async def install(self, resource: Package, state: State | None) -> None:
-        quiet = ["-d", "0", "-e", self.error_level, "-y", *self.install_options(resource)]
+        quiet = self._how(resource)
         if resource.allow_virtual is False:
             await self.manager(*quiet, "list", resource.name)
         operation, wanted, version = await self._what(resource, state or {})
@@ -108,6 +108,18 @@ class Yum(
             raise ResourceError(f"Could not find package {wanted}")
         if version is not None:
             await self._check(resource, version)
+
+    def _how(self, resource: Package) -> list[str]:
+        return ["-d", "0", "-e", self.error_level, "-y", *self.install_options(resource)]
+
+    def alike(self, resource: Package) -> Hashable | None:
+        if resource.source or resource.install_only or resource.allow_virtual is False:
+            return None
+        return tuple(self.install_options(resource))
+
+    async def install_together(self, resources: Sequence[Package]) -> None:
+        what = [(await self._what(each, {}))[1] for each in resources]
+        await self.manager(*self._how(resources[0]), "install", *what)
 
     async def _what(self, resource: Package, state: Mapping[str, Any]) -> tuple[str, str, str | None]:
         """Operation, what to give it, and the version that then must be there."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 from shared.errors import ResourceError
 from shared.ral import Command, State, fact
@@ -64,8 +64,20 @@ class Zypper(
         return parse_version(said.text) or (1, 0, 0)
 
     async def install(self, resource: Package, state: State | None) -> None:
+        await self._install(resource)
+        if await self.query(resource) is None:
+            raise ResourceError(f"Could not find package {resource.name}")
+
+    def alike(self, resource: Package) -> Hashable | None:
+        return None if resource.allow_virtual is False else tuple(self.install_options(resource))
+
+    async def install_together(self, resources: Sequence[Package]) -> None:
+        await self._install(*resources)
+
+    async def _install(self, *resources: Package) -> None:
+        """One package, or several that are alike."""
+        resource = resources[0]
         version = self.version_wanted(resource)
-        wanted = f"{resource.name}-{(await self.chosen_version(resource, version)).removeprefix('0:')}" if version else resource.name
         own = await self._version()
         options = self.install_options(resource)
         words = ["--quiet" if own[0] >= 1 else "--terse", *(each for each in options if each in _BEFORE_INSTALL), "install"]
@@ -74,9 +86,11 @@ class Zypper(
         words += ["--no-confirm", *(each for each in options if each not in _BEFORE_INSTALL)]
         if own[0] >= 1 and resource.allow_virtual is False and not version:
             words.append("--name")
-        await self.zypper(*words, wanted)
-        if await self.query(resource) is None:
-            raise ResourceError(f"Could not find package {resource.name}")
+        await self.zypper(*words, *[await self._what(each) for each in resources])
+
+    async def _what(self, resource: Package) -> str:
+        version = self.version_wanted(resource)
+        return f"{resource.name}-{(await self.chosen_version(resource, version)).removeprefix('0:')}" if version else resource.name
 
     async def uninstall(self, resource: Package, state: State | None) -> None:
         own = await self._version()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,7 @@ class Systemd(
 
     def __init__(self) -> None:
         self._unit_files: dict[Service, Output] = {}  # what is-enabled said, until something changes it
+        self._ahead: dict[Service, State] = {}
 
     async def command(self, resource: Service, action: str) -> Words | None:
         verb = "is-active" if action == "status" else action
@@ -85,6 +87,25 @@ class Systemd(
         return path
 
     # --- reading
+
+    async def read_ahead(self, resources: Sequence[Service]) -> None:
+        gate = asyncio.Semaphore(_MANY)
+
+        async def read(resource: Service) -> None:
+            async with gate:
+                with suppress(ResourceError):  # its turn will tell
+                    self._ahead[resource] = await super(Systemd, self).retrieve(resource) or {}
+
+        # A status command of the manifest's own may do more than look.
+        await asyncio.gather(*(read(each) for each in resources if not each.status))
+
+    def forget_ahead(self) -> None:
+        self._ahead.clear()
+        self._unit_files.clear()
+
+    async def retrieve(self, resource: Service) -> State | None:
+        ahead = self._ahead.pop(resource, None)
+        return ahead if ahead is not None else await super().retrieve(resource)
 
     async def enabled(self, resource: Service) -> dict[str, Any]:
         said = self._unit_files.get(resource)

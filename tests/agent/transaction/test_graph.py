@@ -163,3 +163,32 @@ def test_what_is_added_while_walking_comes_right_behind_its_parent() -> None:
         found.append(node.title)
         walk.finish(node)
     assert found == ["a1", "a2", "b"]
+
+
+FOLLOWING = [
+    ({"a": {}, "b": {}, "c": {}}, "a", "b c"),
+    ({"a": {}, "b": {}, "other": {}, "c": {}}, "a", "b"),
+    ({"a": {}, "b": {"require": "Step[a]"}, "c": {}}, "a", ""),
+    ({"a": {}, "b": {}, "c": {"require": "Step[a]"}, "d": {}}, "a", "b"),
+    ({"a": {}, "b": {}, "c": {"require": "Step[b]"}, "d": {}}, "a", "b"),
+    ({"a": {}, "b": {}, "c": {"require": ["Step[a]", "Step[z]"]}, "d": {}, "z": {}}, "a", "b d z"),
+    ({"a": {}, "b": {}, "z": {"require": ["Step[a]", "Step[b]"]}}, "a", "b"),
+    ({"z": {"require": "Step[a]"}, "a": {}, "b": {}}, "a", ""),
+]
+
+
+@pytest.mark.parametrize(("given", "first", "expected"), FOLLOWING)
+def test_what_follows_is_what_comes_next_with_nothing_that_is_freed_meanwhile(
+    given: dict[str, dict[str, object]], first: str, expected: str
+) -> None:
+    walk = Walk(build(steps(**given), quiet))
+    node = walk.next()
+    assert isinstance(node, Type) and node.title == first
+    row = walk.following(node, lambda each: isinstance(each, Type) and len(each.title) == 1, limit=9)
+    assert walk.following(node, lambda each: True, limit=0) == []
+    assert " ".join(each.title for each in row if isinstance(each, Type)) == expected
+    # Looking has changed nothing: the row is what then comes.
+    walk.finish(node)
+    for each in row:
+        assert walk.next() is each
+        walk.finish(each)

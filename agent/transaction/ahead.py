@@ -1,0 +1,60 @@
+"""States that are read before their turn: of what comes right after a resource that needed no change, as long as nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from shared.ral import Provider, Type
+
+from .harness import reason
+from .status import Status
+
+MOST = 32  # resources that are read at once
+
+
+class ReadAhead:
+    """
+    Lets providers that can do so read what comes next at once.
+
+    Args:
+        row: gives at most so many resources that come right after one, with the same provider, and will be evaluated.
+    """
+
+    def __init__(self, row: Callable[[Type, int], Sequence[Type]]) -> None:
+        self._row = row
+        self._calm: Provider[Any] | None = None  # had nothing to do for the resource before
+        self._waiting: set[Type] = set()  # have been read, and their turn is still to come
+
+    async def before(self, resource: Type) -> None:
+        """A resource is about to be evaluated."""
+        if resource in self._waiting:
+            self._waiting.discard(resource)
+            return
+        self.forget()
+        provider = resource.handler
+        if provider is None or provider is not self._calm or type(provider).read_ahead is Provider.read_ahead:
+            return
+        row = self._row(resource, MOST - 1)
+        if not row:
+            return
+        self._waiting.update(row)
+        try:
+            await provider.read_ahead([resource, *row])
+        except Exception as err:  # noqa: BLE001  # whose fault it is shows when each is read at its turn
+            resource.log("debug", f"Could not read ahead: {reason(err)}")
+            self.forget()
+
+    def after(self, resource: Type, status: Status) -> None:
+        """A resource was evaluated, and refreshed if need be."""
+        touched = status.restarted or status.failed or (status.out_of_sync and not resource.simulated)
+        self._calm = None if touched else resource.handler
+        if touched:
+            self.forget()
+
+    def forget(self) -> None:
+        """Have all that was read read again at its turn."""
+        for provider in {each.handler for each in self._waiting}:
+            if provider is not None:
+                provider.forget_ahead()
+        self._waiting.clear()
