@@ -13,6 +13,7 @@ from collections import Counter
 
 from shared.errors import ConfigError
 
+from .alerts import accepted
 from .connection import ConnectionServer
 from .limits import Limits
 from .tls import ServerTls
@@ -124,6 +125,7 @@ class Listener:
     async def _shake_hands(self, peer: socket.socket, address: str) -> None:
         try:
             peer.setblocking(False)
+            accepted.set(peer)
             await asyncio.get_running_loop().connect_accepted_socket(
                 self.server,
                 peer,

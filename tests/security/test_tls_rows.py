@@ -62,6 +62,16 @@ async def test_TLS_01_a_revoked_certificate_is_refused_within_a_second(start: St
         assert master.server.listener.refused["certificate revoked"] == 1
 
 
+async def test_TLS_01_a_refused_peer_is_told_the_reason(start: Start, ca: CaFolder) -> None:
+    async with start() as master:
+        ca.revoke(x509.load_pem_x509_certificate(ca.certificate_of("agent1").read_bytes()))
+        await master.server.tls.reload()
+        client = await RawClient.connect(master.port, ca.context("agent1"), timeout=5)
+        with pytest.raises(ssl.SSLError, match="alert certificate revoked"):
+            await client.ask("GET", NODE)
+        await client.close()
+
+
 async def test_TLS_02_revocation_ends_a_live_connection(start: Start, ca: CaFolder) -> None:
     async with start() as master:
         client = await master.client("agent1")
