@@ -231,6 +231,14 @@ class RealAgent:
     def ssl(self) -> Path:
         return self.root / "confdir" / "ssl"
 
+    @property
+    def state(self) -> Path:
+        return self.root / "vardir" / "state"
+
+    @property
+    def certificate(self) -> Path:
+        return self.ssl / "certs" / f"{self.certname}.pem"
+
     def test(self, *more: str) -> Done:
         """`puppet agent -t`"""
         return self.puppet("agent", "-t", *more)

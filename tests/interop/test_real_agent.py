@@ -3,70 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from shared import plainyaml
-from tests.processes import MasterProcess, RealAgent, has_real_puppet, master
+from tests.interop.stage import agent_of
+from tests.processes import MasterProcess, RealAgent
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
-
-SITE = {
-    "manifests/site.pp": """
-        node default {
-          class { 'stage': root => $facts['stage_root'] }
-        }
-    """,
-    "modules/stage/manifests/init.pp": """
-        class stage (String[1] $root) {
-          file { $root: ensure => directory }
-          file { "${root}/plain":
-            source => 'puppet:///modules/stage/plain.txt',
-            mode   => '0640',
-          }
-          file { "${root}/tree":
-            ensure  => directory,
-            source  => 'puppet:///modules/stage/tree',
-            recurse => true,
-            purge   => true,
-          }
-          file { "${root}/facts":
-            content => epp('stage/facts.epp', { ruby => $facts['from_ruby'] }),
-            notify  => Exec["/bin/sh -c 'date > ${root}/refreshed'"],
-          }
-          exec { "/bin/sh -c 'date > ${root}/refreshed'": refreshonly => true }
-          notify { "certname ${trusted['certname']}": noop => true }
-        }
-    """,
-    "modules/stage/files/plain.txt": "plain text\n",
-    "modules/stage/files/tree/a": "a\n",
-    "modules/stage/files/tree/deep/b": "b\n",
-    "modules/stage/templates/facts.epp": "<%- | String $ruby | -%>\nruby says <%= $ruby %>\n",
-    "modules/stage/lib/facter/from_ruby.rb": "Facter.add(:from_ruby) { setcode { 'hello' } }\n",
-    "modules/stage/facts.d/external.txt": "external_fact=yes\n",
-}
-
-
-@pytest.fixture(autouse=True)
-def _installed() -> None:
-    if not has_real_puppet():
-        pytest.fail("Debian's puppet-agent is not installed: apt-get install puppet-agent")
-
-
-@pytest.fixture
-def running(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[MasterProcess]:
-    """A master with the site; autosign as the test's parameter says (default: true)."""
-    with master(tmp_path / "master", autosign=getattr(request, "param", "true")) as process:
-        process.write(SITE)
-        yield process.start()
-
-
-def agent_of(running: MasterProcess, name: str = "web1.example.com") -> RealAgent:
-    root = running.root.parent / name
-    root.mkdir()
-    return RealAgent(root, running.port, name, {"stage_root": str(root / "stage")})
 
 
 def test_a_first_run_changes_and_a_second_has_nothing_to_do(running: MasterProcess) -> None:
@@ -141,6 +85,7 @@ def test_a_revoked_agent_is_refused(running: MasterProcess) -> None:
     assert revoked.code == 0, revoked.text
     refused = agent.test()
     assert refused.code == 1, refused.text
+    assert "alert certificate revoked" in refused
     assert "Refused a TLS handshake of 127.0.0.1: certificate revoked" in running.log
     reports = len(list((running.reports / "web1.example.com").iterdir()))
     assert reports == 1

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from shared import plainyaml
-from tests.interop.test_real_agent import SITE
+from tests.interop.stage import SITE
 from tests.processes import OurAgent, clean_environment
 
 JAR = Path("/usr/share/puppetserver/puppetserver.jar")

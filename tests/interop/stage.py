@@ -1,0 +1,54 @@
+"""The site that real peers are tried with, and agents of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.processes import MasterProcess, RealAgent
+
+SITE = {
+    "manifests/site.pp": """
+        node default {
+          class { 'stage': root => $facts['stage_root'] }
+        }
+    """,
+    "modules/stage/manifests/init.pp": """
+        class stage (String[1] $root) {
+          file { $root: ensure => directory }
+          file { "${root}/plain":
+            source => 'puppet:///modules/stage/plain.txt',
+            mode   => '0640',
+          }
+          file { "${root}/tree":
+            ensure  => directory,
+            source  => 'puppet:///modules/stage/tree',
+            recurse => true,
+            purge   => true,
+          }
+          file { "${root}/facts":
+            content => epp('stage/facts.epp', { ruby => $facts['from_ruby'] }),
+            notify  => Exec["/bin/sh -c 'date > ${root}/refreshed'"],
+          }
+          exec { "/bin/sh -c 'date > ${root}/refreshed'": refreshonly => true }
+          notify { "certname ${trusted['certname']}": noop => true }
+        }
+    """,
+    "modules/stage/files/plain.txt": "plain text\n",
+    "modules/stage/files/tree/a": "a\n",
+    "modules/stage/files/tree/deep/b": "b\n",
+    "modules/stage/templates/facts.epp": "<%- | String $ruby | -%>\nruby says <%= $ruby %>\n",
+    "modules/stage/lib/facter/from_ruby.rb": "Facter.add(:from_ruby) { setcode { 'hello' } }\n",
+    "modules/stage/facts.d/external.txt": "external_fact=yes\n",
+}
+
+
+def agent_of(running: MasterProcess, name: str = "web1.example.com") -> RealAgent:
+    """An agent beside a master, with folders of its own."""
+    root = running.root.parent / name
+    root.mkdir()
+    return RealAgent(root, running.port, name, {"stage_root": str(root / "stage")})
+
+
+def stage_of(agent: RealAgent) -> Path:
+    """Where the site puts its files on this agent."""
+    return agent.root / "stage"

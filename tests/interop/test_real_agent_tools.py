@@ -1,0 +1,107 @@
+"""The tools of Debian's puppet 7.23 that speak to a master, against ours."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.interop.stage import agent_of
+from tests.processes import MasterProcess, RealAgent
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+
+
+@pytest.fixture
+def agent(running: MasterProcess) -> RealAgent:
+    """An agent that has its certificate."""
+    agent = agent_of(running)
+    bootstrapped = agent.puppet("ssl", "bootstrap")
+    assert bootstrapped.code == 0, bootstrapped.text
+    return agent
+
+
+def without_noise(text: str) -> str:
+    """What a tool printed, without facter's complaints about this machine."""
+    return "\n".join(line for line in text.splitlines() if "Facter" not in line)
+
+
+def test_a_file_is_backed_up_fetched_compared_and_restored(running: MasterProcess, agent: RealAgent) -> None:
+    path = agent.root / "precious"
+    sums = []
+    for text in ("one\ntwo\n", "one\nthree\n", "one\ntwo\n"):
+        path.write_text(text)
+        stored = agent.puppet("filebucket", "backup", str(path), "--remote")
+        assert stored.code == 0, stored.text
+        sums.append(stored.text.strip().split()[-1])
+    assert sums[0] == sums[2] != sums[1]
+    (entry,) = (running.root / "var/bucket").rglob(sums[0])
+    assert (entry / "contents").read_text() == "one\ntwo\n"
+    assert (entry / "paths").read_text() == f"{path}\n".lstrip("/")  # the path comes as the rest of a URL
+    assert running.log.count('"PUT /puppet/v3/file_bucket_file/sha256/') == 2
+
+    fetched = agent.puppet("filebucket", "get", sums[1], "--remote")
+    assert fetched.text == "one\nthree\n"
+    compared = agent.puppet("filebucket", "diff", sums[0], sums[1], "--remote")
+    assert compared.code == 0 and "-two\n+three\n" in compared, compared.text
+    with_disk = agent.puppet("filebucket", "diff", sums[1], str(path), "--remote")
+    assert with_disk.code == 0 and "-three\n+two\n" in with_disk, with_disk.text
+
+    restored = agent.puppet("filebucket", "restore", str(path), sums[1], "--remote")
+    assert restored.code == 0 and path.read_text() == "one\nthree\n", restored.text
+
+
+def test_what_the_bucket_cannot_do_is_said(agent: RealAgent) -> None:
+    missing = agent.puppet("filebucket", "get", "0" * 64, "--remote")
+    assert missing.code == 1 and "not found" in missing.text.lower(), missing.text
+    listed = agent.puppet("filebucket", "list", "--remote")
+    assert listed.code == 1 and "Listing remote file buckets is not allowed" in listed, listed.text
+
+
+def test_plugins_are_downloaded_with_their_content(agent: RealAgent) -> None:
+    first = agent.puppet("plugin", "download")
+    assert first.code == 0 and "Downloaded these plugins" in first and "from_ruby.rb" in first, first.text
+    assert (agent.root / "vardir/lib/facter/from_ruby.rb").read_text().startswith("Facter.add(:from_ruby)")
+    assert (agent.root / "vardir/facts.d/external.txt").read_text() == "external_fact=yes\n"
+    second = agent.puppet("plugin", "download")
+    assert second.code == 0 and "No plugins downloaded." in second, second.text
+
+
+def test_a_catalog_is_downloaded_for_the_facts_that_were_uploaded(agent: RealAgent) -> None:
+    for words in (("plugin", "download"), ("facts", "upload")):
+        assert agent.puppet(*words).code == 0
+    done = agent.puppet("catalog", "download")
+    assert done.code == 0, done.text
+    stored = re.search(r"Saved catalog for web1\.example\.com to (\S+\.(?:json|yaml))", done.text)
+    assert stored is not None, done.text
+    catalog = Path(stored[1]).read_text()
+    assert catalog.startswith("--- !ruby/object:Puppet::Resource::Catalog") and "ruby says hello" in catalog
+
+    shown = agent.puppet("catalog", "find", "--terminus", "rest", "--render-as", "json")
+    assert shown.code == 0 and '"Stage[main]"' in shown, shown.text
+
+
+def test_uploaded_facts_are_those_of_the_next_catalog_that_brings_none(running: MasterProcess, agent: RealAgent) -> None:
+    agent.facts["rack"] = "r7"
+    done = agent.puppet("facts", "upload")
+    assert done.code == 0 and "Uploading facts for 'web1.example.com' to 'localhost'" in done, done.text
+    assert re.search(r"rack: '?r7'?\n", (running.root / "var/yaml/facts/web1.example.com.yaml").read_text())
+    running.write({"manifests/site.pp": 'notify { "rack ${facts[rack]}": }\n'})
+    compiled = running.puppet("master", "--compile", "web1.example.com")
+    assert compiled.code == 0 and "rack r7" in compiled, compiled.text
+
+
+def test_a_node_is_shown(agent: RealAgent) -> None:
+    assert agent.test().code == 2
+    shown = agent.puppet("node", "find", "web1.example.com", "--terminus", "rest", "--render-as", "json")
+    assert shown.code == 0, shown.text
+    node = json.loads(without_noise(shown.text))
+    assert (node["name"], node["environment"], node["parameters"]["from_ruby"]) == ("web1.example.com", "production", "hello")
+
+
+@pytest.mark.parametrize("subject", ["node", "catalog"])
+def test_what_belongs_to_another_is_denied(agent: RealAgent, subject: str) -> None:
+    denied = agent.puppet(subject, "find", "web2.example.com", "--terminus", "rest")
+    assert denied.code == 1 and f"Forbidden request: /puppet/v3/{subject}/web2.example.com" in denied, denied.text
