@@ -18,7 +18,7 @@ from shared import plainjson
 from shared.bucket import Bucket
 from shared.checksums import algorithm
 from shared.dialects import MODERN
-from shared.errors import ConfigError, NotFound
+from shared.errors import ConfigError, Location, NotFound
 from shared.indirector import Binding, Client, Indirection, Indirector, Terminus
 from shared.indirector.plugins import PluginContext, find_plugins, indirection_of, terminus_of
 from shared.indirector.routes import read_routes
@@ -57,7 +57,7 @@ from .expiry import Expiries, of_agents, of_server
 from .fileserver import FileServer
 from .folders import tidy
 from .http.auth import Prefix, Rule
-from .http.auth_conf import entry
+from .http.auth_patterns import entry
 from .http.ca import CaEndpoints
 from .http.identity import ProxyRules
 from .http.limits import Limits
@@ -137,8 +137,8 @@ def environment_settings(settings: MasterSettings) -> EnvironmentSettings:
 
 def mount_matcher(allow: Sequence[str], deny: Sequence[str], client: Client) -> bool:
     """The patterns of a mount, as those of auth.conf; `deny *` only says what holds anyway."""
-    entries = [entry(pattern, True, "fileserver.conf") for pattern in allow]
-    entries += [entry(pattern, False, "fileserver.conf") for pattern in deny if pattern != "*"]
+    entries = [entry(pattern, True, Location("fileserver.conf")) for pattern in allow]
+    entries += [entry(pattern, False, Location("fileserver.conf")) for pattern in deny if pattern != "*"]
     return Rule("mount", Prefix("/"), tuple(entries)).decides(client, ())
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
-from shared.indirector.core import Client
+from shared.indirector.core import Client, Option
 
+ALT_NAMES = "subject-alt-name"  # the one extension whose values are `DNS:x`, `IP:x` and so on
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
@@ -23,13 +24,17 @@ class Question:
     """
     What is asked. `paths`: the names of the thing, the first is `/<singular indirection>/<key>`; scheme B adds the URL's path.
 
-    `verb` is find, search, save, destroy or head.
+    `verb` is find, search, save, destroy or head. `url`, `method` and `query` are how scheme B asks it, whatever scheme was
+    spoken, for the rules of puppetserver.
     """
 
     paths: tuple[str, ...]
     verb: str
     environment: str | None
     client: Client
+    url: str = ""
+    method: str = ""
+    query: Mapping[str, Option] = field(default_factory=dict)
 
 
 class Matcher(Protocol):
@@ -99,16 +104,19 @@ class OneOf:
 @dataclass(frozen=True, slots=True)
 class Entry:
     """
-    One allow or deny. `kind`: all, exact, captured (text with `$1`), domain (`*.x`), regex, network, extension (`name=value`).
+    One allow or deny. `kind`: all, exact, captured (text with `$1`), domain (`*.x`), regex, network, extensions.
+
+    `extensions`: (name, values) pairs of which the certificate has to have each, with one of its values.
 
     Names are compared as strings; a regular expression is only what the file itself writes as one.
     """
 
     allows: bool
-    kind: Literal["all", "exact", "captured", "domain", "regex", "network", "extension"]
+    kind: Literal["all", "exact", "captured", "domain", "regex", "network", "extensions"]
     text: str
     regex: re.Pattern[str] | None = None
     network: Network | None = None
+    extensions: tuple[tuple[str, frozenset[str]], ...] = ()
 
     @property
     def order(self) -> tuple[bool, bool, int, bool]:
@@ -116,7 +124,7 @@ class Entry:
         if self.network is not None:
             exact = self.network.prefixlen == self.network.max_prefixlen
             return (not exact, False, -self.network.prefixlen, self.allows)
-        exact = self.kind in ("exact", "captured", "extension")
+        exact = self.kind in ("exact", "captured", "extensions")
         return (not exact, True, -len(self.text.split(".")), self.allows)
 
     def fits(self, client: Client, captures: Sequence[str]) -> bool:
@@ -135,9 +143,14 @@ class Entry:
                 return self.regex is not None and self.regex.search(client.name) is not None
             case "network":
                 return self.network is not None and _address_in(client.address, self.network)
-            case "extension":
-                wanted, _, value = self.text.partition("=")
-                return client.authenticated and client.extensions.get(wanted) == value
+            case "extensions":
+                return client.authenticated and all(values & _extension(client, each) for each, values in self.extensions)
+
+
+def _extension(client: Client, name: str) -> frozenset[str]:
+    if name == ALT_NAMES:
+        return frozenset(client.alt_names)
+    return frozenset({client.extensions[name]} if name in client.extensions else ())
 
 
 def _filled(text: str, captures: Sequence[str]) -> str:
@@ -205,7 +218,7 @@ def allowed(rules: Sequence[Rule], question: Question) -> Decision:
 
 
 def _first(rules: Sequence[Rule], question: Question, verb: str) -> Decision:
-    asked = Question(question.paths, verb, question.environment, question.client)
+    asked = replace(question, verb=verb)
     for rule in rules:
         captures = rule.applies(asked)
         if captures is not None:

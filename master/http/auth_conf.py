@@ -1,5 +1,6 @@
 """
-auth.conf of Puppet 3.8: read into rules, joined with the defaults, read again when it changes.
+auth.conf: read into rules, joined with the defaults, read again when it changes. The form of Puppet 3.8 is read here, that of
+puppetserver in `auth_hocon`: it says everything itself, so that no defaults stand behind it.
 
 A site's file holds for both schemes. Its paths are `/<singular indirection>/<key>`; in scheme B the URL's own path is tried as
 well, so that a file written for Puppet 4 works too. A last `path /` that allows nobody, as in the file that Puppet 3.8 ships, stands
@@ -9,7 +10,6 @@ behind the defaults of scheme B, which would otherwise never be reached. Source:
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 import re
 import time
@@ -18,25 +18,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
+from certs.oids import OidNames
 from shared.errors import ConfigError, Location
 from shared.names import shown
 
-from .auth import Entry, Matcher, Network, Pattern, Prefix, Rule
+from . import auth_hocon
+from .auth import Entry, Matcher, Pattern, Prefix, Rule
 from .auth_defaults import LEGACY_RULES, MODERN_RULES
+from .auth_patterns import name, network, regex
 
 log = logging.getLogger("puppet.auth")
 
 _PATH = re.compile(r"path\s+((?:~\s+)?[^ ]+)\s*")
 _DIRECTIVE = re.compile(r"\s*(allow_ip|allow|deny_ip|deny|method|environment|authenticated|auth)\s+(.+?)\s*(?:\s#.*)?")
-_HOCON = re.compile(r"\s*(authorization\b|\{)")
 _VERBS = ("find", "search", "save", "destroy")
 _YES, _NO = ("yes", "on", "true"), ("no", "off", "false", "all", "any")
-_HOST = re.compile(r"(\w[-\w]*\.)+[-\w]+", re.ASCII)
-_DOMAIN = re.compile(r"\*(\.\w[-\w]*)+", re.ASCII)
-_CAPTURED = re.compile(r".*\$[1-9].*", re.ASCII)
-_WORD = re.compile(r"\w[-.@\w]*", re.ASCII)
-_OCTETS = re.compile(r"((?:\d{1,3}\.){1,3})\*", re.ASCII)
-_RUBY_ONLY = ((r"\A", r"\A"), (r"\z", r"\Z"), (r"\h", "[0-9a-fA-F]"), ("(?<", "(?P<"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,40 +73,34 @@ def parse(text: str, file: str) -> tuple[Rule, ...]:
     The rules of a file, in its order, without defaults.
 
     Raises:
-        ConfigError: with file and line; for puppetserver's HOCON form it says so.
+        ConfigError: with file and line.
     """
     stanzas: list[_Stanza] = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
-        if not stanzas and _HOCON.match(line):
-            raise ConfigError(
-                "This is an auth.conf in puppetserver's HOCON form, which is not supported yet",
-                where=Location(file, number),
-                hint="Write it in the form of Puppet 3.8 (path, method, allow), or set rest_authconfig to a file that is.",
-            )
         if path := _PATH.fullmatch(line):
             stanzas.append(_Stanza(re.sub(r"^~\s+", "~ ", path[1]), number))
         elif directive := _DIRECTIVE.fullmatch(line):
             if not stanzas:
-                _fail(f"Missing or invalid 'path' before right directive at line {number} of {file}", file, number)
-            _add(stanzas[-1], directive[1], directive[2], file, number)
+                _fail(f"Missing or invalid 'path' before right directive at line {number} of {file}", Location(file, number))
+            _add(stanzas[-1], directive[1], directive[2], Location(file, number))
         else:
-            _fail(f"Invalid line {number}: {shown(line)[1:-1]}", file, number)
+            _fail(f"Invalid line {number}: {shown(line)[1:-1]}", Location(file, number))
     return tuple(_rule(stanza, file) for stanza in stanzas)
 
 
-def _fail(message: str, file: str, line: int) -> NoReturn:
-    raise ConfigError(message, where=Location(file, line))
+def _fail(message: str, where: Location) -> NoReturn:
+    raise ConfigError(message, where=where)
 
 
 def _rule(stanza: _Stanza, file: str) -> Rule:
     matcher: Matcher
     if stanza.name.startswith("~ "):
-        matcher = Pattern(_regex(stanza.name[2:], file, stanza.line))
+        matcher = Pattern(regex(stanza.name[2:], Location(file, stanza.line)))
     else:
         if not stanza.name.startswith("/"):
-            _fail(f"The path {shown(stanza.name)} does not begin with '/'", file, stanza.line)
+            _fail(f"The path {shown(stanza.name)} does not begin with '/'", Location(file, stanza.line))
         matcher = Prefix(stanza.name)
     return Rule(
         stanza.name,
@@ -123,83 +113,44 @@ def _rule(stanza: _Stanza, file: str) -> Rule:
     )
 
 
-def _regex(text: str, file: str, line: int) -> re.Pattern[str]:
-    """A regular expression as Ruby writes it; keys hold no control characters, so that lines do not matter."""
-    for ruby, python in _RUBY_ONLY:
-        text = text.replace(ruby, python) if ruby != "(?<" else re.sub(r"\(\?<(?![=!])", python, text)
-    try:
-        return re.compile(text)
-    except re.error as err:
-        _fail(f"The regular expression {shown(text)} is not valid: {err}", file, line)
-
-
-def _add(stanza: _Stanza, directive: str, value: str, file: str, line: int) -> None:
+def _add(stanza: _Stanza, directive: str, value: str, where: Location) -> None:
     values = [part for part in re.split(r"\s*,\s*", value.strip()) if part]
     match directive:
         case "auth" | "authenticated":
             if value not in _YES + _NO:
-                _fail(f"'{shown(value)[1:-1]}' incorrect authentication value", file, line)
+                _fail(f"'{shown(value)[1:-1]}' incorrect authentication value", where)
             stanza.authenticated = value in _YES
         case "method":
             for verb in values:
                 if verb not in _VERBS:
-                    _fail(f"'{shown(verb)[1:-1]}' is not an allowed value for method directive: {', '.join(_VERBS)}", file, line)
+                    _fail(f"'{shown(verb)[1:-1]}' is not an allowed value for method directive: {', '.join(_VERBS)}", where)
                 if verb in stanza.verbs:
-                    _fail(f"'{verb}' is already in the '{stanza.name}' ACL", file, line)
+                    _fail(f"'{verb}' is already in the '{stanza.name}' ACL", where)
                 stanza.verbs.append(verb)
         case "environment":
-            for name in values:
-                if name in stanza.environments:
-                    _fail(f"'{shown(name)[1:-1]}' is already in the '{stanza.name}' ACL", file, line)
-                stanza.environments.append(name)
+            for each in values:
+                if each in stanza.environments:
+                    _fail(f"'{shown(each)[1:-1]}' is already in the '{stanza.name}' ACL", where)
+                stanza.environments.append(each)
         case "allow" | "deny":
-            stanza.entries += [_name(part, directive == "allow", file, line) for part in values]
+            stanza.entries += [name(part, directive == "allow", where) for part in values]
         case _:
-            stanza.entries += [_network(part, directive == "allow_ip", file, line) for part in values]
-
-
-def entry(text: str, allows: bool, file: str, line: int = 0) -> Entry:
-    """One pattern, of a name or of addresses, as fileserver.conf has both under `allow`; ConfigError when it is neither."""
-    is_address = text != "*" and re.fullmatch(r"[0-9a-fA-F.:/*]+", text) is not None and any(c in text for c in ".:")
-    return _network(text, allows, file, line) if is_address else _name(text, allows, file, line)
-
-
-def _name(text: str, allows: bool, file: str, line: int) -> Entry:
-    if text == "*" and allows:
-        return Entry(True, "all", text)
-    if _HOST.fullmatch(text):
-        return Entry(allows, "exact", text)
-    if _DOMAIN.fullmatch(text):
-        return Entry(allows, "domain", text[1:])
-    if text.startswith("/") and text.endswith("/") and len(text) > 2:
-        return Entry(allows, "regex", text, regex=_regex(text[1:-1], file, line))
-    if _CAPTURED.fullmatch(text):
-        return Entry(allows, "captured", text)
-    if _WORD.fullmatch(text):
-        return Entry(allows, "exact", text)
-    _fail(f"Invalid pattern {shown(text)[1:-1]}", file, line)
-
-
-def _network(text: str, allows: bool, file: str, line: int) -> Entry:
-    if text == "*" and allows:
-        return Entry(True, "all", text)
-    network: Network
-    try:
-        if octets := _OCTETS.fullmatch(text):
-            parts = octets[1].rstrip(".").split(".")
-            network = ipaddress.ip_network(".".join(parts + ["0"] * (4 - len(parts))) + f"/{8 * len(parts)}")
-        else:
-            network = ipaddress.ip_network(text, strict=False)
-    except ValueError:
-        _fail(f"Invalid IP pattern {shown(text)[1:-1]}", file, line)
-    return Entry(allows, "network", text, network=network)
+            stanza.entries += [network(part, directive == "allow_ip", where) for part in values]
 
 
 class AuthFile:
     """The rules of a file, looked at again at most each `filetimeout` seconds; a file that does not parse leaves the old ones."""
 
-    def __init__(self, path: Path | None, *, filetimeout: float = 15.0, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        path: Path | None,
+        *,
+        names: OidNames | None = None,
+        filetimeout: float = 15.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.path = path
+        self.names = names or OidNames()
         self.filetimeout = filetimeout
         self.clock = clock
         self._rules = Rules()
@@ -246,4 +197,7 @@ class AuthFile:
             return Rules(), None
         except (OSError, UnicodeDecodeError) as err:
             raise ConfigError(f"Could not read {self.path}: {err}") from err
+        if auth_hocon.is_hocon(text):
+            rules = auth_hocon.parse(text, str(self.path), self.names)
+            return Rules(rules, rules), seen
         return Rules.of(parse(text, str(self.path))), seen

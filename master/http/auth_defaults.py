@@ -11,7 +11,7 @@ from .auth import Below, Entry, Exactly, Matcher, OneOf, Rule
 
 _EVERYBODY = Entry(True, "all", "*")
 _OWN_NAME = Entry(True, "captured", "$1")
-_ADMINISTRATOR = Entry(True, "extension", "pp_cli_auth=true")
+_ADMINISTRATOR = Entry(True, "extensions", "pp_cli_auth", extensions=(("pp_cli_auth", frozenset({"true"})),))
 
 
 def _rule(name: str, matcher: Matcher, verbs: str, *entries: Entry, authenticated: bool = True) -> Rule:

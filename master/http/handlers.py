@@ -17,7 +17,7 @@ from shared.names import environment as environment_name
 
 from . import bodies
 from .answers import Answer
-from .auth import Question, allowed
+from .auth import Decision, Question, allowed
 from .auth_conf import Rules
 from .connection import HttpRequest
 from .limits import Limits
@@ -37,6 +37,8 @@ _BY_CERTNAME = frozenset({"catalog", "node", "facts", "report", "certificate", "
 
 # Served below /puppet-ca/v1, and in scheme A; never below /puppet/v3.
 OF_THE_CA = frozenset({"certificate", "certificate_request", "certificate_revocation_list", "certificate_status", "ocsp"})
+
+_PLURALS = {"facts": "facts_search", "status": "statuses", "certificate_status": "certificate_statuses"}
 
 
 class Environments(Protocol):
@@ -58,7 +60,16 @@ class Environments(Protocol):
 def question_for(call: Call, client: Client) -> Question:
     """What the rules are asked about a call: its singular indirection and key, and in scheme B also the URL's path."""
     path = f"/{call.indirection}/{call.key}"
-    return Question((path, call.path) if call.prefix else (path,), call.verb, call.environment, client)
+    paths = (path, call.path) if call.prefix else (path,)
+    query = call.options if call.environment is None else {**call.options, "environment": call.environment}
+    return Question(paths, call.verb, call.environment, client, _modern_url(call), call.method.lower(), query)
+
+
+def _modern_url(call: Call) -> str:
+    """Where scheme B has the thing, built from what was understood: no spelling of a URL leads around a rule."""
+    plural = _PLURALS.get(call.indirection, f"{call.indirection}s")
+    api = "/puppet-ca/v1" if call.indirection in OF_THE_CA else "/puppet/v3"
+    return f"{api}/{plural if call.verb == 'search' else call.indirection}/{call.key}"
 
 
 def check_key(call: Call) -> None:
@@ -93,7 +104,7 @@ class Handlers:
         check_key(call)
         decision = allowed(rules.legacy, question_for(call, client))
         if not decision.allowed:
-            return self._denied(call, client, scheme_of(call.dialect).forbidden(call, client, decision))
+            return self._denied(call, client, decision)
         if call.indirection not in self.indirector:
             if call.indirection in ("key", "data_binding"):
                 raise NoHandler(f"No handler for {call.indirection}")
@@ -110,7 +121,7 @@ class Handlers:
             check_key(call)
         decision = allowed(rules.modern, question_for(call, client))
         if not decision.allowed:
-            return self._denied(call, client, scheme_of(call.dialect).forbidden(call, client, decision))
+            return self._denied(call, client, decision)
         call = await self._with_form(request, call)
         if call.environment is None:
             raise BadRequest("An environment parameter must be specified")
@@ -119,10 +130,11 @@ class Handlers:
         self._check_key_present(call)
         return await self._run(request, call, client)
 
-    def _denied(self, call: Call, client: Client, answer: Answer) -> Answer:
+    def _denied(self, call: Call, client: Client, decision: Decision) -> Answer:
         path = shown(f"/{call.indirection}/{call.key}", 200)
-        log.warning("Denied: %s(%s) access to %s [%s]", client.name, client.address, path, call.verb)
-        return answer
+        rule = decision.rule.name if decision.rule else "none"
+        log.warning("Denied: %s(%s) access to %s [%s]; the rule that decided: %s", client.name, client.address, path, call.verb, rule)
+        return scheme_of(call.dialect).forbidden(call, client, decision)
 
     async def _check_environment(self, name: str) -> None:
         if not await self.environments.exists(name):

@@ -26,6 +26,7 @@ log = logging.getLogger("puppet.http")
 
 SERVICES = ("ca", "jruby-metrics", "master", "puppet-profiler", "server", "status-service")  # the names agents and tools probe
 LEVELS = ("critical", "info", "debug")
+_MODERN = {"/v2.0/environments": "/puppet/v3/environments"}  # for rules that know scheme B only
 _VERBS = {"GET": "find", "HEAD": "find", "PUT": "save", "POST": "save", "DELETE": "destroy"}
 
 
@@ -71,10 +72,14 @@ class Target:
 
 def permitted(target: Target, client: Client, rules: Rules, *paths: str, verb: str = "") -> Answer | None:
     """The denial, or None when the rules allow it; `paths` stand before the URL's own, `verb` for the method's."""
-    question = Question((*paths, target.path), verb or target.verb, None, client)
-    if allowed(rules.modern, question).allowed:
+    url = _MODERN.get(target.path, target.path)
+    asked = Question((*paths, target.path), verb or target.verb, None, client, url, target.method.lower(), parameters(target.raw_query))
+    decision = allowed(rules.modern, asked)
+    if decision.allowed:
         return None
-    log.warning("Denied: %s(%s) access to %s [%s]", client.name, client.address, shown(target.path), target.method)
+    rule = decision.rule.name if decision.rule else "none"
+    path = shown(target.path)
+    log.warning("Denied: %s(%s) access to %s [%s]; the rule that decided: %s", client.name, client.address, path, target.method, rule)
     return forbidden_path(target.path, target.method)
 
 

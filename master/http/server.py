@@ -59,7 +59,7 @@ class HttpServer:
         on_refused: Callable[[dict[str, object]], None] = lambda entry: None,
     ) -> None:
         self.limits = limits
-        self.auth = AuthFile(auth_conf, filetimeout=filetimeout)
+        self.auth = AuthFile(auth_conf, names=oid_names, filetimeout=filetimeout)
         self.tls = ServerTls(trust, interval=limits.trust_poll_interval, on_expired=on_crl_expired, now=now)
         self.admission = Admission(
             limits.max_active_requests, limits.max_queued_requests, limits.max_client_requests, limits.max_retry_delay, delay

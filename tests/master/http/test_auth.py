@@ -99,7 +99,6 @@ def test_rules_are_for_authenticated_clients_unless_they_say_otherwise(auth: str
         ("path /x\ndeny *", "Invalid pattern *", 2),
         ("path /x\nallow a b", "Invalid pattern a b", 2),
         ("path /x\nallow_ip x", "Invalid IP pattern x", 2),
-        ("authorization: {\n  version: 1\n}", "HOCON", 1),
     ],
 )
 def test_a_file_with_an_error_is_refused_with_its_place(text: str, message: str, line: int) -> None:
