@@ -201,8 +201,15 @@ class OurAgent:
     def test(self, *more: str, failpoints: str = "") -> Done:
         """`puppet agent -t`; `failpoints` as in `shared.failpoints`."""
         argv = [sys.executable, "-I", "-m", "agent", "--test", *more, *self.options]
-        facts = {f"FACTER_{name}": value for name, value in self.facts.items()}
-        return run(argv, clean_environment(BUNRAKU_FAILPOINTS=failpoints, **facts))
+        return run(argv, clean_environment(BUNRAKU_FAILPOINTS=failpoints, **self._facts))
+
+    def puppet(self, *arguments: str) -> Done:
+        """`puppet …` with this agent's settings."""
+        return run([sys.executable, "-I", "-m", "bunraku", *arguments, *self.options], clean_environment(**self._facts))
+
+    @property
+    def _facts(self) -> dict[str, str]:
+        return {f"FACTER_{name}": value for name, value in self.facts.items()}
 
 
 @dataclass(slots=True)

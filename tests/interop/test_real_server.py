@@ -1,133 +1,213 @@
-"""Our agent, unmodified, against Debian's puppetserver 7.9.5, which takes minutes to start: `make interop-server`."""
+"""Our agent, unmodified, against Debian's puppetserver 7.9.5."""
 
 from __future__ import annotations
 
-import os
-import pwd
-import re
 import shutil
-import socket
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from shared import plainyaml
-from tests.interop.stage import SITE
-from tests.processes import OurAgent, clean_environment
-
-JAR = Path("/usr/share/puppetserver/puppetserver.jar")
-CONF = Path("/etc/puppet/puppetserver")
-PLACES = ("conf", "code", "var", "run", "log")
-ASKED = "BUNRAKU_REAL_SERVER"
-START = 240.0  # seconds for puppetserver to answer
+from tests.interop.puppetserver import JAR, RealServer, started
+from tests.interop.test_real_agent_certificates import expire, serial_of, serials_in
+from tests.processes import OurAgent
 
 pytestmark = [
     pytest.mark.interop,
     pytest.mark.slow,
-    pytest.mark.skipif(ASKED not in os.environ, reason=f"runs when {ASKED} is set: make interop-server"),
+    pytest.mark.skipif(not JAR.exists(), reason="puppetserver is not installed"),
 ]
-
-
-@dataclass(slots=True)
-class RealServer:
-    root: Path
-    port: int
-
-    @property
-    def reports(self) -> Path:
-        return self.root / "var" / "reports"
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port: int = listening.getsockname()[1]
-        return port
-
-
-def configured(root: Path, port: int) -> None:
-    """Debian's configuration, with everything below `root`, on one port of 127.0.0.1."""
-    shutil.copytree(CONF / "conf.d", root / "conf.d")
-    for name in ("conf", "var", "run", "log"):
-        (root / name).mkdir()
-    changes = {
-        "puppetserver.conf": [(rf"server-{name}-dir:.*", f"server-{name}-dir: {root}/{name}") for name in PLACES],
-        "webserver.conf": [(r"ssl-port:.*", f"ssl-port: {port}"), (r"ssl-host:.*", "ssl-host: 127.0.0.1")],
-    }
-    for name, edits in changes.items():
-        path = root / "conf.d" / name
-        text = path.read_text()
-        for pattern, wanted in edits:
-            text = re.sub(pattern, wanted, text)
-        path.write_text(text)
-    settings = {"vardir": "var", "logdir": "log", "rundir": "run", "codedir": "code", "ssldir": "ssl", "cadir": "ca"}
-    lines = [f"{name} = {root}/{place}" for name, place in settings.items()]
-    lines += ["certname = localhost", "dns_alt_names = localhost", "autosign = true", f"pidfile = {root}/run/server.pid"]
-    (root / "conf" / "puppet.conf").write_text("[main]\n" + "\n".join(lines) + "\n")
-    for name, text in SITE.items():
-        path = root / "code" / "environments" / "production" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text.replace("from_ruby']", "kernel']"))
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[RealServer]:
     # Not below pytest's own folder, which only root may enter: the server runs as its own user.
     root = Path(tempfile.mkdtemp(prefix="puppetserver-", dir="/var/tmp"))
-    port = free_port()
-    configured(root, port)
-    account = pwd.getpwnam("puppet")
-    for path in [root, *root.rglob("*")]:
-        os.chown(path, account.pw_uid, account.pw_gid)
-    command = [
-        "/usr/bin/java", "-Xms512m", "-Xmx1g", "-Djruby.logger.class=com.puppetlabs.jruby_utils.jruby.Slf4jLogger", "-Dlogappender=STDOUT",
-        "-Djruby.lib=/usr/share/jruby/lib", "-jar", str(JAR),
-        "--config", str(root / "conf.d"), "--bootstrap-config", str(CONF / "services.d"),
-    ]  # fmt: skip
-    with (root / "output").open("wb") as output:
-        process = subprocess.Popen(
-            command, cwd="/", env=clean_environment(HOME=account.pw_dir), stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-            user=account.pw_uid, group=account.pw_gid, extra_groups=[], start_new_session=True,
-        )  # fmt: skip
     try:
-        deadline = time.monotonic() + START
-        while b"is now ready to handle requests" not in (root / "output").read_bytes():
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError((root / "output").read_text("utf-8", "replace")[-4000:])
-            time.sleep(0.5)
-        yield RealServer(root, port)
+        with started(root) as running:
+            yield running
     finally:
-        process.terminate()
-        try:
-            process.wait(60)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(10)
         shutil.rmtree(root)
 
 
-def test_our_agents_first_run_changes_and_its_second_has_nothing_to_do(server: RealServer, tmp_path: Path) -> None:
-    agent = OurAgent(tmp_path, server.port, "web1.example.com", facts={"stage_root": str(tmp_path / "stage")})
+def report_of(server: RealServer, agent: OurAgent) -> dict[str, Any]:
+    """The last report that the server stored."""
+    path = max((server.reports / agent.certname).iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    report: dict[str, Any] = plainyaml.loads(path.read_bytes(), aliases=True)
+    return report
+
+
+def test_a_first_run_changes_and_a_second_has_nothing_to_do(server: RealServer, tmp_path: Path) -> None:
+    agent = server.agent(tmp_path, "web1")
+    agent.settings["environment"] = "plain"
+    before = len(server.asked)
     first = agent.test()
     assert first.code == 2, first.text
-    stage = tmp_path / "stage"
+    stage = agent.root / "stage"
     assert (stage / "plain").read_text() == "plain text\n"
     assert (stage / "tree" / "deep" / "b").read_text() == "b\n"
     assert (stage / "facts").read_text() == "ruby says Linux\n"
     assert (stage / "refreshed").exists()
+    assert "GET /puppet/v3/file_content/modules/stage/plain.txt 200" in server.asked[before:]
     second = agent.test()
     assert second.code == 0, second.text
-    report = max((server.reports / "web1.example.com").iterdir())
-    stored = plainyaml.loads(report.read_bytes(), aliases=True)
-    assert stored["host"] == "web1.example.com" and stored["report_format"] == 12
+    stored = report_of(server, agent)
+    assert stored["host"] == "web1.example.com" and stored["report_format"] == 12 and stored["environment"] == "plain"
 
 
-def test_a_compile_error_of_the_server_is_shown_and_ends_the_run(server: RealServer, tmp_path: Path) -> None:
-    agent = OurAgent(tmp_path, server.port, "web2.example.com")
+def test_a_static_catalogs_files_are_fetched_by_version_and_without_metadata(server: RealServer, tmp_path: Path) -> None:
+    agent = server.agent(tmp_path, "static1")
+    before = len(server.asked)
+    assert agent.test().code == 2
+    asked = server.asked[before:]
+    assert "GET /puppet/v3/static_file_content/modules/stage/files/plain.txt 200" in asked
+    assert "GET /puppet/v3/static_file_content/modules/stage/files/tree/deep/b 200" in asked
+    assert [each for each in asked if "/file_metadata" in each and "/plugin" not in each] == []
+    assert (agent.root / "stage/tree/deep/b").read_text() == "b\n"
+    assert agent.test().code == 0
+
+
+def test_noop_says_what_would_change_and_changes_nothing(server: RealServer, tmp_path: Path) -> None:
+    agent = server.agent(tmp_path, "noop1")
+    ran = agent.test("--noop")
+    assert ran.code == 0 and "(noop)" in ran, ran.text
+    assert not (agent.root / "stage").exists()
+    report = report_of(server, agent)
+    assert (report["noop"], report["noop_pending"], report["status"]) == (True, True, "unchanged")
+
+
+def test_tags_choose_what_is_applied(server: RealServer, tmp_path: Path) -> None:
+    agent = server.agent(tmp_path, "tagged1")
+    assert agent.test("--tags", "wanted").code == 2
+    assert [path.name for path in (agent.root / "stage").iterdir()] == ["a"]
+    assert agent.test("--skip_tags", "other").code == 0
+    assert agent.test().code == 2
+    assert sorted(path.name for path in (agent.root / "stage").iterdir()) == ["a", "b"]
+
+
+def test_the_agent_chooses_an_environment(server: RealServer, tmp_path: Path) -> None:
+    agent = server.agent(tmp_path, "reader1")
+    ran = agent.test("--environment", "testing")
+    assert ran.code == 2 and "here is testing" in ran, ran.text
+    assert report_of(server, agent)["environment"] == "testing"
+
+
+def test_the_classifier_chooses_the_environment_classes_and_parameters(server: RealServer, tmp_path: Path) -> None:
+    agent = server.agent(tmp_path, "classified1")
+    ran = agent.test()
+    assert ran.code == 2, ran.text
+    assert "here is testing" in ran and "in testing: hello, rack r7" in ran
+    assert (agent.root / "vardir/facts.d/only_testing.txt").exists()
+    assert report_of(server, agent)["environment"] == "testing"
+    ran = agent.test("--environment", "production")
+    assert ran.code == 2 and "in testing: hello" in ran, ran.text
+
+
+def test_a_node_that_the_classifier_does_not_know_gets_no_catalog(server: RealServer, tmp_path: Path) -> None:
+    ran = server.agent(tmp_path, "unknown1").test()
+    assert ran.code == 1 and "Failed to find unknown1.example.com via exec" in ran, ran.text
+
+
+def test_an_agent_in_an_unknown_environment_is_sent_to_the_servers_own(server: RealServer, tmp_path: Path) -> None:
+    agent = server.agent(tmp_path, "reader2")
+    ran = agent.test("--environment", "nowhere")
+    assert ran.code == 2, ran.text
+    assert "Environment 'nowhere' not found on server" in ran
+    assert "restarting agent run with environment 'production'" in ran and "here is production" in ran
+    assert report_of(server, agent)["environment"] == "production"
+
+
+def test_a_compile_error_is_shown_with_its_place_and_ends_the_run(server: RealServer, tmp_path: Path) -> None:
+    agent = server.agent(tmp_path, "failing1")
     failed = agent.test()
     assert failed.code == 1, failed.text
     assert "Could not retrieve catalog from remote server: Error 500 on SERVER: Server Error: Evaluation Error" in failed
+    assert "not today (file: " in failed and "on node failing1.example.com" in failed
+    assert report_of(server, agent)["status"] == "failed"
+
+
+def test_a_run_without_a_new_catalog_applies_the_one_it_has(server: RealServer, tmp_path: Path) -> None:
+    agent = server.agent(tmp_path, "breaking1")
+    assert agent.test().code == 2
+    kept = agent.root / "stage" / "kept"
+    kept.unlink()
+    agent.facts["broken"] = "yes"
+    failed = agent.test("--no-usecacheonfailure")
+    assert failed.code == 1 and "broken by a fact" in failed and not kept.exists(), failed.text
+    ran = agent.test("--usecacheonfailure")
+    assert ran.code == 2 and "broken by a fact" in ran, ran.text
+    assert kept.read_text() == "kept"
+    assert report_of(server, agent)["cached_catalog_status"] == "on_failure"
+    kept.unlink()
+    assert agent.test("--use_cached_catalog").code == 2
+    assert report_of(server, agent)["cached_catalog_status"] == "explicitly_requested"
+
+
+def test_a_file_is_backed_up_fetched_compared_and_restored(server: RealServer, tmp_path: Path) -> None:
+    agent = server.agent(tmp_path, "reader3")
+    assert agent.test().code == 2
+    path, sums = agent.root / "precious", []
+    for text in ("one\ntwo\n", "one\nthree\n", "one\ntwo\n"):
+        path.write_text(text)
+        stored = agent.puppet("filebucket", "backup", str(path), "--remote")
+        assert stored.code == 0, stored.text
+        sums.append(stored.text.strip().split()[-1])
+    assert sums[0] == sums[2] != sums[1]
+    assert agent.puppet("filebucket", "get", sums[1], "--remote").text == "one\nthree\n"
+    compared = agent.puppet("filebucket", "diff", sums[0], sums[1], "--remote")
+    assert "-two\n+three\n" in compared, compared.text
+    restored = agent.puppet("filebucket", "restore", str(path), sums[1], "--remote")
+    assert restored.code == 0 and path.read_text() == "one\nthree\n", restored.text
+    missing = agent.puppet("filebucket", "get", "0" * 64, "--remote")
+    assert missing.code == 1, missing.text
+
+
+def test_facts_are_uploaded(server: RealServer, tmp_path: Path) -> None:
+    agent = server.agent(tmp_path, "reader4", {"rack": "r9"})
+    assert agent.test().code == 2
+    stored = server.root / "var/server_data/facts/reader4.example.com.json"
+    stored.unlink()
+    done = agent.puppet("facts", "upload")
+    assert done.code == 0, done.text
+    assert '"rack":"r9"' in stored.read_text()
+
+
+def test_an_agent_waits_until_the_administrator_signs(server: RealServer, tmp_path: Path) -> None:
+    agent = server.agent(tmp_path, "manual1")
+    waiting = agent.test("--waitforcert", "0")
+    assert waiting.code == 1, waiting.text
+    listed = server.ca("list")
+    assert "manual1.example.com" in listed, listed.text
+    signed = server.ca("sign", "--certname", "manual1.example.com")
+    assert signed.code == 0, signed.text
+    assert agent.test().code == 2
+
+
+def test_a_revoked_agent_is_refused_and_others_learn_of_it(server: RealServer, tmp_path: Path) -> None:
+    agent, other = server.agent(tmp_path, "reader5"), server.agent(tmp_path, "reader6")
+    assert agent.test().code == 2 and other.test().code == 2
+    gone = serial_of(agent.certificate)
+    revoked = server.ca("revoke", "--certname", "reader5.example.com")
+    assert revoked.code == 0, revoked.text
+    deadline = time.monotonic() + 60  # the server looks at its files every few seconds
+    while (refused := agent.test()).code != 1 and time.monotonic() < deadline:
+        time.sleep(2)
+    assert refused.code == 1, refused.text
+    assert "revoked" in refused.text or "certificate unknown" in refused.text.replace("_", " ").lower(), refused.text
+
+    assert gone not in serials_in(other.ssl / "crl.pem")
+    time.sleep(1.1)
+    assert other.test("--crl_refresh_interval", "1").code == 2
+    assert gone in serials_in(other.ssl / "crl.pem")
+
+
+def test_an_expired_certificate_is_named(server: RealServer, tmp_path: Path) -> None:
+    agent = server.agent(tmp_path, "reader7")
+    assert agent.test().code == 2
+    expire(agent.certificate, server.root / "ca")
+    ran = agent.test()
+    assert ran.code == 1 and "expired" in ran, ran.text

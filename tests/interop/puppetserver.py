@@ -1,0 +1,175 @@
+"""Debian's puppetserver 7.9.5 with a site of its own: one for all tests, since a JVM takes its time to start."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.interop.stage import SITE
+from tests.processes import Done, OurAgent, clean_environment, run
+
+JAR = Path("/usr/share/puppetserver/puppetserver.jar")
+CONF = Path("/etc/puppet/puppetserver")
+START = 240.0  # seconds for puppetserver to answer
+PLACES = ("conf", "code", "var", "run", "log")
+
+AUTOSIGN = """#!/bin/sh
+case "$1" in manual*) exit 1;; esac
+"""
+ENC = """#!/bin/sh
+case "$1" in
+  classified*) echo "{environment: testing, classes: {from_enc: {word: hello}}, parameters: {rack: r7}}";;
+  unknown*) echo "no such node $1" >&2; exit 1;;
+  *) echo "{}";;
+esac
+"""
+FROM_ENC = 'class from_enc (String $word) { notify { "in ${server_facts[environment]}: ${word}, rack ${rack}": } }\n'
+NODES = """
+node /^(classified|reader|unknown)/ { notify { "here is ${environment}": } }
+node /^failing/ { fail('not today') }
+node /^tagged/ {
+  file { $facts['stage_root']: ensure => directory, tag => 'wanted' }
+  file { "${facts['stage_root']}/a": content => 'a', tag => 'wanted' }
+  file { "${facts['stage_root']}/b": content => 'b', tag => 'other' }
+}
+node /^breaking/ {
+  file { $facts['stage_root']: ensure => directory }
+  if $facts['broken'] == 'yes' { fail('broken by a fact') }
+  file { "${facts['stage_root']}/kept": content => 'kept' }
+}
+"""
+
+
+@dataclass(slots=True)
+class RealServer:
+    root: Path
+    port: int
+
+    @property
+    def reports(self) -> Path:
+        return self.root / "var" / "reports"
+
+    @property
+    def asked(self) -> list[str]:
+        """`METHOD path STATUS` of every request so far."""
+        log = (self.root / "access.log").read_text()
+        return [f"{method} {path.partition('?')[0]} {status}" for method, path, status in re.findall(r'"(\S+) (\S+) HTTP/1.1" (\d+)', log)]
+
+    def agent(self, root: Path, name: str, facts: Mapping[str, str] | None = None) -> OurAgent:
+        """Our agent of this server."""
+        (root / name).mkdir()
+        given = {"stage_root": str(root / name / "stage"), **(facts or {})}
+        return OurAgent(root / name, self.port, f"{name}.example.com", facts=given)
+
+    def ca(self, *words: str) -> Done:
+        """`puppetserver ca`, the tool that comes with it."""
+        return run(["/usr/bin/puppetserver", "ca", *words, "--config", str(self.root / "conf/puppet.conf")], clean_environment())
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port: int = listening.getsockname()[1]
+        return port
+
+
+def _write(path: Path, text: str, mode: int = 0o644) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(mode)
+
+
+def configured(root: Path, port: int) -> None:
+    """Debian's configuration, with everything below `root`, on one port of 127.0.0.1."""
+    shutil.copytree(CONF / "conf.d", root / "conf.d")
+    for name in ("conf", "var", "run", "log"):
+        (root / name).mkdir()
+    shutil.copy(CONF / "request-logging.xml", root / "access.xml")
+    versioned = f'versioned-code: {{ code-id-command: "{root}/id", code-content-command: "{root}/content" }}'
+    edits = {
+        "conf.d/puppetserver.conf": [(rf"server-{name}-dir:.*", f"server-{name}-dir: {root}/{name}") for name in PLACES]
+        + [(r"\A", versioned + "\n"), ("#max-active-instances", "max-active-instances")],
+        "conf.d/webserver.conf": [
+            (r"ssl-port:.*", f"ssl-port: {port}"),
+            (r"ssl-host:.*", "ssl-host: 127.0.0.1"),
+            (r"access-log-config:.*", f"access-log-config: {root}/access.xml"),
+        ],
+        "access.xml": [(r"/var/log/puppetserver/puppetserver-access", f"{root}/access")],
+    }
+    for name, changes in edits.items():
+        text = (root / name).read_text()
+        for pattern, wanted in changes:
+            text = re.sub(pattern, wanted, text)
+        (root / name).write_text(text)
+    settings = {f"{place}dir": f"{root}/{place}" for place in ("var", "log", "run", "code", "ssl", "ca")}
+    settings |= {"certname": "localhost", "dns_alt_names": "localhost", "server": "localhost", "serverport": str(port)}
+    settings |= {
+        "autosign": f"{root}/autosign",
+        "node_terminus": "exec",
+        "external_nodes": f"{root}/enc",
+        "pidfile": f"{root}/run/server.pid",
+    }
+    (root / "conf" / "puppet.conf").write_text("[main]\n" + "".join(f"{name} = {value}\n" for name, value in settings.items()))
+    programs = {
+        "autosign": AUTOSIGN,
+        "enc": ENC,
+        "id": "#!/bin/sh\necho v1\n",
+        "content": f'#!/bin/sh\ntest "$2" = v1 && exec cat "{root}/code/environments/$1/$3"\n',
+    }
+    for name, text in programs.items():
+        _write(root / name, text, 0o755)
+    environments = root / "code" / "environments"
+    site = {name: text.replace("from_ruby']", "kernel']") for name, text in SITE.items()}
+    for name, text in site.items():
+        _write(environments / "production" / name, text + (NODES if name == "manifests/site.pp" else ""))
+        _write(environments / "plain" / name, text)
+    _write(environments / "plain" / "environment.conf", "static_catalogs = false\n")
+    for environment in ("production", "testing"):
+        _write(environments / environment / "modules/from_enc/manifests/init.pp", FROM_ENC)
+    _write(environments / "testing" / "manifests/site.pp", 'notify { "here is ${environment}": }\n')
+    _write(environments / "testing" / "modules/from_enc/facts.d/only_testing.txt", "only_testing=yes\n")
+
+
+@contextmanager
+def started(root: Path) -> Iterator[RealServer]:
+    """A running puppetserver below `root`, which its own user can enter; it is ended whatever happens."""
+    port = free_port()
+    configured(root, port)
+    as_user: dict[str, object] = {}
+    if os.geteuid() == 0:
+        account = pwd.getpwnam("puppet")
+        as_user = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+        for path in [root, *root.rglob("*")]:
+            os.chown(path, account.pw_uid, account.pw_gid)
+    command = [
+        "/usr/bin/java", "-Xms512m", "-Xmx1g", "-Djruby.logger.class=com.puppetlabs.jruby_utils.jruby.Slf4jLogger", "-Dlogappender=STDOUT",
+        "-Djruby.lib=/usr/share/jruby/lib", "-jar", str(JAR),
+        "--config", str(root / "conf.d"), "--bootstrap-config", str(CONF / "services.d"),
+    ]  # fmt: skip
+    with (root / "output").open("wb") as output:
+        process = subprocess.Popen(
+            command, cwd="/", env=clean_environment(HOME=str(root)), stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+            start_new_session=True, **as_user,  # type: ignore[call-overload]
+        )  # fmt: skip
+    try:
+        deadline = time.monotonic() + START
+        while b"is now ready to handle requests" not in (root / "output").read_bytes():
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError((root / "output").read_text("utf-8", "replace")[-4000:])
+            time.sleep(0.5)
+        yield RealServer(root, port)
+    finally:
+        process.terminate()
+        try:
+            process.wait(60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(10)
