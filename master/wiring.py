@@ -307,6 +307,7 @@ def bind(settings: MasterSettings, environments: Environments, workers: Workers,
             compile=workers,
             server_facts=server_facts(settings),
             environments=environments.has,
+            default_environment=settings.environment,
             now=lambda: datetime.now(UTC),
             static=StaticCatalogs(code, environments, metadata),
         )

@@ -75,6 +75,7 @@ class Compiler(Terminus[Catalog]):
         compile: does the work, in another process.
         server_facts: `$server_facts`: servername, serverip, serverversion, by environment.
         now: for the time that facts arrived.
+        default_environment: where a node is whose classifier names none and who asks for one that does not exist.
         static: makes catalogs static and knows the version of the code; None: neither.
     """
 
@@ -86,6 +87,7 @@ class Compiler(Terminus[Catalog]):
         compile: Compile,
         server_facts: Mapping[str, Any],
         environments: Callable[[str], bool],
+        default_environment: str,
         now: Callable[[], datetime],
         static: StaticCatalogs | None = None,
     ) -> None:
@@ -94,6 +96,7 @@ class Compiler(Terminus[Catalog]):
         self.compile = compile
         self.server_facts = dict(server_facts)
         self.environments = environments
+        self.default_environment = default_environment
         self.now = now
         self.static = static
 
@@ -106,24 +109,29 @@ class Compiler(Terminus[Catalog]):
         """
         name = certname(request.key)
         given = await self._given_facts(request)
+        wanted = request.environment
+        if not self.environments(wanted) and self.environments(self.default_environment):
+            # As in puppetserver: the agent begins again there, and an environment that was removed leaves nobody unmanaged.
+            log.warning("%s asks for the environment '%s', which does not exist", name, wanted)
+            wanted = self.default_environment
         if given is not None:
-            await self.nodes.expire(name, environment=request.environment)
-            await self.facts.save(given, environment=request.environment)
+            await self.nodes.expire(name, environment=wanted)
+            await self.facts.save(given, environment=wanted)
         node = await self.nodes.find(
             name,
-            environment=request.environment,
+            environment=wanted,
             transaction_uuid=request.option("transaction_uuid") or None,
             configured_environment=request.option("configured_environment") or None,
         )
         if node is None:
             raise PuppetError(f"Could not find node '{name}'; cannot compile", hint="The node terminus does not know it.")
-        environment = node.environment or request.environment
+        environment = node.environment or wanted
         if not self.environments(environment):
             raise NotFound(f"Could not find environment '{environment}'")
         if request.flag("check_environment") and environment != request.environment:
             # Tells the agent to begin again there: it must not apply what its own environment would have given.
             return Catalog(name=name, environment=environment, catalog_format=2, version=int(self.now().timestamp()))
-        stored = given or await self.facts.find(name, environment=request.environment)
+        stored = given or await self.facts.find(name, environment=wanted)
         code_id = await self.static.code_id(environment) if self.static else None
         checksum = await self._static_with(request, environment) if code_id else None
         return await self._compiled(name, environment, node, stored, request, code_id, checksum)

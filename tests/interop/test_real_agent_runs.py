@@ -125,12 +125,14 @@ def test_a_node_that_the_classifier_does_not_know_gets_no_catalog(classified: Ma
     assert "no such node web3.example.com" in classified.log
 
 
-def test_an_unknown_environment_ends_the_run_with_its_name(running: MasterProcess) -> None:
+def test_an_agent_in_an_unknown_environment_is_sent_to_the_masters_own(running: MasterProcess) -> None:
     agent = agent_of(running)
     ran = agent.test("--environment", "nowhere")
-    assert ran.code == 1, ran.text
+    assert ran.code == 2, ran.text
     assert "Environment 'nowhere' not found on server" in ran
-    assert not stage_of(agent).exists()
+    assert "restarting agent run with environment 'production'" in ran
+    assert "web1.example.com asks for the environment 'nowhere', which does not exist" in running.log
+    assert reports_of(running)[-1]["environment"] == "production"
 
 
 def fails(running: MasterProcess, agent: RealAgent) -> None:

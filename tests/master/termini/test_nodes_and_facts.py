@@ -172,6 +172,7 @@ class Master:
                 compile=self.compile,
                 server_facts={"servername": "m"},
                 environments=lambda name: name in ("production", "test"),
+                default_environment="production",
                 now=lambda: datetime(2026, 11, 20, tzinfo=UTC),
             ),
         )
@@ -180,9 +181,9 @@ class Master:
         self.jobs.append(job)
         return b'{"name":"%s","environment":"%s","resources":[]}' % (job.certname.encode(), job.environment.encode())
 
-    async def ask(self, dialect: Dialect = MODERN, **options: str) -> Any:
+    async def ask(self, dialect: Dialect = MODERN, environment: str = "production", **options: str) -> Any:
         client = Client("n", "127.0.0.1", True, extensions={"pp_role": "web"})
-        return await self.catalogs.find(Request(key="n", options=options, client=client, dialect=dialect, environment="production"))
+        return await self.catalogs.find(Request(key="n", options=options, client=client, dialect=dialect, environment=environment))
 
 
 FACTS_JSON = '{"name":"n","values":{"greeting":"a b+c%d ü","clientcert":"forged"}}'
@@ -249,6 +250,14 @@ async def test_an_agent_that_checks_its_environment_gets_an_empty_catalog_of_the
     master = Master(Node(name="n", environment="test"))
     catalog = await master.ask(check_environment="true")
     assert (catalog.environment, catalog.resources, master.jobs) == ("test", [], [])
+
+
+async def test_an_agent_whose_environment_is_gone_is_sent_to_the_masters_own() -> None:
+    master = Master()
+    catalog = await master.ask(environment="gone", check_environment="true")
+    assert (catalog.environment, catalog.resources, master.jobs) == ("production", [], [])
+    await master.ask(environment="gone")  # agents before 6.25 learn it from the catalog itself
+    assert master.jobs[0].environment == "production"
 
 
 async def test_an_unknown_node_and_an_unknown_environment_are_named() -> None:
