@@ -16,7 +16,7 @@ help:
 	@echo "make image   a Debian in a folder, in which interop tests change users, packages and services (needs root)"
 	@echo "make types-page  writes docs/types.md anew, from the declarations of types and providers"
 	@echo "make modules compiles a use of every module of Debian, here and with Debian's puppet (root)"
-	@echo "make interop-server  our agent against Debian's puppetserver, which must be installed; as root"
+	@echo "make interop-server  our agent against Debian's puppetserver, which must be installed"
 	@echo "make bench   measures this against Debian's puppet-agent"
 	@echo "make clean   removes what the above have made"
 
@@ -72,7 +72,7 @@ modules: $(VENV)/.installed
 	@$(BIN)/python -m tests.modules.run --install
 
 interop-server: $(VENV)/.installed
-	BUNRAKU_REAL_SERVER=1 $(PYTEST) tests/interop/test_real_server.py
+	$(PYTEST) tests/interop/test_real_server.py
 
 bench: $(VENV)/.installed
 	@$(BIN)/python tests/bench/run.py
