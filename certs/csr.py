@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import ipaddress
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.name import _ASN1Type
@@ -165,9 +167,10 @@ class RequestedExtension:
 
 @dataclass(frozen=True, slots=True)
 class RequestFacts:
-    """All that a policy may judge a request by, in plain data; `csr` is the request itself."""
+    """All that a policy may judge a request by, in plain data; `sent` is the request itself, DER, and `csr` what it says."""
 
     csr: x509.CertificateSigningRequest
+    sent: bytes
     subject: str  # as /CN=x, safe to show
     common_names: tuple[CommonName, ...]
     other_names: bool  # the subject has more than CNs
@@ -186,7 +189,14 @@ class RequestFacts:
 
     @property
     def pem(self) -> bytes:
-        return self.csr.public_bytes(Encoding.PEM)
+        return self.public_bytes(Encoding.PEM)
+
+    def public_bytes(self, encoding: Encoding) -> bytes:
+        """The request as it was sent, DER or PEM."""
+        if encoding is Encoding.DER:
+            return self.sent
+        lines = textwrap.wrap(base64.b64encode(self.sent).decode(), 64)
+        return "\n".join(["-----BEGIN CERTIFICATE REQUEST-----", *lines, "-----END CERTIFICATE REQUEST-----", ""]).encode()
 
     def attribute(self, oid: str) -> str | None:
         """The text of a custom attribute; None when it was not given."""
@@ -205,8 +215,9 @@ def parse(pem: bytes, *, max_bytes: int = MAX_REQUEST_BYTES) -> RequestFacts:
     if len(found) != 1:
         raise BadData("There is no certificate request in this text" if not found else "There is more than one certificate request here")
     try:
-        csr = x509.load_der_x509_csr(found[0])
-        return _facts(csr)
+        return _facts(_loaded(found[0]), found[0])
+    except x509.InvalidVersion as err:
+        raise BadData(f"The certificate request has a version that does not exist: {err.parsed_version}") from err
     except x509.DuplicateExtension as err:
         raise BadData(f"The certificate request has the extension {err.oid.dotted_string} twice") from err
     except UnsupportedAlgorithm as err:
@@ -215,7 +226,42 @@ def parse(pem: bytes, *, max_bytes: int = MAX_REQUEST_BYTES) -> RequestFacts:
         raise BadData(f"The certificate request is not well-formed: {err}") from err
 
 
-def _facts(csr: x509.CertificateSigningRequest) -> RequestFacts:
+def _loaded(sent: bytes) -> x509.CertificateSigningRequest:
+    """
+    The request in a DER text. `puppetserver ca generate` writes 2 as the version, where there is only 0, and its CA takes it: such a
+    request is read as if it had the right one.
+    """
+    try:
+        return x509.load_der_x509_csr(sent)
+    except x509.InvalidVersion:
+        body, *signature = der.elements(der.element(sent)[1])
+        version, *rest = der.elements(body[1])
+        if version != (der.INTEGER, b"\x02"):
+            raise
+        written = der.encode(der.SEQUENCE, _joined([(der.INTEGER, b"\x00"), *rest]))
+        return x509.load_der_x509_csr(der.encode(der.SEQUENCE, written + _joined(signature)))
+
+
+def _joined(parts: list[tuple[int, bytes]]) -> bytes:
+    return b"".join(der.encode(tag, content) for tag, content in parts)
+
+
+def _signed_by_itself(csr: x509.CertificateSigningRequest, sent: bytes) -> bool:
+    """Whether the request's own key signed what was sent, whichever version that claims to have."""
+    if csr.public_bytes(Encoding.DER) == sent:
+        return csr.is_signature_valid
+    signed = der.encode(*der.elements(der.element(sent)[1])[0])
+    key, how = csr.public_key(), csr.signature_algorithm_parameters
+    try:
+        if isinstance(key, rsa.RSAPublicKey) and isinstance(how, padding.PKCS1v15) and csr.signature_hash_algorithm is not None:
+            key.verify(csr.signature, signed, how, csr.signature_hash_algorithm)
+            return True
+    except InvalidSignature:
+        pass
+    return False
+
+
+def _facts(csr: x509.CertificateSigningRequest, sent: bytes) -> RequestFacts:
     key = csr.public_key()
     common, others = _subject(csr.subject)
     extensions, alternatives = [], []
@@ -229,6 +275,7 @@ def _facts(csr: x509.CertificateSigningRequest) -> RequestFacts:
     private = (oids.EXTENSION_REQUEST, oids.MS_EXTENSION_REQUEST)
     return RequestFacts(
         csr=csr,
+        sent=sent,
         subject=subject_text(csr.subject),
         common_names=common,
         other_names=others,
@@ -238,7 +285,7 @@ def _facts(csr: x509.CertificateSigningRequest) -> RequestFacts:
         public_key=key,
         strength=strength(key) if _named_curve(csr, key) else Strength("EC with explicit parameters", strength(key).bits),
         signature_hash=digest.name if digest else "",
-        signature_valid=csr.is_signature_valid,
+        signature_valid=_signed_by_itself(csr, sent),
     )
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Protocol
 
-from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from shared.errors import BadRequest
@@ -22,12 +22,18 @@ def of_bytes(der: bytes, algorithm: str = DEFAULT) -> str:
     return hashlib.new(name.lower(), der, usedforsecurity=False).digest().hex(":").upper()
 
 
-def fingerprint(thing: x509.Certificate | x509.CertificateSigningRequest, algorithm: str = DEFAULT) -> str:
+class Encoded(Protocol):
+    """A certificate, a request, or the facts of one."""
+
+    def public_bytes(self, encoding: Encoding, /) -> bytes: ...
+
+
+def fingerprint(thing: Encoded, algorithm: str = DEFAULT) -> str:
     """`AA:BB:…` over the DER of a certificate or a request."""
     return of_bytes(thing.public_bytes(Encoding.DER), algorithm)
 
 
-def labelled(thing: x509.Certificate | x509.CertificateSigningRequest, algorithm: str = DEFAULT) -> str:
+def labelled(thing: Encoded, algorithm: str = DEFAULT) -> str:
     """`(SHA256) AA:BB:…`."""
     return f"({algorithm.upper()}) {fingerprint(thing, algorithm)}"
 

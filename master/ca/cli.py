@@ -239,7 +239,7 @@ class Commands:
         request = self.registry.request(name)
         if request is not None and not wish.signed:
             facts = csr.parse(request, max_bytes=len(request))
-            yield " ", quoted, fingerprints.labelled(facts.csr, wish.digest), _alternative(name, facts.alternative_names)
+            yield " ", quoted, fingerprints.labelled(facts, wish.digest), _alternative(name, facts.alternative_names)
         elif (wish.all or wish.signed or wish.names) and not wish.pending:
             found = self.authority.signed_certificate(name)
             if found is None:
@@ -353,7 +353,7 @@ class Commands:
 
     def fingerprint(self, name: str, wish: Wish) -> None:
         request = self.registry.request(certname(name))
-        thing = csr.parse(request, max_bytes=len(request)).csr if request is not None else self._certificate(name)
+        thing = csr.parse(request, max_bytes=len(request)) if request is not None else self._certificate(name)
         self.console.show(f"{name} {fingerprints.labelled(thing, wish.digest)}")
 
     def verify(self, name: str, wish: Wish) -> None:

@@ -72,7 +72,7 @@ class Registry:
         except PuppetError as err:
             self._report("request", name, by, f"refused: {err.message}")
             raise
-        self._report("request", name, by, "stored", fingerprint=fingerprints.fingerprint(facts.csr))
+        self._report("request", name, by, "stored", fingerprint=fingerprints.fingerprint(facts))
         return facts
 
     def delete_request(self, name: str, *, by: str) -> bool:
@@ -144,7 +144,7 @@ class Registry:
             try:
                 policy.check_signing(facts, name, policy_ or self.rules.policy)
             except PuppetError as err:
-                self._report("sign", name, by, f"refused: {err.message}", fingerprint=fingerprints.fingerprint(facts.csr))
+                self._report("sign", name, by, f"refused: {err.message}", fingerprint=fingerprints.fingerprint(facts))
                 raise
             return self.authority.issue(
                 name,
@@ -168,7 +168,7 @@ class Registry:
         if pem is not None:
             facts = self._facts(name, pem)
             if facts is not None:
-                return _status(name, "requested", facts.csr, facts.alternative_names, _rights(facts))
+                return _status(name, "requested", facts, facts.alternative_names, _rights(facts))
         current = self.authority.signed_certificate(name)
         if current is None:
             return None
@@ -309,7 +309,7 @@ def _rights(facts: RequestFacts) -> dict[str, str]:
 def _status(
     name: str,
     state: State,
-    thing: x509.Certificate | x509.CertificateSigningRequest,
+    thing: x509.Certificate | RequestFacts,
     alternative_names: tuple[str, ...],
     rights: dict[str, str],
 ) -> CertificateStatus:

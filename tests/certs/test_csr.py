@@ -1,8 +1,13 @@
+import base64
+
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding
 
-from certs import csr, oids
+from certs import csr, der, oids
 from certs.bundles import dump
 from certs.keys import KeyKind
 from shared.errors import BadData, ConfigError, TooLarge
@@ -122,3 +127,34 @@ def test_a_request_over_the_limit_or_two_at_once_are_refused() -> None:
         csr.parse(pem, max_bytes=len(pem) - 1)
     with pytest.raises(BadData, match="more than one"):
         csr.parse(pem + pem)
+
+
+def with_version(pem: bytes, version: int, key: rsa.RSAPrivateKey | None) -> bytes:
+    """A request with another version, signed anew with `key`, or with the signature that it had."""
+    original = x509.load_pem_x509_csr(pem).public_bytes(Encoding.DER)
+    body, algorithm, signature = der.elements(der.element(original)[1])
+    content = der.encode(der.INTEGER, bytes([version])) + b"".join(der.encode(*part) for part in der.elements(body[1])[1:])
+    signed = der.encode(der.SEQUENCE, content)
+    if key is not None:
+        signature = (signature[0], b"\0" + key.sign(signed, padding.PKCS1v15(), hashes.SHA256()))
+    whole = der.encode(der.SEQUENCE, signed + der.encode(*algorithm) + der.encode(*signature))
+    return b"-----BEGIN CERTIFICATE REQUEST-----\n" + base64.encodebytes(whole) + b"-----END CERTIFICATE REQUEST-----\n"
+
+
+def test_a_request_of_puppetservers_tool_is_read_in_spite_of_its_version() -> None:
+    key = rsa.generate_private_key(65537, 2048)
+    pem = with_version(dump([csr.build(key, "web1", dns_alt_names=["other"])]), 2, key)
+    facts = csr.parse(pem)
+    assert (facts.name, facts.alternative_names, facts.signature_valid) == ("web1", ("DNS:other", "DNS:web1"), True)
+    assert csr.parse(facts.pem) == facts
+    assert base64.b64decode(b"".join(facts.pem.splitlines()[1:-1])) == base64.b64decode(b"".join(pem.splitlines()[1:-1]))
+    unsigned = csr.parse(with_version(dump([csr.build(key, "web1")]), 2, None))
+    assert not unsigned.signature_valid
+    other = csr.parse(with_version(dump([csr.build(key, "web1")]), 2, rsa.generate_private_key(65537, 2048)))
+    assert not other.signature_valid
+
+
+def test_a_request_of_an_unknown_version_is_bad_data() -> None:
+    key = rsa.generate_private_key(65537, 2048)
+    with pytest.raises(BadData, match="has a version that does not exist: 7"):
+        csr.parse(with_version(dump([csr.build(key, "web1")]), 7, key))
