@@ -84,7 +84,7 @@ class LegacyScheme(Scheme):
         status, message = 400, error.legacy or str(error)
         if isinstance(error, NotAuthorizedByTerminus | UnsupportedMediaType):
             pass
-        elif isinstance(error, NotFound | NotAcceptable):
+        elif isinstance(error, NotFound | NotAcceptable) and not error.legacy:  # with words of its own, 3.8 has a bad request
             status, message = error.status, _prefix(error) + message
         elif isinstance(error, (Denied, *_SAME_EVERYWHERE)):
             status = error.status
