@@ -32,6 +32,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "master": ("Serve catalogs, files and certificates", "master.cli:main"),
     "parser": ("Check manifests", "bunraku.parser:main"),
     "resource": ("Print and change what is on this system", "bunraku.resource:main"),
+    "ssl": ("Get, verify, show and remove this host's key and certificate", "bunraku.ssl:main"),
 }
 
 

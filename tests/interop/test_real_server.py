@@ -187,6 +187,28 @@ def test_an_agent_waits_until_the_administrator_signs(server: RealServer, tmp_pa
     assert agent.test().code == 2
 
 
+def test_ssl_submits_downloads_verifies_shows_and_cleans(server: RealServer, tmp_path: Path) -> None:
+    agent = server.agent(tmp_path, "manual2")
+    missing = agent.puppet("ssl", "verify")
+    assert missing.code == 1 and f"The CA certificates are missing from '{agent.ssl}/certs/ca.pem'" in missing, missing.text
+    submitted = agent.puppet("ssl", "submit_request")
+    assert submitted.code == 0 and "Submitted certificate request for 'manual2.example.com'" in submitted, submitted.text
+    early = agent.puppet("ssl", "download_cert")
+    assert early.code == 1 and "The certificate for 'manual2.example.com' has not yet been signed" in early, early.text
+    assert server.ca("sign", "--certname", "manual2.example.com").code == 0
+    assert "Downloaded certificate 'manual2.example.com' with fingerprint (SHA256)" in agent.puppet("ssl", "download_cert")
+    verified = agent.puppet("ssl", "verify")
+    assert verified.code == 0 and "Verified client certificate 'CN=manual2.example.com' fingerprint (SHA256)" in verified, verified.text
+    assert verified.text.index("Verified CA certificate") < verified.text.index("Verified client certificate")
+    assert "Subject: CN = manual2.example.com" in agent.puppet("ssl", "show").text.replace("CN=", "CN = ")
+    again = agent.puppet("ssl", "bootstrap")
+    assert again.code == 0 and "Completed SSL initialization" in again, again.text
+
+    cleaned = agent.puppet("ssl", "clean", "--localca")
+    assert cleaned.code == 0 and f"Removed private key {agent.key}" in cleaned, cleaned.text
+    assert not agent.key.exists() and not agent.certificate.exists() and not (agent.ssl / "certs/ca.pem").exists()
+
+
 def test_a_revoked_agent_is_refused_and_others_learn_of_it(server: RealServer, tmp_path: Path) -> None:
     agent, other = server.agent(tmp_path, "reader5"), server.agent(tmp_path, "reader6")
     assert agent.test().code == 2 and other.test().code == 2
