@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ from shared.settings import AgentSettings
 
 from .facts.legacy import stringified
 from .pluginsync import Limits as PluginLimits
-from .pluginsync import Mount, PluginSync
+from .pluginsync import Mount, PluginSync, Synced
 from .steps import Steps
 
 if TYPE_CHECKING:
@@ -92,6 +92,31 @@ def facts_option(facts: Facts, dialect: Dialect, *, stringify: bool, old_server:
     if dialect is LEGACY:
         return {"facts_format": "pson", "facts": quote_plus(text)}
     return {"facts_format": "pson" if old_server else "application/json", "facts": quote(text, safe="")}
+
+
+async def mirrored(wiring: Wiring, dialect: Dialect | None) -> AsyncIterator[tuple[Mount, Synced]]:
+    """Plugin sync, mount by mount; one that fails is logged and left out."""
+    settings = wiring.settings
+    mounts = [
+        Mount("pluginfacts", settings.pluginfactsource, settings.pluginfactdest, permissions=True),
+        Mount("plugin", settings.pluginsource, settings.plugindest),
+    ]
+    if not settings.disable_i18n and (wiring.server.version or ()) >= LOCALES_SINCE:
+        mounts.append(Mount("locales", settings.localesource, settings.localedest))
+    sync = PluginSync(
+        wiring.indirector["file_metadata"],
+        wiring.indirector["file_content"],
+        ignore=settings.pluginsignore.split(),
+        checksum_type="md5" if dialect is LEGACY else "sha256",
+        limits=PluginLimits(settings.max_plugin_files, settings.max_file_body),
+    )
+    for mount in mounts:
+        try:
+            done = await sync.sync(mount, wiring.environment, more={} if dialect is LEGACY else {"max_files": "-1"})
+        except (PuppetError, OSError) as err:
+            log.error("Could not retrieve %s: %s", mount.label, err)
+            continue
+        yield mount, done
 
 
 class Retrieval:
@@ -252,28 +277,8 @@ class Retrieval:
 
     async def _sync_plugins(self) -> str:
         """What was fetched and removed, in words. A mount that fails is logged, the run goes on."""
-        settings, server = self.settings, self.wiring.server
-        dialect = await self._dialect()
-        mounts = [
-            Mount("pluginfacts", settings.pluginfactsource, settings.pluginfactdest, permissions=True),
-            Mount("plugin", settings.pluginsource, settings.plugindest),
-        ]
-        if not settings.disable_i18n and (server.version or ()) >= LOCALES_SINCE:
-            mounts.append(Mount("locales", settings.localesource, settings.localedest))
-        sync = PluginSync(
-            self.wiring.indirector["file_metadata"],
-            self.wiring.indirector["file_content"],
-            ignore=settings.pluginsignore.split(),
-            checksum_type="md5" if dialect is LEGACY else "sha256",
-            limits=PluginLimits(settings.max_plugin_files, settings.max_file_body),
-        )
-        fetched = removed = 0
-        for mount in mounts:
-            try:
-                done = await sync.sync(mount, self.wiring.environment, more={} if dialect is LEGACY else {"max_files": "-1"})
-                fetched, removed = fetched + len(done.fetched), removed + len(done.removed)
-            except (PuppetError, OSError) as err:
-                log.error("Could not retrieve %s: %s", mount.label, err)
+        done = [synced async for _, synced in mirrored(self.wiring, await self._dialect())]
+        fetched, removed = sum(len(each.fetched) for each in done), sum(len(each.removed) for each in done)
         return f"{fetched} fetched, {removed} removed"
 
     async def _facts(self) -> Facts:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
+from agent.http import Client
 from agent.server import Server, Spoken
 from agent.sites import Site
 from agent.tls import Verifier
@@ -15,9 +16,9 @@ from shared.settings import AgentSettings
 
 
 @asynccontextmanager
-async def connected(settings: AgentSettings, host: str, port: int) -> AsyncIterator[Server]:
+async def verified(settings: AgentSettings) -> AsyncIterator[Client]:
     """
-    A server over verified connections, which end with the block.
+    Verified connections with this host's certificate, which end with the block.
 
     Raises:
         PeerNotTrusted: this host has no certificates of a CA yet.
@@ -36,4 +37,11 @@ async def connected(settings: AgentSettings, host: str, port: int) -> AsyncItera
         settings.hostprivkey if settings.hostcert.exists() else None,
     )
     async with client_for(settings, verifier) as client:
+        yield client
+
+
+@asynccontextmanager
+async def connected(settings: AgentSettings, host: str, port: int) -> AsyncIterator[Server]:
+    """One server over such connections; PeerNotTrusted as there."""
+    async with verified(settings) as client:
         yield Server(Site(host, port), client, Spoken(), lambda: settings.environment or "production")

@@ -31,13 +31,14 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "lookup": ("Look keys up in the site's data, and say why the values are what they are", "bunraku.lookup:main"),
     "master": ("Serve catalogs, files and certificates", "master.cli:main"),
     "parser": ("Check manifests", "bunraku.parser:main"),
+    "plugin": ("Bring the master's plugins to this machine", "bunraku.plugin:main"),
     "resource": ("Print and change what is on this system", "bunraku.resource:main"),
     "ssl": ("Get, verify, show and remove this host's key and certificate", "bunraku.ssl:main"),
 }
 
 
 # These take an interruption for an orderly end, as Puppet's do.
-FACES = frozenset({"ca", "catalog", "certificate", "config", "epp", "facts", "generate", "lookup", "parser"})
+FACES = frozenset({"ca", "catalog", "certificate", "config", "epp", "facts", "generate", "lookup", "parser", "plugin"})
 SEE_HELP = "See 'puppet help' for help on available puppet subcommands"
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from shared import plainyaml
 from tests.interop.puppetserver import JAR, RealServer, started
+from tests.interop.stage import SITE
 from tests.interop.test_real_agent_certificates import expire, serial_of, serials_in
 from tests.processes import OurAgent
 
@@ -174,6 +175,21 @@ def test_facts_are_uploaded(server: RealServer, tmp_path: Path) -> None:
     done = agent.puppet("facts", "upload")
     assert done.code == 0, done.text
     assert '"rack":"r9"' in stored.read_text()
+
+
+def test_plugins_are_downloaded_with_their_content(server: RealServer, tmp_path: Path) -> None:
+    agent = server.agent(tmp_path, "reader8")
+    missing = agent.puppet("plugin", "download")
+    assert missing.code == 1 and "The CA certificates are missing from" in missing, missing.text
+    assert agent.puppet("ssl", "bootstrap").code == 0
+    first = agent.puppet("plugin", "download")
+    assert first.code == 0 and "Downloaded these plugins: " in first and "facter/from_ruby.rb" in first, first.text
+    assert (agent.root / "vardir/lib/facter/from_ruby.rb").read_text() == SITE["modules/stage/lib/facter/from_ruby.rb"]
+    assert (agent.root / "vardir/facts.d/external.txt").read_text() == SITE["modules/stage/facts.d/external.txt"]
+    second = agent.puppet("plugin", "download")
+    assert second.code == 0 and "No plugins downloaded." in second, second.text
+    elsewhere = agent.puppet("plugin", "download", "--environment", "nowhere")
+    assert elsewhere.code == 1 and "Not all plugins could be downloaded" in elsewhere, elsewhere.text
 
 
 def test_an_agent_waits_until_the_administrator_signs(server: RealServer, tmp_path: Path) -> None:

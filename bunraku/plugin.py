@@ -1,0 +1,56 @@
+"""`puppet plugin download`: plugin sync without a run. Source: command line reference 2.11."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from agent.retrieval import mirrored
+from agent.server import Spoken
+from agent.wiring import Wiring
+from shared import log as logs
+from shared.errors import ConfigError, PuppetError
+from shared.settings import AgentSettings, flags_of, load
+
+from .faces import call_of
+from .peer import verified
+
+HELP = """Usage: puppet plugin download
+
+Brings the plugins and external facts of the environment's modules from the master, as every run of the agent does first.
+
+Exit codes: 0 done, 1 something could not be brought."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run `puppet plugin …`; the exit code."""
+    flags, left = flags_of(list(argv), AgentSettings, shorts={"-v": "--verbose", "-d": "--debug"})
+    call = call_of("plugin", left)
+    if call.help:
+        print(HELP)
+        return 0
+    if not call.words:
+        raise ConfigError("'plugin' has no default action.  See `puppet help plugin`.")
+    if call.words[0] != "download":
+        raise call.unknown_action(call.words[0])
+    call.counted("download", 0)
+    settings = load(AgentSettings, section="agent", flags=flags)
+    logs.set_up(level=logs.wanted_level(debug=settings.debug, verbose=settings.verbose, log_level=settings.log_level))
+    brought = asyncio.run(download(settings))
+    print(f"Downloaded these plugins: {', '.join(brought)}" if brought else "No plugins downloaded.")
+    return 0
+
+
+async def download(settings: AgentSettings) -> list[str]:
+    """
+    The paths of all that was fetched or removed.
+
+    Raises:
+        PuppetError: a mount or a file could not be brought; which one, and why, has been logged.
+    """
+    async with verified(settings) as client:
+        wiring = Wiring(settings, client, Spoken(), environment=settings.environment or "production")
+        done = [each async for each in mirrored(wiring, await wiring.server.dialect())]
+    if sum(synced.failed for _, synced in done) or not {mount.label for mount, _ in done} >= {"plugin", "pluginfacts"}:
+        raise PuppetError("Not all plugins could be downloaded")
+    return [str(mount.destination / name) for mount, synced in done for name in (*synced.fetched, *synced.removed)]
