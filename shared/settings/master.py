@@ -39,7 +39,7 @@ class MasterSettings(CommonSettings):
     max_pending_bytes: Size = setting("64MiB", gt=0, doc="Bytes of all requests that wait.")
     crl_ttl: Duration = setting("5y", gt=0, doc="Seconds that a revocation list is valid.")
 
-    rest_authconfig: Path = setting("$confdir/auth.conf", doc="Who may do what.")
+    rest_authconfig: Path = setting("$confdir/auth.conf", doc="Who may do what, in the form of Puppet 3.8 or of puppetserver.")
     ssl_client_header: str = setting("HTTP_X_CLIENT_DN", doc="The header with the client's name, behind a proxy.")
     ssl_client_verify_header: str = setting("HTTP_X_CLIENT_VERIFY", doc="The header that says whether a proxy verified the client.")
     allow_header_cert_info: Flag = setting(False, doc="A proxy's headers say who the client is.")
