@@ -15,7 +15,7 @@ from shared import daemon
 from shared.settings import AgentSettings, MasterSettings, read, unknown
 
 from ..environments import Environments
-from ..http.auth_conf import parse as parse_rules
+from ..http.auth_conf import rules_of
 from ..metrics import Metrics
 from ..wiring import bind, environment_settings, workers_for
 from .findings import Finding, tried
@@ -51,7 +51,8 @@ def _settings(settings: MasterSettings) -> Iterator[Finding]:
 
 def _rules(settings: MasterSettings) -> None:
     if settings.rest_authconfig.exists():
-        parse_rules(settings.rest_authconfig.read_text("utf-8"), str(settings.rest_authconfig))
+        names = OidNames.load(settings.trusted_oid_mapping_file)
+        rules_of(settings.rest_authconfig.read_text("utf-8"), str(settings.rest_authconfig), names)
 
 
 def _names(settings: MasterSettings) -> None:

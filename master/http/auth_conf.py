@@ -138,6 +138,14 @@ def _add(stanza: _Stanza, directive: str, value: str, where: Location) -> None:
             stanza.entries += [network(part, directive == "allow_ip", where) for part in values]
 
 
+def rules_of(text: str, file: str, names: OidNames) -> Rules:
+    """What a file of either form says, with the defaults where they stand behind it; ConfigError names the line or the rule."""
+    if auth_hocon.is_hocon(text):
+        rules = auth_hocon.parse(text, file, names)
+        return Rules(rules, rules)
+    return Rules.of(parse(text, file))
+
+
 class AuthFile:
     """The rules of a file, looked at again at most each `filetimeout` seconds; a file that does not parse leaves the old ones."""
 
@@ -197,7 +205,4 @@ class AuthFile:
             return Rules(), None
         except (OSError, UnicodeDecodeError) as err:
             raise ConfigError(f"Could not read {self.path}: {err}") from err
-        if auth_hocon.is_hocon(text):
-            rules = auth_hocon.parse(text, str(self.path), self.names)
-            return Rules(rules, rules), seen
-        return Rules.of(parse(text, str(self.path))), seen
+        return rules_of(text, str(self.path), self.names), seen

@@ -111,6 +111,12 @@ CASES = {
     "a bad value": Case(conf("puppet.conf", "[master]\ncompile_queue = many\n"), "configuration", "error", "Could not set compile_queue"),
     "an unknown setting": Case(conf("puppet.conf", "[master]\ncompile_ques = 3\n"), "configuration", "warning", "compile_ques in [master]"),
     "auth.conf": Case(conf("auth.conf", "path /x\nallow *\nnonsense\n"), "configuration", "error", "Invalid line 3"),
+    "auth.conf of puppetserver": Case(
+        conf("auth.conf", "authorization: { version: 1, rules: [{ name: mine }] }\n"),
+        "configuration",
+        "error",
+        "The rule 'mine': the sort-order",
+    ),
     "routes.yaml": Case(conf("routes.yaml", "master:\n  facts:\n    terminus: nowhere\n"), "configuration", "error", "no terminus nowhere"),
     "a report processor": Case(setting(reports="store,carve"), "configuration", "error", "carve"),
     "a classifier": Case(
