@@ -112,9 +112,8 @@ def serve(stdin: BinaryIO, say: Callable[[bytes], None]) -> None:
     setup = frames.read(stdin)
     if setup is None:
         return
-    settings = EnvironmentSettings(
-        **{**setup["settings"], **{name: tuple(setup["settings"][name]) for name in ("environmentpath", "basemodulepath")}}
-    )
+    given: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in setup["settings"].items()}
+    settings = EnvironmentSettings(**given)  # JSON knows lists only
     bench = Bench(settings, Path(setup["cache"]) if setup["cache"] else None, memo=int(setup["memo"]))
     _limit(int(setup["memory"]))
     settle()

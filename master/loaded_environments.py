@@ -23,6 +23,7 @@ from .compiler.loader import Loader
 from .compiler.runtime import NAMES
 from .environment_files import TrackedFiles
 from .environments import Environment, Environments, EnvironmentSettings
+from .manifest_access import ManifestAccess
 from .module_types import RubyTypes
 from .worlds import FolderWorld
 
@@ -124,6 +125,7 @@ class LoadedEnvironments:
             ruby_types=self._ruby_types,
             note=lambda text: self.log("debug", text),
             data_provider=environment.data_provider,
+            access=ManifestAccess(self.settings.read_roots, self.settings.hidden, self.settings.programs),
         )
         loader = Loader(world, NAMES, self.cache, log=self.log, builtins=self._functions)
         return LoadedEnvironment(environment, world, loader, self._version(environment), files, live, self.clock())

@@ -117,6 +117,9 @@ def environment_settings(settings: MasterSettings) -> EnvironmentSettings:
         settings,
         environment_timeout=ttl(settings.environment_timeout),
         static_catalogs=settings.static_catalogs,
+        read_roots=tuple(map(str, settings.compile_read_roots)),
+        hidden=tuple(map(str, (settings.privatekeydir, CaFiles.at(settings.cadir).cakey, settings.cadir / "private"))),
+        programs=settings.compile_programs,
         compiler={
             "strict": settings.strict,
             "strict_variables": settings.strict_variables,
