@@ -50,6 +50,16 @@ class LoadedEnvironment:
     live: TrackedFiles
     checked: float
 
+    def begin(self) -> Callable[[], str | None]:
+        """Begin a compile; gives what says, at its end, which file changed meanwhile, so that two versions may be mixed."""
+        self.live.taken()
+        # What is kept beyond changes was read long ago; only what this compile is the first to read can be compared.
+        since = 0 if self.environment.environment_timeout == 0 else self.files.count
+        settings = self.world.settings()
+        folders = (str(settings[name]) for name in ("confdir", "codedir") if name in settings)
+        own = [self.environment.root, *self.environment.modulepath, *folders]
+        return lambda: self.files.changed(since) or self.live.changed(below=own)
+
 
 class LoadedEnvironments:
     """
