@@ -20,6 +20,7 @@ from types import FrameType
 from typing import Any, BinaryIO
 
 from shared import plainjson
+from shared.collector import settle
 from shared.errors import CompileError, Location, PuppetError
 
 from . import frames
@@ -158,17 +159,6 @@ def serve(stdin: BinaryIO, say: Callable[[bytes], None]) -> None:
         if bench.failed:
             # A compile that ended in the middle has left its circles to the collector, which looks seldom.
             gc.collect()
-
-
-def settle() -> None:
-    """
-    Tell the garbage collector that what is loaded now stays.
-
-    It then looks at new objects only, and seldom: a compile makes many that live until its end, and breaks its own circles.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
 
 
 def answer(bench: Bench, job: Mapping[str, Any], say: Callable[[bytes], None]) -> bytes:

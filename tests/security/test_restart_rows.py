@@ -62,7 +62,7 @@ def settings_of(root: Path, name: str, masters: list[MasterProcess]) -> AgentSet
 
 
 async def test_R_17_agents_go_on_while_masters_are_restarted_one_after_the_other(masters: list[MasterProcess], tmp_path: Path) -> None:
-    over = threading.Event()
+    over, everybody = threading.Event(), asyncio.Event()
     names = [f"agent{number}.test" for number in range(AGENTS)]
     runs: dict[str, list[int]] = {name: [] for name in names}
 
@@ -75,6 +75,8 @@ async def test_R_17_agents_go_on_while_masters_are_restarted_one_after_the_other
                     break
                 await asyncio.sleep(0.5)
             runs[name].append(code)
+            if all(runs.values()):
+                everybody.set()  # has its certificate
 
     def restart() -> None:
         for _ in range(ROUNDS):
@@ -84,8 +86,7 @@ async def test_R_17_agents_go_on_while_masters_are_restarted_one_after_the_other
 
     async def restarting() -> None:
         try:
-            while not all(runs.values()):
-                await asyncio.sleep(0.05)
+            await everybody.wait()
             await asyncio.to_thread(restart)
         finally:
             over.set()
