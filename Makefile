@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -q
 
-.PHONY: help demo compose-demo compose-base test check lint types types-page unit e2e interop image modules bench clean
+.PHONY: help demo compose-demo compose-base test check lint types types-page unit e2e interop image modules openapi bench clean
 
 help:
 	@echo "make demo    a master and two agent runs on this machine, in a temporary directory"
@@ -17,6 +17,7 @@ help:
 	@echo "make types-page  writes docs/types.md anew, from the declarations of types and providers"
 	@echo "make modules compiles a use of every module of Debian, here and with Debian's puppet (root)"
 	@echo "make interop-server  our agent against Debian's puppetserver, which must be installed; as root"
+	@echo "make openapi writes docs/api/openapi.yaml anew, from what routes"
 	@echo "make bench   measures this against Debian's puppet-agent"
 	@echo "make clean   removes what the above have made"
 
@@ -73,6 +74,10 @@ modules: $(VENV)/.installed
 
 interop-server: $(VENV)/.installed
 	BUNRAKU_REAL_SERVER=1 $(PYTEST) tests/interop/test_real_server.py
+
+openapi: $(VENV)/.installed
+	$(BIN)/python -m master.http.openapi > docs/api/openapi.yaml.new
+	mv docs/api/openapi.yaml.new docs/api/openapi.yaml
 
 bench: $(VENV)/.installed
 	@$(BIN)/python tests/bench/run.py
