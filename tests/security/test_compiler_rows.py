@@ -207,6 +207,7 @@ def imported(path: Path) -> set[str]:
 SOURCES = [path for package in ("master", "agent", "shared", "certs", "bunraku") for path in sorted((ROOT / package).rglob("*.py"))]
 
 
+@pytest.mark.slow
 def test_CMP_03_there_is_no_engine_of_templates_and_code_is_run_in_few_places() -> None:
     assert len(SOURCES) > 300
     engines = {"jinja2", "mako", "chameleon", "genshi", "tornado", "django"}

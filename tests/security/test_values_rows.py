@@ -107,6 +107,7 @@ def calls(path: Path) -> list[tuple[str, ast.Call]]:
     return [(ast.unparse(node.func), node) for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)]
 
 
+@pytest.mark.slow
 def test_CMP_12_nothing_hands_a_line_to_a_shell_and_there_is_no_query_store() -> None:
     found = []
     for path in SOURCES:
@@ -132,6 +133,7 @@ def _unanchored(call: ast.Call) -> bool:
     return text.endswith("$") and not text.endswith("\\$") and "MULTILINE" not in ast.unparse(call)
 
 
+@pytest.mark.slow
 def test_CMP_12_no_check_ends_in_a_dollar_sign() -> None:
     checks = ("re.match", "re.compile", "re.fullmatch")
     assert [f"{path}:{call.lineno}" for path in SOURCES for name, call in calls(path) if name in checks and _unanchored(call)] == []
