@@ -161,7 +161,6 @@ async def reloading(master: Master, settings: MasterSettings, reread: Reread, hu
             log.error("Not everything could be read anew; what was in force stays: %s", err)
             if err.hint:
                 log.error("%s", err.hint)
-        settle()
         notifier.ready(status)
 
 
