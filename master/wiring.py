@@ -66,6 +66,7 @@ from .http.server import HttpServer
 from .http.tls import TrustFiles
 from .metrics import Metrics
 from .reports.processors import Http, Logged, Processed, Processor, Store, processors_for
+from .reports.writers import Writers
 from .static_catalogs import StaticCatalogs
 from .termini.bucket import BucketFiles
 from .termini.ca import CaCertificates, CaCrls, CaOcsp, CaRequests, CaStatuses, NoCa
@@ -350,7 +351,11 @@ def ca_bindings(ca: CaService | None) -> list[Binding[Any]]:
 
 
 def report_makers(settings: MasterSettings) -> Mapping[str, Callable[[], Processor]]:
-    return {"store": lambda: Store(settings.reportdir), "log": Logged, "http": lambda: Http(settings.reporturl)}
+    return {
+        "store": lambda: Store(settings.reportdir, writers=Writers(queue=settings.report_queue)),
+        "log": Logged,
+        "http": lambda: Http(settings.reporturl),
+    }
 
 
 def trust_files(settings: MasterSettings) -> TrustFiles:

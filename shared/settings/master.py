@@ -47,6 +47,7 @@ class MasterSettings(CommonSettings):
 
     reports: Words = setting(("store",), doc="What is done with reports: store, log, http, none.")
     reportdir: Path = setting("$vardir/reports", doc="Where store puts reports.")
+    report_queue: int = setting(200, gt=0, doc="Reports that store is writing or that wait for it; beyond that 503 with Retry-After.")
     reporturl: str = setting("http://localhost:3000/reports/upload", doc="Where http sends reports.")
     yamldir: Path = setting("$vardir/yaml", doc="Nodes and facts in YAML.")
     server_datadir: Path = setting("$vardir/server_data", doc="Nodes, facts and catalogs in JSON.")
