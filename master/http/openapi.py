@@ -81,6 +81,7 @@ ENDPOINTS = (
     Endpoint("/status/v1/simple/{service}", {"GET": ""}, "text/plain", "Whether one of its services runs."),
     Endpoint("/status/v1/services", {"GET": ""}, "application/json", "The services.", ("level",)),
     Endpoint("/status/v1/services/{service}", {"GET": ""}, "application/json", "One of them.", ("level",)),
+    Endpoint("/metrics", {"GET": ""}, "text/plain", "What the master counts, for Prometheus."),
     Endpoint("/puppet/v3/environments", {"GET": ""}, "application/json", "The environments and their settings."),
     Endpoint("/v2.0/environments", {"GET": ""}, "application/json", "The same, for Puppet 3.5 to 3.8."),
     Endpoint("/puppet-admin-api/v1/environment-cache", {"DELETE": ""}, "", "Read code again.", ("environment",)),
