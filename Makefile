@@ -4,7 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -q
 
-.PHONY: help demo compose-demo compose-base test check lint types types-page unit e2e interop image modules bench clean
+.PHONY: help demo compose-demo compose-base test check lint types types-page unit e2e interop interop-server image modules openapi lock audit \
+  sbom bench clean
 
 help:
 	@echo "make demo    a master and two agent runs on this machine, in a temporary directory"
@@ -17,6 +18,10 @@ help:
 	@echo "make types-page  writes docs/types.md anew, from the declarations of types and providers"
 	@echo "make modules compiles a use of every module of Debian, here and with Debian's puppet (root)"
 	@echo "make interop-server  our agent against Debian's puppetserver, which must be installed"
+	@echo "make openapi writes docs/api/openapi.yaml anew, from what routes"
+	@echo "make lock    pins what a release needs, with hashes: requirements/release.txt"
+	@echo "make audit   asks for known vulnerabilities of these; says so when nobody can be asked"
+	@echo "make sbom    dist/bunraku.cdx.json, the bill of materials in CycloneDX"
 	@echo "make bench   measures this against Debian's puppet-agent"
 	@echo "make clean   removes what the above have made"
 
@@ -73,6 +78,27 @@ modules: $(VENV)/.installed
 
 interop-server: $(VENV)/.installed
 	$(PYTEST) tests/interop/test_real_server.py
+
+openapi: $(VENV)/.installed
+	$(BIN)/python -m master.http.openapi > docs/api/openapi.yaml.new
+	mv docs/api/openapi.yaml.new docs/api/openapi.yaml
+
+$(VENV)/.release: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[release]'
+	@touch $@
+
+# What a release is installed with, each file by its hash. Where the packages came from is not written down.
+lock: $(VENV)/.release
+	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --strip-extras --extra ldap --no-header \
+	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --output-file requirements/release.txt pyproject.toml
+
+audit: $(VENV)/.release
+	@$(BIN)/python .ci/audit
+
+sbom: $(VENV)/.release
+	@mkdir -p dist
+	$(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --of JSON \
+	  --output-file dist/bunraku.cdx.json requirements/release.txt
 
 bench: $(VENV)/.installed
 	@$(BIN)/python tests/bench/run.py

@@ -20,6 +20,7 @@ from types import FrameType
 from typing import Any, BinaryIO
 
 from shared import plainjson
+from shared.collector import settle
 from shared.errors import CompileError, Location, PuppetError
 
 from . import frames
@@ -31,9 +32,11 @@ from .compiler.locations import current, place_of
 from .compiler.reads import Reads
 from .compiler.world import NodeInput
 from .environments import EnvironmentSettings
-from .loaded_environments import LoadedEnvironments
+from .loaded_environments import LoadedEnvironment, LoadedEnvironments
 from .memo import Memo
 from .resource_types import ResourceTypes
+
+ATTEMPTS = 3  # at a catalog whose code changes while it is compiled
 
 
 class Bench:
@@ -71,25 +74,41 @@ class Bench:
         self.memo.forget()
 
     def _compile(self, job: Mapping[str, Any], log: Callable[[LogEntry], None]) -> bytes:
-        """The catalog of a job."""
-        loaded = self.environments.get(job["environment"])
-        server_facts = {key: value for key, value in job["server_facts"].items() if key != "environment"}
-        node = NodeInput(
-            certname=job["certname"],
-            environment=loaded.environment.name,
-            facts=job["facts"],
-            parameters={**job["parameters"], **server_facts},
-            classes=job["classes"],
-            trusted=job["trusted"],
-            server_facts=job["server_facts"],
+        """The catalog of a job, made of one version of the code: when files change meanwhile, it is made again."""
+        changed = ""
+        for _ in range(ATTEMPTS):
+            loaded = self.environments.get(job["environment"])
+            node = _node(loaded, job)
+            known = self.memo.get(loaded, node, job["code_id"])
+            if known is not None:
+                body, logs = known
+                for entry in logs:
+                    log(entry)
+                return body
+            changed_meanwhile = loaded.begin()
+            made: tuple[bytes, Callable[[], None]] | PuppetError
+            try:
+                made = self._compiled(loaded, node, job["code_id"], log)
+            except PuppetError as err:
+                made = err
+            changed = changed_meanwhile() or ""
+            if not changed:
+                if isinstance(made, PuppetError):
+                    raise made
+                body, remember = made
+                remember()
+                return body
+            self.environments.forget(loaded.environment.name)
+            log(LogEntry("info", f"{changed} changed while the catalog of {job['certname']} was compiled; it is compiled again"))
+        raise CompileError(
+            f"{changed} or others changed each of the {ATTEMPTS} times that the catalog of {job['certname']} was compiled",
+            hint="Deploy new code in one step, for example by switching a link.",
         )
-        code_id = job["code_id"]
-        known = self.memo.get(loaded, node, code_id)
-        if known is not None:
-            body, logs = known
-            for entry in logs:
-                log(entry)
-            return body
+
+    def _compiled(
+        self, loaded: LoadedEnvironment, node: NodeInput, code_id: Any, log: Callable[[LogEntry], None]
+    ) -> tuple[bytes, Callable[[], None]]:
+        """The catalog of a node, from an environment as it is loaded, and what keeps it for the next time."""
         said: list[LogEntry] = []
 
         def heard(entry: LogEntry) -> None:
@@ -97,14 +116,30 @@ class Bench:
             log(entry)
 
         reads = Reads() if self.memo.limit else None
-        loaded.live.taken()
         rich = loaded.environment.rich_data
         catalog = compile_catalog(loaded.world, loaded.loader, node, version=loaded.version, log=heard, rich=rich, reads=reads)
         body = plainjson.dumps(catalog | {"code_id": code_id})
-        if reads is not None:
-            files = loaded.live.taken()
-            self.memo.put(loaded, node, code_id, reads=reads, files=files, body=body, uuid=catalog["catalog_uuid"], logs=said)
-        return body
+
+        def remember() -> None:
+            if reads is not None:
+                files = loaded.live.taken()
+                self.memo.put(loaded, node, code_id, reads=reads, files=files, body=body, uuid=catalog["catalog_uuid"], logs=said)
+
+        return body, remember
+
+
+def _node(loaded: LoadedEnvironment, job: Mapping[str, Any]) -> NodeInput:
+    """What a job says of its node."""
+    server_facts = {key: value for key, value in job["server_facts"].items() if key != "environment"}
+    return NodeInput(
+        certname=job["certname"],
+        environment=loaded.environment.name,
+        facts=job["facts"],
+        parameters={**job["parameters"], **server_facts},
+        classes=job["classes"],
+        trusted=job["trusted"],
+        server_facts=job["server_facts"],
+    )
 
 
 def serve(stdin: BinaryIO, say: Callable[[bytes], None]) -> None:
@@ -112,9 +147,8 @@ def serve(stdin: BinaryIO, say: Callable[[bytes], None]) -> None:
     setup = frames.read(stdin)
     if setup is None:
         return
-    settings = EnvironmentSettings(
-        **{**setup["settings"], **{name: tuple(setup["settings"][name]) for name in ("environmentpath", "basemodulepath")}}
-    )
+    given: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in setup["settings"].items()}
+    settings = EnvironmentSettings(**given)  # JSON knows lists only
     bench = Bench(settings, Path(setup["cache"]) if setup["cache"] else None, memo=int(setup["memo"]))
     _limit(int(setup["memory"]))
     settle()
@@ -125,17 +159,6 @@ def serve(stdin: BinaryIO, say: Callable[[bytes], None]) -> None:
         if bench.failed:
             # A compile that ended in the middle has left its circles to the collector, which looks seldom.
             gc.collect()
-
-
-def settle() -> None:
-    """
-    Tell the garbage collector that what is loaded now stays.
-
-    It then looks at new objects only, and seldom: a compile makes many that live until its end, and breaks its own circles.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
 
 
 def answer(bench: Bench, job: Mapping[str, Any], say: Callable[[bytes], None]) -> bytes:

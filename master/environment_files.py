@@ -6,6 +6,7 @@ import errno
 import os
 import re
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
@@ -155,6 +156,22 @@ class TrackedFiles(DiskFiles):
     def _note(self, path: str) -> None:
         if path not in self._seen:
             self._seen[path] = _signature(path)
+
+    @property
+    def count(self) -> int:
+        """How many paths have been looked at; `changed` takes it to ask about later ones only."""
+        return len(self._seen)
+
+    def changed(self, since: int = 0, below: Sequence[str] | None = None) -> str | None:
+        """
+        A path that is not as it was when it was first looked at, or looked for in vain; None when all are.
+
+        `since` passes over the first so many, `below` over what is in none of these folders.
+        """
+        for path, known in islice(self._seen.items(), since, None):
+            if (below is None or path.startswith(tuple(f"{folder}/" for folder in below))) and _signature(path) != known:
+                return path
+        return None
 
     def unchanged(self) -> bool:
         """Whether everything that was looked at, or looked for in vain, is still as it was."""

@@ -53,6 +53,7 @@ class EnvironmentSettings:
         environment_timeout: seconds, None for unlimited; environment.conf may say otherwise.
         variables: values for `$name` in environment.conf, beside `$environment` and `$basemodulepath`.
         compiler: settings that the compiler and `$settings::…` see.
+        read_roots, hidden, programs: what manifests may reach on this host, see ManifestAccess.
     """
 
     environmentpath: tuple[str, ...]
@@ -64,6 +65,9 @@ class EnvironmentSettings:
     static_catalogs: bool = True
     variables: Mapping[str, str] = field(default_factory=dict)
     compiler: Mapping[str, Any] = field(default_factory=dict)
+    read_roots: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+    programs: bool = True
 
     @classmethod
     def of(cls, settings: MasterSettings, **more: Any) -> EnvironmentSettings:

@@ -23,6 +23,7 @@ from .compiler.loader import Loader
 from .compiler.runtime import NAMES
 from .environment_files import TrackedFiles
 from .environments import Environment, Environments, EnvironmentSettings
+from .manifest_access import ManifestAccess
 from .module_types import RubyTypes
 from .worlds import FolderWorld
 
@@ -48,6 +49,16 @@ class LoadedEnvironment:
     files: TrackedFiles
     live: TrackedFiles
     checked: float
+
+    def begin(self) -> Callable[[], str | None]:
+        """Begin a compile; gives what says, at its end, which file changed meanwhile, so that two versions may be mixed."""
+        self.live.taken()
+        # What is kept beyond changes was read long ago; only what this compile is the first to read can be compared.
+        since = 0 if self.environment.environment_timeout == 0 else self.files.count
+        settings = self.world.settings()
+        folders = (str(settings[name]) for name in ("confdir", "codedir") if name in settings)
+        own = [self.environment.root, *self.environment.modulepath, *folders]
+        return lambda: self.files.changed(since) or self.live.changed(below=own)
 
 
 class LoadedEnvironments:
@@ -124,6 +135,7 @@ class LoadedEnvironments:
             ruby_types=self._ruby_types,
             note=lambda text: self.log("debug", text),
             data_provider=environment.data_provider,
+            access=ManifestAccess(self.settings.read_roots, self.settings.hidden, self.settings.programs),
         )
         loader = Loader(world, NAMES, self.cache, log=self.log, builtins=self._functions)
         return LoadedEnvironment(environment, world, loader, self._version(environment), files, live, self.clock())

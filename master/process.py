@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from shared import daemon
 from shared import log as logs
+from shared.collector import settle
 from shared.errors import ConfigError, PuppetError
 from shared.files import appending
 from shared.log import NOTICE
@@ -109,6 +110,7 @@ async def until_signalled(settings: MasterSettings, reread: Reread) -> int:
     async with running(settings) as master:
         status = f"Serving Puppet on {master.host} port {master.port} as {settings.certname}"
         log.log(NOTICE, "%s", status)
+        settle()
         notifier.ready(status)
         tasks = [
             asyncio.create_task(heartbeat(notifier), name="tell systemd that all is well"),

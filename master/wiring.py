@@ -66,6 +66,7 @@ from .http.server import HttpServer
 from .http.tls import TrustFiles
 from .metrics import Metrics
 from .reports.processors import Http, Logged, Processed, Processor, Store, processors_for
+from .reports.writers import Writers
 from .static_catalogs import StaticCatalogs
 from .termini.bucket import BucketFiles
 from .termini.ca import CaCertificates, CaCrls, CaOcsp, CaRequests, CaStatuses, NoCa
@@ -117,6 +118,9 @@ def environment_settings(settings: MasterSettings) -> EnvironmentSettings:
         settings,
         environment_timeout=ttl(settings.environment_timeout),
         static_catalogs=settings.static_catalogs,
+        read_roots=tuple(map(str, settings.compile_read_roots)),
+        hidden=tuple(map(str, (settings.privatekeydir, CaFiles.at(settings.cadir).cakey, settings.cadir / "private"))),
+        programs=settings.compile_programs,
         compiler={
             "strict": settings.strict,
             "strict_variables": settings.strict_variables,
@@ -348,7 +352,11 @@ def ca_bindings(ca: CaService | None) -> list[Binding[Any]]:
 
 
 def report_makers(settings: MasterSettings) -> Mapping[str, Callable[[], Processor]]:
-    return {"store": lambda: Store(settings.reportdir), "log": Logged, "http": lambda: Http(settings.reporturl)}
+    return {
+        "store": lambda: Store(settings.reportdir, writers=Writers(queue=settings.report_queue)),
+        "log": Logged,
+        "http": lambda: Http(settings.reporturl),
+    }
 
 
 def trust_files(settings: MasterSettings) -> TrustFiles:

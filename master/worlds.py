@@ -16,6 +16,7 @@ from .compiler.values import Value
 from .compiler.world import DataContext, Exported, NodeInput, Ruby, TypesKnown
 from .environment_files import Files
 from .hiera import Lookups, Sources
+from .manifest_access import ManifestAccess
 from .module_types import ModuleTypes, RubyTypes
 
 __all__ = ["FolderWorld"]
@@ -31,7 +32,8 @@ class FolderWorld:
 
     `settings` are what `$settings::…` and the compiler itself read. `files` are those whose change makes another world;
     templates and the like are read through `live` each time they are used. `ruby_types` keeps what was read of types in Ruby;
-    `note` is told of types whose attributes are not known. `data_provider` is what environment.conf says of data.
+    `note` is told of types whose attributes are not known. `data_provider` is what environment.conf says of data;
+    `access` is what manifests may read and start on this host.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class FolderWorld:
         ruby_types: RubyTypes | None = None,
         note: Callable[[str], None] = lambda text: None,
         data_provider: str = "",
+        access: ManifestAccess | None = None,
     ) -> None:
         self._environment = environment
         self.root = root
@@ -60,6 +63,7 @@ class FolderWorld:
         self.code = code
         self._settings = dict(settings or {})
         self._clock = clock
+        self.access = access or ManifestAccess()
         libdir = self._settings.get("libdir")
         self._types = types or ModuleTypes(
             files, self.module_roots(), environment=root, libdirs=[str(libdir)] if libdir else [], ruby=ruby_types, note=note
@@ -157,13 +161,25 @@ class FolderWorld:
 
     def find_file(self, reference: str, kind: str) -> str | None:
         if reference.startswith("/"):
+            self.access.check_read(reference, self._own_folders())
             return reference if self._is_there(reference) else None
         module, slash, rest = reference.partition("/")
         root = self.module_root(module) if slash else None
         candidates = [f"{root}/{kind}/{rest}"] if root is not None else []
         if kind == "templates":
             candidates.append(f"{self.root}/templates/{reference}")
-        return next((found for path in candidates if self._is_there(found := _tidy(path))), None)
+        for path in candidates:
+            found = _tidy(path)
+            self.access.check_read(found, self._own_folders())
+            if self._is_there(found):
+                return found
+        return None
+
+    def _own_folders(self) -> Iterable[str]:
+        """The environment's own, wherever links lead to modules of it. Made only where somebody looks."""
+        yield self.root
+        yield from self.modulepath
+        yield from self.module_roots()
 
     def _is_there(self, path: str) -> bool:
         return self.live.is_folder(path) or self.live.exists(path)
@@ -175,6 +191,7 @@ class FolderWorld:
         return data
 
     def execute(self, command: Sequence[str]) -> str:
+        self.access.check_program(command[0])
         try:
             done = subprocess.run(
                 list(command), capture_output=True, timeout=PROGRAM_TIMEOUT, check=False, cwd=posixpath.dirname(command[0]) or "/"

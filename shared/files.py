@@ -217,7 +217,7 @@ def appending(path: Path, *, mode: int = 0o640, owner: tuple[int, int] | None = 
 
 
 def make_directory(path: Path, *, mode: int = 0o755) -> None:
-    """`path` and its missing parents as directories; only what is created gets `mode`."""
+    """`path` and its missing parents as directories, surviving a power loss; only what is created gets `mode`."""
     missing = [path, *path.parents]
     for folder in reversed([p for p in missing if not p.exists()]):
         try:
@@ -225,6 +225,16 @@ def make_directory(path: Path, *, mode: int = 0o755) -> None:
             folder.chmod(mode)
         except FileExistsError:
             continue
+        sync_directory(folder.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """Have the names in a directory on the disk."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 class FileLock:
@@ -299,5 +309,6 @@ __all__ = [
     "open_beneath",
     "parts_of",
     "readable_by_others",
+    "sync_directory",
     "write_atomic",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import subprocess
 import sys
@@ -12,6 +13,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.hashes import SHA256
 
 from certs import csr
 from certs.bundles import dump
@@ -23,10 +26,12 @@ from master.ca.autosign import Autosign
 from master.ca.registry import Registry
 from master.ca.service import CaService
 from master.ca.store import CaFiles
+from shared.errors import BadRequest, PuppetError
 
 START = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 _keys = [KeyKind("ec").generate() for _ in range(4)]
 _next_key = itertools.cycle(_keys)
+KEY = _keys[0]
 
 
 def key() -> PrivateKey:
@@ -36,6 +41,31 @@ def key() -> PrivateKey:
 
 def request_pem(name: str, *, with_key: PrivateKey | None = None, **rest: object) -> bytes:
     return dump([csr.build(with_key or key(), name, **rest)])  # type: ignore[arg-type]
+
+
+def request(subject: x509.Name | str, *extensions: x509.ExtensionType, key: PrivateKey = KEY, critical: bool = False) -> bytes:
+    """A request whose subject and extensions may be anything."""
+    name = csr.common_name(subject) if isinstance(subject, str) else subject
+    builder = x509.CertificateSigningRequestBuilder().subject_name(name)
+    for extension in extensions:
+        builder = builder.add_extension(extension, critical)
+    return dump([builder.sign(key, SHA256())])  # type: ignore[arg-type]
+
+
+def refused(site: Site, name: str, pem: bytes, match: str = "", error: type[PuppetError] = BadRequest) -> PuppetError:
+    """The refusal of a submission; nothing at all has changed on disk."""
+    registry = site.registry()
+    before = site.snapshot()
+    with pytest.raises(error, match=match or None) as found:
+        registry.submit(name, pem, by="10.0.0.66")
+    assert found.value.status == error.status
+    assert site.snapshot() == before
+    assert len(str(found.value)) < 600
+    said = json.dumps(site.trail[-1])
+    assert "refused" in said
+    assert "10.0.0.66" in said
+    assert "\\u001b" not in said
+    return found.value
 
 
 @dataclass

@@ -30,6 +30,13 @@ def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Item) -> d
     return {"asyncio": asyncio.new_event_loop} | ({"uvloop": uvloop.new_event_loop} if both else {})
 
 
+async def still_alive(master: RunningMaster) -> None:
+    """The master answers strangers and agents on new connections."""
+    fresh = await master.client("agent1")
+    assert (await fresh.ask("GET", "/status/v1/simple")).text == "running"
+    assert (await fresh.ask("GET", "/puppet/v3/node/agent1?environment=production")).status == 200
+
+
 Start = Callable[..., AbstractAsyncContextManager[RunningMaster]]
 
 

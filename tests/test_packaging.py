@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
-from importlib.metadata import entry_points, files, packages_distributions, version
+import sys
+import tomllib
+from importlib.metadata import PackageNotFoundError, entry_points, files, packages_distributions, requires, version
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import shared
 
@@ -35,3 +41,68 @@ def test_the_installed_commands_are_the_scripts_of_bin(command: str) -> None:
 
 def test_no_entry_point_starts_an_interpreter_that_is_not_isolated() -> None:
     assert [each.name for each in entry_points(group="console_scripts") if each.dist and each.dist.name == "bunraku"] == []
+
+
+PIN = re.compile(r"^([A-Za-z0-9._-]+)==(\S+) \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", re.MULTILINE)
+
+
+def pinned() -> dict[str, str]:
+    """The versions in requirements/release.txt, each with hashes."""
+    return {canonicalize_name(name): found for name, found, _ in PIN.findall((ROOT / "requirements/release.txt").read_text())}
+
+
+def declared() -> list[Requirement]:
+    """What pyproject.toml says that a release needs, with what is optional."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return [Requirement(text) for text in (*project["dependencies"], *project["optional-dependencies"]["ldap"])]
+
+
+def test_a_release_pins_everything_that_is_declared_in_a_version_that_fits() -> None:
+    pins = pinned()
+    for each in declared():
+        assert pins.get(canonicalize_name(each.name), "") in each.specifier, f"run make lock: {each}"
+
+
+def test_every_pin_has_hashes_and_nothing_says_where_it_came_from() -> None:
+    text = (ROOT / "requirements/release.txt").read_text()
+    lines = [line for line in text.splitlines() if line and not line.startswith((" ", "#"))]
+    assert len(lines) == len(pinned()) > 15
+    assert "://" not in text and "--find-links" not in text and "--index-url" not in text
+
+
+def test_a_release_pins_what_its_packages_need_too_and_nothing_else() -> None:
+    pins = pinned()
+    needed: set[str] = set()
+    todo = [each.name for each in declared()]
+    while todo:
+        name = canonicalize_name(todo.pop())
+        if name in needed:
+            continue
+        needed.add(name)
+        try:
+            found = [Requirement(text) for text in requires(name) or ()]
+        except PackageNotFoundError:
+            continue  # optional, and not installed here
+        todo += [each.name for each in found if each.marker is None or each.marker.evaluate({"extra": ""})]
+    assert needed <= set(pins), "run make lock"
+    assert set(pins) <= needed | {"pyasn1"}, "run make lock"  # of ldap3
+
+
+AUDITS = [
+    ({"name": "a", "version": "1", "vulns": []}, 0, "1 of 1 packages audited, 0 known"),
+    ({"name": "a", "version": "1", "vulns": [{"id": "X-1", "fix_versions": ["2"]}]}, 1, "a 1: X-1; fixed in 2"),
+    ({"name": "a", "skip_reason": "not found"}, 0, "NOTHING WAS AUDITED"),
+    (None, 0, "NOTHING WAS AUDITED: the vulnerability service could not be asked: could not connect"),
+]
+
+
+@pytest.mark.parametrize(("package", "code", "said"), AUDITS)
+def test_an_audit_fails_for_a_vulnerability_and_says_what_it_could_not_ask(
+    package: dict[str, object] | None, code: int, said: str, tmp_path: Path
+) -> None:
+    told = f"print({json.dumps({'dependencies': [package]})!r})" if package else "raise SystemExit('could not connect')"
+    (tmp_path / "pip_audit.py").write_text(told)
+    environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, str(ROOT / ".ci/audit")], env=environ, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (code, "")
+    assert said in done.stdout

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from shared.errors import BadData, BadName, ConfigError, NotFound
 from shared.failpoints import failpoint
-from shared.files import FileLock, append_synced, make_directory, open_beneath, readable_by_others, write_atomic
+from shared.files import FileLock, append_synced, make_directory, open_beneath, readable_by_others, sync_directory, write_atomic
 from shared.names import certname, shown
 
 from . import inventory
@@ -319,11 +319,7 @@ def _remove(path: Path) -> bool:
         path.unlink()
     except FileNotFoundError:
         return False
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_directory(path.parent)
     return True
 
 

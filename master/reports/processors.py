@@ -1,13 +1,14 @@
 """
 The report processors store, log and http, and the terminus that runs them.
 
-A processor that fails is logged; the others still run, and the agent is answered all the same. Source: protocol
-reference 3.13.
+A processor that fails is logged; the others still run, and the agent is answered all the same, unless nothing could be done
+with its report for want of room. Source: protocol reference 3.13.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 import secrets
@@ -17,13 +18,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from shared.errors import ConfigError, OutOfSpace
+from shared.errors import ConfigError, OutOfSpace, Unavailable
 from shared.failpoints import failpoint
 from shared.files import make_directory, write_atomic
 from shared.indirector import Request, Terminus
 from shared.log import LEVELS
 from shared.models.report import LEGACY_FORMAT, Report
 from shared.names import certname
+
+from .writers import Writers
 
 log = logging.getLogger("puppet.report")
 
@@ -40,15 +43,23 @@ class Processor(Protocol):
 class Store:
     """`<root>/<host>/<YYYYMMDDHHMM>.yaml` in UTC, by the master's clock; a second one in a minute gets `-1` and so on."""
 
-    def __init__(self, root: Path, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(self, root: Path, *, now: Callable[[], datetime] = lambda: datetime.now(UTC), writers: Writers | None = None) -> None:
         self.root = root
         self.now = now
+        self.writers = writers or Writers()
 
     async def process(self, report: Report) -> None:
-        await asyncio.to_thread(self._write, certname(report.host), report)
+        host = certname(report.host)
+        try:
+            await self.writers.run(lambda: self._write(host, report))
+        except OSError as err:
+            if err.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise OutOfSpace("The file system of the reports is full") from err
+            raise
 
     async def forget(self, host: str) -> bool:
-        return await asyncio.to_thread(self._remove, certname(host))
+        name = certname(host)
+        return await self.writers.run(lambda: self._remove(name))
 
     def _write(self, host: str, report: Report) -> None:
         folder = self.root / host
@@ -133,19 +144,29 @@ class Processed(Terminus[Report]):
         self.timeout = timeout
 
     async def save(self, request: Request[Report]) -> object:
-        """Runs all processors; the names of all, as agents are answered."""
+        """
+        Runs all processors; the names of all, as agents are answered.
+
+        Raises:
+            OutOfSpace, Unavailable: none of them could do anything, one of them for this reason; the agent says so, and goes on.
+        """
         report = request.instance
         async with asyncio.TaskGroup() as group:
-            for name, processor in self.processors.items():
-                group.create_task(self._run(name, processor, report))
+            tasks = [group.create_task(self._run(name, processor, report)) for name, processor in self.processors.items()]
+        failures = [failure for task in tasks if (failure := task.result()) is not None]
+        lacking = [failure for failure in failures if isinstance(failure, OutOfSpace | Unavailable)]
+        if lacking and len(failures) == len(tasks):
+            raise lacking[0]
         return list(self.processors)
 
-    async def _run(self, name: str, processor: Processor, report: Report) -> None:
+    async def _run(self, name: str, processor: Processor, report: Report) -> Exception | None:
         try:
             async with asyncio.timeout(self.timeout):
                 await processor.process(report)
         except Exception as err:  # noqa: BLE001  # one processor's failure is not the others', nor the agent's
             log.error("Report processor failed: %s of %s: %s: %s", name, report.host, type(err).__name__, err)
+            return err
+        return None
 
     async def destroy(self, request: Request[Report]) -> object:
         """What the processors keep of a host; the names of those that had something."""

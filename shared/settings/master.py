@@ -6,7 +6,7 @@ from pathlib import Path
 
 from .base import setting
 from .common import CommonSettings
-from .values import Autosign, Duration, Flag, Size, Words
+from .values import Autosign, Duration, Flag, Paths, Size, Words
 
 
 class MasterSettings(CommonSettings):
@@ -47,6 +47,7 @@ class MasterSettings(CommonSettings):
 
     reports: Words = setting(("store",), doc="What is done with reports: store, log, http, none.")
     reportdir: Path = setting("$vardir/reports", doc="Where store puts reports.")
+    report_queue: int = setting(200, gt=0, doc="Reports that store is writing or that wait for it; beyond that 503 with Retry-After.")
     reporturl: str = setting("http://localhost:3000/reports/upload", doc="Where http sends reports.")
     yamldir: Path = setting("$vardir/yaml", doc="Nodes and facts in YAML.")
     server_datadir: Path = setting("$vardir/server_data", doc="Nodes, facts and catalogs in JSON.")
@@ -73,6 +74,8 @@ class MasterSettings(CommonSettings):
         "32MiB", ge=0, doc="Bytes of catalogs that a compiling process keeps, to answer nodes of which nothing has changed. 0: none."
     )
     compile_queue: int = setting(500, gt=0, doc="Catalogs that may wait; beyond that 503 with Retry-After.")
+    compile_read_roots: Paths = setting((), doc="Folders of which manifests may read files by an absolute path; none: any.")
+    compile_programs: Flag = setting(True, doc="Whether manifests may start programs, by generate.")
     max_request_body: Size = setting("64KiB", gt=0, doc="Bytes of a body, where no other limit is named.")
     max_facts_body: Size = setting("16MiB", gt=0, doc="Bytes of facts and of a catalog request.")
     max_report_body: Size = setting("64MiB", gt=0, doc="Bytes of a report.")

@@ -83,10 +83,10 @@ def compile_again(codedir: Path, facts: dict[str, Any], repeat: int, catalog: Pa
     from master.compiler.catalogs import compile_catalog
     from master.compiler.codecache import CodeCache
     from master.compiler.world import NodeInput
-    from master.compiling import settle
     from master.environments import EnvironmentSettings
     from master.loaded_environments import LoadedEnvironments
     from shared import plainjson
+    from shared.collector import settle
 
     settings = EnvironmentSettings((str(codedir / "environments"),), environment_timeout=None)
     environments = LoadedEnvironments(settings, CodeCache(), log=lambda level, entry: None)

@@ -1,9 +1,8 @@
-"""The CA rows of the attack table, as far as the CA itself answers them; what HTTP adds is tested with the HTTP rows."""
+"""The CA's rows of the attack table: what a certificate may say, who may change it, and the keys."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import stat
 import time
@@ -14,7 +13,6 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
-from cryptography.x509.name import _ASN1Type
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from certs import bundles, certificates, crl, csr, keys, oids
@@ -23,155 +21,9 @@ from master.ca import autosign
 from master.ca.autosign import Autosign
 from master.ca.policy import Refused, SigningPolicy
 from shared.errors import BadRequest, Conflict, Denied, NotFound, PuppetError, Unavailable
+from tests.ca_site import KEY, refused, request
 
-KEY = KeyKind("ec").generate()
 ALLOW_ALL = SigningPolicy(True, True)
-
-
-def request(subject: x509.Name | str, *extensions: x509.ExtensionType, key=KEY, critical: bool = False) -> bytes:
-    name = csr.common_name(subject) if isinstance(subject, str) else subject
-    builder = x509.CertificateSigningRequestBuilder().subject_name(name)
-    for extension in extensions:
-        builder = builder.add_extension(extension, critical)
-    return bundles.dump([builder.sign(key, SHA256())])
-
-
-def refused(site, name: str, pem: bytes, match: str = "", error: type[PuppetError] = BadRequest) -> PuppetError:
-    """The refusal of a submission; nothing at all has changed on disk."""
-    registry = site.registry()
-    before = site.snapshot()
-    with pytest.raises(error, match=match or None) as found:
-        registry.submit(name, pem, by="10.0.0.66")
-    assert found.value.status == error.status
-    assert site.snapshot() == before
-    assert len(str(found.value)) < 600
-    said = json.dumps(site.trail[-1])
-    assert "refused" in said
-    assert "10.0.0.66" in said
-    assert "\\u001b" not in said
-    return found.value
-
-
-HOSTILE_NAMES = [
-    "../../etc/cron.d/x", "../private_keys/master", "..", "./x", "a\\b", "c:\\x", "%2e%2e%2fetc%2fx", "/etc/x",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("name", HOSTILE_NAMES)
-def test_CA_01_CA_02_keys_that_climb_read_and_write_nothing(site, name: str) -> None:
-    refused(site, name, request("web1"))
-    registry = site.registry()
-    for ask in (registry.status, registry.request, registry.authority.store.signed, lambda n: registry.delete(n, by="x")):
-        with pytest.raises(BadRequest):
-            ask(name)
-
-
-@pytest.mark.parametrize("name", ["../../x", "/etc/x", "..", "a/b"])
-def test_CA_03_a_subject_that_climbs_is_stored_under_no_name(site, name: str) -> None:
-    refused(site, "good", request(name), "does not match")
-
-
-@pytest.mark.parametrize("name", ["", ".", "..", "-rf", "--help", " a", "a ", "a\n", "a\0b", "a\t", "a..b", "a.-b", "a-"])
-def test_CA_04_names_that_break_the_rule_are_refused(site, name: str) -> None:
-    refused(site, name, request("a"))
-
-
-@pytest.mark.parametrize("name", ["_x._tcp.example.com", "a.example.com", "x"])
-def test_CA_04_names_that_keep_the_rule_are_accepted(site, name: str) -> None:
-    site.registry().submit(name, request(name), by="t")
-
-
-@pytest.mark.parametrize("name", ["Agent.Example.COM", "ägent", "аgent", "agent․example", "ａｇｅｎｔ"])
-def test_CA_05_names_are_never_folded_into_another(site, name: str) -> None:
-    refused(site, name, request(name))
-    refused(site, "agent", request(name))
-
-
-@pytest.mark.parametrize("name", ["web\x08\x08\x08db", "web\x1b[2K\rdb", "web\u202edb"])
-def test_CA_06_control_characters_are_refused_and_shown_escaped_when_they_are_on_disk(site, name: str) -> None:
-    import io
-
-    from master.ca import cli
-
-    refused(site, "web", request(name), "does not match")
-    (site.files.csrdir / f"{name}.pem").write_bytes(request(name))
-    out, err = io.StringIO(), io.StringIO()
-    place = cli.CaPlace(site.files, site.ssldir, rules=site.rules, now=site.clock, report=site.trail.append)
-    assert cli.cert(["list"], place, out=out, err=err) == 0
-    assert out.getvalue().isascii()
-    assert "\x1b" not in out.getvalue()
-    assert "\\u{" in out.getvalue()
-    assert cli.cert(["sign", name], place, out=out, err=err) == cli.FAILED
-    assert site.open().revoked() == frozenset()
-    assert site.files.serial.read_text() == "0002"
-
-
-@pytest.mark.parametrize("name", ["a" * 60 + "-.", "a-" * 5000, "1a-" * 22000])
-def test_CA_07_judging_a_name_is_cheap(site, name: str) -> None:
-    registry = site.registry()
-    started = time.process_time()
-    with pytest.raises(BadRequest):
-        registry.submit(name, b"", by="t")
-    assert time.process_time() - started < 0.01
-
-
-def test_CA_08_a_request_for_another_name_is_refused_naming_both(site) -> None:
-    error = refused(site, "web1", request("web2"))
-    assert "web1" in error.message
-    assert "web2" in error.message
-    assert error.legacy == 'CSR subject common name "web2" does not match expected certname "web1"'
-    with pytest.raises(Conflict):
-        site.registry().sign("web1", by="t")
-
-
-def names(*values: str, oid=x509.NameOID.COMMON_NAME, kind: _ASN1Type | None = None) -> x509.Name:
-    return x509.Name([x509.NameAttribute(oid, value, _type=kind) for value in values])
-
-
-@pytest.mark.parametrize(
-    "subject",
-    [
-        names("web1", "admin"),
-        names("admin", "web1"),
-        x509.Name([x509.RelativeDistinguishedName([*names("web1"), *names("o", oid=x509.NameOID.ORGANIZATION_NAME)])]),
-        x509.Name([*names("web1"), *names("o", oid=x509.NameOID.ORGANIZATION_NAME)]),
-        x509.Name([]),
-        names("web1", kind=_ASN1Type.BMPString),
-        names("web1", kind=_ASN1Type.T61String),
-        names("web1\0"),
-    ],
-    ids=["two", "two-reversed", "multi-valued", "more", "none", "bmp", "t61", "nul"],
-)
-def test_CA_09_there_is_exactly_one_common_name_in_a_usual_string(site, subject: x509.Name) -> None:
-    refused(site, "web1", request(subject))
-
-
-@pytest.mark.filterwarnings("ignore:Attribute's length")
-@pytest.mark.parametrize("length", [65, 255, 10_000])
-def test_CA_10_a_name_that_is_too_long_is_refused_at_submission(site, length: int) -> None:
-    name = "a" * length
-    refused(site, name, request(x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name, _validate=False)])))
-
-
-def test_CA_11_an_address_is_an_opaque_name(site) -> None:
-    registry = site.registry()
-    registry.submit("10.0.0.5", request("10.0.0.5"), by="10.9.9.9")
-    made = registry.sign("10.0.0.5", by="t")
-    assert certificates.alternative_names(made) == ("DNS:10.0.0.5",)
-
-
-@pytest.mark.parametrize("name", ["ca", "master.example.com"])
-def test_CA_12_reserved_names_are_refused(site, name: str) -> None:
-    refused(site, name, request(name), "reserved")
-
-
-def test_CA_13_a_request_that_was_changed_or_signed_by_another_key_is_not_stored(site) -> None:
-    good = x509.load_pem_x509_csr(request("web1")).public_bytes(Encoding.DER)
-    changed = bytearray(good)
-    changed[-1] ^= 1
-    other = bytes(good).replace(b"web1", b"web2")
-    for name, der in (("web1", bytes(changed)), ("web2", other)):
-        refused(site, name, bundles.dump([x509.load_der_x509_csr(der)]), "does not correspond to the signing key")
 
 
 async def test_CA_14_foreign_names_are_refused_by_autosign_and_by_hand_without_the_flag(site) -> None:

@@ -1,0 +1,61 @@
+"""Which files of the compiling host manifests may read by name, and whether they may start programs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from shared.errors import EvaluationError
+from shared.names import shown
+
+__all__ = ["ManifestAccess"]
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestAccess:
+    """
+    What `file`, `epp`, `template`, `find_file` and the like may reach, and whether `generate` may run.
+
+    Attributes:
+        roots: folders below which files may be read, beside the environment's own; none: any, as in Puppet.
+        hidden: files and folders that are never read, whatever else is said: the master's own keys.
+        programs: whether `generate` starts programs.
+    """
+
+    roots: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+    programs: bool = True
+
+    def __post_init__(self) -> None:
+        # Once: a file's own links are followed at each look, those on the way to these folders are the administrator's.
+        for name in ("roots", "hidden"):
+            object.__setattr__(self, name, _real(getattr(self, name)))
+
+    def check_read(self, path: str, own: Iterable[str]) -> None:
+        """EvaluationError unless `path` may be read; `own` are the environment's folders. Asked before whether it is there."""
+        if not self.roots and not self.hidden:
+            return
+        try:
+            real = os.path.realpath(path)
+        except ValueError:
+            return  # no file has a name like this
+        if _below(real, self.hidden):
+            raise EvaluationError(f"Manifests may not read {shown(path, 200)}", hint="The master keeps its own keys there.")
+        if self.roots and not _below(real, (*self.roots, *_real(own))):
+            raise EvaluationError(
+                f"Manifests may not read {shown(path, 200)}", hint="The setting compile_read_roots names the folders that they may read."
+            )
+
+    def check_program(self, program: str) -> None:
+        """EvaluationError unless programs may be started."""
+        if not self.programs:
+            raise EvaluationError(f"Manifests may not start {shown(program, 200)}", hint="The setting compile_programs is false.")
+
+
+def _real(folders: Iterable[str]) -> tuple[str, ...]:
+    return tuple(os.path.realpath(folder) for folder in folders)
+
+
+def _below(real: str, folders: Iterable[str]) -> bool:
+    return any(real == folder or real.startswith(folder.rstrip("/") + "/") for folder in folders)

@@ -1,0 +1,37 @@
+"""The threads that write reports: few and of their own, so that a slow disk takes none that other requests wait for."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from shared.errors import Unavailable
+
+__all__ = ["Writers"]
+
+T = TypeVar("T")
+
+
+class Writers:
+    """
+    `threads` that write, for at most `queue` writings that are under way or wait. `delay` draws from 0 to 1.
+
+    A writing counts until it has ended, also when whoever asked for it has given up.
+    """
+
+    def __init__(self, *, threads: int = 2, queue: int = 200, delay: Callable[[], float] = random.random) -> None:
+        self.delay = delay
+        self._room = threading.Semaphore(queue)
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="report-writer")
+
+    async def run(self, write: Callable[[], T]) -> T:
+        """What `write` gives, done in one of the threads. Unavailable: too many wait."""
+        if not self._room.acquire(blocking=False):
+            raise Unavailable("Too many reports wait to be written", retry_after=30 + int(self.delay() * 270))
+        future = self._pool.submit(write)
+        future.add_done_callback(lambda _: self._room.release())
+        return await asyncio.wrap_future(future)
