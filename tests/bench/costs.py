@@ -7,6 +7,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +37,27 @@ def verdict(value: float, must: float, aim: float) -> str:
 
 def median(costs: list[Cost], what: Callable[[Cost], float]) -> float:
     return statistics.median(map(what, costs))
+
+
+def family(pid: int) -> list[int]:
+    """A process and its children."""
+    return [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
+
+
+def memory_of(pid: int) -> tuple[float, float]:
+    """MiB of a process and its children: resident, and with shared pages shared out (PSS)."""
+    resident = proportional = 0.0
+    for each in family(pid):
+        for line in Path(f"/proc/{each}/smaps_rollup").read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name == "Rss":
+                resident += int(value.split()[0]) / 1024
+            elif name == "Pss":
+                proportional += int(value.split()[0]) / 1024
+    return resident, proportional
+
+
+def processor_seconds(pid: int) -> float:
+    """What a process that lives has used up, without its children."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 from tests.bench import agent as alone
 from tests.bench import compile as compiling
 from tests.bench import parsing
-from tests.bench.costs import Cost, cost_of, median, verdict
+from tests.bench.costs import Cost, cost_of, median, memory_of, verdict
 from tests.processes import MasterProcess, RealAgent, clean_environment, has_real_puppet, master
 
 RESOURCES = 60  # files and directories in the catalog, beside an exec
@@ -59,20 +59,6 @@ def first_answer(process: MasterProcess) -> float:
     seconds = time.perf_counter() - began
     connection.close()
     return seconds
-
-
-def memory_of(pid: int) -> tuple[float, float]:
-    """MiB of a process and its children: resident, and with shared pages shared out (PSS)."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    resident = proportional = 0.0
-    for each in [str(pid), *children]:
-        for line in Path(f"/proc/{each}/smaps_rollup").read_text().splitlines():
-            name, _, value = line.partition(":")
-            if name == "Rss":
-                resident += int(value.split()[0]) / 1024
-            elif name == "Pss":
-                proportional += int(value.split()[0]) / 1024
-    return resident, proportional
 
 
 def run(repeat: int) -> dict[str, object]:

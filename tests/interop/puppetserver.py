@@ -53,6 +53,7 @@ node /^breaking/ {
 class RealServer:
     root: Path
     port: int
+    pid: int
 
     @property
     def reports(self) -> Path:
@@ -87,7 +88,7 @@ def _write(path: Path, text: str, mode: int = 0o644) -> None:
     path.chmod(mode)
 
 
-def configured(root: Path, port: int) -> None:
+def configured(root: Path, port: int, jrubies: int) -> None:
     """Debian's configuration, with everything below `root`, on one port of 127.0.0.1."""
     shutil.copytree(CONF / "conf.d", root / "conf.d")
     for name in ("conf", "var", "run", "log"):
@@ -96,7 +97,7 @@ def configured(root: Path, port: int) -> None:
     versioned = f'versioned-code: {{ code-id-command: "{root}/id", code-content-command: "{root}/content" }}'
     edits = {
         "conf.d/puppetserver.conf": [(rf"server-{name}-dir:.*", f"server-{name}-dir: {root}/{name}") for name in PLACES]
-        + [(r"\A", versioned + "\n"), ("#max-active-instances", "max-active-instances")],
+        + [(r"\A", versioned + "\n"), ("#max-active-instances: 1", f"max-active-instances: {jrubies}")],
         "conf.d/webserver.conf": [
             (r"ssl-port:.*", f"ssl-port: {port}"),
             (r"ssl-host:.*", "ssl-host: 127.0.0.1"),
@@ -139,10 +140,10 @@ def configured(root: Path, port: int) -> None:
 
 
 @contextmanager
-def started(root: Path) -> Iterator[RealServer]:
+def started(root: Path, *, jrubies: int = 1, heap: str = "1g") -> Iterator[RealServer]:
     """A running puppetserver below `root`, which its own user can enter; it is ended whatever happens."""
     port = free_port()
-    configured(root, port)
+    configured(root, port, jrubies)
     as_user: dict[str, object] = {}
     if os.geteuid() == 0:
         account = pwd.getpwnam("puppet")
@@ -150,7 +151,8 @@ def started(root: Path) -> Iterator[RealServer]:
         for path in [root, *root.rglob("*")]:
             os.chown(path, account.pw_uid, account.pw_gid)
     command = [
-        "/usr/bin/java", "-Xms512m", "-Xmx1g", "-Djruby.logger.class=com.puppetlabs.jruby_utils.jruby.Slf4jLogger", "-Dlogappender=STDOUT",
+        "/usr/bin/java", "-Xms512m", f"-Xmx{heap}",
+        "-Djruby.logger.class=com.puppetlabs.jruby_utils.jruby.Slf4jLogger", "-Dlogappender=STDOUT",
         "-Djruby.lib=/usr/share/jruby/lib", "-jar", str(JAR),
         "--config", str(root / "conf.d"), "--bootstrap-config", str(CONF / "services.d"),
     ]  # fmt: skip
@@ -165,7 +167,7 @@ def started(root: Path) -> Iterator[RealServer]:
             if process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError((root / "output").read_text("utf-8", "replace")[-4000:])
             time.sleep(0.5)
-        yield RealServer(root, port)
+        yield RealServer(root, port, process.pid)
     finally:
         process.terminate()
         try:
