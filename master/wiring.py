@@ -191,8 +191,8 @@ def node_makers(settings: MasterSettings) -> Makers:
 
 def facts_makers(settings: MasterSettings) -> Makers:
     return {
-        "yaml": lambda: StoredFacts(Yaml(FACTS, settings.yamldir / "facts")),
-        "json": lambda: StoredFacts(Json(FACTS, settings.server_datadir / "facts")),
+        "yaml": lambda: StoredFacts(Yaml(FACTS, settings.yamldir / "facts", durable=False)),
+        "json": lambda: StoredFacts(Json(FACTS, settings.server_datadir / "facts", durable=False)),
         "memory": Memory,
     }
 

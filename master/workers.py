@@ -15,7 +15,7 @@ import sys
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +90,11 @@ class Worker:
                 await self.process.wait()
         except TimeoutError:
             await self.kill()
+
+
+def _plain(job: CompileJob | DefinitionsWanted) -> dict[str, Any]:
+    """The fields of a job; `asdict` would copy all facts first."""
+    return {each.name: getattr(job, each.name) for each in fields(job)}
 
 
 def processors() -> int:
@@ -200,7 +205,7 @@ class Workers:
         Raises:
             CompileError and others: what is wrong, located. Unavailable: too many wait. PuppetError: the process died.
         """
-        return await self._asked({"ask": "catalog", **asdict(job)}, f"The catalog of {job.certname}")
+        return await self._asked({"ask": "catalog", **_plain(job)}, f"The catalog of {job.certname}")
 
     async def definitions(self, wanted: DefinitionsWanted) -> list[dict[str, Any]]:
         """
@@ -209,7 +214,7 @@ class Workers:
         Raises:
             BadRequest: a name, pattern or kind that cannot be. NotFound: no such environment. And as for a catalog.
         """
-        body = await self._asked({"ask": "resource_types", **asdict(wanted)}, f"The listing of {wanted.environment}'s resource types")
+        body = await self._asked({"ask": "resource_types", **_plain(wanted)}, f"The listing of {wanted.environment}'s resource types")
         found: list[dict[str, Any]] = plainjson.loads(body)
         return found
 

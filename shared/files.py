@@ -125,7 +125,9 @@ def _walk(root: Path, relative: str, *, follow_last: bool, flags: int) -> int:
             os.close(fd)
 
 
-def write_atomic(path: Path, data: bytes, *, mode: int = 0o644, owner: tuple[int, int] | None = None, at: int | None = None) -> None:
+def write_atomic(
+    path: Path, data: bytes, *, mode: int = 0o644, owner: tuple[int, int] | None = None, at: int | None = None, durable: bool = True
+) -> None:
     """
     Put `data` at `path` whole or not at all, surviving a crash or a power loss at any moment.
 
@@ -135,6 +137,7 @@ def write_atomic(path: Path, data: bytes, *, mode: int = 0o644, owner: tuple[int
     Args:
         owner: (uid, gid) of the file; None: the caller's.
         at: a directory descriptor that `path` is relative to.
+        durable: False: nothing is synced, for what is only a copy: a power loss may leave the file torn or empty.
     Raises:
         OSError: as the system says it; the old file is intact and the temporary one gone.
     """
@@ -150,7 +153,8 @@ def write_atomic(path: Path, data: bytes, *, mode: int = 0o644, owner: tuple[int
                 view = memoryview(data)
                 while view:
                     view = view[os.write(fd, view) :]
-                os.fsync(fd)
+                if durable:
+                    os.fsync(fd)
             finally:
                 os.close(fd)
             failpoint(f"unrenamed:{path.name}")
@@ -158,7 +162,8 @@ def write_atomic(path: Path, data: bytes, *, mode: int = 0o644, owner: tuple[int
         except BaseException:
             os.unlink(temporary, dir_fd=folder)
             raise
-        os.fsync(folder)
+        if durable:
+            os.fsync(folder)
     finally:
         os.close(folder)
 

@@ -66,6 +66,7 @@ class FilePerKey(Terminus[M]):
         mode: int = 0o640,
         folder_mode: int = 0o750,
         most: int = 64 * 2**20,
+        durable: bool = True,
     ) -> None:
         self.indirection = indirection
         self.root = root
@@ -73,6 +74,7 @@ class FilePerKey(Terminus[M]):
         self.mode = mode
         self.folder_mode = folder_mode
         self.most = most  # bytes of one file
+        self.durable = durable  # whether what was saved has to survive a power loss
 
     def path(self, key: str) -> Path:
         """The file of a key; BadName when the key cannot be a file's name."""
@@ -128,7 +130,7 @@ class FilePerKey(Terminus[M]):
     def _write(self, key: str, instance: M) -> None:
         path = self.path(key)
         make_directory(path.parent, mode=self.folder_mode)
-        write_atomic(path, self.dump(instance), mode=self.mode)
+        write_atomic(path, self.dump(instance), mode=self.mode, durable=self.durable)
         failpoint(f"{self.indirection.name}.written")
 
     def _unlink(self, key: str) -> bool:

@@ -155,3 +155,14 @@ def test_a_log_that_root_makes_belongs_to_the_folders_owner_and_one_that_is_ther
     assert written(tmp_path / "log", b"x").st_uid == 65534
     assert written(tmp_path / "mine", b"x").st_uid == 0
     assert written(tmp_path / "given", b"x", owner=(1, 1)).st_uid == 1
+
+
+def test_a_copy_is_written_whole_but_not_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    write_atomic(tmp_path / "copy", b"text", mode=0o640, durable=False)
+    assert not synced
+    assert [path.name for path in tmp_path.iterdir()] == ["copy"]
+    assert ((tmp_path / "copy").read_bytes(), (tmp_path / "copy").stat().st_mode & 0o777) == (b"text", 0o640)
+    write_atomic(tmp_path / "original", b"text")
+    assert len(synced) == 2, "the file and its folder"
