@@ -136,6 +136,7 @@ class Run:
 
         from .applying import Applying
         from .plugins import plugins_for
+        from .transaction import dot
         from .transaction.run import ApplyContext, apply_catalog
 
         settings, catalog = self.settings, retrieved.catalog
@@ -169,6 +170,7 @@ class Run:
             skip_tags=settings.skip_tags,
             ignore_schedules=settings.ignoreschedules,
             evaltrace=settings.evaltrace,
+            graphs=await asyncio.to_thread(dot.folder, settings),
             stop=self._stop,
             now=self.now,
         )

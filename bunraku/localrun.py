@@ -18,6 +18,7 @@ from agent.providers.file.sourcing import Inlined
 from agent.runlog import RunLog
 from agent.sources import Sources
 from agent.state import StateFile, write_classes, write_report, write_resources, write_summary
+from agent.transaction import dot
 from agent.transaction.run import Applied, ApplyContext, apply_catalog
 from agent.transaction.summary import RunFacts, report_of
 from master.fileserver import FileServer
@@ -27,7 +28,6 @@ from shared import plainjson
 from shared.checksums import algorithm
 from shared.dialects import MODERN
 from shared.errors import BadData, PuppetError
-from shared.files import make_directory
 from shared.indirector import Binding, Request
 from shared.models.catalog import CATALOG, Catalog
 from shared.models.file_content import FILE_CONTENT
@@ -126,16 +126,10 @@ class LocalRun:
             skip_tags=settings.skip_tags,
             ignore_schedules=settings.ignoreschedules,
             evaltrace=settings.evaltrace,
-            graphs=self._graphs(),
+            graphs=await asyncio.to_thread(dot.folder, settings),
         )
         async with asyncio.timeout(settings.runtimeout or None):
             return await apply_catalog(resources, context)
-
-    def _graphs(self) -> Path | None:
-        if not self.settings.graph:
-            return None
-        make_directory(self.settings.graphdir, mode=0o750)
-        return self.settings.graphdir
 
     def _files(self, catalog: Catalog) -> FileContext:
         from agent.websources import web_sources

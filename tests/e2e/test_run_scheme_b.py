@@ -215,3 +215,11 @@ async def test_a_compile_error_is_shown_and_reported(pair: Pair, caplog: pytest.
     assert "Could not find class ::nosuchclass" in caplog.text
     assert ran.report is not None
     assert ran.report.status == "failed"
+
+
+async def test_a_run_draws_its_graphs_when_asked(pair: Pair) -> None:
+    async with pair.mastered():
+        await pair.run(graph=True)
+    drawn = pair.root / "agent/var/state/graphs"
+    assert sorted(path.name for path in drawn.iterdir()) == ["expanded_relationships.dot", "relationships.dot", "resources.dot"]
+    assert "Class[Stage]" in (drawn / "resources.dot").read_text()
