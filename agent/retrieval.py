@@ -171,6 +171,22 @@ class Retrieval:
             found = await self._round(sync=self.settings.pluginsync, fallback=fallback)
         raise NotStable(f"Catalog environment didn't stabilize after {MAX_RESTARTS} fetches, aborting run")
 
+    async def download(self) -> Retrieved:
+        """The catalog as the master has it now, in the environment of the settings; no plugins are fetched. PuppetError: there is none."""
+        facts = await self._facts()
+        return Retrieved(await self._ask_catalog(facts), facts, "not_used")
+
+    async def kept(self) -> Retrieved:
+        """The catalog that was kept of the last run or download. NoCatalog: there is none."""
+        catalog = await self._cached()
+        if catalog is None:
+            raise NoCatalog(f"Could not find catalog for {self.settings.certname}")
+        return await self.given(catalog)
+
+    async def given(self, catalog: Catalog) -> Retrieved:
+        """A catalog that came from elsewhere, as if it had been kept. BadData: it is another node's."""
+        return Retrieved(_own(catalog, self.settings.certname), await self._facts(), "explicitly_requested")
+
     async def _explicit(self, catalog: Catalog) -> Retrieved:
         """use_cached_catalog: no node, no plugins; facts only for what is decided here."""
         if catalog.environment and catalog.environment != self.wiring.environment and not self.settings.strict_environment_mode:

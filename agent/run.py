@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("puppet.agent")
 NOTICE = 25
+
+CatalogSource = Callable[[Retrieval], Awaitable[Retrieved]]
 
 SUMMARY_MODE = 0o644  # monitoring reads it
 
@@ -63,6 +65,7 @@ class Run:
         stop: Asked between two resources; once true the rest is skipped.
         deferring: Makes what resolves deferred values; None: resources with such values fail.
         startup: Seconds since the process, or the daemon's run, began.
+        catalog: Where the catalog comes from, if not from the master in the way of every run.
     """
 
     def __init__(
@@ -78,6 +81,7 @@ class Run:
         now: Callable[[], datetime] = utc_now,
         new_uuid: Callable[[], str] = lambda: str(uuid.uuid4()),
         deferring: Deferring | None = None,
+        catalog: CatalogSource = Retrieval.retrieve,
     ) -> None:
         self.wiring = wiring
         self.settings: AgentSettings = wiring.settings
@@ -86,6 +90,7 @@ class Run:
         self.now = now
         self._stop = stop
         self._deferring = deferring
+        self._catalog = catalog
         self._summary: Mapping[str, Mapping[str, Any]] = {}
         self._started = now()
         self._uuid = new_uuid()
@@ -103,7 +108,7 @@ class Run:
         try:
             async with asyncio.timeout(settings.runtimeout or None):
                 try:
-                    retrieved = await self._retrieval.retrieve()
+                    retrieved = await self._catalog(self._retrieval)
                     applied = await self._apply(retrieved)
                     completed = applied.completed
                 except NoCatalog as err:
