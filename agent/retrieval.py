@@ -14,8 +14,9 @@ from shared import plainyaml
 from shared.dialects import LEGACY, MODERN, Dialect
 from shared.errors import BadData, PeerAnswered, PeerError, PuppetError
 from shared.indirector.core import Option, Request
+from shared.indirector.rest import Rest
 from shared.models.catalog import Catalog
-from shared.models.facts import Facts
+from shared.models.facts import FACTS, Facts
 from shared.models.file_metadata import FileMetadata
 from shared.names import environment as environment_name
 from shared.plainjson import dumps
@@ -186,6 +187,11 @@ class Retrieval:
     async def given(self, catalog: Catalog) -> Retrieved:
         """A catalog that came from elsewhere, as if it had been kept. BadData: it is another node's."""
         return Retrieved(_own(catalog, self.settings.certname), await self._facts(), "explicitly_requested")
+
+    async def submit_facts(self) -> None:
+        """Gather the facts and send them to the master. PuppetError: there are none, or it does not take them."""
+        facts = await self._facts()
+        await Rest(FACTS, self.wiring.server).save(Request(facts.name, self.wiring.environment, body=facts))
 
     async def _explicit(self, catalog: Catalog) -> Retrieved:
         """use_cached_catalog: no node, no plugins; facts only for what is decided here."""

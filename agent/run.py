@@ -123,6 +123,8 @@ class Run:
                     # A fault of ours; the report of a failed run is the best place for it.
                     log.exception("Failed to apply catalog: the agent met an error that was not foreseen")
                 completed = await self._postrun() and completed
+                if retrieved is not None and settings.resubmit_facts:
+                    await self._resubmit_facts()
         except TimeoutError:
             log.error(
                 "Execution of Puppet configuration client did not complete within %d seconds and was terminated.", settings.runtimeout
@@ -147,7 +149,8 @@ class Run:
         settings, catalog = self.settings, retrieved.catalog
         dialect = await self._dialect()
         with self.steps.step("convert", metric="convert_catalog"):
-            defaults = [*default_schedules(), Filebucket("puppet", {"path": str(settings.clientbucketdir)})]
+            schedules = default_schedules() if settings.default_schedules else []
+            defaults = [*schedules, Filebucket("puppet", {"path": str(settings.clientbucketdir)})]
             plugins = await asyncio.to_thread(plugins_for, catalog, [settings.plugindest], self.log)
             resources = resources_of(
                 catalog,
@@ -159,8 +162,9 @@ class Run:
                 broken=plugins.broken,
             )
         await self._keep(catalog, retrieved.cached)
-        await write_classes(settings.classfile, catalog.classes, self.log)
-        await write_resources(settings.resourcefile, resources, self.log)
+        if settings.write_catalog_summary:
+            await write_classes(settings.classfile, catalog.classes, self.log)
+            await write_resources(settings.resourcefile, resources, self.log)
         # What is left to be asked of the catalog is its head; its resources exist a second time by now.
         retrieved.catalog = catalog = catalog.model_copy(update={"resources": [], "edges": []})
         await self._prerun()
@@ -231,6 +235,14 @@ class Run:
             return False
         return True
 
+    async def _resubmit_facts(self) -> None:
+        """Tell the master what the run has made of this machine."""
+        with self.steps.step("facts again", metric="resubmit_facts"):
+            try:
+                await self._retrieval.submit_facts()
+            except (PuppetError, OSError) as err:
+                log.error("Failed to submit facts: %s", err)
+
     async def _command(self, setting: str, command: str) -> None:
         for line in await run_command(setting, command):
             log.info("%s: %s", setting, line)
@@ -266,6 +278,7 @@ class Run:
             cached_catalog_status=retrieved.cached if retrieved else None,
             noop=self.settings.noop,
             report_format=dialect.report_format,
+            all_resources=not self.settings.exclude_unchanged_resources,
         )
 
     async def _report(self, retrieved: Retrieved | None, applied: Applied | None, completed: bool) -> Report:

@@ -88,7 +88,7 @@ class LocalRun:
             catalog,
             plugins.types,
             known=frozenset(KNOWN),
-            defaults=[*default_schedules(), self._bucket()],
+            defaults=[*(default_schedules() if self.settings.default_schedules else []), self._bucket()],
             resolve=resolve,
             broken=plugins.broken,
         )
@@ -184,6 +184,7 @@ class LocalRun:
                 catalog_uuid=catalog.catalog_uuid,
                 cached_catalog_status="not_used",
                 noop=settings.noop,
+                all_resources=not settings.exclude_unchanged_resources,
             ),
             self.log,
             applied,
