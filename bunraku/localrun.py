@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import threading
 import uuid
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -128,8 +131,10 @@ class LocalRun:
             evaltrace=settings.evaltrace,
             graphs=await asyncio.to_thread(dot.folder, settings),
         )
-        async with asyncio.timeout(settings.runtimeout or None):
-            return await apply_catalog(resources, context)
+        with stops(self.log) as stop:
+            async with asyncio.timeout(settings.runtimeout or None):
+                applied = await apply_catalog(resources, replace(context, stop=stop))
+        return replace(applied, completed=False) if stop() else applied
 
     def _files(self, catalog: Catalog) -> FileContext:
         from agent.websources import web_sources
@@ -212,6 +217,35 @@ class LocalRun:
             "http": lambda: Http(master.reporturl),
         }
         return Processed(processors_for(master.reports, makers))
+
+
+@contextmanager
+def stops(log: RunLog) -> Iterator[Callable[[], bool]]:
+    """
+    While this lasts, INT and TERM let the current resource finish and the rest be skipped; a second one ends the process at once.
+
+    Gives what tells whether there was one.
+    """
+    caught: list[signal.Signals] = []
+
+    def stop(number: signal.Signals) -> None:
+        log.notice(f"Caught {number.name.removeprefix('SIG')}; exiting")
+        caught.append(number)
+        restore()
+
+    def restore() -> None:
+        for number in wanted:
+            loop.remove_signal_handler(number)
+
+    loop = asyncio.get_running_loop()
+    # Only the main thread hears signals; elsewhere nothing ends a run early.
+    wanted = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
+    for number in wanted:
+        loop.add_signal_handler(number, stop, number)
+    try:
+        yield lambda: bool(caught)
+    finally:
+        restore()
 
 
 def catalog_from(text: bytes) -> Catalog:
