@@ -32,13 +32,14 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "master": ("Serve catalogs, files and certificates", "master.cli:main"),
     "parser": ("Check manifests", "bunraku.parser:main"),
     "plugin": ("Bring the master's plugins to this machine", "bunraku.plugin:main"),
+    "report": ("Send a report that was kept to the master", "bunraku.report:main"),
     "resource": ("Print and change what is on this system", "bunraku.resource:main"),
     "ssl": ("Get, verify, show and remove this host's key and certificate", "bunraku.ssl:main"),
 }
 
 
 # These take an interruption for an orderly end, as Puppet's do.
-FACES = frozenset({"ca", "catalog", "certificate", "config", "epp", "facts", "generate", "lookup", "parser", "plugin"})
+FACES = frozenset({"ca", "catalog", "certificate", "config", "epp", "facts", "generate", "lookup", "parser", "plugin", "report"})
 SEE_HELP = "See 'puppet help' for help on available puppet subcommands"
 
 

@@ -1,4 +1,4 @@
-"""`puppet catalog download` and `apply`, `puppet plugin download`: parts of a run, against our master."""
+"""`puppet catalog download` and `apply`, `puppet plugin download`, `puppet report submit`: parts of a run, against our master."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from shared import plainyaml
 from tests.pair import NAME, Pair
 from tests.processes import clean_environment
 
@@ -90,3 +91,19 @@ async def test_plugins_come_from_the_server_of_the_list_that_answers(pair: Pair)
         code, out, err = await puppet(pair, "plugin", "download", "--server_list", f"localhost:1,localhost:{pair.port}")
         assert (code, err) == (0, "")
         assert f"{pair.root}/agent/var/lib/facter/from_python.py" in out
+
+
+async def test_a_report_that_was_kept_is_sent_later(pair: Pair) -> None:
+    async with pair.mastered():
+        ran = await pair.run(report=False)
+        assert ran.report is not None and pair.reports() == []
+        code, out, err = await puppet(pair, "report", "submit")
+        assert (code, out, err) == (0, f"Notice: Uploaded report for {NAME}\n", "")
+        stored = plainyaml.loads(pair.reports()[0].read_bytes())
+        assert stored["transaction_uuid"] == ran.report.transaction_uuid
+        assert stored["resource_statuses"].keys() == ran.report.resource_statuses.keys()
+        (pair.root / "foreign.yaml").write_text("just: data\n")
+        for file in ("nosuch.yaml", "foreign.yaml"):
+            code, _, err = await puppet(pair, "report", "submit", str(pair.root / file))
+            assert code == 1 and err.startswith(f"Error: Could not read the report {pair.root}/{file}: ")
+        assert len(pair.reports()) == 1
