@@ -24,6 +24,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "certificate": ("Find, sign and destroy certificates, here or on the CA", "bunraku.certificates:certificate"),
     "config": ("Print and change settings", "bunraku.config:main"),
     "describe": ("Print what resource types have", "bunraku.describe:main"),
+    "doc": ("Print references of types, functions and settings", "bunraku.doc:main"),
     "epp": ("Check, render and dump EPP templates", "bunraku.epp:main"),
     "facts": ("Print this machine's facts, or send them to the master", "bunraku.facts:main"),
     "filebucket": ("Store and fetch files by checksum", "bunraku.filebucket:main"),
