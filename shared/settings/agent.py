@@ -7,7 +7,7 @@ from typing import Literal
 
 from .base import setting
 from .common import CommonSettings
-from .values import Duration, Flag, Size, Ttl, Words
+from .values import Duration, Flag, Headers, Size, Ttl, Words
 
 
 class AgentSettings(CommonSettings):
@@ -85,6 +85,8 @@ class AgentSettings(CommonSettings):
     client_datadir: Path = setting("$vardir/client_data", doc="The cached catalog.")
     clientyamldir: Path = setting("$vardir/client_yaml", doc="Caches in YAML.")
 
+    sourceaddress: str = setting("", doc="The address of this host that connections to masters start from; empty: any.")
+    http_extra_headers: Headers = setting((), doc="Headers for all requests to masters, name:value, separated by commas.")
     http_connect_timeout: Duration = setting("2m", gt=0, doc="Seconds to connect.")
     http_read_timeout: Duration = setting("10m", gt=0, doc="Seconds between two pieces of an answer.")
     http_keepalive_timeout: Duration = setting(4, ge=0, doc="Seconds that an idle connection is kept; below the master's own limit.")
