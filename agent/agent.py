@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from .bootstrap import Options
     from .deferred import Deferring
+    from .run import CatalogSource
     from .server import Spoken
     from .sites import Observer as ExchangeObserver
     from .tls import Verifier
@@ -45,12 +46,14 @@ class Asked:
         environment_given: With --environment. environment_configured: There or in puppet.conf.
         waitforcert: With --waitforcert, in seconds; None: not given.
         deferring: Makes what resolves deferred values; None: nothing does.
+        catalog: Where the catalog comes from; None: from the master, in the way of every run.
     """
 
     environment_given: bool = False
     environment_configured: bool = False
     waitforcert: int | None = None
     deferring: Deferring | None = None
+    catalog: CatalogSource | None = None
 
 
 def utc_now() -> datetime:
@@ -183,6 +186,7 @@ class Agent:
 
     async def _run(self, verifier: Verifier, spoken: Spoken) -> int:
         from .logs import kept, print_line
+        from .retrieval import Retrieval
         from .run import Run
         from .runlog import RunLog
         from .selection import running, selected
@@ -209,6 +213,7 @@ class Agent:
                     startup=time.monotonic() - self._began,
                     now=self._now,
                     deferring=self.asked.deferring,
+                    catalog=self.asked.catalog or Retrieval.retrieve,
                 )
                 self.applying = True
                 try:

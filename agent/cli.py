@@ -110,7 +110,7 @@ def parse(argv: Sequence[str]) -> Command:
             command.client = False
         elif name == "--client":
             command.client = True
-        elif name in ("--listen", "--sourceaddress"):
+        elif name == "--listen":
             raise Unsupported(f"puppet agent {name} is not supported", hint="Start runs with USR1, or with puppet agent --onetime.")
         elif name.startswith("-"):
             raise ConfigError(f"Could not parse application options: invalid option: {name}", hint="Try 'puppet agent --help'.")

@@ -138,6 +138,8 @@ class Client:
         proxy: Proxy | None = None,
         user_agent: str = "Puppet",
         version: str = "",
+        extra_headers: Mapping[str, str] | None = None,
+        source: str = "",
         observer: Observer | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
@@ -145,7 +147,11 @@ class Client:
         self.verifier = verifier
         self.limits = limits or Limits()
         self.proxy = proxy or Proxy()
-        self._headers = {"User-Agent": user_agent} | ({"X-Puppet-Version": version} if version else {})
+        own = {"User-Agent": user_agent} | ({"X-Puppet-Version": version} if version else {})
+        # What a request says itself stands before these, and what we say of ourselves too.
+        known = {name.lower() for name in own}
+        self._headers = {name: value for name, value in (extra_headers or {}).items() if name.lower() not in known} | own
+        self._source = source
         self._observer = observer
         self._sleep = sleep
         self._jitter = jitter
@@ -183,7 +189,8 @@ class Client:
         pooled: dict[str, Any] = (
             {"keepalive_timeout": self.limits.keepalive} if self.verifier and self.limits.keepalive else {"force_close": True}
         )
-        self._connector = _Connector(checked, ssl=context, limit=self.limits.connections, **pooled)
+        start = (self._source, 0) if self._source else None
+        self._connector = _Connector(checked, ssl=context, limit=self.limits.connections, local_addr=start, **pooled)
         self._session = aiohttp.ClientSession(
             connector=self._connector,
             response_class=_Response,

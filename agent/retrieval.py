@@ -14,8 +14,9 @@ from shared import plainyaml
 from shared.dialects import LEGACY, MODERN, Dialect
 from shared.errors import BadData, PeerAnswered, PeerError, PuppetError
 from shared.indirector.core import Option, Request
+from shared.indirector.rest import Rest
 from shared.models.catalog import Catalog
-from shared.models.facts import Facts
+from shared.models.facts import FACTS, Facts
 from shared.models.file_metadata import FileMetadata
 from shared.names import environment as environment_name
 from shared.plainjson import dumps
@@ -170,6 +171,27 @@ class Retrieval:
             self.wiring.environment = environment_name(there)
             found = await self._round(sync=self.settings.pluginsync, fallback=fallback)
         raise NotStable(f"Catalog environment didn't stabilize after {MAX_RESTARTS} fetches, aborting run")
+
+    async def download(self) -> Retrieved:
+        """The catalog as the master has it now, in the environment of the settings; no plugins are fetched. PuppetError: there is none."""
+        facts = await self._facts()
+        return Retrieved(await self._ask_catalog(facts), facts, "not_used")
+
+    async def kept(self) -> Retrieved:
+        """The catalog that was kept of the last run or download. NoCatalog: there is none."""
+        catalog = await self._cached()
+        if catalog is None:
+            raise NoCatalog(f"Could not find catalog for {self.settings.certname}")
+        return await self.given(catalog)
+
+    async def given(self, catalog: Catalog) -> Retrieved:
+        """A catalog that came from elsewhere, as if it had been kept. BadData: it is another node's."""
+        return Retrieved(_own(catalog, self.settings.certname), await self._facts(), "explicitly_requested")
+
+    async def submit_facts(self) -> None:
+        """Gather the facts and send them to the master. PuppetError: there are none, or it does not take them."""
+        facts = await self._facts()
+        await Rest(FACTS, self.wiring.server).save(Request(facts.name, self.wiring.environment, body=facts))
 
     async def _explicit(self, catalog: Catalog) -> Retrieved:
         """use_cached_catalog: no node, no plugins; facts only for what is decided here."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("puppet.agent")
 NOTICE = 25
+
+CatalogSource = Callable[[Retrieval], Awaitable[Retrieved]]
 
 SUMMARY_MODE = 0o644  # monitoring reads it
 
@@ -63,6 +65,7 @@ class Run:
         stop: Asked between two resources; once true the rest is skipped.
         deferring: Makes what resolves deferred values; None: resources with such values fail.
         startup: Seconds since the process, or the daemon's run, began.
+        catalog: Where the catalog comes from, if not from the master in the way of every run.
     """
 
     def __init__(
@@ -78,6 +81,7 @@ class Run:
         now: Callable[[], datetime] = utc_now,
         new_uuid: Callable[[], str] = lambda: str(uuid.uuid4()),
         deferring: Deferring | None = None,
+        catalog: CatalogSource = Retrieval.retrieve,
     ) -> None:
         self.wiring = wiring
         self.settings: AgentSettings = wiring.settings
@@ -86,6 +90,7 @@ class Run:
         self.now = now
         self._stop = stop
         self._deferring = deferring
+        self._catalog = catalog
         self._summary: Mapping[str, Mapping[str, Any]] = {}
         self._started = now()
         self._uuid = new_uuid()
@@ -103,7 +108,7 @@ class Run:
         try:
             async with asyncio.timeout(settings.runtimeout or None):
                 try:
-                    retrieved = await self._retrieval.retrieve()
+                    retrieved = await self._catalog(self._retrieval)
                     applied = await self._apply(retrieved)
                     completed = applied.completed
                 except NoCatalog as err:
@@ -118,6 +123,8 @@ class Run:
                     # A fault of ours; the report of a failed run is the best place for it.
                     log.exception("Failed to apply catalog: the agent met an error that was not foreseen")
                 completed = await self._postrun() and completed
+                if retrieved is not None and settings.resubmit_facts:
+                    await self._resubmit_facts()
         except TimeoutError:
             log.error(
                 "Execution of Puppet configuration client did not complete within %d seconds and was terminated.", settings.runtimeout
@@ -136,12 +143,14 @@ class Run:
 
         from .applying import Applying
         from .plugins import plugins_for
+        from .transaction import dot
         from .transaction.run import ApplyContext, apply_catalog
 
         settings, catalog = self.settings, retrieved.catalog
         dialect = await self._dialect()
         with self.steps.step("convert", metric="convert_catalog"):
-            defaults = [*default_schedules(), Filebucket("puppet", {"path": str(settings.clientbucketdir)})]
+            schedules = default_schedules() if settings.default_schedules else []
+            defaults = [*schedules, Filebucket("puppet", {"path": str(settings.clientbucketdir)})]
             plugins = await asyncio.to_thread(plugins_for, catalog, [settings.plugindest], self.log)
             resources = resources_of(
                 catalog,
@@ -153,8 +162,9 @@ class Run:
                 broken=plugins.broken,
             )
         await self._keep(catalog, retrieved.cached)
-        await write_classes(settings.classfile, catalog.classes, self.log)
-        await write_resources(settings.resourcefile, resources, self.log)
+        if settings.write_catalog_summary:
+            await write_classes(settings.classfile, catalog.classes, self.log)
+            await write_resources(settings.resourcefile, resources, self.log)
         # What is left to be asked of the catalog is its head; its resources exist a second time by now.
         retrieved.catalog = catalog = catalog.model_copy(update={"resources": [], "edges": []})
         await self._prerun()
@@ -169,6 +179,7 @@ class Run:
             skip_tags=settings.skip_tags,
             ignore_schedules=settings.ignoreschedules,
             evaltrace=settings.evaltrace,
+            graphs=await asyncio.to_thread(dot.folder, settings),
             stop=self._stop,
             now=self.now,
         )
@@ -224,6 +235,14 @@ class Run:
             return False
         return True
 
+    async def _resubmit_facts(self) -> None:
+        """Tell the master what the run has made of this machine."""
+        with self.steps.step("facts again", metric="resubmit_facts"):
+            try:
+                await self._retrieval.submit_facts()
+            except (PuppetError, OSError) as err:
+                log.error("Failed to submit facts: %s", err)
+
     async def _command(self, setting: str, command: str) -> None:
         for line in await run_command(setting, command):
             log.info("%s: %s", setting, line)
@@ -259,6 +278,7 @@ class Run:
             cached_catalog_status=retrieved.cached if retrieved else None,
             noop=self.settings.noop,
             report_format=dialect.report_format,
+            all_resources=not self.settings.exclude_unchanged_resources,
         )
 
     async def _report(self, retrieved: Retrieved | None, applied: Applied | None, completed: bool) -> Report:

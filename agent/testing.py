@@ -21,6 +21,7 @@ class Ask:
     body: bytes
     connection: int  # counts from 1
     certname: str | None
+    address: str = ""  # where the connection came from
 
     @property
     def path(self) -> str:
@@ -84,7 +85,7 @@ class FakeMaster:
         with suppress(ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
             while head := await _head(reader):
                 method, target, headers = head
-                ask = Ask(method, target, headers, await _body(reader, headers), number, name)
+                ask = Ask(method, target, headers, await _body(reader, headers), number, name, writer.get_extra_info("peername")[0])
                 self.asked.append(ask)
                 if not await self._reply(ask, writer):
                     break

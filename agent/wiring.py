@@ -67,6 +67,8 @@ def client_for(settings: AgentSettings, verifier: Verifier | None, observer: Obs
         ),
         user_agent=f"Puppet/{MODERN.version} Bunraku/{__version__}",
         version=MODERN.version,
+        extra_headers={name: value.strip() for name, _, value in (each.partition(":") for each in settings.http_extra_headers)},
+        source=settings.sourceaddress,
         observer=observer,
     )
 

@@ -79,8 +79,6 @@ _FLAGS = {
     "-t": "test",
     "--detailed-exitcodes": "detailed",
     "--detailed_exitcodes": "detailed",
-    "--write-catalog-summary": "write_summary",
-    "--write_catalog_summary": "write_summary",
 }
 _VALUES = {"--execute": "code", "-e": "code", "--catalog": "catalog", "-c": "catalog", "--modulepath": "modulepath"}
 _PARSEONLY = "--parseonly has been removed. Please use 'puppet parser validate <manifest>'"
@@ -95,6 +93,7 @@ def options(argv: Sequence[str]) -> tuple[Wish, dict[str, Any]]:
         catalog=taken.get("catalog", ""),
         modulepath=tuple(Path(part) for part in taken.get("modulepath", "").split(":") if part),
         detailed=bool(flags.pop("detailed_exitcodes", False)),
+        write_summary=bool(flags.pop("write_catalog_summary", False)),  # only when asked for; the setting is for agents
     )
     while left:
         word = left.pop(0)

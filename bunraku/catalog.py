@@ -24,11 +24,16 @@ HELP = """Usage: puppet catalog compile [NODE] [--facts FILE] [--profile] [--env
        puppet catalog find [NODE] [--catalog_terminus compiler|json|yaml]
        puppet catalog select NODE TYPE
        puppet catalog diff OLD NEW [--json]
+       puppet catalog download [--server HOST]
+       puppet catalog apply [--catalog_terminus compiler|rest|json] [--noop]
 
   compile  compiles a node's catalog on this machine, as the master would, and prints it as JSON
   find     the same, or what a terminus has stored
   select   the references of a catalog's resources of one type; '*' for all
   diff     what NEW has otherwise than OLD. Each is a file with a catalog, or NODE, NODE@ENVIRONMENT or @ENVIRONMENT to compile now
+
+  download fetches this node's catalog from the master and keeps it where a run does
+  apply    applies this node's catalog: compiled here, fetched from the master (rest), or as it was kept (json). No report is sent
 
   --facts FILE      JSON or YAML: these facts go over those that are known of the node
   --profile         which lines of the manifests take the most time, on standard error; of a second, slower compile
@@ -39,28 +44,27 @@ Facts are those that the node sent to this master; a node that never did gets th
 Exit codes: 0 done (diff: the same), 1 it could not be done (diff: they differ), 2 diff: it could not be done."""
 
 SAME, DIFFERENT, TROUBLE = 0, 1, 2
-ELSEWHERE = {
-    "apply": "Use puppet apply --catalog FILE.",
-    "download": "Use puppet agent --test --noop.",
-    "save": "A catalog is stored by the setting catalog_cache_terminus.",
-}
+ELSEWHERE = {"save": "A catalog is stored by the setting catalog_cache_terminus, and by puppet catalog download."}
 
 
 def main(argv: Sequence[str]) -> int:
     """Run `puppet catalog …`; the exit code."""
     flags, left = flags_of(list(argv), AgentSettings, MasterSettings, shorts={"-v": "--verbose", "-d": "--debug"})
-    call = call_of("catalog", left, options=("facts",), flags=("profile",))
+    call = call_of("catalog", left, options=("facts", "terminus"), flags=("profile",))
     if call.help:
         print(HELP)
         return 0
     if not call.words:
         raise ConfigError("'catalog' has no default action.  See `puppet help catalog`.")
+    if "terminus" in call.options:  # as the faces of Puppet call the setting
+        flags["catalog_terminus"] = call.options["terminus"]
     face = Face(call, flags)
     action = call.words[0]
     if action in ELSEWHERE:
         raise Unsupported(f"puppet catalog {action} is not supported", hint=ELSEWHERE[action])
-    if action == "diff":
-        return face.diff()
+    codes = {"diff": face.diff, "download": face.download, "apply": face.apply}
+    if action in codes:
+        return codes[action]()
     actions = {"compile": face.compile, "find": face.find, "select": face.select}
     if action not in actions:
         raise call.unknown_action(action)
@@ -120,6 +124,23 @@ class Face:
             print(f"--- {_described(old)}\n+++ {_described(new)}")
             print("\n".join(found.lines()))
         return DIFFERENT if found else SAME
+
+    def download(self) -> int:
+        from .owncatalog import download
+
+        self.call.counted("download", 0)
+        return download(self._agents())
+
+    def apply(self) -> int:
+        from .owncatalog import apply
+
+        self.call.counted("apply", 0)
+        settings = self._agents()
+        return apply(settings, settings.catalog_terminus, lambda: CATALOG.model.from_data(self.compiled(settings.certname)))
+
+    def _agents(self) -> AgentSettings:
+        """The settings as this machine's agent has them."""
+        return load(AgentSettings, section="agent", flags={k: v for k, v in self.flags.items() if k in AgentSettings.model_fields})
 
     def compiled(self, name: str, environment: str = "", *, profile: bool = False) -> dict[str, Any]:
         """

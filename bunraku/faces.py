@@ -12,7 +12,11 @@ RENDERERS = ("console", "s", "json")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A face's command line, without settings: its words (the action first), options with their values, and flags."""
+    """
+    A face's command line, without settings: its words (the action first), options with their values, and flags.
+
+    An option that was given several times has its last value in `options`, and all of them in `lists`.
+    """
 
     face: str
     words: tuple[str, ...] = ()
@@ -20,6 +24,7 @@ class Call:
     flags: frozenset[str] = frozenset()
     json: bool = False
     help: bool = False
+    lists: dict[str, list[str]] = field(default_factory=dict)
 
     def unknown_action(self, action: str) -> ConfigError:
         return ConfigError(f"'{self.face}' has no '{action}' action.  See `puppet help {self.face}`.")
@@ -46,7 +51,7 @@ def call_of(face: str, left: Sequence[str], *, options: Collection[str] = (), fl
         ConfigError: another option, a value that is missing, a format that is not known.
     """
     words: list[str] = []
-    given: dict[str, str] = {}
+    lists: dict[str, list[str]] = {}
     seen: set[str] = set()
     pending = list(left)
     while pending:
@@ -60,14 +65,15 @@ def call_of(face: str, left: Sequence[str], *, options: Collection[str] = (), fl
         elif word.startswith("--") and (name in options or name == "render-as"):
             if not equals and not pending:
                 raise ConfigError(f"Could not parse application options: missing argument: --{name}")
-            given[name] = value if equals else pending.pop(0)
+            lists.setdefault(name, []).append(value if equals else pending.pop(0))
         elif word.startswith("--") and not equals and (name in flags or name == "json"):
             seen.add(name)
         elif word.startswith("-") and len(word) > 1:
             raise ConfigError(f"Could not parse application options: invalid option: {word}", hint=f"Try 'puppet {face} --help'.")
         else:
             words.append(word)
+    given = {name: values[-1] for name, values in lists.items()}
     form = given.pop("render-as", "console")
     if form not in RENDERERS:
         raise ConfigError(f"I don't know how to render '{form}'", hint=f"There are {', '.join(RENDERERS)}.")
-    return Call(face, tuple(words), given, frozenset(seen - {"help", "json"}), form == "json" or "json" in seen, "help" in seen)
+    return Call(face, tuple(words), given, frozenset(seen - {"help", "json"}), form == "json" or "json" in seen, "help" in seen, lists)

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from agent.facts.configured import fact_sources
@@ -31,6 +32,9 @@ HELP = """Usage: puppet facts [show] [NAME...] [--value-only] [--json | --yaml |
 show prints this machine's facts, or those of the names given (os.name reaches into a structure), as JSON unless asked otherwise;
 --value-only: of one name the bare value. find prints them as a master gets them. upload sends them to the master.
 
+  --external-dir DIR    external facts from there, and not from the system's folders; may be given several times
+  --custom-dir DIR      more custom facts; may be given several times
+  --config-file FILE    another facter.conf
   --no-cache            also resolve what facter.conf keeps from run to run
   --no-block            also resolve what facter.conf blocks
   --show-legacy         also the flat names of structured facts
@@ -44,7 +48,7 @@ def main(argv: Sequence[str]) -> int:
     """Run `puppet facts …`; the exit code."""
     words, yaml = _rendering(argv)
     flags, left = flags_of(words, AgentSettings)
-    call = call_of("facts", left, flags=OPTIONS)
+    call = call_of("facts", left, options=("config-file", "external-dir", "custom-dir"), flags=OPTIONS)
     if call.help:
         print(HELP)
         return 0
@@ -78,7 +82,15 @@ def _rendering(argv: Sequence[str]) -> tuple[list[str], bool]:
 
 def _sources(settings: AgentSettings, call: Call | None = None) -> Sources:
     found = fact_sources(settings)
-    flags = call.flags if call else frozenset()
+    if call is None:
+        return replace(found, legacy=True)
+    flags, lists = call.flags, call.lists
+    if "config-file" in call.options:
+        found = replace(found, conf=Path(call.options["config-file"]))
+    if "external-dir" in lists:
+        found = replace(found, external=[*found.external, *map(Path, lists["external-dir"])], system=())
+    if "custom-dir" in lists:
+        found = replace(found, custom=[*found.custom, *map(Path, lists["custom-dir"])])
     if "no-block" in flags:
         found = replace(found, conf=None, cache=None)
     return replace(found, legacy=True, cache=None) if "no-cache" in flags else replace(found, legacy=True)
@@ -93,8 +105,8 @@ def _shown(values: Mapping[str, Any], names: Sequence[str], call: Call, yaml: bo
     if names:
         if "value-only" in call.flags and len(names) == 1:
             value = known.get(names[0])
-            return value if isinstance(value, str) else _rendered(value, yaml)
-        return _rendered({name: known.get(name, "") for name in names}, yaml)
+            return value if isinstance(value, str) and not call.json else _rendered(value, yaml)
+        return _rendered({name: known.get(name, "") for name in sorted(names)}, yaml)
     if "show-legacy" in call.flags:
         return _rendered(dict(values), yaml)
     flat = legacy_facts(values)

@@ -309,9 +309,11 @@ def show_list(wish: Wish, settings: AgentSettings) -> int:
     if folder is None:
         raise Denied("Listing remote file buckets is not allowed", hint="Add --local, or --bucket FOLDER on the server itself.")
     since, until = moment(wish.fromdate, "fromdate"), moment(wish.todate, "todate")
-    if not folder.is_dir():
+    there = folder.is_dir()
+    if wish.bucket and not there:
         raise NotFound("File not found", hint=f"There is no bucket in {folder}.")
-    entries = Bucket(folder, algorithm=algorithm(settings.digest_algorithm)).entries(since, until)
+    # That of this machine is made when something is kept for the first time.
+    entries = Bucket(folder, algorithm=algorithm(settings.digest_algorithm)).entries(since, until) if there else []
     if wish.json:
         data = [{"checksum": each.value, "stored": each.stored.isoformat(), "path": each.path} for each in entries]
         sys.stdout.buffer.write(dumps_pretty(data))

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import threading
 import uuid
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,7 @@ from agent.providers.file.sourcing import Inlined
 from agent.runlog import RunLog
 from agent.sources import Sources
 from agent.state import StateFile, write_classes, write_report, write_resources, write_summary
+from agent.transaction import dot
 from agent.transaction.run import Applied, ApplyContext, apply_catalog
 from agent.transaction.summary import RunFacts, report_of
 from master.fileserver import FileServer
@@ -27,7 +31,6 @@ from shared import plainjson
 from shared.checksums import algorithm
 from shared.dialects import MODERN
 from shared.errors import BadData, PuppetError
-from shared.files import make_directory
 from shared.indirector import Binding, Request
 from shared.models.catalog import CATALOG, Catalog
 from shared.models.file_content import FILE_CONTENT
@@ -88,7 +91,7 @@ class LocalRun:
             catalog,
             plugins.types,
             known=frozenset(KNOWN),
-            defaults=[*default_schedules(), self._bucket()],
+            defaults=[*(default_schedules() if self.settings.default_schedules else []), self._bucket()],
             resolve=resolve,
             broken=plugins.broken,
         )
@@ -126,16 +129,12 @@ class LocalRun:
             skip_tags=settings.skip_tags,
             ignore_schedules=settings.ignoreschedules,
             evaltrace=settings.evaltrace,
-            graphs=self._graphs(),
+            graphs=await asyncio.to_thread(dot.folder, settings),
         )
-        async with asyncio.timeout(settings.runtimeout or None):
-            return await apply_catalog(resources, context)
-
-    def _graphs(self) -> Path | None:
-        if not self.settings.graph:
-            return None
-        make_directory(self.settings.graphdir, mode=0o750)
-        return self.settings.graphdir
+        with stops(self.log) as stop:
+            async with asyncio.timeout(settings.runtimeout or None):
+                applied = await apply_catalog(resources, replace(context, stop=stop))
+        return replace(applied, completed=False) if stop() else applied
 
     def _files(self, catalog: Catalog) -> FileContext:
         from agent.websources import web_sources
@@ -190,6 +189,7 @@ class LocalRun:
                 catalog_uuid=catalog.catalog_uuid,
                 cached_catalog_status="not_used",
                 noop=settings.noop,
+                all_resources=not settings.exclude_unchanged_resources,
             ),
             self.log,
             applied,
@@ -217,6 +217,35 @@ class LocalRun:
             "http": lambda: Http(master.reporturl),
         }
         return Processed(processors_for(master.reports, makers))
+
+
+@contextmanager
+def stops(log: RunLog) -> Iterator[Callable[[], bool]]:
+    """
+    While this lasts, INT and TERM let the current resource finish and the rest be skipped; a second one ends the process at once.
+
+    Gives what tells whether there was one.
+    """
+    caught: list[signal.Signals] = []
+
+    def stop(number: signal.Signals) -> None:
+        log.notice(f"Caught {number.name.removeprefix('SIG')}; exiting")
+        caught.append(number)
+        restore()
+
+    def restore() -> None:
+        for number in wanted:
+            loop.remove_signal_handler(number)
+
+    loop = asyncio.get_running_loop()
+    # Only the main thread hears signals; elsewhere nothing ends a run early.
+    wanted = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
+    for number in wanted:
+        loop.add_signal_handler(number, stop, number)
+    try:
+        yield lambda: bool(caught)
+    finally:
+        restore()
 
 
 def catalog_from(text: bytes) -> Catalog:

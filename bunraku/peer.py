@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
 from agent.http import Client
+from agent.selection import running, selected
 from agent.server import Server, Spoken
 from agent.sites import Site
 from agent.tls import Verifier
-from agent.wiring import client_for
+from agent.wiring import Wiring, client_for
 from shared.errors import PeerNotTrusted
+from shared.indirector.routes import read_routes
 from shared.settings import AgentSettings
 
 
@@ -45,3 +48,18 @@ async def connected(settings: AgentSettings, host: str, port: int) -> AsyncItera
     """One server over such connections; PeerNotTrusted as there."""
     async with verified(settings) as client:
         yield Server(Site(host, port), client, Spoken(), lambda: settings.environment or "production")
+
+
+@asynccontextmanager
+async def wired(settings: AgentSettings) -> AsyncIterator[Wiring]:
+    """
+    All that a run of the agent talks to, over such connections: the server of `server_list` that answers, the termini of routes.yaml.
+
+    Raises:
+        PeerNotTrusted: as there. PeerError: no server of server_list answers.
+    """
+    spoken = await asyncio.to_thread(Spoken.of_setting, settings.scheme, settings.statedir / "dialects.json")
+    routes = await asyncio.to_thread(read_routes, settings.route_file, "agent")
+    async with verified(settings) as client:
+        settings = await selected(settings, running(client))
+        yield Wiring(settings, client, spoken, routes, environment=settings.environment or "production")

@@ -6,14 +6,12 @@ import asyncio
 from collections.abc import Sequence
 
 from agent.retrieval import mirrored
-from agent.server import Spoken
-from agent.wiring import Wiring
 from shared import log as logs
 from shared.errors import ConfigError, PuppetError
 from shared.settings import AgentSettings, flags_of, load
 
 from .faces import call_of
-from .peer import verified
+from .peer import wired
 
 HELP = """Usage: puppet plugin download
 
@@ -48,8 +46,7 @@ async def download(settings: AgentSettings) -> list[str]:
     Raises:
         PuppetError: a mount or a file could not be brought; which one, and why, has been logged.
     """
-    async with verified(settings) as client:
-        wiring = Wiring(settings, client, Spoken(), environment=settings.environment or "production")
+    async with wired(settings) as wiring:
         done = [each async for each in mirrored(wiring, await wiring.server.dialect())]
     if sum(synced.failed for _, synced in done) or not {mount.label for mount, _ in done} >= {"plugin", "pluginfacts"}:
         raise PuppetError("Not all plugins could be downloaded")

@@ -24,6 +24,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "certificate": ("Find, sign and destroy certificates, here or on the CA", "bunraku.certificates:certificate"),
     "config": ("Print and change settings", "bunraku.config:main"),
     "describe": ("Print what resource types have", "bunraku.describe:main"),
+    "doc": ("Print references of types, functions and settings", "bunraku.doc:main"),
     "epp": ("Check, render and dump EPP templates", "bunraku.epp:main"),
     "facts": ("Print this machine's facts, or send them to the master", "bunraku.facts:main"),
     "filebucket": ("Store and fetch files by checksum", "bunraku.filebucket:main"),
@@ -32,13 +33,14 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "master": ("Serve catalogs, files and certificates", "master.cli:main"),
     "parser": ("Check manifests", "bunraku.parser:main"),
     "plugin": ("Bring the master's plugins to this machine", "bunraku.plugin:main"),
+    "report": ("Send a report that was kept to the master", "bunraku.report:main"),
     "resource": ("Print and change what is on this system", "bunraku.resource:main"),
     "ssl": ("Get, verify, show and remove this host's key and certificate", "bunraku.ssl:main"),
 }
 
 
 # These take an interruption for an orderly end, as Puppet's do.
-FACES = frozenset({"ca", "catalog", "certificate", "config", "epp", "facts", "generate", "lookup", "parser", "plugin"})
+FACES = frozenset({"ca", "catalog", "certificate", "config", "epp", "facts", "generate", "lookup", "parser", "plugin", "report"})
 SEE_HELP = "See 'puppet help' for help on available puppet subcommands"
 
 

@@ -259,8 +259,7 @@ class Application:
         return chosen
 
     async def _one(self, cls: type[Type], name: str, provider: Provider[Any], given: Mapping[str, str]) -> Shown:
-        known = {key: value for key, value in given.items() if not cls.declaration.attributes[key].is_property}
-        resource = cls(name, {**known, "audit": "all"})
+        resource = cls(name, {**given, "audit": "all"})  # a `target` says in which file to look
         resource.handler = provider
         state = await provider.retrieve(resource)
         return self._shown(cls, name, provider, {"ensure": ABSENT} if state is None else state, resource)

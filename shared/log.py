@@ -176,18 +176,34 @@ class ConsoleHandler(logging.Handler):
             return  # nobody reads any more
 
 
+class SyslogHandler(logging.handlers.SysLogHandler):
+    """`puppet-agent[PID]: (source) message`, a record of its own for each line of a message."""
+
+    def __init__(self, name: str, facility: str, *, address: str = "/dev/log") -> None:
+        super().__init__(address, facility)
+        self._named = name
+        self._formatter = _Formatter(lines=True)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        source = getattr(record, "source", "") or "Puppet"
+        self.ident = f"{self._named}[{os.getpid()}]: " + ("" if source == "Puppet" else f"({escaped(source)}) ")
+        for line in self._formatter.text(record).splitlines():
+            super().emit(logging.LogRecord(record.name, record.levelno, record.pathname, record.lineno, "%s", (line,), None))
+
+    def mapPriority(self, levelName: str) -> str:  # logging's own names
+        return _SYSLOG[LEVELS[level_name(logging.getLevelName(levelName))]]
+
+
 def handler_for(destination: str, *, colour: str, ident: str, facility: str) -> logging.Handler:
     """One destination: `console`, `syslog`, `journal`, or an absolute path (`*.json` and `*.jsonl` as objects)."""
     if destination == "console":
         return ConsoleHandler(colour=colour)
     if destination == "syslog":
+        if facility.lower() not in SyslogHandler.facility_names:
+            raise ConfigError(f"Invalid syslog facility {facility}", hint=f"There are {', '.join(sorted(SyslogHandler.facility_names))}.")
         if not Path("/dev/log").exists():
             return ConsoleHandler(colour=colour)  # no syslog on this machine: better seen than lost
-        syslog = logging.handlers.SysLogHandler("/dev/log", facility)
-        syslog.ident = f"{ident}: "
-        syslog.setFormatter(FileFormatter())
-        syslog.mapPriority = lambda levelName: _SYSLOG[LEVELS[level_name(logging.getLevelName(levelName))]]  # type: ignore[method-assign]
-        return syslog
+        return SyslogHandler(ident, facility.lower())
     if destination == "journal":
         return JournalHandler(ident, journal_fields) if SOCKET.exists() else ConsoleHandler(colour=colour)
     if destination.startswith("/"):

@@ -16,9 +16,9 @@ EXTERNAL_FACTS = ("/etc/puppetlabs/facter/facts.d", "/etc/facter/facts.d", "/opt
 
 def fact_sources(settings: AgentSettings) -> Sources:
     """Where this agent's facts come from."""
-    home = Path.home() / ".facter" / "facts.d"
     return Sources(
-        external=[settings.pluginfactdest, *map(Path, EXTERNAL_FACTS)] if os.geteuid() == 0 else [settings.pluginfactdest, home],
+        external=[settings.pluginfactdest],
+        system=[*map(Path, EXTERNAL_FACTS)] if os.geteuid() == 0 else [Path.home() / ".facter" / "facts.d"],
         custom=[*settings.factpath, settings.plugindest / "facter"],
         limits=Limits(settings.external_fact_timeout, settings.external_fact_output),
         core_seconds=settings.fact_timeout,

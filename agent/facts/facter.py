@@ -57,6 +57,7 @@ class Sources:
     Where facts come from.
 
     Attributes:
+        external: folders of external facts that always count; system: those that facter.conf may replace.
         core_seconds: bounds one core resolver.
         ruby: run what modules have in Ruby alone by the facter program, if there is one.
         conf, cache: facter.conf, and the folder of what it has kept; None: there is none.
@@ -64,6 +65,7 @@ class Sources:
     """
 
     external: Sequence[Path] = ()
+    system: Sequence[Path] = ()
     custom: Sequence[Path] = ()
     limits: Limits = field(default_factory=Limits)
     core_seconds: float = 20.0
@@ -80,11 +82,13 @@ async def gather(host: Host, sources: Sources, core: Sequence[Callable[[Host], d
     cache = Cache(conf, sources.cache) if conf.ttls and sources.cache is not None else None
     kept = await asyncio.to_thread(cache.load) if cache else {}
     spared = conf.blocked | kept.keys()
-    rubies = await asyncio.to_thread(unserved, sources.custom)
+    outer = () if conf.no_external else (*sources.external, *(conf.external or sources.system))
+    custom = () if conf.no_custom else (*sources.custom, *conf.custom)
+    rubies = await asyncio.to_thread(unserved, custom)
     results, outside, from_ruby = await asyncio.gather(
         asyncio.gather(*(_core(each, host, sources.core_seconds) for each in core if not spared.issuperset(PROVIDES.get(each, ("",))))),
-        external_facts(sources.external, environ=host.environ, limits=sources.limits, blocked=conf.blocked),
-        ruby_facts(rubies, environ=host.environ, limits=sources.limits, program="facter" if sources.ruby else ""),
+        external_facts(outer, environ=host.environ, limits=sources.limits, blocked=conf.blocked),
+        ruby_facts(rubies, environ=host.environ, limits=sources.limits, program="facter" if sources.ruby and not conf.no_ruby else ""),
     )
     known: dict[str, Any] = {"facterversion": FACTER_VERSION, **sources.added}
     for result in results:
@@ -97,7 +101,7 @@ async def gather(host: Host, sources: Sources, core: Sequence[Callable[[Host], d
         known |= facts
         weights |= dict.fromkeys(facts, weight)
     known |= {name: value for name, value in _allowed(from_ruby, "custom").items() if not weights.get(name) and name not in conf.blocked}
-    declarations = [each for each in await asyncio.to_thread(declared, sources.custom) if each.name not in conf.blocked]
+    declarations = [each for each in await asyncio.to_thread(declared, custom) if each.name not in conf.blocked]
     if declarations:
         known |= _allowed(await custom_facts(declarations, host, known, weights), "custom")
     if cache:

@@ -55,11 +55,18 @@ class FacterConf:
         blocked: names of facts (dotted ones too) and of external facts' files; `legacy` among them: all flat names.
         ttls: seconds by group or fact.
         groups: facts by group; Facter's own and those of the file.
+        external: folders of external facts, instead of the system's; custom: more folders of custom facts.
+        no_external, no_custom, no_ruby: leave such facts out, wherever they are.
     """
 
     blocked: frozenset[str] = frozenset()
     ttls: Mapping[str, float] = field(default_factory=dict)
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: GROUPS)
+    external: tuple[Path, ...] = ()
+    custom: tuple[Path, ...] = ()
+    no_external: bool = False
+    no_custom: bool = False
+    no_ruby: bool = False
 
     def without_blocked(self, facts: Mapping[str, Any]) -> dict[str, Any]:
         """`facts` without those that are blocked, within structures too."""
@@ -101,15 +108,25 @@ def parse_conf(data: Any) -> FacterConf:
     """BadData: it is not formed as facter.conf is."""
     section = data.get("facts", {}) if isinstance(data, dict) else {}
     own = data.get("fact-groups", {}) if isinstance(data, dict) else {}
-    if not isinstance(section, dict) or not isinstance(own, dict):
-        raise BadData("facts and fact-groups must be maps")
+    everything = data.get("global", {}) if isinstance(data, dict) else {}
+    if not isinstance(section, dict) or not isinstance(own, dict) or not isinstance(everything, dict):
+        raise BadData("global, facts and fact-groups must be maps")
     groups = {**GROUPS, **{str(name): tuple(map(str, _list(names))) for name, names in own.items()}}
     blocked = {name for each in _list(section.get("blocklist")) for name in (str(each), *groups.get(str(each), ()))}
     ttls: dict[str, float] = {}
     for each in _list(section.get("ttls")):
         for name, text in each.items() if isinstance(each, dict) else ():
             ttls[str(name)] = seconds_of(str(text))
-    return FacterConf(frozenset(blocked), ttls, groups)
+    return FacterConf(
+        frozenset(blocked),
+        ttls,
+        groups,
+        external=tuple(Path(str(each)) for each in _list(everything.get("external-dir"))),
+        custom=tuple(Path(str(each)) for each in _list(everything.get("custom-dir"))),
+        no_external=everything.get("no-external-facts") is True,
+        no_custom=everything.get("no-custom-facts") is True,
+        no_ruby=everything.get("no-ruby") is True,
+    )
 
 
 def _list(value: Any) -> list[Any]:

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
+from shared.files import make_directory
 from shared.ral.catalog import Resources
+from shared.settings import AgentSettings
 
 from .graph import Graph, Node, sort_key
+
+
+def folder(settings: AgentSettings) -> Path | None:
+    """Where the graphs go, made if need be; None when none are wanted. Blocks."""
+    if not settings.graph:
+        return None
+    make_directory(settings.graphdir, mode=0o750)
+    return settings.graphdir
 
 
 def _quoted(name: str) -> str:

@@ -96,6 +96,7 @@ class Transaction:
         self._prefetch_failed: set[Provider[Any]] = set()
         self._without_provider: dict[str, str] = {}  # type → what its providers need
         self._warned: set[str] = set()
+        self._evaluated = 0  # nodes so far, for evaltrace
 
     # --- what resources may ask (Surroundings)
 
@@ -321,6 +322,16 @@ class Transaction:
     # --- one node
 
     async def _evaluate_node(self, node: Node) -> None:
+        if not self.context.evaltrace:
+            await self._evaluate_quietly(node)
+            return
+        self._evaluated += 1
+        self._log_node("info", f"Starting to evaluate the resource ({self._evaluated} of {len(self.graph)})", node)
+        began = time.perf_counter()
+        await self._evaluate_quietly(node)
+        self._log_node("info", f"Evaluated in {time.perf_counter() - began:.2f} seconds", node)
+
+    async def _evaluate_quietly(self, node: Node) -> None:
         self._propagate_failure(node)
         if isinstance(node, Anchor):
             if self._skip(node):
@@ -353,8 +364,6 @@ class Transaction:
         return [each for each in row if isinstance(each, Type) and self._will_be_evaluated(each)]
 
     async def _evaluate(self, resource: Type, status: Status) -> None:
-        if self.context.evaltrace:
-            resource.log("info", f"Starting to evaluate the resource ({len(self._statuses)} of {len(self.graph)})")
         if resource.handler is not None:
             status.provider_used = resource.handler.name or None
         status.time = self.context.now()
@@ -362,8 +371,6 @@ class Transaction:
         await self.harness.evaluate(resource, status, prefetched)
         if not status.failed and not status.failed_to_restart:
             self.events.queue(self.graph, resource, status.events)
-        if self.context.evaltrace:
-            resource.log("info", f"Evaluated in {status.evaluation_time or 0:.2f} seconds")
 
     def _propagate_failure(self, node: Node) -> None:
         if isinstance(node, Type) and node.handler in self._prefetch_failed:

@@ -30,6 +30,7 @@ class RunFacts:
     cached_catalog_status: str | None = None
     noop: bool = False
     report_format: int = FORMAT
+    all_resources: bool = True  # False: only those to which something happened
 
 
 def report_of(run: RunFacts, log: RunLog, applied: Applied | None, times: dict[str, float] | None = None) -> Report:
@@ -59,7 +60,7 @@ def report_of(run: RunFacts, log: RunLog, applied: Applied | None, times: dict[s
         environment=run.environment,
         logs=log.for_report(),
         metrics=metrics,
-        resource_statuses=statuses,
+        resource_statuses=statuses if run.all_resources else {ref: each for ref, each in statuses.items() if not each.unchanged},
         corrective_change=any(status.corrective_change for status in statuses.values()),
         server_used=run.server_used,
         catalog_uuid=run.catalog_uuid,

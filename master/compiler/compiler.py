@@ -74,6 +74,7 @@ class Compiler:
         self.node_scope: Scope | None = None
         self.node_match: Any = None
         self.class_scopes: dict[str, Scope] = {}
+        self._settings = HostClass("settings", (), None)  # every catalog has it; manifests may include it as any other
         self.has_defaults = False
         self.overrides: dict[tuple[str, str], list[Override]] = {}
         self.collectors: list[Collector | Realizer] = []
@@ -153,7 +154,7 @@ class Compiler:
         top["facts"] = dict(self.node.facts)
 
     def _evaluate_settings(self) -> None:
-        settings = HostClass("settings", (), None)
+        settings = self._settings
         resource = Resource("Class", "Settings", scope=self.top, source=settings, definition=settings, kind="unknown")
         self.catalog.add(resource)
         resource.evaluated = True
@@ -255,7 +256,8 @@ class Compiler:
     # --- classes and resources ---
 
     def find_class(self, name: str) -> HostClass | None:
-        return self.loader.find_class(name.removeprefix("::").lower())
+        plain = name.removeprefix("::").lower()
+        return self.loader.find_class(plain) or (self._settings if plain == self._settings.name else None)
 
     def include(self, names: Sequence[str], scope: Scope) -> list[Resource]:
         """

@@ -202,8 +202,8 @@ class Report(Model):
         """Plain data of the format that the dialect's peers read."""
         return self.legacy_data() if dialect.report_format == LEGACY_FORMAT else self.modern_data()
 
-    def modern_data(self, *, exclude_unchanged: bool = False) -> dict[str, Any]:
-        """Format 12; `exclude_unchanged` leaves out the resources nothing happened to."""
+    def modern_data(self) -> dict[str, Any]:
+        """Format 12."""
         data: dict[str, Any] = {
             "host": self.name,
             "time": self.time,
@@ -218,9 +218,7 @@ class Report(Model):
             "environment": self.environment,
             "logs": [log.model_dump() for log in self.logs],
             "metrics": {name: _metric(metric) for name, metric in self.metrics.items()},
-            "resource_statuses": {
-                ref: status.model_dump() for ref, status in self.resource_statuses.items() if not (exclude_unchanged and status.unchanged)
-            },
+            "resource_statuses": {ref: status.model_dump() for ref, status in self.resource_statuses.items()},
             "corrective_change": self.corrective_change,
         }
         optional = ("server_used", "catalog_uuid", "code_id", "job_id", "cached_catalog_status")
@@ -243,14 +241,14 @@ class Report(Model):
             "resource_statuses": {ref: _legacy_status(status) for ref, status in self.resource_statuses.items()},
         }
 
-    def to_ruby_yaml(self, *, legacy: bool = False, exclude_unchanged: bool = False) -> bytes:
+    def to_ruby_yaml(self, *, legacy: bool = False) -> bytes:
         """
         The document that report readers of third parties expect, with Ruby's tags.
 
         Format 12 tags only the document, as psych writes a report; format 4 tags every part and writes symbols, as 3.8 does.
         """
         if not legacy:
-            return plainyaml.dumps(RubyObject("Puppet::Transaction::Report", self.modern_data(exclude_unchanged=exclude_unchanged)))
+            return plainyaml.dumps(RubyObject("Puppet::Transaction::Report", self.modern_data()))
         return plainyaml.dumps(_tagged_legacy(self.legacy_data()))
 
     def to_summary(self, *, last_run: int, run_mode: str = "agent", initial_environment: str | None = None) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from .base import setting
 from .common import CommonSettings
-from .values import Duration, Flag, Size, Ttl, Words
+from .values import Duration, Flag, Headers, Size, Ttl, Words
 
 
 class AgentSettings(CommonSettings):
@@ -55,6 +55,10 @@ class AgentSettings(CommonSettings):
     report_serialization_format: Literal["pson", "yaml"] = setting("pson", doc="The form of reports for a 3.x master.")
     stringify_facts: Flag = setting(True, doc="Send facts to a 3.x master as text only.")
     include_legacy_facts: Flag = setting(True, doc="Also send the flat names of structured facts.")
+    resubmit_facts: Flag = setting(False, doc="Send the facts once more after a run, with what it has changed.")
+    exclude_unchanged_resources: Flag = setting(False, doc="Leave resources out of reports to which nothing happened.")
+    write_catalog_summary: Flag = setting(True, doc="Write classfile and resourcefile in runs of the agent.")
+    default_schedules: Flag = setting(True, doc="Have the schedules puppet, hourly, daily, weekly, monthly and never.")
     ignoreschedules: Flag = setting(False, doc="Take no notice of schedules.")
     ignoremissingtypes: Flag = setting(False, doc="Skip resources of unknown types.")
     prerun_command: str = setting("", doc="Runs before a catalog is applied; its failure ends the run.")
@@ -81,6 +85,8 @@ class AgentSettings(CommonSettings):
     client_datadir: Path = setting("$vardir/client_data", doc="The cached catalog.")
     clientyamldir: Path = setting("$vardir/client_yaml", doc="Caches in YAML.")
 
+    sourceaddress: str = setting("", doc="The address of this host that connections to masters start from; empty: any.")
+    http_extra_headers: Headers = setting((), doc="Headers for all requests to masters, name:value, separated by commas.")
     http_connect_timeout: Duration = setting("2m", gt=0, doc="Seconds to connect.")
     http_read_timeout: Duration = setting("10m", gt=0, doc="Seconds between two pieces of an answer.")
     http_keepalive_timeout: Duration = setting(4, ge=0, doc="Seconds that an idle connection is kept; below the master's own limit.")

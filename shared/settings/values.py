@@ -94,11 +94,26 @@ def _print_seconds(value: int | None) -> str:
     return "unlimited" if value is None else str(value)
 
 
+_HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):([\x20-\x7e]*)", re.ASCII)
+_OF_THE_PROTOCOL = frozenset({"host", "connection", "transfer-encoding", "te", "upgrade", "expect", "trailer"})
+
+
+def headers(value: Any) -> tuple[str, ...]:
+    """`name:value` texts, separated by commas; ValueError for what is no header, or none that a setting may say."""
+    given = words(value)
+    for each in given:
+        match = _HEADER.fullmatch(each)
+        if match is None or match[1].lower() in _OF_THE_PROTOCOL or match[1].lower().startswith("content-"):
+            raise ValueError(f"Invalid header '{each}'; write name:value, with none of the names that belong to the protocol itself")
+    return given
+
+
 Duration = Annotated[int, BeforeValidator(duration)]  # seconds
 Ttl = Annotated[int | None, BeforeValidator(ttl), PlainSerializer(_print_seconds)]  # seconds; None: unlimited
 Size = Annotated[int, BeforeValidator(size)]  # bytes
 Flag = Annotated[bool, BeforeValidator(boolean)]
 Words = Annotated[tuple[str, ...], BeforeValidator(words)]
+Headers = Annotated[tuple[str, ...], BeforeValidator(headers)]
 WarningKinds = Annotated[tuple[str, ...], BeforeValidator(warning_kinds)]
 Paths = Annotated[tuple[Path, ...], BeforeValidator(paths)]
 Revocation = Annotated[Literal["chain", "leaf", "false"], BeforeValidator(revocation)]

@@ -353,6 +353,8 @@ class File(Type, name="file", features={"manages_symlinks": "The provider can ma
     def child_at(self, relative: str) -> File:
         """The resource for something below this directory, with what a manifest said of the directory."""
         given = {name: value for name, value in self.given.items() if name not in _NOT_FOR_CHILDREN}
+        if "backup" in given:
+            given["backup"] = self.backup or False  # as a manifest says that there are none
         made = self.child(f"{self.path.rstrip('/')}/{relative}", given)
         assert isinstance(made, File)
         return made

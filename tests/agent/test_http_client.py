@@ -79,6 +79,26 @@ async def test_verified_connections_are_used_again_and_show_our_certificate(ca: 
     assert pair.master.asked[1].body == b"body"
 
 
+async def test_extra_headers_go_with_every_request_and_replace_none_of_ours(ca: ThrowAwayCa, tmp_path: Path) -> None:
+    extra = {"X-Site": "Prague", "accept": "evil", "user-agent": "evil"}
+    pair = Pair(ca, tmp_path, lambda ask: Reply(), extra_headers=extra, user_agent="Puppet/7")
+    async with pair.master.running(), pair.client:
+        await pair.ask()
+    (asked,) = pair.master.asked
+    assert (asked.headers["x-site"], asked.headers["accept"], asked.headers["user-agent"]) == ("Prague", "s", "Puppet/7")
+
+
+@pytest.mark.parametrize("source", ["127.0.0.9", "192.0.2.200"])
+async def test_connections_start_from_the_address_that_is_wanted(source: str, ca: ThrowAwayCa, tmp_path: Path) -> None:
+    pair = Pair(ca, tmp_path, lambda ask: Reply(body=ask.address.encode()), source=source)
+    async with pair.master.running(), pair.client:
+        if source.startswith("127."):
+            assert await pair.ask() == (200, source.encode())
+        else:  # none of this machine's
+            with pytest.raises(PeerUnreachable):
+                await pair.ask()
+
+
 async def test_unverified_connections_are_never_used_twice_and_show_nothing(ca: ThrowAwayCa, tmp_path: Path) -> None:
     pair = Pair(ca, tmp_path, lambda ask: Reply(body=b"ok"), unverified=True)
     async with pair.master.running(), pair.client:

@@ -270,6 +270,8 @@ def test_classes_of_the_last_run_can_be_declared(apply: Callable[..., Said], fil
     assert "m is here" not in apply("-L", "-e", "").out
     file("vardir/state/classes.txt", "m\n")
     assert "m is here" in apply("--loadclasses", "-e", "").out
+    apply("--write-catalog-summary", "-e", "include m")
+    assert "m is here" in apply("--loadclasses", "-e", "").out
 
 
 def test_a_class_file_that_cannot_be_read_exits_with_63(apply: Callable[..., Said], tmp_path: Path) -> None:

@@ -135,7 +135,7 @@ def test_find_gives_what_a_terminus_has_kept(puppet: Puppet, site: list[str], fi
     assert puppet("catalog", "find", "web9", "--catalog_terminus", "json", *site).code == 1
 
 
-@pytest.mark.parametrize("words", [["apply"], ["download"], ["foo"], [], ["compile", "a", "b"], ["compile", "../x"]])
+@pytest.mark.parametrize("words", [["apply", "web1"], ["download"], ["save"], ["foo"], [], ["compile", "a", "b"], ["compile", "../x"]])
 def test_what_cannot_be_done_is_told(puppet: Puppet, site: list[str], words: list[str]) -> None:
     said = puppet("catalog", *words, *site)
     assert (said.code, said.out) == (1, "") and said.err.startswith("Error: ")

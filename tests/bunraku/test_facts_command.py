@@ -66,3 +66,25 @@ def test_find_wraps_them_as_a_master_gets_them(options: list[str], capsys: pytes
 def test_an_unknown_option_is_refused(options: list[str]) -> None:
     with pytest.raises(ConfigError, match="invalid option: --nosuch"):
         main(["show", "--nosuch", *options])
+
+
+def test_folders_of_facts_and_facters_configuration_can_be_given(
+    tmp_path: Path, options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.txt").write_text(f"from_{name}={name}\n")
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "x.py").write_text("from agent.facts import fact\n\n@fact()\ndef own(host, known):\n    return 'own'\n")
+    (tmp_path / "facter.conf").write_text('facts : { blocklist : [ "two.txt" ] }')
+    given = [f"--external-dir={tmp_path}/one", "--external-dir", f"{tmp_path}/two", f"--custom-dir={tmp_path}/own"]
+    asked = ["show", "own", "from_two", "from_one", "mine.list.0"]
+    assert main([*asked, *given, *options]) == 0
+    assert json.loads(capsys.readouterr().out) == {"from_one": "one", "from_two": "two", "mine.list.0": "a", "own": "own"}
+    assert main([*asked, *given, "--config-file", f"{tmp_path}/facter.conf", *options]) == 0
+    assert json.loads(capsys.readouterr().out)["from_two"] == ""
+
+
+def test_a_bare_value_can_be_had_as_json(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "--value-only", "kernel", "--render-as", "json", *options]) == 0
+    assert capsys.readouterr().out == '"Linux"\n'

@@ -34,6 +34,11 @@ def test_backup_prints_each_file_with_its_checksum(puppet: Puppet, file: Callabl
     assert (puppet.root / "vardir/clientbucket" / "/".join(ONE[:8]) / ONE / "contents").read_bytes() == b"one\n"
 
 
+def test_a_machine_that_has_kept_nothing_lists_nothing(puppet: Puppet) -> None:
+    said = puppet("filebucket", "list", "--local")
+    assert (said.code, said.out, said.err) == (0, "", "")
+
+
 def test_backup_passes_over_what_is_missing(puppet: Puppet, file: Callable[[str, str], Path]) -> None:
     one = file("one", "one\n")
     said = puppet("filebucket", "-l", "backup", "/no/such", str(one))

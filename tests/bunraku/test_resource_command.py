@@ -146,3 +146,10 @@ def test_the_command_prints_a_user_of_this_machine(tmp_path: Path, capsys: pytes
     printed = capsys.readouterr().out
     assert printed.startswith("user { 'root':\n  ensure ") and "'/root'" in printed
     assert main([*where, "nosuch"]) == 1
+
+
+@pytest.mark.slow
+def test_what_was_set_in_another_file_is_shown_from_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    where = [f"--confdir={tmp_path}/conf", f"--vardir={tmp_path}/var"]
+    assert main([*where, "host", "printer", "ip=192.0.2.7", "ensure=present", f"target={tmp_path}/hosts"]) == 0
+    assert "ensure   => 'present',\n  ip       => '192.0.2.7'" in capsys.readouterr().out

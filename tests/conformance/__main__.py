@@ -2,18 +2,20 @@
 `python -m tests.conformance [--diff] [CASES.yaml …] [--only ID …]`
 
 For each file `name: passed/total` and the ids of the cases that are answered otherwise, with the reason where one is listed in
-deviations.yaml. 0 only if every case passes or is listed there.
+deviations.yaml or apply/deviations.txt. 0 only if every case passes or is listed there. Cases of `puppet apply` are run by root only.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from pathlib import Path
 
 import yaml
 
+from . import applying
 from .runner import answer, deviations, differs, run
 
 LANGUAGE = Path(__file__).parent / "language"
@@ -21,16 +23,19 @@ LANGUAGE = Path(__file__).parent / "language"
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.conformance", description=__doc__)
-    parser.add_argument("cases", nargs="*", type=Path, help="files of cases, with .expected.json beside them; default: all in language/")
+    parser.add_argument(
+        "cases", nargs="*", type=Path, help="files of cases, with .expected.json beside them; default: all in language/ and apply/"
+    )
     parser.add_argument("--diff", action="store_true", help="say how each failing case differs")
-    parser.add_argument("--only", nargs="*", default=None, help="ids; shows the answers in full")
+    parser.add_argument("--only", nargs="*", default=None, help="ids of cases of the language; shows the answers in full")
     options = parser.parse_args()
-    files = options.cases or sorted(LANGUAGE.glob("*.yaml"))
+    apply = [path for path in sorted(applying.FOLDER.glob("*.yaml")) if os.geteuid() == 0 and applying.here(path)]
+    files = options.cases or [*sorted(LANGUAGE.glob("*.yaml")), *apply]
     if options.only is not None:
-        return show(files, set(options.only))
-    listed, unknown = deviations(), 0
+        return show([path for path in files if path.resolve().parent != applying.FOLDER], set(options.only))
+    listed, unknown = deviations() | applying.reasons(), 0
     for path in files:
-        passed, total, failed, seconds = run(path)
+        passed, total, failed, seconds = (applying.run if path.resolve().parent == applying.FOLDER else run)(path)
         print(f"{path.stem}: {passed}/{total} in {seconds:.1f} s")
         for name, why in failed.items():
             reason = listed.get(f"{path.stem}:{name}")

@@ -215,3 +215,34 @@ async def test_a_compile_error_is_shown_and_reported(pair: Pair, caplog: pytest.
     assert "Could not find class ::nosuchclass" in caplog.text
     assert ran.report is not None
     assert ran.report.status == "failed"
+
+
+async def test_a_run_draws_its_graphs_when_asked(pair: Pair) -> None:
+    async with pair.mastered():
+        await pair.run(graph=True)
+    drawn = pair.root / "agent/var/state/graphs"
+    assert sorted(path.name for path in drawn.iterdir()) == ["expanded_relationships.dot", "relationships.dot", "resources.dot"]
+    assert "Class[Stage]" in (drawn / "resources.dot").read_text()
+
+
+async def test_what_reports_and_state_files_hold_can_be_limited(pair: Pair) -> None:
+    async with pair.mastered():
+        ran = await pair.run(exclude_unchanged_resources=True, write_catalog_summary=False)
+        assert ran.report is not None
+        assert "File[" in " ".join(ran.report.resource_statuses) and "Schedule[puppet]" not in ran.report.resource_statuses
+        total = ran.report.metrics["resources"].number("total")
+        assert total > len(ran.report.resource_statuses)
+        assert not (pair.root / "agent/var/state/classes.txt").exists()
+        ran = await pair.run(default_schedules=False)
+        assert ran.report is not None
+        assert "Schedule[puppet]" not in ran.report.resource_statuses
+        assert ran.report.metrics["resources"].number("total") == total - 6
+        assert (pair.root / "agent/var/state/classes.txt").exists()
+
+
+async def test_facts_are_sent_again_after_a_run_that_wants_it(pair: Pair) -> None:
+    async with pair.mastered():
+        await pair.run()
+        ran = await pair.run(resubmit_facts=True)
+        assert ran.asked[-2:] == [f"PUT /puppet/v3/facts/{NAME} 200", f"PUT /puppet/v3/report/{NAME} 200"]
+        assert ran.report is not None and "resubmit_facts" in [name for name, _, _ in ran.report.metrics["time"].values]

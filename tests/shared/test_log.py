@@ -3,7 +3,9 @@ from __future__ import annotations
 import io
 import json
 import logging
+import os
 import re
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +23,7 @@ from shared.log import (
     FileFormatter,
     JsonFormatter,
     Origin,
+    SyslogHandler,
     escaped,
     handler_for,
     level_name,
@@ -264,3 +267,28 @@ def test_what_is_set_apart_goes_to_its_own_place_and_nowhere_else(tmp_path: Path
         logger.handlers.clear()
         logger.propagate = True
         logger.setLevel(logging.NOTSET)
+
+
+def test_syslog_gets_a_record_a_line_with_process_and_source(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as server:
+        server.bind(str(tmp_path / "log"))
+        server.settimeout(10)
+        handler = SyslogHandler("puppet-agent", "daemon", address=str(tmp_path / "log"))
+        try:
+            handler.emit(record("100% done", LEVELS["err"]))
+            handler.emit(record("one\ntwo", source="/Stage[main]/Main/Notify[x]"))
+            got = [server.recv(1000).rstrip(b"\0").decode() for _ in range(3)]
+        finally:
+            handler.close()
+    who = f"puppet-agent[{os.getpid()}]:"
+    daemon = 3 << 3
+    assert got == [
+        f"<{daemon | 3}>{who} 100% done",
+        f"<{daemon | 5}>{who} (/Stage[main]/Main/Notify[x]) one",
+        f"<{daemon | 5}>{who} (/Stage[main]/Main/Notify[x]) two",
+    ]
+
+
+def test_a_facility_that_syslog_does_not_have_is_refused() -> None:
+    with pytest.raises(ConfigError, match="Invalid syslog facility nosuch"):
+        handler_for("syslog", colour="false", ident="puppet", facility="nosuch")

@@ -6,13 +6,21 @@ from typing import Any
 import pytest
 
 from shared.errors import ConfigError
-from shared.settings import AgentSettings, MasterSettings, conf, flags_of, load, printed, unknown
+from shared.settings import AgentSettings, Conf, MasterSettings, conf, flags_of, load, printed, unknown
 from shared.settings.values import duration, size
 
 
 def agent(tmp_path: Path, text: str = "", **flags: Any) -> AgentSettings:
     (tmp_path / "puppet.conf").write_text(text)
     return load(AgentSettings, section="agent", flags={"confdir": str(tmp_path), **flags})
+
+
+@pytest.mark.parametrize("text", ["plain", "Host:evil", "content-length:1", "a b:c", "x:a\r\nb"])
+def test_extra_headers_are_checked(text: str) -> None:
+    with pytest.raises(ConfigError, match="Could not set http_extra_headers: Invalid header"):
+        load(AgentSettings, section="agent", flags={"http_extra_headers": text}, conf=Conf())
+    given = load(AgentSettings, section="agent", flags={"http_extra_headers": "X-Site:Prague, y: 1"}, conf=Conf())
+    assert given.http_extra_headers == ("X-Site:Prague", "y: 1")
 
 
 def test_defaults_follow_the_directories(tmp_path: Path) -> None:

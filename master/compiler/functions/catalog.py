@@ -205,7 +205,7 @@ def _is_defined(scope: Scope, value: Any) -> bool:
         if ":" not in lower and compiler.world.types.find(lower) is not None:
             return True
         bare = lower.removeprefix("::")
-        return compiler.loader.find_define(bare) is not None or compiler.loader.find_class(bare) is not None
+        return compiler.loader.find_define(bare) is not None or compiler.find_class(bare) is not None
     if isinstance(value, TypeType):
         return _is_known(scope, value.type)
     if isinstance(value, ClassType):
@@ -231,7 +231,7 @@ def _is_known(scope: Scope, value: Type | None) -> bool:
     if isinstance(value, ClassType):
         if value.class_name is None:
             raise EvaluationError("The given class type is a reference to all classes")
-        return compiler.loader.find_class(value.class_name) is not None
+        return compiler.find_class(value.class_name) is not None
     return False
 
 

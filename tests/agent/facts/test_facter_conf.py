@@ -62,6 +62,30 @@ async def test_what_is_blocked_is_missing_in_flat_names_and_files_too(tmp_path: 
     assert found.keys().isdisjoint({"os", "outside", "osfamily", "hostname", "uptime_days"})
 
 
+@pytest.mark.parametrize(
+    ("conf", "expected"),
+    [
+        ("", {"plugin", "system", "own"}),
+        ('global : { external-dir : [ "ROOT/other" ], custom-dir : "ROOT/more" }', {"plugin", "other", "own", "more"}),
+        ("global : { no-external-facts : true }", {"own"}),
+        ("global : { no-custom-facts : true }", {"plugin", "system"}),
+    ],
+)
+async def test_the_global_section_says_where_facts_come_from(conf: str, expected: set[str], tmp_path: Path) -> None:
+    for name in ("plugin", "system", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "f.txt").write_text(f"{name}=yes\n")
+    for name in ("own", "more"):
+        (tmp_path / name).mkdir()
+        text = f"from agent.facts import fact\n\n@fact()\ndef {name}(host, known):\n    return 'yes'\n"
+        (tmp_path / name / f"{name}.py").write_text(text)
+    (tmp_path / "facter.conf").write_text(conf.replace("ROOT", str(tmp_path)))
+    sources = Sources(
+        external=[tmp_path / "plugin"], system=[tmp_path / "system"], custom=[tmp_path / "own"], conf=tmp_path / "facter.conf"
+    )
+    assert {name for name, value in (await gather(Host(environ={}), sources, core=())).items() if value == "yes"} == expected
+
+
 async def test_a_broken_file_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "facter.conf").write_text("facts : {")
     found = await gather(Host(environ=ENVIRON), Sources(conf=tmp_path / "facter.conf", legacy=False), [Counting(a=1)])

@@ -98,6 +98,15 @@ async def test_a_remote_tree_is_copied_and_purged(tmp_path):
     assert names(path) == ["one"] and (path / "one").read_bytes() == b"one"
 
 
+@pytest.mark.parametrize("backup", [False, "false"])
+async def test_what_is_purged_without_backups_is_gone(tmp_path, backup):
+    path = tmp_path / "d"
+    path.mkdir()
+    (path / "extra").write_text("x")
+    await apply(File(str(path), {"ensure": "directory", "recurse": True, "purge": True, "backup": backup}))
+    assert names(path) == []
+
+
 async def test_backups_go_to_the_bucket_that_is_named_and_content_comes_back_from_it(tmp_path):
     path = tmp_path / "a"
     path.write_text("old\n")

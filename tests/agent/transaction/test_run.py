@@ -319,6 +319,13 @@ async def test_the_graphs_of_a_run_are_written_when_wanted(tmp_path: Path) -> No
     assert it.said_by_puppet[0].endswith(f"Cycle graph written to {tmp_path}/cycles.dot.")
 
 
+async def test_evaltrace_counts_every_node_of_the_graph() -> None:
+    it = await run(World(), box("a", ensure="present"), box("b", ensure="present"), contained=True, evaltrace=True)
+    started = [line.message for line in it.log.lines if line.message.startswith("Starting to evaluate")]
+    assert started == [f"Starting to evaluate the resource ({number} of {len(started)})" for number in range(1, len(started) + 1)]
+    assert sum(line.message.startswith("Evaluated in ") for line in it.log.lines) == len(started) > 2
+
+
 async def test_a_stop_lets_the_current_resource_finish_and_skips_the_rest() -> None:
     """R-39"""
     world = World()

@@ -20,6 +20,12 @@ def test_the_stage_settings_and_main_always_come_first() -> None:
     assert catalog["environment"] == "production"
 
 
+def test_the_class_settings_can_be_included_as_any_other() -> None:
+    result = compiled("include settings\nnode default { require '::settings' notice(defined('settings')) }")
+    assert result.notices == ["true"]
+    assert [each["title"] for each in result.catalog["resources"]].count("Settings") == 1
+
+
 def test_a_resource_is_contained_in_what_declared_it() -> None:
     result = compiled(
         """

@@ -147,10 +147,6 @@ def test_format_12_leaves_out_keys_that_are_nil_and_counters_of_no_wire() -> Non
     assert data["resource_statuses"]["File[/x]"]["events"][0]["redacted"] is None
 
 
-def test_unchanged_resources_can_be_left_out() -> None:
-    assert list(a_report().modern_data(exclude_unchanged=True)["resource_statuses"]) == ["File[/x]", "Exec[r]"]
-
-
 @pytest.mark.parametrize("legacy", [False, True])
 def test_rubys_yaml_is_read_back_and_carries_the_tags(legacy: bool) -> None:
     report = a_report()
