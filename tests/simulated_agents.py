@@ -134,7 +134,8 @@ class SimulatedAgent:
         """Runs until one succeeds; `pause` seconds, growing, between two, as a daemon's interval would be."""
         for attempt in range(1, attempts + 1):
             try:
-                return await self.run()
+                await self.run()
+                return
             except (RunFailed, *FAILURES) as err:
                 self.record.errors[_worded(err)] += 1
                 if attempt == attempts:
@@ -199,7 +200,7 @@ class SimulatedAgent:
         if self._client is None:
             began = time.monotonic()
             server = self.server
-            self._client = await RawClient.connect(server.port, self._own_context(), server=server.name, timeout=server.timeout)
+            self._client = await RawClient.connect(server.port, self.load(), server=server.name, timeout=server.timeout)
             self.record.seconds["connect"].append(time.monotonic() - began)
         answer = await self._client.ask(
             method,
@@ -216,7 +217,8 @@ class SimulatedAgent:
             await self.close()
         return answer
 
-    def _own_context(self) -> ssl.SSLContext:
+    def load(self) -> ssl.SSLContext:
+        """The agent's own side of TLS, read from disk once."""
         if self._context is None:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             context.load_verify_locations(self.folder / "ca.pem")
@@ -279,9 +281,7 @@ def report_of(catalog: dict[str, Any], certname: str, number: str) -> dict[str, 
         "noop": False,
         "noop_pending": False,
         "environment": "production",
-        "logs": [
-            {"level": "notice", "message": "Applied catalog in 0.31 seconds", "source": "Puppet", "tags": ["notice"], "time": now}
-        ],
+        "logs": [{"level": "notice", "message": "Applied catalog in 0.31 seconds", "source": "Puppet", "tags": ["notice"], "time": now}],
         "metrics": {
             "resources": {"name": "resources", "label": "Resources", "values": [["total", "Total", len(statuses)]]},
             "changes": {"name": "changes", "label": "Changes", "values": [["total", "Total", 0]]},

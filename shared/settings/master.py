@@ -89,7 +89,9 @@ class MasterSettings(CommonSettings):
     max_queued_requests: int = setting(5000, gt=0, doc="Requests that may wait; beyond that 503 with a random Retry-After.")
     max_client_requests: int = setting(16, gt=0, doc="Requests of one client that are worked on or wait at the same time.")
     max_retry_delay: Duration = setting("30m", gt=0, doc="The longest Retry-After of a request that was turned away.")
-    max_handshakes: int = setting(512, gt=0, doc="Connections whose TLS handshake is not done; beyond that the oldest gives way.")
+    max_handshakes: int = setting(
+        512, gt=0, doc="Connections whose TLS handshake is not done; beyond that others wait, and those that drag on give way."
+    )
     max_connections: int = setting(5000, gt=0, doc="Connections at the same time.")
     handshake_timeout: Duration = setting(10, gt=0, doc="Seconds for a TLS handshake.")
     header_timeout: Duration = setting(15, gt=0, doc="Seconds to the end of a request's headers.")

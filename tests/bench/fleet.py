@@ -107,6 +107,8 @@ class Fleet:
             began = time.monotonic()
             await asyncio.gather(*(agent.bootstrap() for agent in self.agents[: self.options.bootstrap]))
             print(f"  {self.options.bootstrap} certificates asked for and signed in {time.monotonic() - began:.1f} s", flush=True)
+        for each in self.agents:
+            each.load()
         agent = self.agents[-1]
         counted, agent.record = agent.record, Record()
         await agent.run()
