@@ -149,19 +149,21 @@ def wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
     pytest.fail(f"the proxy does not listen:\n{log.read_text()}")
 
 
-async def life(agent: SimulatedAgent, rounds: int = ROUNDS) -> None:
-    for _ in range(rounds):
-        await agent.run_until_done(ATTEMPTS, pause=0.2)
-
-
 async def lives(agents: list[SimulatedAgent], both: Masters) -> None:
     """All agents run; the second master is stopped when a third of the runs is over, and started again after another third."""
-    record = agents[0].record
-    running = asyncio.gather(*(life(agent) for agent in agents))
+    record, thirds = agents[0].record, [asyncio.Event(), asyncio.Event()]
     wanted = len(agents) * ROUNDS
-    for part, change in ((wanted // 3, both.second.stop), (2 * wanted // 3, both.second.start)):
-        while len(record.runs) < part and not running.done():
-            await asyncio.sleep(0.02)
+
+    async def life(agent: SimulatedAgent) -> None:
+        for _ in range(ROUNDS):
+            await agent.run_until_done(ATTEMPTS, pause=0.2)
+            for number, reached in enumerate(thirds, 1):
+                if len(record.runs) >= wanted * number // 3:
+                    reached.set()
+
+    running = asyncio.gather(*(life(agent) for agent in agents))
+    for reached, change in zip(thirds, (both.second.stop, both.second.start), strict=True):
+        await reached.wait()
         assert not running.done()
         await asyncio.to_thread(change)
     await running
@@ -194,7 +196,6 @@ async def test_R_17_one_of_two_masters_goes_and_comes_back_and_every_run_ends_we
             assert "Incident" not in each.log
             assert "Traceback" not in each.log
         assert record.errors.total() <= AGENTS, record.errors  # what was under way when a master went, at most once an agent
-        print(program, kind, dict(record.errors), record.waits, record.reconnected)
         if kind == "termination":
             await only_the_certificate_counts(agents[0], both)
 
