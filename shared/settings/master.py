@@ -85,7 +85,7 @@ class MasterSettings(CommonSettings):
     max_header_bytes: Size = setting("32KiB", gt=0, doc="Bytes of all headers of a request.")
     max_header_line: Size = setting(8190, gt=0, doc="Bytes of a request line or of one header.")
     max_header_count: int = setting(100, gt=0, doc="Headers of a request.")
-    max_active_requests: int = setting(256, gt=0, doc="Requests that are worked on at the same time.")
+    max_active_requests: int = setting(256, gt=0, doc="Requests that are worked on at the same time; catalogs beside them as many again.")
     max_queued_requests: int = setting(5000, gt=0, doc="Requests that may wait; beyond that 503 with a random Retry-After.")
     max_client_requests: int = setting(16, gt=0, doc="Requests of one client that are worked on or wait at the same time.")
     max_retry_delay: Duration = setting("30m", gt=0, doc="The longest Retry-After of a request that was turned away.")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
 from master.testing import ThrowAwayCa
-from tests.master_site import Start
+from shared.testing import Shelf
+from tests.master_site import Shelves, Start
 
 HERD = 150
 
@@ -32,3 +34,26 @@ async def test_R_18_handshakes_wait_while_the_loop_is_held_up_and_none_is_cut(st
         await herd
         assert master.server.listener is not None
         assert master.server.listener.refused.total() == 0
+
+
+async def test_R_18_while_catalogs_wait_to_be_compiled_other_requests_get_on(start: Start, shelves: Shelves) -> None:
+    gate = asyncio.Event()
+
+    class Compiling(Shelf[Any]):
+        async def find(self, request: Any) -> Any:
+            await gate.wait()
+            return await super().find(request)
+
+    shelves["catalog"] = Compiling(*shelves["catalog"].instances.values())
+    async with start({"max_active_requests": 1, "max_queued_requests": 3}) as master:
+        clients = [await master.client(name) for name in ("agent1", "agent2")]
+        catalogs = [
+            asyncio.create_task(client.ask("GET", f"/puppet/v3/catalog/{name}?environment=production"))
+            for client, name in zip(clients, ("agent1", "agent2"), strict=True)
+        ]
+        await asyncio.sleep(0.05)
+        other = await master.client("agent1")
+        assert (await other.ask("GET", "/puppet/v3/node/agent1?environment=production")).status == 200
+        assert (await other.ask("GET", "/production/node/agent1")).status == 200
+        gate.set()
+        assert [answer.status for answer in await asyncio.gather(*catalogs)] == [200, 200]
