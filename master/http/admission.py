@@ -14,7 +14,7 @@ class Admission:
     """
     At most `active` requests of a lane inside `slot` and `queued` waiting for one, first come first served; `each` of one client,
     so that a single host, however slow it sends, cannot take all of them. What takes long by its nature has a lane of its own:
-    the report of an agent that is done does not wait for the catalogs of all others.
+    a report does not wait for the catalogs of all other agents, nor anything for a slow disk of reports.
 
     `delay(most)` gives the seconds of Retry-After, random up to `most`, so that the agents turned away do not come back together.
     """
