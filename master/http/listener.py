@@ -24,6 +24,7 @@ log = logging.getLogger("puppet.tls")
 
 BACKLOG = 1024
 _SPARE_DESCRIPTORS = 128  # for files, workers and the loop itself
+_AT_ONCE = 32  # connections accepted in one turn of the loop
 _TURN = 0.1  # seconds, at least, of one turn of the loop's clock
 _SILENT = 2  # turns after which a peer that has not begun gives way, when no handshake gets on
 _HESITANT = 10  # turns after which it does when others get on: it may be one of a herd, with a slow line
@@ -86,6 +87,7 @@ class Listener:
         self._handshakes: dict[asyncio.Task[None], _Handshake] = {}  # the oldest first
         self._turn = 0  # a clock that stands still while the loop is busy: our slowness is not the peers'
         self._clock: asyncio.Task[None] | None = None
+        self._at_once = 0  # connections accepted, of which all but every _AT_ONCE-th without a turn of the loop
         self._done_last = 0  # the turn in which a handshake ended well
         self._room = asyncio.Event()
         self._log_not_before = 0.0
@@ -127,7 +129,7 @@ class Listener:
                 await self._wait_for_room(_TURN)  # who comes waits in the kernel's queue
                 continue
             try:
-                peer, address = await loop.sock_accept(listening)
+                peer, address = await self._next(listening)
             except OSError as err:
                 if err.errno in _OUT_OF_DESCRIPTORS:
                     self._complain("No descriptor is left for a new connection: %s", err.strerror)
@@ -139,6 +141,16 @@ class Listener:
             task = loop.create_task(self._shake_hands(peer, str(address[0])))
             self._handshakes[task] = _Handshake(peer, self._turn)
             task.add_done_callback(self._shaken)
+
+    async def _next(self, listening: socket.socket) -> tuple[socket.socket, tuple[str, int]]:
+        """The next that comes; those that wait already are taken several a turn, since turns are long when there is much to do."""
+        self._at_once += 1
+        if self._at_once % _AT_ONCE:
+            try:
+                return listening.accept()
+            except BlockingIOError:
+                pass
+        return await asyncio.get_running_loop().sock_accept(listening)
 
     async def _count_turns(self) -> None:
         while True:
