@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -q
 
 .PHONY: help demo compose-demo compose-base test check lint types types-page unit e2e interop interop-server image modules openapi lock audit \
-  sbom bench clean
+  sbom bench fleet clean
 
 help:
 	@echo "make demo    a master and two agent runs on this machine, in a temporary directory"
@@ -23,6 +23,7 @@ help:
 	@echo "make audit   asks for known vulnerabilities of these; says so when nobody can be asked"
 	@echo "make sbom    dist/bunraku.cdx.json, the bill of materials in CycloneDX"
 	@echo "make bench   measures this against Debian's puppet-agent"
+	@echo "make fleet   a thousand simulated agents at one master, all at once"
 	@echo "make clean   removes what the above have made"
 
 $(VENV)/.installed: pyproject.toml
@@ -102,6 +103,9 @@ sbom: $(VENV)/.release
 
 bench: $(VENV)/.installed
 	@$(BIN)/python tests/bench/run.py
+
+fleet: $(VENV)/.installed
+	@$(BIN)/python tests/bench/fleet.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build

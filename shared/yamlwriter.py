@@ -45,7 +45,6 @@ class RubyObject:
 _PLAIN = re.compile(r"[A-Za-z_/](?:[\w/.,+@%()\[\]{}=;~$<>*&!?|^'\"\\-]|:(?=[^ ])| (?=[^ #]))*", re.ASCII)
 _WORDS = frozenset(("y", "n", "yes", "no", "true", "false", "on", "off", "null"))  # in any case: not text
 _UNPRINTABLE = re.compile("[^\\x20-\\x7e\\xa0-\\u2027\\u202a-\\ud7ff\\ue000-\\ufefe\\uff00-\\ufffd\U00010000-\U0010ffff]")
-_KEYS = 200  # keys of which it is kept how they are written
 _LONG = 120  # characters above which a key takes the explicit form; readers stop at 1024
 
 
@@ -55,69 +54,76 @@ class CannotWrite(TypeError):
 
 def write(data: Any) -> str:
     """One document, from `---` to its last newline; CannotWrite for what is neither a map, a list nor a scalar."""
-    lines: list[str] = []
-    _node(data, "---", "", lines, {})
-    return "\n".join(lines) + "\n"
+    document = _Document()
+    document.node(data, "---", "")
+    return "\n".join(document.lines) + "\n"
 
 
-def _node(value: Any, head: str, indent: str, lines: list[str], plain: dict[str, str]) -> None:
-    """
-    `value` behind `head` (`---`, `key:` or `-`); what it contains stands on further lines, at `indent`.
+class _Document:
+    """The lines of one document. Texts of one line are remembered as they are written: a report says the same again and again."""
 
-    `plain`: how short keys are written, by key: a document has few different ones, each thousands of times.
-    """
-    if isinstance(value, str):
-        lines.append(f"{head} {_text(value, indent)}")
-    elif value is None:
-        lines.append(head)
-    elif value is True or value is False:
-        lines.append(f"{head} true" if value else f"{head} false")
-    elif isinstance(value, list | tuple):
-        _list(value, head, indent, lines, plain)
-    elif isinstance(value, RubyObject):
-        _map(value.fields, f"{head} !ruby/object:{value.cls}", indent, lines, plain)
-    elif isinstance(value, dict | Mapping):  # asking a dict whether it is a Mapping takes ten times as long
-        _map(value, head, indent, lines, plain)
-    else:
-        lines.append(f"{head} {_scalar(value)}")
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.known: dict[str, str] = {}
 
-
-def _map(value: Mapping[Any, Any], head: str, indent: str, lines: list[str], plain: dict[str, str]) -> None:
-    if not value:
-        lines.append(f"{head} {{}}")
-        return
-    # A map in a list begins beside its dash.
-    beside = head.endswith("-") and head != "---"
-    if not beside:
-        lines.append(head)
-    inner = indent + "  "
-    for number, (key, item) in enumerate(value.items()):
-        text = plain.get(key, "") if type(key) is str else ""
-        if not text:
-            text = _text(key, indent) if isinstance(key, str) else _scalar(key)
-            if type(key) is str and len(plain) < _KEYS and text == key:
-                plain[key] = text
-        if "\n" in text or len(text) > _LONG:
-            text = _quoted(key) if isinstance(key, str) else text
-            lead, text = f"? {text}", ":"
-            lines.append(f"{head} {lead}" if beside and number == 0 else f"{indent}{lead}")
-            start = indent + text
+    def node(self, value: Any, head: str, indent: str) -> None:
+        """`value` behind `head` (`---`, `key:` or `-`); what it contains stands on further lines, at `indent`."""
+        if isinstance(value, str):
+            self.lines.append(f"{head} {self.text(value, indent)}")
+        elif value is None:
+            self.lines.append(head)
+        elif value is False or value is True:
+            self.lines.append(f"{head} true" if value else f"{head} false")
+        elif isinstance(value, list | tuple):
+            self.sequence(value, head, indent)
+        elif isinstance(value, RubyObject):
+            self.mapping(value.fields, f"{head} !ruby/object:{value.cls}", indent)
+        elif isinstance(value, dict | Mapping):  # asking a dict whether it is a Mapping takes ten times as long
+            self.mapping(value, head, indent)
         else:
-            start = f"{head} {text}:" if beside and number == 0 else f"{indent}{text}:"
-        # A list stands at its key's own indentation.
-        _node(item, start, indent if isinstance(item, list | tuple) else inner, lines, plain)
+            self.lines.append(f"{head} {_scalar(value)}")
 
+    def mapping(self, value: Mapping[Any, Any], head: str, indent: str) -> None:
+        if not value:
+            self.lines.append(f"{head} {{}}")
+            return
+        # A map in a list begins beside its dash.
+        beside = head.endswith("-") and head != "---"
+        if not beside:
+            self.lines.append(head)
+        inner = indent + "  "
+        for number, (key, item) in enumerate(value.items()):
+            text = self.text(key, indent) if isinstance(key, str) else _scalar(key)
+            if len(text) > _LONG or "\n" in text:
+                text = _quoted(key) if isinstance(key, str) else text
+                lead, text = f"? {text}", ":"
+                self.lines.append(f"{head} {lead}" if beside and number == 0 else f"{indent}{lead}")
+                start = indent + text
+            else:
+                start = f"{head} {text}:" if beside and number == 0 else f"{indent}{text}:"
+            # A list stands at its key's own indentation.
+            self.node(item, start, indent if isinstance(item, list | tuple) else inner)
 
-def _list(value: list[Any] | tuple[Any, ...], head: str, indent: str, lines: list[str], plain: dict[str, str]) -> None:
-    if not value:
-        lines.append(f"{head} []")
-        return
-    beside = head.endswith("-") and head != "---"
-    if not beside:
-        lines.append(head)
-    inner = indent + "  "
-    for number, item in enumerate(value):
-        _node(item, f"{head} -" if beside and number == 0 else f"{indent}-", inner, lines, plain)
+    def sequence(self, value: list[Any] | tuple[Any, ...], head: str, indent: str) -> None:
+        if not value:
+            self.lines.append(f"{head} []")
+            return
+        beside = head.endswith("-") and head != "---"
+        if not beside:
+            self.lines.append(head)
+        inner = indent + "  "
+        for number, item in enumerate(value):
+            self.node(item, f"{head} -" if beside and number == 0 else f"{indent}-", inner)
+
+    def text(self, text: str, indent: str) -> str:
+        if type(text) is not str:
+            return _text(text, indent)
+        known = self.known.get(text)
+        if known is None:
+            known = _text(text, indent)
+            if "\n" not in text:  # the others depend on the indentation
+                self.known[text] = known
+        return known
 
 
 def _text(text: str, indent: str) -> str:

@@ -37,6 +37,7 @@ from .tls import ServerTls
 log = logging.getLogger("puppet.http")
 
 _REFUSALS = (401, 403)
+_LANES = frozenset({"catalog", "report"})  # of their own: they wait for a few processes, and for the disk
 
 
 class Ca(Protocol):
@@ -183,7 +184,7 @@ class MasterApp:
             if call.indirection in OF_THE_CA:
                 # Strangers reach these. They take no slot, which a slow sender would hold; the CA's own queue is bounded.
                 return await self.handlers.answer(request, call, client, rules)
-            async with self.admission.slot(client.name):
+            async with self.admission.slot(client.name, call.indirection if call.indirection in _LANES else ""):
                 return await self.handlers.answer(request, call, client, rules)
         target = Target.of(request.method, raw_path, raw_query)
         if target.segments[0] == "puppet-ca":

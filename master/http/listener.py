@@ -8,8 +8,10 @@ import logging
 import resource
 import socket
 import ssl
+import struct
 import time
 from collections import Counter
+from dataclasses import dataclass
 
 from shared.errors import ConfigError
 
@@ -22,7 +24,13 @@ log = logging.getLogger("puppet.tls")
 
 BACKLOG = 1024
 _SPARE_DESCRIPTORS = 128  # for files, workers and the loop itself
-_DRAGS_ON = 1.0  # seconds; an honest handshake takes some milliseconds
+_AT_ONCE = 32  # connections accepted in one turn of the loop
+_TURN = 0.1  # seconds, at least, of one turn of the loop's clock
+_SILENT = 2  # turns after which a peer that has not begun gives way, when no handshake gets on
+_HESITANT = 10  # turns after which it does when others get on: it may be one of a herd, with a slow line
+_DRAGS_ON = 30  # turns after which a peer that has begun gives way
+_HELLO = 64  # bytes; no ClientHello is shorter
+_BYTES_RECEIVED = 128  # its place in the kernel's tcp_info
 _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -44,6 +52,23 @@ def listening_socket(host: str, port: int) -> socket.socket:
     return listening
 
 
+@dataclass(frozen=True, slots=True)
+class _Handshake:
+    """One that is under way, and the turn in which it began."""
+
+    peer: socket.socket
+    since: int
+
+    @property
+    def silent(self) -> bool:
+        """Whether the peer has not even begun; False where the kernel does not tell."""
+        try:
+            told = self.peer.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _BYTES_RECEIVED + 8)
+        except OSError:
+            return False
+        return len(told) == _BYTES_RECEIVED + 8 and int(struct.unpack_from("=Q", told, _BYTES_RECEIVED)[0]) < _HELLO
+
+
 class Listener:
     """
     Serves `server` over TLS on one socket. Each handshake uses the TLS context of its moment, so that new certificates and
@@ -59,7 +84,11 @@ class Listener:
         self.draining = False
         self._socket: socket.socket | None = None
         self._accepting: asyncio.Task[None] | None = None
-        self._handshakes: dict[asyncio.Task[None], float] = {}  # when each began, the oldest first
+        self._handshakes: dict[asyncio.Task[None], _Handshake] = {}  # the oldest first
+        self._turn = 0  # a clock that stands still while the loop is busy: our slowness is not the peers'
+        self._clock: asyncio.Task[None] | None = None
+        self._at_once = 0  # connections accepted, of which all but every _AT_ONCE-th without a turn of the loop
+        self._done_last = 0  # the turn in which a handshake ended well
         self._room = asyncio.Event()
         self._log_not_before = 0.0
         self._not_logged = 0
@@ -75,6 +104,7 @@ class Listener:
             ) from err
         self._socket = listening
         self._accepting = asyncio.create_task(self._accept(listening), name="accept")
+        self._clock = asyncio.create_task(self._count_turns(), name="count turns")
         address = listening.getsockname()
         return str(address[0]), int(address[1])
 
@@ -92,15 +122,14 @@ class Listener:
         loop = asyncio.get_running_loop()
         while True:
             if self.open >= self.most:
-                self._room.clear()
                 self._make_room()
-                try:
-                    await asyncio.wait_for(self._room.wait(), 0.5)
-                except TimeoutError:
-                    pass
+                await self._wait_for_room(0.5)
+                continue
+            if len(self._handshakes) >= self.limits.max_handshakes and not self._end_a_dragging_one():
+                await self._wait_for_room(_TURN)  # who comes waits in the kernel's queue
                 continue
             try:
-                peer, address = await loop.sock_accept(listening)
+                peer, address = await self._next(listening)
             except OSError as err:
                 if err.errno in _OUT_OF_DESCRIPTORS:
                     self._complain("No descriptor is left for a new connection: %s", err.strerror)
@@ -109,11 +138,42 @@ class Listener:
                     self._complain("Could not accept a connection: %s", err)
                 await asyncio.sleep(0.1)
                 continue
-            if len(self._handshakes) >= self.limits.max_handshakes:
-                next(iter(self._handshakes)).cancel()  # the oldest one
             task = loop.create_task(self._shake_hands(peer, str(address[0])))
-            self._handshakes[task] = loop.time()
+            self._handshakes[task] = _Handshake(peer, self._turn)
             task.add_done_callback(self._shaken)
+
+    async def _next(self, listening: socket.socket) -> tuple[socket.socket, tuple[str, int]]:
+        """The next that comes; those that wait already are taken several a turn, since turns are long when there is much to do."""
+        self._at_once += 1
+        if self._at_once % _AT_ONCE:
+            try:
+                return listening.accept()
+            except BlockingIOError:
+                pass
+        return await asyncio.get_running_loop().sock_accept(listening)
+
+    async def _count_turns(self) -> None:
+        while True:
+            await asyncio.sleep(_TURN)
+            self._turn += 1
+
+    async def _wait_for_room(self, seconds: float) -> None:
+        """Until a connection or handshake has ended, `seconds` at most."""
+        self._room.clear()
+        try:
+            await asyncio.wait_for(self._room.wait(), seconds)
+        except TimeoutError:
+            pass
+
+    def _end_a_dragging_one(self) -> bool:
+        """End the oldest handshake of a silent peer, or else one that drags on; whether there was any."""
+        silent = self._turn - (_HESITANT if self._turn - self._done_last <= 1 else _SILENT)
+        old = [(task, each) for task, each in self._handshakes.items() if each.since < silent]
+        found = next((task for task, each in old if each.since < self._turn - _DRAGS_ON or each.silent), None)
+        if found is None:
+            return False
+        del self._handshakes[found]
+        return found.cancel()
 
     def _made_room(self) -> None:
         self._room.set()
@@ -133,8 +193,10 @@ class Listener:
                 ssl_handshake_timeout=self.limits.handshake_timeout,
                 ssl_shutdown_timeout=self.limits.close_timeout,
             )
+            self._done_last = self._turn
         except asyncio.CancelledError:
-            self.refused["gave way to newer connections"] += 1
+            if not self.draining:
+                self._refuse(address, "gave way to newer connections")
         except ssl.SSLError as err:
             reason = getattr(err, "verify_message", "") or (err.reason or "").replace("_", " ").lower() or "not TLS"
             self._refuse(address, reason)
@@ -167,23 +229,21 @@ class Listener:
 
         Nothing is closed while all are at work: then who comes has to wait.
         """
-        now = asyncio.get_running_loop().time()
-        oldest = next(iter(self._handshakes.items()), None)
-        if oldest is not None and now - oldest[1] > _DRAGS_ON:
-            oldest[0].cancel()
+        if self._end_a_dragging_one():
             return
         idle = [each for each in self.server.all if not each.busy and each.transport is not None]
         if idle:
             min(idle, key=lambda each: (bool(each.peer and each.peer.authenticated), each.idle_since)).abort()
-        elif oldest is not None:
-            oldest[0].cancel()
+        elif self._handshakes:
+            next(iter(self._handshakes)).cancel()
 
     async def stop(self, timeout: float | None = None) -> None:
         """Stop accepting at once; requests in flight get `timeout` seconds (default: the drain limit), then they are cut."""
         self.draining = True
-        if self._accepting is not None:
-            self._accepting.cancel()
-            await asyncio.gather(self._accepting, return_exceptions=True)
+        tasks = [task for task in (self._accepting, self._clock) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         if self._socket is not None:
             self._socket.close()
         for task in list(self._handshakes):

@@ -23,7 +23,7 @@ class Writers:
     A writing counts until it has ended, also when whoever asked for it has given up.
     """
 
-    def __init__(self, *, threads: int = 2, queue: int = 200, delay: Callable[[], float] = random.random) -> None:
+    def __init__(self, *, threads: int = 2, queue: int = 300, delay: Callable[[], float] = random.random) -> None:
         self.delay = delay
         self._room = threading.Semaphore(queue)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="report-writer")

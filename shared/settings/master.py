@@ -47,7 +47,9 @@ class MasterSettings(CommonSettings):
 
     reports: Words = setting(("store",), doc="What is done with reports: store, log, http, none.")
     reportdir: Path = setting("$vardir/reports", doc="Where store puts reports.")
-    report_queue: int = setting(200, gt=0, doc="Reports that store is writing or that wait for it; beyond that 503 with Retry-After.")
+    report_queue: int = setting(
+        300, gt=0, doc="Reports that store is writing or that wait for it; beyond that 503 with Retry-After. Above max_active_requests."
+    )
     reporturl: str = setting("http://localhost:3000/reports/upload", doc="Where http sends reports.")
     yamldir: Path = setting("$vardir/yaml", doc="Nodes and facts in YAML.")
     server_datadir: Path = setting("$vardir/server_data", doc="Nodes, facts and catalogs in JSON.")
@@ -85,11 +87,15 @@ class MasterSettings(CommonSettings):
     max_header_bytes: Size = setting("32KiB", gt=0, doc="Bytes of all headers of a request.")
     max_header_line: Size = setting(8190, gt=0, doc="Bytes of a request line or of one header.")
     max_header_count: int = setting(100, gt=0, doc="Headers of a request.")
-    max_active_requests: int = setting(256, gt=0, doc="Requests that are worked on at the same time.")
+    max_active_requests: int = setting(
+        256, gt=0, doc="Requests that are worked on at the same time; catalogs and reports beside them, as many each."
+    )
     max_queued_requests: int = setting(5000, gt=0, doc="Requests that may wait; beyond that 503 with a random Retry-After.")
     max_client_requests: int = setting(16, gt=0, doc="Requests of one client that are worked on or wait at the same time.")
     max_retry_delay: Duration = setting("30m", gt=0, doc="The longest Retry-After of a request that was turned away.")
-    max_handshakes: int = setting(512, gt=0, doc="Connections whose TLS handshake is not done; beyond that the oldest gives way.")
+    max_handshakes: int = setting(
+        512, gt=0, doc="Connections whose TLS handshake is not done; beyond that others wait, and those that drag on give way."
+    )
     max_connections: int = setting(5000, gt=0, doc="Connections at the same time.")
     handshake_timeout: Duration = setting(10, gt=0, doc="Seconds for a TLS handshake.")
     header_timeout: Duration = setting(15, gt=0, doc="Seconds to the end of a request's headers.")

@@ -1,0 +1,208 @@
+"""Two masters behind a proxy, in the configurations of docs/scale.md; one of them goes while agents run."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from shared import plainyaml
+from tests.bench.fleet import facts_of, small_site
+from tests.processes import MasterProcess, clean_environment, master
+from tests.simulated_agents import Record, RunFailed, Server, SimulatedAgent, with_certificates
+
+pytestmark = pytest.mark.slow
+
+AGENTS, ROUNDS, BOOTSTRAPPED = 50, 3, 5
+ATTEMPTS = 10
+STREAM_MODULE = Path("/usr/lib/nginx/modules/ngx_stream_module.so")
+SCALE = (Path(__file__).parent.parent.parent / "docs" / "scale.md").read_text()
+BEFORE = {
+    "nginx": f"load_module {STREAM_MODULE};\nuser root;\ndaemon off;\npid FOLDER/pid;\nerror_log stderr;\nevents {{ }}\n",
+    "haproxy": "global\n    maxconn 1000\ndefaults\n    timeout connect 2s\n    timeout server 10m\n    retries 3\n",
+}
+COMMANDS = {
+    "nginx": ["nginx", "-p", "FOLDER", "-e", "stderr", "-c", "FOLDER/proxy.conf"],
+    "haproxy": ["haproxy", "-db", "-f", "FOLDER/proxy.conf"],
+}
+
+
+def example(program: str, kind: str) -> str:
+    found = re.search(rf"^```{program} {kind}\n(.*?)^```$", SCALE, re.M | re.S)
+    assert found, f"docs/scale.md has no {kind} for {program}"
+    return found[1]
+
+
+def program_of(name: str) -> str:
+    """The path of a proxy's program; the test is skipped where it is not installed."""
+    path = shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin")
+    if path is None or (name == "nginx" and not STREAM_MODULE.exists()):
+        pytest.skip(f"{name} (for nginx also libnginx-mod-stream) is not installed")
+    return path
+
+
+class Masters:
+    """The CA and a master that is none; the site, reports, facts and the filebucket are common. `proxy.pem` is for a proxy."""
+
+    def __init__(self, first: MasterProcess, second: MasterProcess) -> None:
+        self.first, self.second = first, second
+
+    def start(self) -> None:
+        self.first.write(small_site())
+        self.first.start()
+        for name in ("master2.test", "proxy.test"):
+            done = self.first.puppet("cert", "generate", name, "--dns_alt_names", "localhost")
+            assert done.code == 0, done.text
+        own, ssl = self.first.root / "conf" / "ssl", self.second.root / "conf" / "ssl"
+        for source, place in (
+            (own / "certs" / "master2.test.pem", ssl / "certs" / "master2.test.pem"),
+            (own / "private_keys" / "master2.test.pem", ssl / "private_keys" / "master2.test.pem"),
+            (self.first.ca / "ca_crt.pem", ssl / "certs" / "ca.pem"),
+        ):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, place)
+        self.second.start()
+
+
+@contextmanager
+def masters(root: Path, configuration: str) -> Iterator[Masters]:
+    """`configuration`: lines for the puppet.conf of both."""
+    first, second = root / "first", root / "second"
+    common = {"key_type": "ec", "vardir": str(first / "var"), "autosign": "true"}
+    shared = {
+        "environmentpath": str(first / "conf" / "code" / "environments"),
+        "hostcrl": str(first / "conf" / "ssl" / "ca" / "ca_crl.pem"),
+    }
+    for folder, lines in ((first, ""), (second, "ca = false\n")):
+        (folder / "conf").mkdir(parents=True)
+        (folder / "conf" / "puppet.conf").write_text(f"[master]\n{lines}{configuration}")
+    with (
+        master(first, certname="master1.test", dns_alt_names="localhost", **common) as one,
+        master(second, certname="master2.test", code_cache=str(second / "code"), **shared, **common) as two,
+    ):
+        both = Masters(one, two)
+        both.start()
+        yield both
+
+
+def free_port() -> int:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return int(listening.getsockname()[1])
+
+
+@contextmanager
+def proxy(program: str, kind: str, both: Masters, folder: Path) -> Iterator[int]:
+    """The example of docs/scale.md, running; its port."""
+    folder.mkdir()
+    port = free_port()
+    ssl = both.first.root / "conf" / "ssl"
+    certificate, key = ssl / "certs" / "proxy.test.pem", ssl / "private_keys" / "proxy.test.pem"
+    (folder / "proxy.pem").write_text(certificate.read_text() + key.read_text())
+    words = {
+        "FOLDER": folder,
+        "LISTEN": f"127.0.0.1:{port}",
+        "MASTER1": f"127.0.0.1:{both.first.port}",
+        "MASTER2": f"127.0.0.1:{both.second.port}",
+        "PROXY_CERTIFICATE": certificate,
+        "PROXY_KEY": key,
+        "PROXY_BUNDLE": folder / "proxy.pem",
+        "CA": both.first.ca / "ca_crt.pem",
+        "CRL": both.first.ca / "ca_crl.pem",
+    }
+
+    def filled(text: str) -> str:
+        return re.sub(r"\b(" + "|".join(words) + r")\b", lambda match: str(words[match[1]]), text)
+
+    (folder / "proxy.conf").write_text(filled(BEFORE[program] + example(program, kind)))
+    command = [program_of(program), *map(filled, COMMANDS[program][1:])]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=clean_environment(), cwd="/")
+    try:
+        wait_for(port, process, folder / "log")
+        yield port
+    finally:
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(10)
+
+
+def wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        assert process.poll() is None, log.read_text()
+        with socket.socket() as client:
+            if client.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    pytest.fail(f"the proxy does not listen:\n{log.read_text()}")
+
+
+async def lives(agents: list[SimulatedAgent], both: Masters) -> None:
+    """All agents run; the second master is stopped when a third of the runs is over, and started again after another third."""
+    record, thirds = agents[0].record, [asyncio.Event(), asyncio.Event()]
+    wanted = len(agents) * ROUNDS
+
+    async def life(agent: SimulatedAgent) -> None:
+        for _ in range(ROUNDS):
+            await agent.run_until_done(ATTEMPTS, pause=0.2)
+            for number, reached in enumerate(thirds, 1):
+                if len(record.runs) >= wanted * number // 3:
+                    reached.set()
+
+    running = asyncio.gather(*(life(agent) for agent in agents))
+    for reached, change in zip(thirds, (both.second.stop, both.second.start), strict=True):
+        await reached.wait()
+        assert not running.done()
+        await asyncio.to_thread(change)
+    await running
+
+
+@pytest.mark.parametrize("kind", ["pass-through", "termination"])
+@pytest.mark.parametrize("program", ["nginx", "haproxy"])
+async def test_R_17_one_of_two_masters_goes_and_comes_back_and_every_run_ends_well(program: str, kind: str, tmp_path: Path) -> None:
+    program_of(program)
+    trusting = "allow_header_cert_info = true\nproxy_addresses = 127.0.0.1\n" if kind == "termination" else ""
+    with masters(tmp_path, trusting) as both, proxy(program, kind, both, tmp_path / "proxy") as port:
+        folder = tmp_path / "agents"
+        folder.mkdir()
+        shutil.copy(both.first.ca / "ca_crt.pem", folder / "ca.pem")
+        record = Record()
+        server = Server(port, ca_port=port if kind == "termination" else both.first.port, timeout=60)
+        names = [f"node{number}.test" for number in range(AGENTS)]
+        agents = [SimulatedAgent(name, folder, server, record, facts_of(name), sources=2) for name in names]
+        await asyncio.gather(*(agent.bootstrap() for agent in agents[:BOOTSTRAPPED]))
+        with_certificates(names[BOOTSTRAPPED:], folder, both.first.ca)
+        async with asyncio.timeout(120):
+            await lives(agents, both)
+        assert len(record.runs) == AGENTS * ROUNDS
+        assert record.lost(both.first.reports) == []
+        for name in names:
+            facts = plainyaml.loads((both.first.root / "var" / "yaml" / "facts" / f"{name}.yaml").read_bytes(), aliases=True)
+            assert facts["values"]["networking"]["fqdn"] == name
+        for each in (both.first, both.second):
+            assert "Compiled catalog for node" in each.log
+            assert "Incident" not in each.log
+            assert "Traceback" not in each.log
+        assert record.errors.total() <= AGENTS, record.errors  # what was under way when a master went, at most once an agent
+        if kind == "termination":
+            await only_the_certificate_counts(agents[0], both)
+
+
+async def only_the_certificate_counts(agent: SimulatedAgent, both: Masters) -> None:
+    """The proxy has not heard of the revocation and lets the agent pass; the masters verify what it passes on themselves."""
+    assert both.first.puppet("cert", "revoke", agent.certname).code == 0
+    await asyncio.sleep(2)
+    with pytest.raises(RunFailed, match="403"):
+        await agent.run()
