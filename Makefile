@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -q
 
 .PHONY: help demo compose-demo compose-base test check lint types types-page unit e2e interop interop-server image modules openapi lock audit \
-  sbom bench fleet clean
+  sbom bench fleet wheel deb test-packages clean
 
 help:
 	@echo "make demo    a master and two agent runs on this machine, in a temporary directory"
@@ -22,6 +22,9 @@ help:
 	@echo "make lock    pins what a release needs, with hashes: requirements/release.txt"
 	@echo "make audit   asks for known vulnerabilities of these; says so when nobody can be asked"
 	@echo "make sbom    dist/bunraku.cdx.json, the bill of materials in CycloneDX"
+	@echo "make wheel   a wheel of this project in dist/"
+	@echo "make deb     a Debian package with all that it needs, in dist/ (on Debian)"
+	@echo "make test-packages  installs both in a plain Debian in a folder and starts them (root, debootstrap)"
 	@echo "make bench   measures this against Debian's puppet-agent"
 	@echo "make fleet   a thousand simulated agents at one master, all at once"
 	@echo "make clean   removes what the above have made"
@@ -100,6 +103,21 @@ sbom: $(VENV)/.release
 	@mkdir -p dist
 	$(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --of JSON \
 	  --output-file dist/bunraku.cdx.json requirements/release.txt
+
+wheel: $(VENV)/.installed
+	rm -rf dist/*.whl
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+
+deb: wheel
+	sh packaging/deb/build.sh dist/*.whl dist $(BIN)/python
+
+# Tests look for it at this place; keep the two equal.
+PACKAGE_IMAGE ?= $(or $(BUNRAKU_PACKAGE_IMAGE),/var/tmp/bunraku-package-image)
+$(PACKAGE_IMAGE):
+	sh packaging/deb/image.sh $@
+
+test-packages: $(VENV)/.installed $(PACKAGE_IMAGE)
+	BUNRAKU_TEST_PACKAGES=1 $(PYTEST) tests/packages
 
 bench: $(VENV)/.installed
 	@$(BIN)/python tests/bench/run.py

@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from certs.ssldir import SslDir
@@ -30,10 +31,10 @@ local and only: the CA in this host's cadir. remote: the CA at ca_server, asked 
 _OWN_OPTIONS = {"--dns_alt_names", "--dns-alt-names"}  # of the request to make, not of this host's own
 
 
-def place_for(flags: dict[str, Any]) -> cli.CaPlace:
-    """The CA of this host, as the settings say."""
+def place_for(flags: dict[str, Any], *, make: bool = True) -> cli.CaPlace:
+    """The CA of this host, as the settings say; `make`: its folders, where root is the first to need them."""
     settings = load(MasterSettings, section="master", flags=flags)
-    if os.geteuid() == 0 and settings.ca:
+    if make and os.geteuid() == 0 and settings.ca:
         _for_the_master(settings)
     return cli.CaPlace(
         CaFiles.at(settings.cadir),
@@ -44,15 +45,26 @@ def place_for(flags: dict[str, Any]) -> cli.CaPlace:
         dns_alt_names=settings.dns_alt_names,
         generate=key_kind(settings).generate,
         report=trail_of(settings, check=False),
+        owner=_account(settings),
     )
+
+
+def _account(settings: MasterSettings) -> tuple[int, int] | None:
+    """(uid, gid) of the account that the master runs as, when root asks and there is one."""
+    if os.geteuid() != 0:
+        return None
+    try:
+        return daemon.account(settings.user, settings.group)
+    except ConfigError:
+        return None
 
 
 def _for_the_master(settings: MasterSettings) -> None:
     """A CA and logs that root makes here belong to the account that the master will run as, when there is one."""
-    try:
-        uid, gid = daemon.account(settings.user, settings.group)
-    except ConfigError:
+    account = _account(settings)
+    if account is None:
         return  # no such account: the master cannot run as it either, and will say so
+    uid, gid = account
     daemon.own([settings.logdir], uid, gid)
     if not settings.cadir.exists():
         daemon.own((settings.ssldir, settings.cadir), uid, gid, mode=0o771)
@@ -72,10 +84,9 @@ def ca(argv: Sequence[str]) -> int:
 def _run(command: Callable[..., int], argv: Sequence[str]) -> int:
     flags, left = _flags(argv)
     if not left or {"--help", "-h"} & set(left):
-        print(cli.USAGE)
-        return 0
+        return command(left, cli.CaPlace(CaFiles.at(Path()), SslDir(Path(), "none")))
     try:
-        place = place_for(flags)
+        place = place_for(flags, make=left[0] not in cli.WHOLE)
     except ConfigError as err:
         cli.Console(sys.stdout, sys.stderr).error(f"Could not initialize: {err}", err.hint)
         return cli.NO_CA
@@ -92,6 +103,8 @@ def _flags(argv: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
             del words[index : index + len(kept)]
             break
     flags, left = flags_of(words, MasterSettings, shorts={"-v": "--verbose", "-d": "--debug"})
+    if left and left[0] in cli.WHOLE and flags.get("noop"):
+        left.append("--noop")  # a setting of agents, and an option of these actions
     return flags, [*left, *kept]
 
 

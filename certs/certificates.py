@@ -76,6 +76,34 @@ def self_signed_authority(key: PrivateKey, name: str, *, serial: int, ttl: int, 
     )
 
 
+def renewed_authority(old: x509.Certificate, key: PrivateKey, *, serial: int, ttl: int, now: datetime) -> x509.Certificate:
+    """The CA certificate `old` once more, with new dates: same subject, key and extensions, so that what it has issued stays valid."""
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(old.subject)
+        .issuer_name(old.issuer)
+        .public_key(old.public_key())
+        .serial_number(serial)
+        .not_valid_before((now - BACKDATED).replace(microsecond=0))
+        .not_valid_after(not_after(now, ttl))
+    )
+    for extension in old.extensions:
+        value = extension.value
+        if isinstance(value, x509.AuthorityKeyIdentifier):  # may name the serial of the old one
+            value = authority_identifier(old)
+        builder = builder.add_extension(value, critical=extension.critical)
+    return builder.sign(key, digest_for(key))
+
+
+def names_issuers_serial(certificate: x509.Certificate) -> bool:
+    """Whether the authority key identifier names one certificate of the issuer, not only its key."""
+    try:
+        identifier = certificate.extensions.get_extension_for_class(x509.AuthorityKeyIdentifier).value
+    except x509.ExtensionNotFound:
+        return False
+    return identifier.authority_cert_serial_number is not None
+
+
 def leaf(
     name: str,
     public_key: CertificatePublicKeyTypes,

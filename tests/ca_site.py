@@ -24,6 +24,7 @@ from master.ca import bootstrap
 from master.ca.authority import Authority, CaRules
 from master.ca.autosign import Autosign
 from master.ca.registry import Registry
+from master.ca.rollover import Rollover
 from master.ca.service import CaService
 from master.ca.store import CaFiles
 from shared.errors import BadRequest, PuppetError
@@ -172,6 +173,11 @@ def _as_nobody(site: Site) -> None:
     site.bootstrap()
 
 
+def _roll_over(site: Site, step: str) -> None:
+    rollover = Rollover(site.open(), site.ssldir)
+    {"start": lambda: rollover.start(key), "switch": lambda: rollover.switch(at_once=True), "finish": rollover.finish}[step]()
+
+
 COMMANDS: dict[str, Callable[..., object]] = {
     "bootstrap": lambda site: site.bootstrap(),
     "bootstrap_as_nobody": _as_nobody,
@@ -181,6 +187,7 @@ COMMANDS: dict[str, Callable[..., object]] = {
     "clean": lambda site, name: site.registry().clean([name], by="child"),
     "refresh": lambda site: site.open().refresh_crl_if_due(),
     "many": _many,
+    "rollover": _roll_over,
 }
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from cryptography import x509
@@ -13,22 +13,23 @@ from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKey
 from certs import bundles, certificates, crl, ocsp, signatures
 from certs.bundles import MAX_CRL_BYTES
 from certs.fingerprints import fingerprint
-from certs.keys import PrivateKey, belongs, public_der
+from certs.keys import PrivateKey, public_der
 from shared.errors import BadData, BadRequest, ConfigError, Conflict, Denied, PuppetError, TooLarge
 from shared.failpoints import failpoint
 from shared.names import certname, shown
 
-from . import audit
+from . import audit, signers
 from .audit import Audit
 from .inventory import Record
 from .policy import SigningPolicy
+from .signers import Signer, Signers
 from .store import CaStore, Stamp, is_name, stamp_of
 
 log = logging.getLogger("puppet.ca")
 
 YEAR = 365 * 86400
 WARN_BEFORE = timedelta(days=90)
-_SMALL_SERIAL = 2**63  # imported certificates may carry random serials, which the counter must not follow
+SMALL_SERIAL = 2**63  # imported certificates may carry random serials, which the counter must not follow
 
 
 def utc_now() -> datetime:
@@ -54,11 +55,12 @@ class CaRules:
 
 @dataclass(frozen=True, slots=True)
 class _Crls:
-    """The CRL file as it was read: our own list, those of other authorities, and what is revoked by us."""
+    """The CRL file as it was read: our own list, that of a roll-over's other CA, those of other authorities, and what is revoked by us."""
 
-    stamp: Stamp
+    stamp: tuple[Stamp, ...]
     pem: bytes
     own: x509.CertificateRevocationList
+    companion: x509.CertificateRevocationList | None
     others: tuple[x509.CertificateRevocationList, ...]
     revoked: frozenset[int]
 
@@ -69,33 +71,39 @@ class Authority:
     so that a running master and `puppet cert` can work on one directory.
     """
 
-    def __init__(
-        self,
-        store: CaStore,
-        bundle: Sequence[x509.Certificate],
-        key: PrivateKey,
-        rules: CaRules,
-        *,
-        now: Callable[[], datetime] = utc_now,
-        report: Audit = audit.to_log,
-    ) -> None:
-        own = next((c for c in bundle if belongs(key, c.public_key())), None)
-        if own is None:
-            raise ConfigError(
-                f"The CA's key {store.files.cakey} does not belong to a certificate in {store.files.cacert}",
-                hint="Both must come from the same backup.",
-            )
-        if not certificates.is_authority(own):
-            raise ConfigError(f"The certificate in {store.files.cacert} is not one of a CA (CA:FALSE)")
+    def __init__(self, store: CaStore, rules: CaRules, *, now: Callable[[], datetime] = utc_now, report: Audit = audit.to_log) -> None:
         self.store = store
-        self.bundle = tuple(bundle)
-        self.certificate = own
-        self.key = key
         self.rules = rules
         self.now = now
         self.report = report
+        self._signers = signers.load(store.files)
         self._crls: _Crls | None = None
-        self._least_serial = 1 + max((r.serial for r in store.records() if r.serial < _SMALL_SERIAL), default=0)
+        self._least_serial = 1 + max((r.serial for r in store.records() if r.serial < SMALL_SERIAL), default=0)
+
+    # --- who signs
+
+    def signers(self) -> Signers:
+        """The CA's certificate and key as the files say now, so that a roll-over beside a running master holds at once."""
+        stamps = signers.stamps(self.store.files)
+        if stamps != self._signers.stamps:
+            try:
+                self._signers = signers.load(self.store.files)
+            except (PuppetError, OSError) as err:
+                log.error("Could not load the CA's certificate and key anew, the old ones stay in force: %s", err)
+                self._signers = replace(self._signers, stamps=stamps)  # complain once a change
+        return self._signers
+
+    @property
+    def bundle(self) -> tuple[x509.Certificate, ...]:
+        return self.signers().bundle
+
+    @property
+    def certificate(self) -> x509.Certificate:
+        return self.signers().own.certificate
+
+    @property
+    def key(self) -> PrivateKey:
+        return self.signers().own.key
 
     # --- certificates
 
@@ -121,17 +129,16 @@ class Authority:
         """
         certname(name)
         with self.store.writing():
-            now = self.now()
-            if now >= self.certificate.not_valid_after_utc:
-                raise Conflict(
-                    f"The CA's certificate expired on {certificates.time_text(self.certificate.not_valid_after_utc)}; it can sign no more"
-                )
-            serial = self.store.take_serial(self._least_serial)
+            now, own = self.now(), self.signers().own
+            end = own.certificate.not_valid_after_utc
+            if now >= end:
+                raise Conflict(f"The CA's certificate expired on {certificates.time_text(end)}; it can sign no more")
+            serial = self.next_serial()
             made = certificates.leaf(
                 name,
                 public_key,
-                issuer=self.certificate,
-                issuer_key=self.key,
+                issuer=own.certificate,
+                issuer_key=own.key,
                 serial=serial,
                 ttl=self.rules.ca_ttl if ttl is None else ttl,
                 now=now,
@@ -144,9 +151,13 @@ class Authority:
             self.report(audit.entry(action, name, by=by) | audit.of_certificate(made))
         return made
 
+    def next_serial(self) -> int:
+        """A serial that nobody has had and nobody will get again; the caller holds the lock."""
+        return self.store.take_serial(self._least_serial)
+
     def issued(self, certificate: x509.Certificate) -> bool:
-        """Whether this CA's key signed `certificate`."""
-        return signatures.issued(certificate, self.certificate)
+        """Whether this CA's key signed `certificate`, or that of the other CA of a roll-over."""
+        return any(signatures.issued(certificate, signer.certificate) for signer in self.signers().all)
 
     def renew(self, presented: x509.Certificate, *, by: str) -> x509.Certificate:
         """
@@ -162,6 +173,15 @@ class Authority:
             refusal = audit.entry("renew", name, by=by, result=f"refused: {err.message}")
             self.report(refusal | audit.of_certificate(presented))
             raise
+        waiting = self._not_taken(presented, name)
+        if waiting is not None:
+            log.warning(
+                "%s still uses a certificate of the CA that is being replaced, although it has had a new one since %s: its ca.pem or "
+                "crl.pem may lack the new CA's",
+                name,
+                certificates.time_text(waiting.not_valid_before_utc + certificates.BACKDATED),
+            )
+            return waiting
         return self.issue(
             name,
             presented.public_key(),
@@ -186,6 +206,13 @@ class Authority:
         current = self.signed_certificate(name)
         if current is None or public_der(current.public_key()) != public_der(presented.public_key()):
             raise Denied(f"The certificate of {shown(name)} is not the one that is signed for this name and cannot be renewed")
+
+    def _not_taken(self, presented: x509.Certificate, name: str) -> x509.Certificate | None:
+        """In a roll-over: the certificate of the new CA that an agent has been given already and does not use; None otherwise."""
+        own, current = self.signers().own.certificate, self.signed_certificate(name)
+        if current is None or signatures.issued(presented, own) or not signatures.issued(current, own):
+            return None
+        return current
 
     def signed_certificate(self, name: str) -> x509.Certificate | None:
         """The certificate in signed/, None when there is none; one that does not parse counts as none, with a warning."""
@@ -260,7 +287,8 @@ class Authority:
 
     def _loaded(self) -> _Crls:
         path = self.store.files.cacrl
-        stamp = stamp_of(path)
+        both = self.signers()
+        stamp = (stamp_of(path), *both.stamps)
         known = self._crls
         if known is not None and known.stamp == stamp:
             return known
@@ -272,20 +300,33 @@ class Authority:
                 f"The CRL {path} cannot be read: {err.message}",
                 hint="Restore it from a backup: without it, revoked certificates would be accepted.",
             ) from err
-        own = [each for each in lists if each.issuer == self.certificate.subject and signatures.crl_is_genuine(each, self.certificate)]
+        own = _lists_of(both.own, lists)
         if not own:
             raise ConfigError(f"There is no CRL of this CA in {path}", hint="Restore it from a backup.")
         newest = max(own, key=crl.number_of)
-        others = tuple(each for each in lists if each not in own)
-        self._crls = _Crls(stamp, pem, newest, others, crl.serials(newest))
+        companions = _lists_of(both.companion, lists) if both.companion is not None else []
+        companion = max(companions, key=crl.number_of, default=None)
+        others = tuple(each for each in lists if each not in own and each not in companions)
+        revoked = crl.serials(newest) | (crl.serials(companion) if companion is not None else frozenset())
+        self._crls = _Crls(stamp, pem, newest, companion, others, revoked)
         return self._crls
 
     def _sign_crl(self, add: Iterable[int] = ()) -> None:
-        """Write the successor of our CRL; the caller holds the lock, so the file is read anew under it."""
-        loaded = self._loaded()
+        """
+        Write the successor of our CRL; the caller holds the lock, so the file is read anew under it.
+
+        In a roll-over both CAs list a serial: they count together, so no serial is of two certificates.
+        """
+        loaded, both = self._loaded(), self.signers()
+        new = set(add)
+        revised = [self._revised(loaded.own, both.own, new | loaded.revoked)]
+        if both.companion is not None and loaded.companion is not None:
+            revised.append(self._revised(loaded.companion, both.companion, new | loaded.revoked))
+        self._write_crls((*revised, *loaded.others))
+
+    def _revised(self, old: x509.CertificateRevocationList, by: Signer, add: Iterable[int]) -> x509.CertificateRevocationList:
         lifetime = timedelta(seconds=self.rules.crl_ttl)
-        revised = crl.revised(loaded.own, self.certificate, self.key, now=self.now(), add=add, lifetime=lifetime)
-        self._write_crls((revised, *loaded.others))
+        return crl.revised(old, by.certificate, by.key, now=self.now(), add=add, lifetime=lifetime)
 
     def _write_crls(self, lists: Iterable[x509.CertificateRevocationList]) -> None:
         self.store.write(self.store.files.cacrl, bundles.dump(lists))
@@ -294,16 +335,20 @@ class Authority:
     def refresh_crl_if_due(self) -> bool:
         """Sign the CRL again when 30 days or less of it are left (or half of its lifetime, when that is less); whether it was done."""
         before = min(crl.REFRESH_BEFORE, timedelta(seconds=self.rules.crl_ttl) / 2)
-        if not crl.is_due(self.crl(), self.now(), before=before):
+        if not self._crls_due(before):
             return False
         with self.store.writing():
-            if not crl.is_due(self.crl(), self.now(), before=before):
+            if not self._crls_due(before):
                 return False  # another process was faster
             end = self.crl().next_update_utc
             self._sign_crl()
             self.report(audit.entry("refresh-crl", "", by="the CA itself", number=crl.number_of(self.crl())))
         log.warning("The CRL would have ended on %s; it is signed anew", end)
         return True
+
+    def _crls_due(self, before: timedelta) -> bool:
+        loaded = self._loaded()
+        return any(crl.is_due(each, self.now(), before=before) for each in (loaded.own, loaded.companion) if each is not None)
 
     def upload_crls(self, pem: bytes, *, by: str) -> None:
         """
@@ -326,12 +371,13 @@ class Authority:
                 issuer = given.issuer.public_bytes()
                 self._check_upload(given, kept.get(issuer))
                 kept[issuer] = given
-            self._write_crls((loaded.own, *kept.values()))
+            ours = [each for each in (loaded.own, loaded.companion) if each is not None]
+            self._write_crls((*ours, *kept.values()))
             self.report(audit.entry("upload-crl", "", by=by, issuers=[each.issuer.rfc4514_string() for each in lists]))
 
     def _check_upload(self, given: x509.CertificateRevocationList, stored: x509.CertificateRevocationList | None) -> None:
         who = given.issuer.rfc4514_string()
-        if given.issuer == self.certificate.subject:
+        if any(given.issuer == signer.certificate.subject for signer in self.signers().all):
             raise BadRequest(f"The CRL of '{who}' is this CA's own; only the CA itself makes it")
         if crl.is_delta(given):
             raise BadRequest(f"The CRL of '{who}' is a delta CRL, which agents cannot use")
@@ -348,18 +394,21 @@ class Authority:
             asked = ocsp.question(request)
         except BadData:
             return ocsp.refusal("malformed")
-        if not ocsp.asks_about(asked, self.certificate):
+        signer = next((each for each in self.signers().all if ocsp.asks_about(asked, each.certificate)), None)
+        if signer is None:
             return ocsp.refusal("unauthorized")
+        authority, key = signer.certificate, signer.key
         revoked = self.crl().get_revoked_certificate_by_serial_number(asked.serial)
         if revoked is not None:
             when = revoked.revocation_date_utc
-            return ocsp.answer(asked, "revoked", authority=self.certificate, key=self.key, now=self.now(), revoked_at=when)
+            return ocsp.answer(asked, "revoked", authority=authority, key=key, now=self.now(), revoked_at=when)
         known = asked.serial in self.store.ledger().serials
-        return ocsp.answer(asked, "good" if known else "unknown", authority=self.certificate, key=self.key, now=self.now())
+        return ocsp.answer(asked, "good" if known else "unknown", authority=authority, key=key, now=self.now())
 
     def expirations(self) -> dict[str, dict[str, str]]:
         """When each certificate and each CRL of the chain ends: `{"ca-certs": {name: time}, "crls": {name: time}}`."""
-        lists = (self.crl(), *self._loaded().others)
+        loaded = self._loaded()
+        lists = [each for each in (loaded.own, loaded.companion, *loaded.others) if each is not None]
         return {
             "ca-certs": {certificates.name_of(c): certificates.time_text(c.not_valid_after_utc) for c in self.bundle},
             "crls": {_name(each): certificates.time_text(each.next_update_utc) for each in lists if each.next_update_utc is not None},
@@ -370,7 +419,7 @@ class Authority:
         soon = self.now() + WARN_BEFORE
         found = [
             f"The CA certificate '{certificates.name_of(c)}' expires on {certificates.time_text(c.not_valid_after_utc)}. "
-            "Every certificate ends with it: renew it with the same key and give the new one to all agents before that day."
+            "Every certificate ends with it: 'puppet cert rollover start' makes the next one, which all agents must have before that day."
             for c in self.bundle
             if c.not_valid_after_utc <= soon
         ]
@@ -378,6 +427,11 @@ class Authority:
             if each.next_update_utc is not None and each.next_update_utc <= soon:
                 found.append(f"The CRL of '{_name(each)}' ends on {certificates.time_text(each.next_update_utc)}; upload a newer one.")
         return found
+
+
+def _lists_of(signer: Signer, lists: Iterable[x509.CertificateRevocationList]) -> list[x509.CertificateRevocationList]:
+    subject = signer.certificate.subject
+    return [each for each in lists if each.issuer == subject and signatures.crl_is_genuine(each, signer.certificate)]
 
 
 def _name(crl: x509.CertificateRevocationList) -> str:

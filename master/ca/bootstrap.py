@@ -10,14 +10,14 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from certs import bundles, certificates, crl, keys, oids
-from certs.keys import Generator, PrivateKey
+from certs.keys import Generator
 from certs.ssldir import SslDir
 from shared.errors import BadData, ConfigError
 from shared.failpoints import failpoint
 from shared.files import make_directory, write_atomic
 from shared.names import certname
 
-from . import audit
+from . import audit, signers
 from .audit import Audit
 from .authority import Authority, CaRules, utc_now
 from .inventory import Record
@@ -156,14 +156,13 @@ def open_authority(
     if not whole:
         raise ConfigError(f"There is no CA in {files.cadir}", hint="A master with ca = true makes one on its first start.")
     try:
-        key = _load_key(files)
-        bundle = bundles.certificates(files.cacert.read_bytes())
+        signers.load(files)
         store.create_directories()
-        authority = Authority(store, bundle, key, rules, now=now, report=report)
+        authority = Authority(store, rules, now=now, report=report)
         store.next_serial()
         authority.crl()
         if not files.capub.exists():
-            store.write(files.capub, keys.public_pem(key.public_key()))
+            store.write(files.capub, keys.public_pem(authority.key.public_key()))
     except BadData as err:
         raise ConfigError(
             f"The CA in {files.cadir} cannot be used: {err.message}", hint=err.hint or "Restore the file from a backup."
@@ -178,14 +177,6 @@ def _unusable(files: CaFiles, err: OSError) -> ConfigError:
         f"The CA in {files.cadir} cannot be used: {err.strerror}: {err.filename}",
         hint=f"It must be readable and writable by the user this runs as (uid {os.geteuid()}).",
     )
-
-
-def _load_key(files: CaFiles) -> PrivateKey:
-    try:
-        password = files.capass.read_bytes().strip() or None
-    except FileNotFoundError:
-        password = None
-    return keys.load(files.cakey, password)
 
 
 def own_names(name: str, dns_alt_names: Sequence[str]) -> list[str]:

@@ -17,7 +17,7 @@ from certs.ssldir import SslDir
 from shared.errors import BadData, ConfigError, PuppetError
 from shared.names import certname, shown
 
-from . import audit, bootstrap
+from . import audit, bootstrap, whole
 from .authority import Authority, CaRules, utc_now
 from .policy import SigningPolicy
 from .registry import Registry
@@ -37,8 +37,10 @@ Actions:
   fingerprint NAME... | --all        show digests
   verify NAME...                     check a certificate
   reinventory                        write inventory.txt anew
+  adopt DIR                          take over a CA that another program made
+  rollover STEP                      replace the CA while agents work on
 
-Exits with 0; with 23 when there is no CA here, with 24 when something could not be done."""
+See also: puppet cert adopt --help. Exits with 0; with 23 when there is no CA here, with 24 when something could not be done."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ class CaPlace:
     now: Callable[[], datetime] = field(default=utc_now)
     report: audit.Audit = audit.to_log
     by: str = field(default_factory=audit.by_command_line)
+    owner: tuple[int, int] | None = None  # (uid, gid) of a CA that is taken over; None: the caller's own
 
 
 @dataclass
@@ -69,6 +72,9 @@ class Console:
 
     def notice(self, message: str) -> None:
         self.show(f"Notice: {message}")
+
+    def warning(self, message: str) -> None:
+        self.err.write(f"Warning: {message}\n")
 
     def error(self, message: str, hint: str = "") -> None:
         self.err.write(f"Error: {message}\n" + (f"  {hint}\n" if hint else ""))
@@ -90,6 +96,7 @@ class Wish:
 
 
 ACTIONS = ("list", "sign", "revoke", "clean", "destroy", "generate", "print", "fingerprint", "verify", "reinventory")
+WHOLE = ("adopt", "rollover")  # actions on the CA itself, with options of their own
 _FLAGS = {
     "--all": ("all", True),
     "-a": ("all", True),
@@ -134,7 +141,8 @@ def parse(argv: Sequence[str]) -> Wish:
         raise ConfigError("You must specify an action", hint="Try 'puppet cert --help'.")
     if wish.action not in ACTIONS:
         raise ConfigError(
-            f"{shown(wish.action)} is not an action of the CA", hint=f"The actions are {', '.join(a for a in ACTIONS if a != 'destroy')}."
+            f"{shown(wish.action)} is not an action of the CA",
+            hint=f"The actions are {', '.join(a for a in (*ACTIONS, *WHOLE) if a != 'destroy')}.",
         )
     return wish
 
@@ -146,9 +154,12 @@ def cert(argv: Sequence[str], place: CaPlace, *, out: TextIO | None = None, err:
     Safe beside a running master: every change is made under the lock of the CA's directory, and the master sees it at once.
     """
     console = Console(out or sys.stdout, err or sys.stderr)
+    whole_ca = bool(argv) and argv[0] in WHOLE
     if not argv or "--help" in argv or "-h" in argv:
-        console.show(USAGE)
+        console.show(whole.USAGE if whole_ca else USAGE)
         return 0
+    if whole_ca:
+        return _reported(console, lambda: whole.run(argv, place, console))
     try:
         wish = parse(argv)
     except PuppetError as error:
@@ -159,8 +170,13 @@ def cert(argv: Sequence[str], place: CaPlace, *, out: TextIO | None = None, err:
     except (PuppetError, OSError) as error:
         console.error(f"Could not initialize the CA: {error}", getattr(error, "hint", ""))
         return NO_CA
+    return _reported(console, lambda: Commands(place, authority, console).run(wish))
+
+
+def _reported(console: Console, work: Callable[[], int]) -> int:
+    """What `work` returns; FAILED, with the reason said, when it raises."""
     try:
-        return Commands(place, authority, console).run(wish)
+        return work()
     except PuppetError as error:
         console.error(error.legacy or str(error), error.hint)
     except OSError as error:

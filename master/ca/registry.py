@@ -279,7 +279,7 @@ class Registry:
         Lines of certificates that are no longer in signed/ are kept, since they are what revokes them.
         """
         with self.store.writing():
-            found = {inventory.Record.of(c) for c in self.authority.bundle if c == self.authority.certificate}
+            found = {inventory.Record.of(c) for c in {signer.certificate for signer in self.authority.signers().all}}
             for name in self.store.signed_names():
                 if is_name(name) and (current := self.authority.signed_certificate(name)) is not None:
                     found.add(inventory.Record.of(current))

@@ -184,7 +184,7 @@ class CaService:
     async def certificate(self, name: str) -> bytes | None:
         """The PEM of a certificate, None when there is none; `ca` is the CA's own, with its chain."""
         if name == "ca":
-            return self.authority_pem()
+            return await asyncio.to_thread(self.authority_pem)
         found = await asyncio.to_thread(self.authority.signed_certificate, certname(name))
         return certificates.pem(found) if found is not None else None
 
@@ -195,8 +195,9 @@ class CaService:
 
     def authority_pem(self) -> bytes:
         """The CA's bundle, the issuing certificate first."""
-        own = self.authority.certificate
-        return bundles.dump([own, *(c for c in self.authority.bundle if c != own)])
+        signers = self.authority.signers()
+        own = signers.own.certificate
+        return bundles.dump([own, *(c for c in signers.bundle if c != own)])
 
     async def crl(self) -> bytes:
         """The CRLs of the chain, ours first; as the file says now, whoever wrote it."""

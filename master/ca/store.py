@@ -177,6 +177,12 @@ class CaStore:
     def write(self, path: Path, data: bytes, *, mode: int = PUBLIC_MODE) -> None:
         write_atomic(path, data, mode=mode, owner=self.owner)
 
+    def take_folder(self, made: Path, place: Path) -> None:
+        """Rename a folder of the cadir, synced; it gets the directory's owner."""
+        self._own(made)
+        made.rename(place)
+        sync_directory(self.files.cadir)
+
     # --- serial and inventory
 
     def next_serial(self) -> int:

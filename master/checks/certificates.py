@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from certs import bundles, keys, verify
+from certs import bundles, verify
 from shared.settings import MasterSettings
 
 from ..ca.authority import Authority
@@ -40,15 +40,7 @@ def _authority(settings: MasterSettings, store: CaStore, now: datetime) -> Itera
     store.check_whole()
     if not store.exists():
         return
-    files = store.files
-    password = files.capass.read_bytes().strip() if files.capass.exists() else None
-    authority = Authority(
-        store,
-        bundles.certificates(files.cacert.read_bytes()),
-        keys.load(files.cakey, password or None),
-        ca_rules(settings),
-        now=lambda: now,
-    )
+    authority = Authority(store, ca_rules(settings), now=lambda: now)
     store.next_serial()
     authority.crl()
     verify.verify_bundle(authority.bundle)

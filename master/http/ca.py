@@ -89,7 +89,7 @@ class CaEndpoints:
         name = _one(rest)
         _only(target, "GET")
         if name == "ca":
-            return await self._unless_unchanged(request, self.ca.store.files.cacert, _value(self.ca.authority_pem()))
+            return await self._unless_unchanged(request, self.ca.store.files.cacert, asyncio.to_thread(self.ca.authority_pem))
         pem = await self.ca.certificate(certname(name))
         return _pem(_there(pem, f"Could not find certificate {name}"))
 
@@ -245,10 +245,6 @@ def _there(found: T | None, message: str) -> T:
     if found is None:
         raise NotFound(message)
     return found
-
-
-async def _value(value: bytes) -> bytes:
-    return value
 
 
 def _pem(pem: bytes) -> Answer:

@@ -178,7 +178,7 @@ def test_wrong_options_are_said(cert) -> None:
         [],
         [
             "Error: Could not parse application options: 'explode' is not an action of the CA",
-            "  The actions are list, sign, revoke, clean, generate, print, fingerprint, verify, reinventory.",
+            "  The actions are list, sign, revoke, clean, generate, print, fingerprint, verify, reinventory, adopt, rollover.",
         ],
     )
     assert cert("sign")[0] == 24

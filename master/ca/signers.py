@@ -1,0 +1,122 @@
+"""Who signs: the CA's key and certificate, and, while one CA takes over from another, those of the other one too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography import x509
+
+from certs import bundles, certificates, keys
+from certs.keys import PrivateKey
+from shared.errors import ConfigError
+
+from .store import CaFiles, Stamp, stamp_of
+
+
+@dataclass(frozen=True, slots=True)
+class Signer:
+    """A CA's certificate with its key."""
+
+    certificate: x509.Certificate
+    key: PrivateKey
+
+
+@dataclass(frozen=True, slots=True)
+class Signers:
+    """
+    One loaded state of the CA's files.
+
+    `own` issues certificates. `companion` is the other CA of a roll-over with a new key, which has not begun to sign, or
+    signs no more: its CRL is kept as well, and what it has issued counts as ours.
+    """
+
+    stamps: tuple[Stamp, ...]
+    bundle: tuple[x509.Certificate, ...]
+    own: Signer
+    companion: Signer | None = None
+
+    @property
+    def all(self) -> tuple[Signer, ...]:
+        return (self.own,) if self.companion is None else (self.own, self.companion)
+
+
+@dataclass(frozen=True, slots=True)
+class RolloverFiles:
+    """Where a roll-over keeps both CAs: which one of them signs is what `ca_key.pem` says, and nothing else."""
+
+    folder: Path
+
+    @classmethod
+    def of(cls, files: CaFiles) -> RolloverFiles:
+        return cls(files.cadir / "rollover")
+
+    @property
+    def old_certificate(self) -> Path:
+        return self.folder / "old_crt.pem"
+
+    @property
+    def old_key(self) -> Path:
+        return self.folder / "old_key.pem"
+
+    @property
+    def new_certificate(self) -> Path:
+        return self.folder / "new_crt.pem"
+
+    @property
+    def new_key(self) -> Path:
+        return self.folder / "new_key.pem"
+
+    @property
+    def started(self) -> Path:
+        """When it was started, ISO 8601 in UTC."""
+        return self.folder / "started"
+
+
+def stamps(files: CaFiles) -> tuple[Stamp, ...]:
+    """What changes whenever another certificate or key is put there."""
+    return tuple(stamp_of(path) for path in (files.cacert, files.cakey, RolloverFiles.of(files).new_certificate))
+
+
+def password(files: CaFiles) -> bytes | None:
+    """What the CA's keys are encrypted with; None where they are not."""
+    try:
+        return files.capass.read_bytes().strip() or None
+    except FileNotFoundError:
+        return None
+
+
+def load(files: CaFiles) -> Signers:
+    """
+    The files as they are now. Blocks.
+
+    Raises:
+        ConfigError: key and certificate do not belong together, or it is not a CA's. BadData, OSError: a file cannot be read.
+    """
+    before = stamps(files)
+    key = keys.load(files.cakey, password(files))
+    bundle = bundles.certificates(files.cacert.read_bytes())
+    both = pair(files)
+    # Between two writes of a roll-over the new key may be there before ca_crt.pem is in order.
+    candidates = (*bundle, *(signer.certificate for signer in both))
+    own = next((c for c in candidates if keys.belongs(key, c.public_key())), None)
+    if own is None:
+        raise ConfigError(
+            f"The CA's key {files.cakey} does not belong to a certificate in {files.cacert}", hint="Both must come from the same backup."
+        )
+    if not certificates.is_authority(own):
+        raise ConfigError(f"The certificate in {files.cacert} is not one of a CA (CA:FALSE)")
+    companion = next((signer for signer in both if not keys.belongs(key, signer.certificate.public_key())), None)
+    return Signers(before, bundle, Signer(own, key), companion)
+
+
+def pair(files: CaFiles) -> tuple[Signer, ...]:
+    """The old and the new CA of a roll-over, in this order; () when there is none."""
+    place = RolloverFiles.of(files)
+    if not place.folder.exists():
+        return ()
+    secret = password(files)
+    return tuple(
+        Signer(bundles.certificate(certificate.read_bytes()), keys.load(key, secret))
+        for certificate, key in ((place.old_certificate, place.old_key), (place.new_certificate, place.new_key))
+    )

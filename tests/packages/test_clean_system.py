@@ -1,0 +1,144 @@
+"""
+The wheel and the Debian package in a Debian that has nothing else: they install, a master starts, an agent runs against it.
+
+`make test-packages` builds both and makes that Debian. Each test has a copy of it, in namespaces of its own: what it starts ends
+with it, and its network is a loopback device.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).parents[2]
+IMAGE = Path(os.environ.get("BUNRAKU_PACKAGE_IMAGE") or "/var/tmp/bunraku-package-image")
+BUILD, RUN = 300, 180  # seconds
+
+MANIFEST = "node default { file { '/srv/applied': content => \"${facts['kernel']} ${trusted['certname']}\\n\" } }\n"
+RUN_BOTH = """
+set -eu
+puppet master --no-daemonize --certname localhost --dns_alt_names localhost --autosign true --bindaddress 127.0.0.1 \
+  --masterport 8140 --key_type ec --vardir /var/lib/puppet --logdir /var/log/puppet --rundir /run/puppet > /master.log 2>&1 &
+master=$!
+for turn in $(seq 300); do
+  if grep -q 'Serving Puppet' /master.log; then break; fi
+  if ! kill -0 $master; then cat /master.log; exit 1; fi
+  sleep 0.2
+done
+test "$(stat -c %U /proc/$master)" = puppet
+code=0
+puppet agent --test --server localhost --certname node1.test --key_type ec || code=$?
+echo "the agent ended with $code"
+code=0
+puppet agent --test --server localhost --certname node1.test || code=$?
+echo "and again with $code"
+kill $master
+wait $master || echo "the master ended with $?"
+cat /master.log
+grep "Linux node1.test" /srv/applied
+"""
+
+
+def reason() -> str:
+    if os.environ.get("BUNRAKU_TEST_PACKAGES") != "1":
+        return "takes minutes: make test-packages"
+    if os.geteuid() != 0:
+        return "needs root, for a Debian in a folder"
+    missing = [tool for tool in ("dpkg-deb", "unshare", "chroot") if shutil.which(tool) is None]
+    if missing:
+        return f"needs {', '.join(missing)}"
+    return "" if IMAGE.exists() else f"there is no {IMAGE}: make test-packages makes it, with debootstrap"
+
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(reason()), reason=reason())]
+
+
+def host(*argv: object, timeout: float = BUILD) -> str:
+    done = subprocess.run([str(word) for word in argv], cwd=PROJECT, capture_output=True, text=True, timeout=timeout, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    host(sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps", "--wheel-dir", folder, PROJECT)
+    (made,) = folder.glob("bunraku-*.whl")
+    return made
+
+
+@pytest.fixture(scope="module")
+def deb(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    lines = host("sh", PROJECT / "packaging" / "deb" / "build.sh", wheel, tmp_path_factory.mktemp("deb"), sys.executable)
+    return Path(lines.splitlines()[-1])
+
+
+@pytest.fixture
+def debian(tmp_path: Path):
+    root = tmp_path / "debian"
+    host("cp", "-a", "--reflink=auto", IMAGE, root)
+    yield root
+    shutil.rmtree(root)
+
+
+def inside(root: Path, script: str) -> str:
+    """What `script` prints on both streams, in `root`; every process that it started is gone when this returns."""
+    prepared = f"ip link set lo up && mount -t proc proc {root}/proc && exec chroot {root} /bin/sh -s"
+    argv = ["timeout", "--kill-after=5", str(RUN), "unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "sh", "-c", prepared]
+    environ = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": "/root"}
+    done = subprocess.run(
+        argv, input=script, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=RUN + 20, check=False
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def runs(root: Path) -> None:
+    """A master there starts as the account puppet, and an agent applies its catalog, and then has nothing to do."""
+    manifests = root / "etc/puppet/code/environments/production/manifests"
+    manifests.mkdir(parents=True, exist_ok=True)
+    (manifests / "site.pp").write_text(MANIFEST)
+    said = inside(root, RUN_BOTH)
+    assert "the agent ended with 2" in said and "and again with 0" in said, said
+    assert "the master ended with" not in said and "Traceback" not in said, said
+
+
+def test_the_debian_package_installs_starts_and_goes(debian: Path, deb: Path) -> None:
+    shutil.copy(deb, debian / "bunraku.deb")
+    said = inside(debian, "set -eu\ndpkg --install /bunraku.deb\npuppet --version\nreadlink -f /usr/bin/puppet\ndpkg --verify bunraku\n")
+    assert "/usr/bin/bunraku-puppet" in said and "??" not in said, said
+    runs(debian)
+    owner = "stat -c %U /etc/puppet/ssl/ca/ca_key.pem; find /usr/lib/bunraku -newer /var/lib/dpkg/info/bunraku.list -type f"
+    assert inside(debian, owner).split() == ["puppet"]  # its own, and no run has written below /usr
+    said = inside(
+        debian, "set -eu\ndpkg --install /bunraku.deb\ndpkg --remove bunraku\ndpkg --purge bunraku\nls -d /usr/lib/bunraku || true\n"
+    )
+    assert "cannot access '/usr/lib/bunraku'" in said and "are left as they are" in said, said
+    assert (debian / "etc/puppet/ssl/ca/ca_key.pem").exists() and not os.path.lexists(debian / "usr/bin/puppet")
+
+
+def test_beside_debians_puppet_the_command_has_another_name(debian: Path, deb: Path) -> None:
+    theirs = debian / "usr" / "bin" / "puppet"
+    theirs.write_text("#!/bin/sh\necho theirs\n")
+    theirs.chmod(0o755)
+    shutil.copy(deb, debian / "bunraku.deb")
+    said = inside(
+        debian, "set -eu\ndpkg --install /bunraku.deb\npuppet --version\nbunraku-puppet --version\ndpkg --remove bunraku\npuppet\n"
+    )
+    assert "/usr/bin/puppet is another package's" in said and said.count("theirs") == 2, said
+
+
+def test_the_wheel_installs_in_a_virtual_environment_and_starts(debian: Path, wheel: Path) -> None:
+    wheels = debian / "wheels"
+    host(sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--wheel-dir", wheels, wheel)
+    said = inside(
+        debian,
+        "set -eu\nadduser --system --group --quiet puppet\npython3 -m venv /opt/bunraku\n"
+        "/opt/bunraku/bin/pip install --quiet --no-index --find-links /wheels bunraku\nln -s /opt/bunraku/bin/puppet /usr/bin/puppet\n"
+        "puppet --version\n",
+    )
+    assert said.split()[-1].startswith(tuple("0123456789")), said
+    runs(debian)
