@@ -108,7 +108,9 @@ class Dispatch:
         found = self._signature
         if found is None:
             assert not isinstance(self.declared, Signature)
-            found = self._signature = signature_of(self.declared, self.returns, types, self.aliases)
+            found = signature_of(self.declared, self.returns, types, self.aliases)
+            if types is not None:  # else aliases are names only: enough to be shown, not to be kept
+                self._signature = found
         return found
 
 

@@ -181,3 +181,14 @@ def test_a_plain_lambda_is_called_without_checks() -> None:
     closure = block_of(2)
     assert closure.caller(2) is closure.code
     assert closure.caller(3) is not closure.code
+
+
+def test_a_signature_that_was_only_shown_still_finds_its_types() -> None:
+    @function("f", "Port x")
+    def shown(context: Context, x: Value) -> Value:
+        return x
+
+    assert len(shown.usages()) == 1
+    assert shown.call(CONTEXT, [9]) == 9
+    with pytest.raises(EvaluationError, match="expects a Port"):
+        shown.call(CONTEXT, [10])
