@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -q
 
-.PHONY: help demo compose-demo compose-base test check lint types types-page unit e2e interop interop-server image modules openapi lock audit \
+.PHONY: help demo compose-demo compose-base test check lint types types-page unit e2e interop interop-server peers image modules openapi lock audit \
   sbom bench fleet wheel deb test-packages clean
 
 help:
@@ -14,6 +14,7 @@ help:
 	@echo "make test    unit, end-to-end and conformance tests"
 	@echo "make check   ruff, mypy --strict, then make test"
 	@echo "make interop the same against Debian's puppet-agent, which must be installed"
+	@echo "make peers   other releases of Puppet in folders (3.8, 5.5, 8), for interop tests (root, debootstrap)"
 	@echo "make image   a Debian in a folder, in which interop tests change users, packages and services (needs root)"
 	@echo "make types-page  writes docs/types.md anew, from the declarations of types and providers"
 	@echo "make modules compiles a use of every module of Debian, here and with Debian's puppet (root)"
@@ -68,6 +69,10 @@ check: lint types test
 
 interop: $(VENV)/.installed
 	$(PYTEST) -m interop tests/interop tests/conformance
+
+# Tests look for them at this place; keep the two equal.
+peers:
+	@sh tests/interop/peers.sh $(or $(BUNRAKU_PEERS),/var/tmp/bunraku-peers)
 
 # Tests look for it at this place; keep the two equal.
 IMAGE ?= $(or $(BUNRAKU_IMAGE),/var/tmp/bunraku-apply-image)

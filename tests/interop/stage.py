@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+from shared import plainyaml
 from tests.processes import MasterProcess, RealAgent
 
 SITE = {
@@ -52,3 +54,9 @@ def agent_of(running: MasterProcess, name: str = "web1.example.com") -> RealAgen
 def stage_of(agent: RealAgent) -> Path:
     """Where the site puts its files on this agent."""
     return agent.root / "stage"
+
+
+def reports_of(running: MasterProcess, name: str = "web1.example.com") -> list[dict[str, Any]]:
+    """The stored reports, oldest first."""
+    paths = sorted((running.reports / name).iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    return [plainyaml.loads(path.read_bytes(), aliases=True) for path in paths]

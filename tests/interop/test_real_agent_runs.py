@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from shared import plainyaml
-from tests.interop.stage import SITE, agent_of, stage_of
+from tests.interop.stage import SITE, agent_of, reports_of, stage_of
 from tests.processes import MasterProcess, RealAgent, master
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -35,12 +34,6 @@ class from_enc (String $word = 'nothing') {
   notify { "in ${server_facts['environment']}: ${word}, rack ${rack}": }
 }
 """
-
-
-def reports_of(running: MasterProcess, name: str = "web1.example.com") -> list[dict[str, Any]]:
-    """The stored reports, oldest first."""
-    paths = sorted((running.reports / name).iterdir(), key=lambda path: path.stat().st_mtime_ns)
-    return [plainyaml.loads(path.read_bytes(), aliases=True) for path in paths]
 
 
 def test_noop_says_what_would_change_and_changes_nothing(running: MasterProcess) -> None:
