@@ -3,7 +3,7 @@
 #
 #   sh peers.sh FOLDER          # needs root and debootstrap; takes MIRROR, or this machine's own apt mirror, and UBUNTU_MIRROR
 #
-# FOLDER/puppet8: agent 8.10, puppetserver 8.7 and its CA tool (Debian 13); FOLDER/puppet5: agent and master 5.5 (Debian 11);
+# FOLDER/puppet8: agent 8.10, puppetserver 8.7 and its CA tool, g10k (Debian 13); FOLDER/puppet5: agent and master 5.5 (Debian 11);
 # FOLDER/puppet3: agent and master 3.8 (Ubuntu 16.04, whose keys come with Debian 13's ubuntu-keyring). Tests start them on an
 # overlay and never write into them. What is there already is kept; one that cannot be made does not keep the others from being made.
 set -u
@@ -12,7 +12,12 @@ mirror=${MIRROR:-$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/nu
 log=$peers/log
 mkdir -p "$peers"
 
-peer() ( # name suite components mirror keyring packages...
+inside() { # image command...; with /proc, which Java's packages want while they are installed
+  # shellcheck disable=SC2016
+  unshare --mount sh -ec 'mount -t proc proc "$0/proc"; exec chroot "$0" "$@"' "$@"
+}
+
+peer() ( # name suite components mirror keyring packages...; not in a condition, where -e has no effect
   set -eu
   name=$1 suite=$2 components=$3 from=$4 keys=$5
   shift 5
@@ -24,8 +29,8 @@ peer() ( # name suite components mirror keyring packages...
   printf '#!/bin/sh\nexit 101\n' > "$image/usr/sbin/policy-rc.d"
   chmod +x "$image/usr/sbin/policy-rc.d"
   cp /etc/resolv.conf "$image/etc/resolv.conf"
-  chroot "$image" apt-get update -qq
-  DEBIAN_FRONTEND=noninteractive chroot "$image" apt-get install -qq -y --no-install-recommends "$@"
+  inside "$image" apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive inside "$image" apt-get install -qq -y --no-install-recommends "$@"
   rm -rf "$image/usr/sbin/policy-rc.d" "$image/etc/resolv.conf" "$image"/var/lib/apt/lists/* "$image"/var/cache/apt/archives/*.deb
   echo "127.0.0.1 localhost" > "$image/etc/hosts"
   mv "$image" "$peers/$name"
@@ -33,7 +38,8 @@ peer() ( # name suite components mirror keyring packages...
 
 failed=0
 make_one() {
-  if peer "$@" > "$log.$1" 2>&1; then
+  peer "$@" > "$log.$1" 2>&1
+  if [ $? -eq 0 ]; then # shellcheck disable=SC2181
     echo "$1 is in $peers/$1"
   else
     echo "$1 could not be made; $log.$1 ends with:" >&2
@@ -41,7 +47,7 @@ make_one() {
     failed=1
   fi
 }
-make_one puppet8 trixie main "$mirror" "" puppet-agent puppetserver ruby-puppetserver-ca-cli ubuntu-keyring
+make_one puppet8 trixie main "$mirror" "" puppet-agent puppetserver ruby-puppetserver-ca-cli g10k git ubuntu-keyring
 make_one puppet5 bullseye main "$mirror" "" puppet puppet-master
 make_one puppet3 xenial main,universe "${UBUNTU_MIRROR:-}" "$peers/puppet8/usr/share/keyrings/ubuntu-archive-keyring.gpg" puppet puppetmaster
 exit $failed
