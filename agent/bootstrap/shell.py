@@ -192,7 +192,7 @@ class Bootstrap:
             verify.verify(certificate, Trust(authorities, crls, revocation), now=self._now(), purpose="client")
         except verify.NotVerified as err:
             raise texts.unusable(err, self.layout) from err
-        if self._ends_within(certificate, self.options.expire_warning):
+        if self._ends_within(certificate, min(self.options.expire_warning, _quarter(certificate))):
             log.warning("Certificate '%s' will expire on %s", verify.subject_of(certificate), certificate.not_valid_after_utc)
         return self._verifier(own=True)
 
@@ -471,6 +471,11 @@ def spread(certificate: x509.Certificate, seconds: int) -> int:
     """
     chance = int.from_bytes(certificate.fingerprint(hashes.SHA256())[:4]) / 2**32
     return round(seconds * (1 - 0.1 * chance))
+
+
+def _quarter(certificate: x509.Certificate) -> int:
+    """A quarter of its time in seconds: one that was made for two months, to be renewed, is not warned of from its first day on."""
+    return round((certificate.not_valid_after_utc - certificate.not_valid_before_utc).total_seconds() / 4)
 
 
 def _unsigned(name: str) -> str:

@@ -36,7 +36,9 @@ class AgentSettings(CommonSettings):
     ca_refresh_interval: Duration = setting("1d", ge=0, doc="Seconds between two looks for new CA certificates; 0: never.")
     crl_refresh_interval: Duration = setting("1d", ge=0, doc="Seconds between two looks for a new revocation list; 0: never.")
     hostcert_renewal_interval: Duration = setting("30d", ge=0, doc="Seconds before its end at which the certificate is renewed; 0: never.")
-    certificate_expire_warning: Duration = setting("60d", ge=0, doc="Seconds before its end at which a certificate is warned about.")
+    certificate_expire_warning: Duration = setting(
+        "60d", ge=0, doc="Seconds before its end, but never more than a quarter of its time, at which a certificate is warned about."
+    )
 
     usecacheonfailure: Flag = setting(True, doc="Apply the cached catalog when there is no new one.")
     use_cached_catalog: Flag = setting(False, doc="Apply the cached catalog and do not ask for a new one.")

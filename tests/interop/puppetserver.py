@@ -1,9 +1,8 @@
-"""Debian's puppetserver 7.9.5 with a site of its own: one for all tests, since a JVM takes its time to start."""
+"""puppetserver 7.9.5 or 8.7 with a site of its own: one for all tests, since a JVM takes its time to start."""
 
 from __future__ import annotations
 
 import os
-import pwd
 import re
 import shutil
 import socket
@@ -14,11 +13,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.interop.peers import PUPPET_8, Release
 from tests.interop.stage import SITE
 from tests.processes import Done, OurAgent, clean_environment, run
 
-JAR = Path("/usr/share/puppetserver/puppetserver.jar")
-CONF = Path("/etc/puppet/puppetserver")
+JAR = "/usr/share/puppetserver/puppetserver.jar"
+CONF = "/etc/puppet/puppetserver"
+TOOL = "/usr/bin/puppetserver"
+ACCOUNT = "puppet"
 START = 240.0  # seconds for puppetserver to answer
 PLACES = ("conf", "code", "var", "run", "log")
 
@@ -49,8 +51,46 @@ node /^breaking/ {
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """A puppetserver as its package installs it: on this machine, or (with `release`) on the system of a peer."""
+
+    version: str
+    release: Release | None = None
+
+    def why_not(self) -> str:
+        """Why it cannot be started here; '' when it can be tried."""
+        if self.release is not None:
+            return self.release.why_not()
+        return "" if self.path(JAR).exists() else "puppetserver is not installed"
+
+    def path(self, inside: str) -> Path:
+        """A file of the system that it is installed on."""
+        return self.release.image / inside.lstrip("/") if self.release else Path(inside)
+
+    def command(self, folder: Path, *argv: str) -> list[str]:
+        """The words that start a program beside it, with `folder` where it is here."""
+        return self.release.command(folder, *argv) if self.release else list(argv)
+
+    def as_its_user(self, folder: Path, *argv: str) -> list[str]:
+        """The same as the user that the package made for the server, which gets `folder`; the process stays the same one."""
+        if os.geteuid() != 0:
+            return list(argv)
+        (line,) = (each for each in self.path("/etc/passwd").read_text().splitlines() if each.startswith(f"{ACCOUNT}:"))
+        user, group = (int(part) for part in line.split(":")[2:4])
+        for path in [folder, *folder.rglob("*")]:
+            os.chown(path, user, group)
+        return self.command(folder, "setpriv", f"--reuid={user}", f"--regid={group}", "--clear-groups", *argv)
+
+
+PUPPETSERVER_7 = Installed("7.9.5")
+PUPPETSERVER_8 = Installed("8.7.0", PUPPET_8)
+PUPPETSERVERS = (PUPPETSERVER_7, PUPPETSERVER_8)
+
+
 @dataclass(slots=True)
 class RealServer:
+    installed: Installed
     root: Path
     port: int
     pid: int
@@ -73,7 +113,8 @@ class RealServer:
 
     def ca(self, *words: str) -> Done:
         """`puppetserver ca`, the tool that comes with it."""
-        return run(["/usr/bin/puppetserver", "ca", *words, "--config", str(self.root / "conf/puppet.conf")], clean_environment())
+        words = (TOOL, "ca", *words, "--config", str(self.root / "conf/puppet.conf"))
+        return run(self.installed.command(self.root, *words), clean_environment())
 
 
 def free_port() -> int:
@@ -88,12 +129,13 @@ def _write(path: Path, text: str, mode: int = 0o644) -> None:
     path.chmod(mode)
 
 
-def configured(root: Path, port: int, jrubies: int) -> None:
+def configured(installed: Installed, root: Path, port: int, jrubies: int) -> None:
     """Debian's configuration, with everything below `root`, on one port of 127.0.0.1."""
-    shutil.copytree(CONF / "conf.d", root / "conf.d")
+    conf = installed.path(CONF)
+    shutil.copytree(conf / "conf.d", root / "conf.d")
     for name in ("conf", "var", "run", "log"):
         (root / name).mkdir()
-    shutil.copy(CONF / "request-logging.xml", root / "access.xml")
+    shutil.copy(conf / "request-logging.xml", root / "access.xml")
     versioned = f'versioned-code: {{ code-id-command: "{root}/id", code-content-command: "{root}/content" }}'
     edits = {
         "conf.d/puppetserver.conf": [(rf"server-{name}-dir:.*", f"server-{name}-dir: {root}/{name}") for name in PLACES]
@@ -103,6 +145,7 @@ def configured(root: Path, port: int, jrubies: int) -> None:
             (r"ssl-host:.*", "ssl-host: 127.0.0.1"),
             (r"access-log-config:.*", f"access-log-config: {root}/access.xml"),
         ],
+        "conf.d/ca.conf": [("allow-auto-renewal: false", "allow-auto-renewal: true")],  # 8 has it
         "access.xml": [(r"/var/log/puppetserver/puppetserver-access", f"{root}/access")],
     }
     for name, changes in edits.items():
@@ -110,7 +153,8 @@ def configured(root: Path, port: int, jrubies: int) -> None:
         for pattern, wanted in changes:
             text = re.sub(pattern, wanted, text)
         (root / name).write_text(text)
-    settings = {f"{place}dir": f"{root}/{place}" for place in ("var", "log", "run", "code", "ssl", "ca")}
+    settings = {"reports": "store"}  # Debian 13 stores none unless it is told to
+    settings |= {f"{place}dir": f"{root}/{place}" for place in ("var", "log", "run", "code", "ssl", "ca")}
     settings |= {"certname": "localhost", "dns_alt_names": "localhost", "server": "localhost", "serverport": str(port)}
     settings |= {
         "autosign": f"{root}/autosign",
@@ -140,26 +184,21 @@ def configured(root: Path, port: int, jrubies: int) -> None:
 
 
 @contextmanager
-def started(root: Path, *, jrubies: int = 1, heap: str = "1g") -> Iterator[RealServer]:
+def started(root: Path, installed: Installed = PUPPETSERVER_7, *, jrubies: int = 1, heap: str = "1g") -> Iterator[RealServer]:
     """A running puppetserver below `root`, which its own user can enter; it is ended whatever happens."""
     port = free_port()
-    configured(root, port, jrubies)
-    as_user: dict[str, object] = {}
-    if os.geteuid() == 0:
-        account = pwd.getpwnam("puppet")
-        as_user = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
-        for path in [root, *root.rglob("*")]:
-            os.chown(path, account.pw_uid, account.pw_gid)
-    command = [
+    configured(installed, root, port, jrubies)
+    command = installed.as_its_user(
+        root,
         "/usr/bin/java", "-Xms512m", f"-Xmx{heap}",
         "-Djruby.logger.class=com.puppetlabs.jruby_utils.jruby.Slf4jLogger", "-Dlogappender=STDOUT",
-        "-Djruby.lib=/usr/share/jruby/lib", "-jar", str(JAR),
-        "--config", str(root / "conf.d"), "--bootstrap-config", str(CONF / "services.d"),
-    ]  # fmt: skip
+        "-Djruby.lib=/usr/share/jruby/lib", "-jar", JAR,
+        "--config", str(root / "conf.d"), "--bootstrap-config", f"{CONF}/services.d",
+    )  # fmt: skip
     with (root / "output").open("wb") as output:
         process = subprocess.Popen(
             command, cwd="/", env=clean_environment(HOME=str(root)), stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-            start_new_session=True, **as_user,  # type: ignore[call-overload]
+            start_new_session=True,
         )  # fmt: skip
     try:
         deadline = time.monotonic() + START
@@ -167,7 +206,7 @@ def started(root: Path, *, jrubies: int = 1, heap: str = "1g") -> Iterator[RealS
             if process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError((root / "output").read_text("utf-8", "replace")[-4000:])
             time.sleep(0.5)
-        yield RealServer(root, port, process.pid)
+        yield RealServer(installed, root, port, process.pid)
     finally:
         process.terminate()
         try:

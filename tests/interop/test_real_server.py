@@ -1,4 +1,4 @@
-"""Our agent, unmodified, against Debian's puppetserver 7.9.5."""
+"""Our agent against Debian's puppetserver 7.9.5 and 8.7, each unmodified."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
 
 from shared import plainyaml
-from tests.interop.puppetserver import JAR, RealServer, started
+from tests.interop.puppetserver import PUPPETSERVER_7, PUPPETSERVERS, RealServer, started
 from tests.interop.stage import SITE
 from tests.interop.test_real_agent_certificates import expire, serial_of, serials_in
 from tests.processes import OurAgent
 
-pytestmark = [
-    pytest.mark.interop,
-    pytest.mark.slow,
-    pytest.mark.skipif(not JAR.exists(), reason="puppetserver is not installed"),
-]
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[RealServer]:
+@pytest.fixture(scope="module", params=PUPPETSERVERS, ids=lambda each: each.version)
+def server(request: pytest.FixtureRequest) -> Iterator[RealServer]:
+    if reason := request.param.why_not():
+        pytest.skip(reason)
     # Not below pytest's own folder, which only root may enter: the server runs as its own user.
     root = Path(tempfile.mkdtemp(prefix="puppetserver-", dir="/var/tmp"))
     try:
-        with started(root) as running:
+        with started(root, request.param) as running:
             yield running
     finally:
         shutil.rmtree(root)
@@ -40,6 +40,10 @@ def report_of(server: RealServer, agent: OurAgent) -> dict[str, Any]:
     path = max((server.reports / agent.certname).iterdir(), key=lambda path: path.stat().st_mtime_ns)
     report: dict[str, Any] = plainyaml.loads(path.read_bytes(), aliases=True)
     return report
+
+
+def certificate_of(agent: OurAgent) -> x509.Certificate:
+    return x509.load_pem_x509_certificate(agent.certificate.read_bytes())
 
 
 def test_a_first_run_changes_and_a_second_has_nothing_to_do(server: RealServer, tmp_path: Path) -> None:
@@ -249,3 +253,39 @@ def test_an_expired_certificate_is_named(server: RealServer, tmp_path: Path) -> 
     expire(agent.certificate, server.root / "ca")
     ran = agent.test()
     assert ran.code == 1 and "expired" in ran, ran.text
+
+
+RENEWAL = "POST /puppet-ca/v1/certificate_renewal"
+SOON = ("--hostcert_renewal_interval", "70d")  # the server makes certificates for 60 days for those who say that they renew them
+
+
+def test_a_certificate_is_renewed_before_it_ends(server: RealServer, tmp_path: Path) -> None:
+    if server.installed is PUPPETSERVER_7:
+        pytest.skip("puppetserver 7 renews no certificates")
+    agent = server.agent(tmp_path, "reader9")
+    assert agent.test().code == 2
+    first = certificate_of(agent)
+    assert first.not_valid_after_utc - datetime.now(UTC) < timedelta(days=61)
+    before = len(server.asked)
+    renewing = agent.test(*SOON)
+    assert renewing.code == 2 and "Renewed the certificate of reader9.example.com" in renewing, renewing.text
+    assert f"{RENEWAL} 200" in server.asked[before:]
+    second = certificate_of(agent)
+    assert second.serial_number > first.serial_number and second.public_key() == first.public_key()
+    assert second.not_valid_after_utc > first.not_valid_after_utc
+    before = len(server.asked)
+    last = agent.test()
+    assert last.code == 2 and "expire" not in last, last.text
+    assert not [each for each in server.asked[before:] if RENEWAL in each]
+
+
+def test_a_server_that_renews_nothing_keeps_no_run_from_going_on(server: RealServer, tmp_path: Path) -> None:
+    if server.installed is not PUPPETSERVER_7:
+        pytest.skip("this one renews certificates")
+    agent = server.agent(tmp_path, "reader9")
+    assert agent.test().code == 2
+    first = certificate_of(agent)
+    ran = agent.test("--hostcert_renewal_interval", "10y")
+    assert ran.code == 2 and "Could not renew the certificate, going on with the old one" in ran, ran.text
+    assert f"{RENEWAL} 403" in server.asked
+    assert certificate_of(agent) == first

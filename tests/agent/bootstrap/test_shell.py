@@ -271,6 +271,17 @@ async def test_an_end_that_is_near_is_warned_about(tmp_path: Path, caplog: pytes
     assert f"Certificate 'CN={NAME}' will expire on" in caplog.text
 
 
+async def test_an_end_is_warned_about_in_the_last_quarter_of_a_certificates_time(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    world = World(tmp_path, expire_warning=2 * 365 * 86400)  # the certificate is for a year
+    await world.run()
+    world.now += timedelta(days=250)
+    await world.run()
+    assert "will expire" not in caplog.text
+    world.now += timedelta(days=30)
+    await world.run()
+    assert "will expire" in caplog.text
+
+
 @pytest.mark.parametrize(("version", "fatal"), [("3.8.7", True), ("7.23.0", False)])
 async def test_a_refused_request_is_an_error_on_3x_and_waiting_later(tmp_path: Path, version: str, fatal: bool) -> None:
     world = World(tmp_path, version=version, waitforcert=0)
