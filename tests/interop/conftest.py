@@ -1,4 +1,4 @@
-"""A master for Debian's agents."""
+"""A master for real agents, and the agents: those of Debian's puppet 7.23, and the same of Puppet 8."""
 
 from __future__ import annotations
 
@@ -7,15 +7,35 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.stage import SITE
-from tests.processes import MasterProcess, has_real_puppet, master
+from tests.interop import peers, stage
+from tests.interop.stage import SITE, AgentOf
+from tests.processes import MasterProcess, RealAgent, has_real_puppet, master
+
+NOT_INSTALLED = "Debian's puppet-agent is not installed: apt-get install puppet-agent"
 
 
 @pytest.fixture
 def running(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[MasterProcess]:
     """A master with the site; autosign as the test's parameter says (default: true)."""
     if not has_real_puppet():
-        pytest.fail("Debian's puppet-agent is not installed: apt-get install puppet-agent")
+        pytest.fail(NOT_INSTALLED)
     with master(tmp_path / "master", autosign=getattr(request, "param", "true")) as process:
         process.write(SITE)
         yield process.start()
+
+
+@pytest.fixture(params=(None, peers.PUPPET_8), ids=lambda each: each.version if each else "7.23.0")
+def agent_of(request: pytest.FixtureRequest) -> AgentOf:
+    """Makes agents beside a master: of this machine's Puppet, then of 8."""
+    if request.param is None:
+        if not has_real_puppet():
+            pytest.fail(NOT_INSTALLED)
+        return stage.agent_of
+    release: peers.Release = request.param
+    if reason := release.why_not():
+        pytest.skip(reason)
+
+    def made(running: MasterProcess, name: str = "web1.example.com", folder: str = "") -> RealAgent:
+        return peers.agent_of(running, release, name, folder)
+
+    return made

@@ -78,8 +78,8 @@ class OtherAgent(RealAgent):
         return run(self.release.command(self.root, "puppet", *arguments, *self.options), environ)
 
 
-def agent_of(running: MasterProcess, release: Release, name: str = "web1.example.com") -> OtherAgent:
+def agent_of(running: MasterProcess, release: Release, name: str = "web1.example.com", folder: str = "") -> OtherAgent:
     """An agent of that release beside a master that serves the stage."""
-    root = running.root.parent / name
+    root = running.root.parent / (folder or name)
     root.mkdir()
     return OtherAgent(root, running.port, name, {"stage_root": str(root / "stage")}, release)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from shared import plainyaml
 from tests.processes import MasterProcess, RealAgent
@@ -44,9 +44,15 @@ SITE = {
 }
 
 
-def agent_of(running: MasterProcess, name: str = "web1.example.com") -> RealAgent:
-    """An agent beside a master, with folders of its own."""
-    root = running.root.parent / name
+class AgentOf(Protocol):
+    """Makes an agent beside a master, with folders of its own: below `folder`, or one with its name."""
+
+    def __call__(self, running: MasterProcess, name: str = "web1.example.com", folder: str = "") -> RealAgent: ...
+
+
+def agent_of(running: MasterProcess, name: str = "web1.example.com", folder: str = "") -> RealAgent:
+    """An agent of this machine's Puppet beside a master."""
+    root = running.root.parent / (folder or name)
     root.mkdir()
     return RealAgent(root, running.port, name, {"stage_root": str(root / "stage")})
 

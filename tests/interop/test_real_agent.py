@@ -1,4 +1,4 @@
-"""Debian's puppet agent 7.23, unmodified, against our master."""
+"""The puppet agents 7.23 and 8.10, unmodified, against our master."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import re
 import pytest
 
 from shared import plainyaml
-from tests.interop.stage import agent_of
-from tests.processes import MasterProcess, RealAgent
+from tests.interop.stage import AgentOf, stage_of
+from tests.processes import MasterProcess
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 
-def test_a_first_run_changes_and_a_second_has_nothing_to_do(running: MasterProcess) -> None:
+def test_a_first_run_changes_and_a_second_has_nothing_to_do(running: MasterProcess, agent_of: AgentOf) -> None:
     agent = agent_of(running)
     first = agent.test()
     assert first.code == 2, first.text
@@ -43,7 +43,7 @@ def test_a_first_run_changes_and_a_second_has_nothing_to_do(running: MasterProce
     assert "Error:" not in "\n".join(line for line in last.text.splitlines() if "Facter" not in line)
 
 
-def test_the_report_is_stored_and_readable(running: MasterProcess) -> None:
+def test_the_report_is_stored_and_readable(running: MasterProcess, agent_of: AgentOf) -> None:
     agent = agent_of(running)
     assert agent.test().code == 2
     (path,) = (running.reports / "web1.example.com").iterdir()
@@ -54,7 +54,7 @@ def test_the_report_is_stored_and_readable(running: MasterProcess) -> None:
     assert metric["changed"] > 4 and metric["failed"] == 0
 
 
-def test_facts_of_all_kinds_arrive(running: MasterProcess) -> None:
+def test_facts_of_all_kinds_arrive(running: MasterProcess, agent_of: AgentOf) -> None:
     agent_of(running).test()
     text = (running.root / "var" / "yaml" / "facts" / "web1.example.com.yaml").read_text()
     assert "from_ruby: hello" in text
@@ -62,7 +62,7 @@ def test_facts_of_all_kinds_arrive(running: MasterProcess) -> None:
 
 
 @pytest.mark.parametrize("running", ["false"], indirect=True)
-def test_a_request_waits_for_the_administrator(running: MasterProcess) -> None:
+def test_a_request_waits_for_the_administrator(running: MasterProcess, agent_of: AgentOf) -> None:
     agent = agent_of(running)
     waiting = agent.test()
     assert waiting.code == 1, waiting.text
@@ -78,7 +78,7 @@ def test_a_request_waits_for_the_administrator(running: MasterProcess) -> None:
     assert agent.test().code == 0
 
 
-def test_a_revoked_agent_is_refused(running: MasterProcess) -> None:
+def test_a_revoked_agent_is_refused(running: MasterProcess, agent_of: AgentOf) -> None:
     agent = agent_of(running)
     assert agent.test().code == 2
     revoked = running.puppet("cert", "revoke", "web1.example.com")
@@ -92,7 +92,7 @@ def test_a_revoked_agent_is_refused(running: MasterProcess) -> None:
     assert agent_of(running, "web2.example.com").test().code == 2
 
 
-def test_a_compile_error_reaches_the_agent_with_its_place(running: MasterProcess) -> None:
+def test_a_compile_error_reaches_the_agent_with_its_place(running: MasterProcess, agent_of: AgentOf) -> None:
     agent = agent_of(running)
     assert agent.test().code == 2
     running.write(
@@ -104,20 +104,18 @@ def test_a_compile_error_reaches_the_agent_with_its_place(running: MasterProcess
     assert re.search(r"init\.pp, line: \d, column: \d+\) on node web1\.example\.com", broken.text)
 
 
-def test_an_intruders_csr_for_a_known_name_is_refused(running: MasterProcess) -> None:
+def test_an_intruders_csr_for_a_known_name_is_refused(running: MasterProcess, agent_of: AgentOf) -> None:
     agent = agent_of(running)
     assert agent.test().code == 2
     before = (running.ca / "signed" / "web1.example.com.pem").read_bytes()
-    root = running.root.parent / "intruder"
-    root.mkdir()
-    intruder = RealAgent(root, running.port, "web1.example.com", {"stage_root": str(root / "stage")})
+    intruder = agent_of(running, folder="intruder")
     refused = intruder.test()
     assert refused.code == 1, refused.text
     assert (running.ca / "signed" / "web1.example.com.pem").read_bytes() == before
-    assert not (root / "stage").exists()
+    assert not stage_of(intruder).exists()
 
 
-def test_tools_of_the_real_puppet_work(running: MasterProcess) -> None:
+def test_tools_of_the_real_puppet_work(running: MasterProcess, agent_of: AgentOf) -> None:
     agent = agent_of(running)
     assert agent.test().code == 2
     verified = agent.puppet("ssl", "verify")

@@ -1,4 +1,4 @@
-"""Certificates of Debian's puppet agent 7.23 at our CA: `puppet ssl`, expiry, revocation, and the revocation list's way to the agent."""
+"""Certificates of the puppet agents 7.23 and 8.10 at our CA: `puppet ssl`, expiry, revocation, and the revocation list's way."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
-from tests.interop.stage import agent_of, stage_of
+from tests.interop.stage import AgentOf, stage_of
 from tests.processes import MasterProcess
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -40,7 +40,7 @@ def serial_of(certificate: Path) -> int:
     return x509.load_pem_x509_certificate(certificate.read_bytes()).serial_number
 
 
-def test_ssl_bootstraps_verifies_shows_and_cleans(running: MasterProcess) -> None:
+def test_ssl_bootstraps_verifies_shows_and_cleans(running: MasterProcess, agent_of: AgentOf) -> None:
     agent = agent_of(running)
     bootstrapped = agent.puppet("ssl", "bootstrap")
     assert bootstrapped.code == 0, bootstrapped.text
@@ -59,14 +59,14 @@ def test_ssl_bootstraps_verifies_shows_and_cleans(running: MasterProcess) -> Non
     assert serial_of(agent.certificate) == 4
 
 
-def test_ssl_clean_asks_whether_the_ca_has_forgotten_its_own_host(running: MasterProcess) -> None:
+def test_ssl_clean_asks_whether_the_ca_has_forgotten_its_own_host(running: MasterProcess, agent_of: AgentOf) -> None:
     cleaned = agent_of(running, "localhost").puppet("ssl", "clean")
     assert cleaned.code == 1, cleaned.text
     assert "The certificate localhost must be cleaned from the CA first" in cleaned
 
 
 @pytest.mark.parametrize("running", ["false"], indirect=True)
-def test_ssl_submits_a_request_and_downloads_what_was_signed(running: MasterProcess) -> None:
+def test_ssl_submits_a_request_and_downloads_what_was_signed(running: MasterProcess, agent_of: AgentOf) -> None:
     agent = agent_of(running)
     assert "Submitted certificate request for 'web1.example.com'" in agent.puppet("ssl", "submit_request")
     assert (running.ca / "requests" / "web1.example.com.pem").exists()
@@ -79,7 +79,7 @@ def test_ssl_submits_a_request_and_downloads_what_was_signed(running: MasterProc
 
 
 @pytest.mark.parametrize("running", ["false"], indirect=True)
-def test_an_agent_that_waits_runs_as_soon_as_it_is_signed(running: MasterProcess) -> None:
+def test_an_agent_that_waits_runs_as_soon_as_it_is_signed(running: MasterProcess, agent_of: AgentOf) -> None:
     agent = agent_of(running)
     assert agent.puppet("ssl", "submit_request").code == 0
     assert running.puppet("cert", "sign", "--all").code == 0
@@ -87,7 +87,7 @@ def test_an_agent_that_waits_runs_as_soon_as_it_is_signed(running: MasterProcess
     assert ran.code == 2, ran.text
 
 
-def test_extensions_and_alternative_names_of_a_request_are_judged_by_the_ca(running: MasterProcess) -> None:
+def test_extensions_and_alternative_names_of_a_request_are_judged_by_the_ca(running: MasterProcess, agent_of: AgentOf) -> None:
     agent = agent_of(running)
     attributes = agent.root / "confdir" / "csr_attributes.yaml"
     attributes.parent.mkdir(parents=True)
@@ -107,7 +107,7 @@ def test_extensions_and_alternative_names_of_a_request_are_judged_by_the_ca(runn
     assert sorted(names) == ["other.example.com", "web2.example.com"]
 
 
-def test_an_expired_certificate_is_refused_by_both(running: MasterProcess) -> None:
+def test_an_expired_certificate_is_refused_by_both(running: MasterProcess, agent_of: AgentOf) -> None:
     agent = agent_of(running)
     assert agent.test().code == 2
     expire(agent.certificate, running.ca)
@@ -128,7 +128,7 @@ def test_an_expired_certificate_is_refused_by_both(running: MasterProcess) -> No
         pytest.fail(running.log)
 
 
-def test_a_revocation_list_is_fetched_again_when_the_agent_is_told_to(running: MasterProcess) -> None:
+def test_a_revocation_list_is_fetched_again_when_the_agent_is_told_to(running: MasterProcess, agent_of: AgentOf) -> None:
     agent, other = agent_of(running), agent_of(running, "web2.example.com")
     assert agent.puppet("ssl", "bootstrap").code == 0 and other.puppet("ssl", "bootstrap").code == 0
     crl, gone = agent.ssl / "crl.pem", serial_of(other.certificate)
@@ -145,7 +145,7 @@ def test_a_revocation_list_is_fetched_again_when_the_agent_is_told_to(running: M
     assert gone in serials_in(crl)
 
 
-def test_a_master_with_a_revoked_certificate_is_not_talked_to(running: MasterProcess) -> None:
+def test_a_master_with_a_revoked_certificate_is_not_talked_to(running: MasterProcess, agent_of: AgentOf) -> None:
     agent = agent_of(running)
     assert agent.test().code == 2
     (stage_of(agent) / "plain").unlink()

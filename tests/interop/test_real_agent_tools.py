@@ -1,4 +1,4 @@
-"""The tools of Debian's puppet 7.23 that speak to a master, against ours."""
+"""The tools of puppet 7.23 and 8.10 that speak to a master, against ours."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.stage import agent_of
+from tests.interop.stage import AgentOf
 from tests.processes import MasterProcess, RealAgent
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 
 @pytest.fixture
-def agent(running: MasterProcess) -> RealAgent:
+def agent(running: MasterProcess, agent_of: AgentOf) -> RealAgent:
     """An agent that has its certificate."""
     agent = agent_of(running)
     bootstrapped = agent.puppet("ssl", "bootstrap")

@@ -1,4 +1,4 @@
-"""Debian's puppet agent 7.23 with a static catalog of our master."""
+"""The puppet agents 7.23 and 8.10 with a static catalog of our master."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes import RealAgent, has_real_puppet, master
+from tests.interop.stage import AgentOf
+from tests.processes import master
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -32,9 +33,7 @@ ASKED = [
 ]
 
 
-def test_a_real_agent_asks_for_no_metadata_of_what_is_inlined(tmp_path: Path) -> None:
-    if not has_real_puppet():
-        pytest.fail("Debian's puppet-agent is not installed: apt-get install puppet-agent")
+def test_a_real_agent_asks_for_no_metadata_of_what_is_inlined(tmp_path: Path, agent_of: AgentOf) -> None:
     commands = {"code_id_command": tmp_path / "id", "code_content_command": tmp_path / "content"}
     (tmp_path / "id").write_text("#!/bin/sh\necho v1\n")
     (tmp_path / "content").write_text(f'#!/bin/sh\ntest "$2" = v1 && exec cat "{tmp_path}/v1/$3"\n')
@@ -47,9 +46,8 @@ def test_a_real_agent_asks_for_no_metadata_of_what_is_inlined(tmp_path: Path) ->
             (tmp_path / "v1" / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / "v1" / name).write_text(text)
         process.start()
-        root = tmp_path / "agent"
-        root.mkdir()
-        agent = RealAgent(root, process.port, "web1.example.com", {"stage_root": str(root / "stage")})
+        agent = agent_of(process)
+        root = agent.root
         first = agent.test()
         assert first.code == 2, first.text + process.log
         assert "Compiled static catalog for web1.example.com" in process.log
