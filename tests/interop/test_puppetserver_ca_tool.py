@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,44 +18,57 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 from cryptography.x509.oid import NameOID
 
+from tests.interop.puppetserver import PUPPETSERVERS, TOOL, Installed
 from tests.interop.stage import SITE, agent_of, stage_of
 from tests.interop.test_real_agent_certificates import serial_of, serials_in
-from tests.processes import Done, MasterProcess, OurAgent, clean_environment, master, run
+from tests.processes import Done, MasterProcess, OurAgent, clean_environment, run
 
-TOOL = Path("/usr/bin/puppetserver")
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+RELEASES = {"7.9.5": "2.4.0", "8.7.0": "2.7.0"}  # of the tool, by the server that it comes with
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.skipif(not TOOL.exists(), reason="puppetserver is not installed")]
+
+@dataclass(slots=True)
+class Managed(MasterProcess):
+    """A master, and the tool of some release that manages its CA."""
+
+    tools: Installed = PUPPETSERVERS[0]
 
 
-@pytest.fixture
-def process(tmp_path: Path) -> Iterator[MasterProcess]:
+@pytest.fixture(params=PUPPETSERVERS, ids=lambda each: RELEASES[each.version])
+def process(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Managed]:
     """A master that is not started yet; its agents wait to be signed."""
-    with master(tmp_path / "master", autosign="false") as process:
-        process.write(SITE)
-        yield process
+    if reason := request.param.why_not():
+        pytest.skip(reason)
+    managed = Managed(tmp_path / "master", {"autosign": "false"}, tools=request.param)
+    try:
+        managed.write(SITE)
+        yield managed
+    finally:
+        managed.kill()
 
 
-def tool(process: MasterProcess, *words: str) -> Done:
+def tool(process: Managed, *words: str) -> Done:
     """`puppetserver ca …` with the master's folders."""
     settings = {"confdir": process.root / "conf", "ssldir": process.ca.parent, "cadir": process.ca, "certname": "localhost"}
     settings |= {"server": "localhost", "serverport": process.port or 1, "keylength": 2048}
     (process.root / "tool.conf").write_text("[main]\n" + "".join(f"{name} = {value}\n" for name, value in settings.items()))
-    return run([str(TOOL), "ca", *words, "--config", str(process.root / "tool.conf")], clean_environment(HOME=str(process.root)))
+    command = process.tools.command(process.root.parent, TOOL, "ca", *words, "--config", str(process.root / "tool.conf"))
+    return run(command, clean_environment(HOME=str(process.root)))
 
 
-def our_agent(process: MasterProcess, name: str) -> OurAgent:
+def our_agent(process: Managed, name: str) -> OurAgent:
     root = process.root.parent / name
     root.mkdir()
     return OurAgent(root, process.port, f"{name}.example.com", facts={"stage_root": str(root / "stage")})
 
 
-def all_of(process: MasterProcess) -> dict[str, list[dict[str, Any]]]:
+def all_of(process: Managed) -> dict[str, list[dict[str, Any]]]:
     """What the tool lists, by state; a line of advice about the folder comes behind the JSON."""
     found: dict[str, list[dict[str, Any]]] = json.loads(tool(process, "list", "--all", "--format", "json").text.splitlines()[0])
     return found
 
 
-def test_it_lists_signs_revokes_and_cleans(process: MasterProcess) -> None:
+def test_it_lists_signs_revokes_and_cleans(process: Managed) -> None:
     process.start()
     for name in ("web1", "web2", "web3"):
         assert our_agent(process, name).test("--waitforcert", "0").code == 1
@@ -85,7 +99,7 @@ def test_it_lists_signs_revokes_and_cleans(process: MasterProcess) -> None:
     assert one.code == 0 and re.search(r"Revoked Certificates:\s+web1\.example\.com", one.text), one.text
 
 
-def test_it_generates_keys_and_certificates_over_https(process: MasterProcess) -> None:
+def test_it_generates_keys_and_certificates_over_https(process: Managed) -> None:
     process.start()
     made = tool(process, "generate", "--certname", "made.example.com")
     assert made.code == 0, made.text
@@ -97,7 +111,7 @@ def test_it_generates_keys_and_certificates_over_https(process: MasterProcess) -
     assert named.code == 1 and "subject alternative names" in named, named.text
 
 
-def test_it_generates_an_administrator_beside_a_master_that_stands_still(process: MasterProcess) -> None:
+def test_it_generates_an_administrator_beside_a_master_that_stands_still(process: Managed) -> None:
     process.start()
     process.stop()
     made = tool(process, "generate", "--certname", "admin.example.com", "--ca-client")
@@ -109,12 +123,12 @@ def test_it_generates_an_administrator_beside_a_master_that_stands_still(process
     assert running_number(process) == serial_of(process.ca.parent / "certs/admin.example.com.pem") + 1
 
 
-def running_number(process: MasterProcess) -> int:
+def running_number(process: Managed) -> int:
     """The serial that the CA gives next."""
     return int((process.ca / "serial").read_text().strip(), 16)
 
 
-def test_it_prunes_a_revocation_list_which_we_serve_afterwards(process: MasterProcess) -> None:
+def test_it_prunes_a_revocation_list_which_we_serve_afterwards(process: Managed) -> None:
     process.start()
     assert our_agent(process, "web1").test("--waitforcert", "0").code == 1
     assert tool(process, "sign", "--all").code == 0
@@ -143,13 +157,13 @@ def twice(ca: Path) -> None:
     (ca / "ca_crl.pem").write_bytes(builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM))  # type: ignore[arg-type]
 
 
-def running_agent_is_refused(process: MasterProcess, name: str) -> bool:
+def running_agent_is_refused(process: Managed, name: str) -> bool:
     root = process.root.parent / name
     ran = OurAgent(root, process.port, f"{name}.example.com", facts={"stage_root": str(root / "stage")}).test("--waitforcert", "0")
     return ran.code == 1
 
 
-def both_agents_run(process: MasterProcess) -> None:
+def both_agents_run(process: Managed) -> None:
     """A first run of ours and of Debian's agent, each signed by the tool."""
     ours, real = our_agent(process, "ours"), agent_of(process, "real.example.com")
     assert ours.test("--waitforcert", "0").code == 1 and real.test("--waitforcert", "0").code == 1
@@ -163,7 +177,7 @@ def both_agents_run(process: MasterProcess) -> None:
     assert ours.test().code == 1 and real.test().code == 1
 
 
-def test_a_ca_that_it_set_up_is_ours_as_it_is(process: MasterProcess) -> None:
+def test_a_ca_that_it_set_up_is_ours_as_it_is(process: Managed) -> None:
     made = tool(process, "setup")
     assert made.code == 0 and "Generation succeeded" in made, made.text
     bundle = x509.load_pem_x509_certificates((process.ca / "ca_crt.pem").read_bytes())
@@ -204,7 +218,7 @@ def imported(folder: Path) -> list[str]:
     return [part for option, name in files.items() for part in (option, str(folder / name))]
 
 
-def test_a_companys_ca_that_it_imported_is_ours_as_it_is(process: MasterProcess, tmp_path: Path) -> None:
+def test_a_companys_ca_that_it_imported_is_ours_as_it_is(process: Managed, tmp_path: Path) -> None:
     done = tool(process, "import", *imported(tmp_path / "company"))
     assert done.code == 0 and "Import succeeded" in done, done.text
     process.start()
@@ -214,6 +228,6 @@ def test_a_companys_ca_that_it_imported_is_ours_as_it_is(process: MasterProcess,
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the tool gives what it makes to the user puppet")
-def test_what_it_makes_as_root_is_readable_for_a_master(process: MasterProcess) -> None:
+def test_what_it_makes_as_root_is_readable_for_a_master(process: Managed) -> None:
     assert tool(process, "setup").code == 0
     assert (process.ca / "ca_key.pem").stat().st_mode & 0o077 == 0o040
