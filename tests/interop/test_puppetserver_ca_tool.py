@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 from cryptography.x509.oid import NameOID
 
-from tests.interop.puppetserver import PUPPETSERVERS, TOOL, Installed
+from tests.interop.puppetserver import PUPPETSERVER_8, PUPPETSERVERS, TOOL, Installed
 from tests.interop.stage import SITE, agent_of, stage_of
 from tests.interop.test_real_agent_certificates import serial_of, serials_in
 from tests.processes import Done, MasterProcess, OurAgent, clean_environment, run
@@ -109,6 +109,61 @@ def test_it_generates_keys_and_certificates_over_https(process: Managed) -> None
     assert (process.ca / "signed" / "made.example.com.pem").exists()
     named = tool(process, "generate", "--certname", "named.example.com", "--subject-alt-names", "other.example.com")
     assert named.code == 1 and "subject alternative names" in named, named.text
+
+
+def test_it_says_for_how_long(process: Managed) -> None:
+    process.start()
+    for name in ("web1", "web2"):
+        assert our_agent(process, name).test("--waitforcert", "0").code == 1
+    for words in (("--certname", "web1.example.com", "--ttl", "2d"), ("--all", "--ttl", "3h")):
+        signed = tool(process, "sign", *words)
+        assert signed.code == 0, signed.text
+    made = tool(process, "generate", "--certname", "made.example.com", "--ttl", "30d")
+    assert made.code == 0, made.text
+    for name, ttl in (("web1", timedelta(days=2)), ("web2", timedelta(hours=3)), ("made", timedelta(days=30))):
+        certificate = x509.load_pem_x509_certificate((process.ca / "signed" / f"{name}.example.com.pem").read_bytes())
+        assert abs(certificate.not_valid_after_utc - datetime.now(UTC) - ttl) < timedelta(minutes=5), name
+
+
+def test_what_it_deleted_and_pruned_is_gone_for_us_too(process: Managed) -> None:
+    if process.tools is not PUPPETSERVER_8:
+        pytest.skip("the tool of 7 cannot")
+    process.start()
+    agents = [our_agent(process, name) for name in ("web1", "web2", "web3", "web4")]
+    for agent in agents:
+        assert agent.test("--waitforcert", "0").code == 1
+    assert tool(process, "sign", "--all").code == 0
+    assert [agent.test().code for agent in agents] == [2, 2, 2, 2]
+    assert tool(process, "revoke", "--certname", "web1.example.com,web2.example.com").code == 0
+    gone, kept = (serial_of(process.ca / "signed" / f"{name}.example.com.pem") for name in ("web1", "web2"))
+    running = tool(process, "delete", "--revoked")
+    assert running.code == 1 and "Puppetserver service is running" in running, running.text
+    process.stop()
+
+    deleted = tool(process, "delete", "--revoked")
+    assert deleted.code == 0 and "2 certificates deleted." in deleted, deleted.text
+    assert "1 certificate deleted." in tool(process, "delete", "--certname", "web3.example.com")
+    pruned = tool(process, "prune", "--remove-entries", "--serial", f"{gone:x}")
+    assert pruned.code == 0 and "Removed 1 certs from Puppet's CRL." in pruned, pruned.text
+    process.start()
+    assert [each["name"] for each in all_of(process)["signed"]] == ["localhost", "web4.example.com"]
+    assert [agent.test().code for agent in agents] == [0, 1, 0, 0]
+    assert tool(process, "revoke", "--certname", "web4.example.com").code == 0
+    assert kept in serials_in(process.ca / "ca_crl.pem") and gone not in serials_in(process.ca / "ca_crl.pem")
+
+
+def test_a_list_for_infrastructure_that_it_made_is_kept_beside_ours(process: Managed) -> None:
+    process.start()
+    process.stop()
+    (process.ca / "infra_inventory.txt").write_text("localhost\n")
+    enabled = tool(process, "enable", "--infracrl")
+    assert enabled.code == 0, enabled.text
+    before = (process.ca / "infra_crl.pem").read_bytes()
+    process.start()
+    assert our_agent(process, "web1").test("--waitforcert", "0").code == 1
+    assert tool(process, "sign", "--all").code == 0
+    assert tool(process, "revoke", "--certname", "web1.example.com").code == 0
+    assert (process.ca / "infra_crl.pem").read_bytes() == before
 
 
 def test_it_generates_an_administrator_beside_a_master_that_stands_still(process: Managed) -> None:
