@@ -23,6 +23,7 @@ log = logging.getLogger("puppet.ca")
 
 State = Literal["requested", "signed", "revoked"]
 STATES: tuple[State, ...] = ("requested", "signed", "revoked")
+KINDS = ("certificate", "certificate_request")
 MAX_TTL = 10**12  # seconds; anything beyond is a mistake, and all is cut at the CA's own end anyway
 
 

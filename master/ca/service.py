@@ -24,7 +24,7 @@ from shared.names import certname, shown
 from . import policy
 from .authority import Authority
 from .autosign import Autosign
-from .registry import STATES, AlreadyThere, Registry
+from .registry import KINDS, STATES, AlreadyThere, Registry
 from .store import CaStore
 
 log = logging.getLogger("puppet.ca")
@@ -207,11 +207,18 @@ class CaService:
         """Where a name stands; None when the CA never heard of it."""
         return await asyncio.to_thread(self.registry.status, name)
 
-    async def statuses(self, state: str = "") -> list[CertificateStatus]:
-        """All names, or those that are requested, signed or revoked; BadRequest for another state."""
+    async def statuses(self, state: str = "", kind: str = "") -> list[CertificateStatus]:
+        """
+        All names, or those that are requested, signed or revoked; BadRequest for another state or kind.
+
+        `kind` is how clients before 6 ask: for those that have a `certificate`, or a `certificate_request`.
+        """
         if state and state not in STATES:
             raise BadRequest(f"State {shown(state)} invalid; must be one of {', '.join(STATES)}")
-        return await asyncio.to_thread(self.registry.statuses, state)
+        if kind and kind not in KINDS:
+            raise BadRequest(f"There are no statuses for {shown(kind)}; there are for {' and '.join(KINDS)}")
+        found = await asyncio.to_thread(self.registry.statuses, state)
+        return [each for each in found if not kind or (each.state == "requested") is (kind == "certificate_request")]
 
     async def set_state(
         self, name: str, desired_state: object, cert_ttl: object = None, *, client: Client | None = None
