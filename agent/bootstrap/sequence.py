@@ -39,6 +39,7 @@ class State:
         request_sought: The CA was asked whether it has one (3.8).
         submitted: The CA is known to have our request.
         asked: The CA was asked for the certificate and does not have it.
+        crl_closed: The CA gives its CRL only to those who have a certificate (Ruby masters of 4 and 5).
         ca_stale, crl_stale, renewal_due: A refresh is due and was not tried yet.
         waitforcert: Seconds between two questions; 0: do not wait.
         waited, maxwaitforcert: Seconds waited so far, and the most of it; None: no limit.
@@ -54,6 +55,7 @@ class State:
     request_sought: bool = False
     submitted: bool = False
     asked: bool = False
+    crl_closed: bool = False
     ca_stale: bool = False
     crl_stale: bool = False
     renewal_due: bool = False
@@ -88,7 +90,7 @@ def _modern(state: State) -> Step:
         return Step.FETCH_CA
     if state.ca_stale:
         return Step.REFRESH_CA
-    if state.revocation and not state.crl:
+    if state.revocation and not state.crl and (state.certificate or not state.crl_closed):
         return Step.FETCH_CRL
     if state.revocation and state.crl_stale:
         return Step.REFRESH_CRL

@@ -201,8 +201,8 @@ class Bootstrap:
         The CA, and its CRL once there is one that is current.
 
         Args:
-            own: Show our certificate. CAs of 4 and later answer all questions but one without it, and those who were revoked have to be
-                able to fetch the CRL that says so; one of 3.x gives its CRL only to those it knows.
+            own: Show our certificate. CAs of 4 and later answer nearly all questions without it, and those who were revoked have to be
+                able to fetch the CRL that says so; Ruby's (3.x to 5) give their CRL only to those they know.
         """
         layout = self.layout
         crls = layout.hostcrl if self.options.revocation and self._crl_is_current() else None
@@ -308,7 +308,9 @@ class Bootstrap:
         return after
 
     async def _fetch_crl(self, state: State) -> State:
-        answer = await self._get(CERTIFICATE_REVOCATION_LIST, "ca")
+        answer = await self._ask_for_crl()
+        if answer.status == 403 and not state.certificate:
+            return replace(state, crl_closed=True)
         if answer.status == 404:
             raise PeerError("CRL is missing from the server", hint="With certificate_revocation=false none is needed, at your own risk.")
         if answer.status != 200:
@@ -322,11 +324,20 @@ class Bootstrap:
         await self._close()  # later connections are checked against it
         return replace(state, crl=True)
 
+    async def _ask_for_crl(self, headers: Mapping[str, str] | None = None) -> Answer:
+        """As a stranger, whom a revocation does not keep from learning of it; by our certificate from a CA that wants to see one."""
+        answer = await self._get(CERTIFICATE_REVOCATION_LIST, "ca", headers)
+        if answer.status == 403 and await asyncio.to_thread(self.layout.hostcert.exists):
+            await self._close()
+            self._client = self._connect(await asyncio.to_thread(self._verifier, own=True))
+            answer = await self._get(CERTIFICATE_REVOCATION_LIST, "ca", headers)
+        return answer
+
     async def _refresh_crl(self, state: State) -> State:
         log.info("Refreshing CRL")
         since = {"If-Modified-Since": formatdate(self.layout.hostcrl.stat().st_mtime, usegmt=True)}
         try:
-            answer = await self._get(CERTIFICATE_REVOCATION_LIST, "ca", since)
+            answer = await self._ask_for_crl(since)
             if answer.status == 200:
                 await asyncio.to_thread(keep_crls, self.layout, answer.body)
             elif answer.status != 304:
@@ -450,7 +461,7 @@ class Bootstrap:
         if state.legacy:
             log.log(NOTICE, "Did not receive certificate")
         else:
-            self._tell(_unsigned(name))
+            self._tell(texts.unsigned(name))
             log.info("Will try again in %d seconds.", seconds)
         await self._sleep(seconds)
         # Later agents send the request again each time, in case it was thrown away meanwhile; 3.8 does not.
@@ -460,7 +471,7 @@ class Bootstrap:
         if state.legacy:
             raise texts.NoCertificate("Exiting; no certificate found and waitforcert is disabled")
         why = "the waitforcert setting is set to 0" if state.waitforcert <= 0 else "the maxwaitforcert timeout has been exceeded"
-        raise texts.NoCertificate(f"{_unsigned(self.layout.certname)} Exiting now because {why}.")
+        raise texts.NoCertificate(f"{texts.unsigned(self.layout.certname)} Exiting now because {why}.")
 
 
 def spread(certificate: x509.Certificate, seconds: int) -> int:
@@ -471,10 +482,6 @@ def spread(certificate: x509.Certificate, seconds: int) -> int:
     """
     chance = int.from_bytes(certificate.fingerprint(hashes.SHA256())[:4]) / 2**32
     return round(seconds * (1 - 0.1 * chance))
-
-
-def _unsigned(name: str) -> str:
-    return f"Couldn't fetch certificate from CA server; you might still need to sign this agent's certificate ({name})."
 
 
 def _accept(dialect: Dialect) -> str:

@@ -323,6 +323,24 @@ async def test_an_expired_crl_is_fetched_anew_instead_of_locking_the_agent_out(t
     assert world.layout.hostcrl.read_bytes() == world.ca.crl
 
 
+async def test_a_crl_that_only_those_with_a_certificate_get_is_fetched_with_it(tmp_path: Path) -> None:
+    world = World(tmp_path, version="5.5.22")
+    whole, crl = world.ca.answer, "GET /puppet-ca/v1/certificate_revocation_list/ca"
+    world.master.answer = lambda ask: Reply(403, b"Forbidden request") if "revocation" in ask.path and not ask.certname else whole(ask)
+    await world.run()
+    assert world.layout.hostcrl.read_bytes() == world.ca.crl
+    assert world.sequence() == [*MODERN_SEQUENCE, crl, crl]
+    os.utime(world.layout.hostcrl, (1, 1))
+    await world.run(crl_refresh=86400)
+    assert world.sequence() == [crl, crl]
+    assert world.layout.hostcrl.stat().st_mtime > 1
+
+    world.layout.hostcrl.unlink()
+    world.master.answer = lambda ask: Reply(403, b"Forbidden request") if "revocation" in ask.path else whole(ask)
+    with pytest.raises(PeerAnswered, match="Could not download CRLs: 403: Forbidden request"):
+        await world.run()
+
+
 async def test_renewal_that_is_not_offered_goes_on_with_the_old_certificate(tmp_path: Path) -> None:
     world = World(tmp_path)
     await world.run()
