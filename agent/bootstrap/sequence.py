@@ -12,6 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+
 
 class Step(Enum):
     MAKE_KEY = "make key"
@@ -109,3 +112,13 @@ def _patience(state: State) -> Step:
     if state.waitforcert <= 0 or (state.maxwaitforcert is not None and state.waited >= state.maxwaitforcert):
         return Step.GIVE_UP
     return Step.WAIT
+
+
+def spread(certificate: x509.Certificate, seconds: int) -> int:
+    """
+    `seconds`, or up to a tenth less, always the same for one certificate.
+
+    Agents that got theirs on one day would otherwise all come back for a new one in the same half hour.
+    """
+    chance = int.from_bytes(certificate.fingerprint(hashes.SHA256())[:4]) / 2**32
+    return round(seconds * (1 - 0.1 * chance))

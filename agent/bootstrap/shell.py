@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes
 
 from certs import bundles, csr, fingerprints, keys, verify
 from certs.csr import CsrAttributes
@@ -36,7 +35,7 @@ from ..server import Server, Spoken, dialect_of, version_of
 from ..tls import Verifier
 from . import texts
 from .keeping import keep_authorities, keep_crls
-from .sequence import State, Step, next_step
+from .sequence import State, Step, next_step, spread
 
 if TYPE_CHECKING:
     from ..http import Client
@@ -379,10 +378,14 @@ class Bootstrap:
         answer = await server.send(outgoing, headers, bundles.dump([request]))
         text = _line(answer)
         there = "already has a " in text
-        if answer.status == 400 and (there or not state.legacy):
+        failed = f"Failed to submit the CSR, HTTP response was {answer.status}: {text}"
+        if (answer.status in (400, 500) and there) or (answer.status == 400 and not state.legacy):  # 500: Ruby masters of 4 and 5
             log.info("The CA has a request for %s already, or does not take this one: %s", self.layout.certname, text)
+        elif answer.status >= 500 and state.waitforcert > 0 and not state.legacy:
+            log.error("%s", failed)
+            return replace(state, submitted=True, asked=False)  # it is sent again after the next wait
         elif not 200 <= answer.status < 300:
-            raise PeerAnswered(f"Failed to submit the CSR, HTTP response was {answer.status}: {text}", code=answer.status, body=text)
+            raise PeerAnswered(failed, code=answer.status, body=text)
         failpoint("agent.csr-sent")
         await asyncio.to_thread(self.layout.save_request, request)
         failpoint("agent.csr-saved")
@@ -472,16 +475,6 @@ class Bootstrap:
             raise texts.NoCertificate("Exiting; no certificate found and waitforcert is disabled")
         why = "the waitforcert setting is set to 0" if state.waitforcert <= 0 else "the maxwaitforcert timeout has been exceeded"
         raise texts.NoCertificate(f"{texts.unsigned(self.layout.certname)} Exiting now because {why}.")
-
-
-def spread(certificate: x509.Certificate, seconds: int) -> int:
-    """
-    `seconds`, or up to a tenth less, always the same for one certificate.
-
-    Agents that got theirs on one day would otherwise all come back for a new one in the same half hour.
-    """
-    chance = int.from_bytes(certificate.fingerprint(hashes.SHA256())[:4]) / 2**32
-    return round(seconds * (1 - 0.1 * chance))
 
 
 def _accept(dialect: Dialect) -> str:
