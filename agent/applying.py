@@ -90,7 +90,8 @@ class Applying:
     def _remote_bucket(self, host: str | None, port: int | None) -> Dipper:
         server = self.wiring.server_at(host or self.wiring.settings.server, port)
         binding = Binding(FILE_BUCKET_FILE, Rest(FILE_BUCKET_FILE, server))
-        return RemoteDipper(binding, algorithm=self._digest(), environment=self.wiring.environment)
+        configured = self.wiring.settings.given("digest_algorithm")
+        return RemoteDipper(binding, algorithm=lambda: server.digest(configured), environment=self.wiring.environment)
 
     def _digest(self) -> Algorithm:
         """By what contents are stored: 3.x masters know md5 alone."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -55,16 +55,28 @@ class LocalDipper:
 
 
 class RemoteDipper:
-    """A server's bucket: asked whether it has the content, which is sent only if not. `algorithm`: the digest that the server stores by."""
+    """
+    A server's bucket: asked whether it has the content, which is sent only if not.
 
-    def __init__(self, binding: Binding[FileBucketFile], *, algorithm: Algorithm = "sha256", environment: str = "production") -> None:
+    Args:
+        algorithm: The digest that the server stores by, or who finds it out.
+    """
+
+    def __init__(
+        self,
+        binding: Binding[FileBucketFile],
+        *,
+        algorithm: Algorithm | Callable[[], Awaitable[Algorithm]] = "sha256",
+        environment: str = "production",
+    ) -> None:
         self._binding = binding
         self._algorithm = algorithm
         self._environment = environment
 
     async def keep(self, fd: int, path: str) -> str:
-        value = await asyncio.to_thread(checksums.of_file, self._algorithm, fd)
-        key = f"{self._algorithm}/{value}/{path}"
+        digest = await self._digest()
+        value = await asyncio.to_thread(checksums.of_file, digest, fd)
+        key = f"{digest}/{value}/{path}"
         request: Request[FileBucketFile] = Request(key, self._environment)
         if not await self._binding.head(request):
             body = FileBucketFile(name=key, chunks=lambda: _chunks(fd), size=os.fstat(fd).st_size)
@@ -72,11 +84,15 @@ class RemoteDipper:
         return value
 
     async def fetch(self, value: str) -> AsyncIterator[bytes]:
-        found = await self._binding.find(Request(f"{self._algorithm}/{value}", self._environment))
+        digest = await self._digest()
+        found = await self._binding.find(Request(f"{digest}/{value}", self._environment))
         if found is None:
-            raise NotFound(f"Could not find a file with checksum {{{self._algorithm}}}{value} in the filebucket")
+            raise NotFound(f"Could not find a file with checksum {{{digest}}}{value} in the filebucket")
         async for chunk in found.chunks():
             yield chunk
+
+    async def _digest(self) -> Algorithm:
+        return self._algorithm if isinstance(self._algorithm, str) else await self._algorithm()
 
 
 def buckets(

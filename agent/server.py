@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from shared import plainjson
+from shared.checksums import Algorithm, algorithm
 from shared.dialects import LEGACY, MODERN, Dialect
 from shared.errors import BadData, PeerAnswered
 from shared.files import make_directory, write_atomic
@@ -22,6 +23,7 @@ from .sites import Site
 log = logging.getLogger("puppet.http")
 
 Version = tuple[int, ...]
+PROBE = "/status/v1/simple"  # what servers of all ages answer with their version
 
 
 def version_of(header: str | None) -> Version | None:
@@ -117,7 +119,7 @@ class Server:
             known = self.spoken.of(self.site)
             if known is not None:
                 return known
-            answer = await self._send(Outgoing("GET", "/status/v1/simple"), {"Accept": "text/plain, */*"})
+            answer = await self._send(Outgoing("GET", PROBE), {"Accept": "text/plain, */*"})
             found = dialect_of(version_of(answer.headers.get("x-puppet-version")))
             if found is None and answer.status == 200:
                 found = MODERN
@@ -125,6 +127,17 @@ class Server:
                 answer = await self._send(Outgoing("GET", f"/{self._environment()}/certificate/ca"), {"Accept": "s"})
                 found = dialect_of(version_of(answer.headers.get("x-puppet-version"))) or (LEGACY if answer.status == 200 else None)
             return await self.spoken.settle(self.site, found or MODERN)
+
+    async def digest(self, configured: str | None) -> Algorithm:
+        """The one digest that its bucket takes: that of a site which has `configured` one, else the usual of its age, md5 before 7."""
+        dialect = await self.dialect()
+        if dialect is LEGACY:
+            return algorithm(LEGACY.digest)
+        if configured is not None:
+            return algorithm(configured)
+        if self.version is None:  # what it speaks was remembered from another time
+            await self._send(Outgoing("GET", PROBE), {"Accept": "text/plain, */*"})
+        return algorithm(dialect.digest if self.version is None or self.version >= (7,) else "md5")
 
     async def send(self, outgoing: Outgoing, headers: Mapping[str, str], body: bytes | None = None) -> Answer:
         return await self._send(outgoing, headers, body)

@@ -146,7 +146,6 @@ async def _opened(wish: Wish, settings: AgentSettings) -> AsyncIterator[tuple[Di
     if folder is not None:
         yield LocalDipper(Bucket(folder, algorithm=digest)), digest
         return
-    from shared.dialects import LEGACY
     from shared.indirector import Binding
     from shared.indirector.rest import Rest
     from shared.models.file_bucket_file import FILE_BUCKET_FILE
@@ -154,7 +153,7 @@ async def _opened(wish: Wish, settings: AgentSettings) -> AsyncIterator[tuple[Di
     from .peer import connected
 
     async with connected(settings, settings.server, settings.masterport) as server:
-        digest = algorithm(LEGACY.digest) if await server.dialect() is LEGACY else digest
+        digest = await server.digest(settings.given("digest_algorithm"))
         binding = Binding(FILE_BUCKET_FILE, Rest(FILE_BUCKET_FILE, server))
         yield RemoteDipper(binding, algorithm=digest, environment=settings.environment or "production"), digest
 

@@ -125,6 +125,28 @@ def unwrapped(value: Any) -> tuple[Any, bool]:
     return value, False
 
 
+def of_bytes(data: bytes) -> dict[str, str]:
+    """
+    What a manifest has as a text and is none in UTF-8, such as a file that it read: a Binary to all who know rich data.
+
+    Others get the bytes themselves, but base64 for a Binary of the manifest's own. The value that stands first tells the two apart.
+    """
+    return {PVALUE: base64.b64encode(data).decode("ascii"), PTYPE: "Binary"}
+
+
+def with_bytes(value: Any) -> tuple[Any, bool]:
+    """`value` with all that `of_bytes` made as text again, its bytes as surrogate escapes, and whether there was such."""
+    if isinstance(value, list):
+        parts = [with_bytes(each) for each in value]
+        return [part for part, _ in parts], any(found for _, found in parts)
+    if not isinstance(value, dict):
+        return value, False
+    if value.get(PTYPE) == "Binary" and next(iter(value)) == PVALUE:
+        return base64.b64decode(value[PVALUE]).decode("utf-8", "surrogateescape"), True
+    pairs = {key: with_bytes(each) for key, each in value.items()}
+    return {key: part for key, (part, _) in pairs.items()}, any(found for _, found in pairs.values())
+
+
 def is_rich(value: Any) -> bool:
     """Whether anything in `value` needs rich data."""
     if isinstance(value, dict):

@@ -12,6 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+
 
 class Step(Enum):
     MAKE_KEY = "make key"
@@ -39,6 +42,7 @@ class State:
         request_sought: The CA was asked whether it has one (3.8).
         submitted: The CA is known to have our request.
         asked: The CA was asked for the certificate and does not have it.
+        crl_closed: The CA gives its CRL only to those who have a certificate (Ruby masters of 4 and 5).
         ca_stale, crl_stale, renewal_due: A refresh is due and was not tried yet.
         waitforcert: Seconds between two questions; 0: do not wait.
         waited, maxwaitforcert: Seconds waited so far, and the most of it; None: no limit.
@@ -54,6 +58,7 @@ class State:
     request_sought: bool = False
     submitted: bool = False
     asked: bool = False
+    crl_closed: bool = False
     ca_stale: bool = False
     crl_stale: bool = False
     renewal_due: bool = False
@@ -88,7 +93,7 @@ def _modern(state: State) -> Step:
         return Step.FETCH_CA
     if state.ca_stale:
         return Step.REFRESH_CA
-    if state.revocation and not state.crl:
+    if state.revocation and not state.crl and (state.certificate or not state.crl_closed):
         return Step.FETCH_CRL
     if state.revocation and state.crl_stale:
         return Step.REFRESH_CRL
@@ -107,3 +112,18 @@ def _patience(state: State) -> Step:
     if state.waitforcert <= 0 or (state.maxwaitforcert is not None and state.waited >= state.maxwaitforcert):
         return Step.GIVE_UP
     return Step.WAIT
+
+
+def spread(certificate: x509.Certificate, seconds: int) -> int:
+    """
+    `seconds`, or up to a tenth less, always the same for one certificate.
+
+    Agents that got theirs on one day would otherwise all come back for a new one in the same half hour.
+    """
+    chance = int.from_bytes(certificate.fingerprint(hashes.SHA256())[:4]) / 2**32
+    return round(seconds * (1 - 0.1 * chance))
+
+
+def quarter(certificate: x509.Certificate) -> int:
+    """A quarter of its time in seconds: one that was made for two months, to be renewed, is not warned of from its first day on."""
+    return round((certificate.not_valid_after_utc - certificate.not_valid_before_utc).total_seconds() / 4)

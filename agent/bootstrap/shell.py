@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes
 
 from certs import bundles, csr, fingerprints, keys, verify
 from certs.csr import CsrAttributes
@@ -36,7 +35,7 @@ from ..server import Server, Spoken, dialect_of, version_of
 from ..tls import Verifier
 from . import texts
 from .keeping import keep_authorities, keep_crls
-from .sequence import State, Step, next_step
+from .sequence import State, Step, next_step, quarter, spread
 
 if TYPE_CHECKING:
     from ..http import Client
@@ -192,7 +191,7 @@ class Bootstrap:
             verify.verify(certificate, Trust(authorities, crls, revocation), now=self._now(), purpose="client")
         except verify.NotVerified as err:
             raise texts.unusable(err, self.layout) from err
-        if self._ends_within(certificate, min(self.options.expire_warning, _quarter(certificate))):
+        if self._ends_within(certificate, min(self.options.expire_warning, quarter(certificate))):
             log.warning("Certificate '%s' will expire on %s", verify.subject_of(certificate), certificate.not_valid_after_utc)
         return self._verifier(own=True)
 
@@ -201,8 +200,8 @@ class Bootstrap:
         The CA, and its CRL once there is one that is current.
 
         Args:
-            own: Show our certificate. CAs of 4 and later answer all questions but one without it, and those who were revoked have to be
-                able to fetch the CRL that says so; one of 3.x gives its CRL only to those it knows.
+            own: Show our certificate. CAs of 4 and later answer nearly all questions without it, and those who were revoked have to be
+                able to fetch the CRL that says so; Ruby's (3.x to 5) give their CRL only to those they know.
         """
         layout = self.layout
         crls = layout.hostcrl if self.options.revocation and self._crl_is_current() else None
@@ -308,7 +307,9 @@ class Bootstrap:
         return after
 
     async def _fetch_crl(self, state: State) -> State:
-        answer = await self._get(CERTIFICATE_REVOCATION_LIST, "ca")
+        answer = await self._ask_for_crl()
+        if answer.status == 403 and not state.certificate:
+            return replace(state, crl_closed=True)
         if answer.status == 404:
             raise PeerError("CRL is missing from the server", hint="With certificate_revocation=false none is needed, at your own risk.")
         if answer.status != 200:
@@ -322,11 +323,20 @@ class Bootstrap:
         await self._close()  # later connections are checked against it
         return replace(state, crl=True)
 
+    async def _ask_for_crl(self, headers: Mapping[str, str] | None = None) -> Answer:
+        """As a stranger, whom a revocation does not keep from learning of it; by our certificate from a CA that wants to see one."""
+        answer = await self._get(CERTIFICATE_REVOCATION_LIST, "ca", headers)
+        if answer.status == 403 and await asyncio.to_thread(self.layout.hostcert.exists):
+            await self._close()
+            self._client = self._connect(await asyncio.to_thread(self._verifier, own=True))
+            answer = await self._get(CERTIFICATE_REVOCATION_LIST, "ca", headers)
+        return answer
+
     async def _refresh_crl(self, state: State) -> State:
         log.info("Refreshing CRL")
         since = {"If-Modified-Since": formatdate(self.layout.hostcrl.stat().st_mtime, usegmt=True)}
         try:
-            answer = await self._get(CERTIFICATE_REVOCATION_LIST, "ca", since)
+            answer = await self._ask_for_crl(since)
             if answer.status == 200:
                 await asyncio.to_thread(keep_crls, self.layout, answer.body)
             elif answer.status != 304:
@@ -368,10 +378,14 @@ class Bootstrap:
         answer = await server.send(outgoing, headers, bundles.dump([request]))
         text = _line(answer)
         there = "already has a " in text
-        if answer.status == 400 and (there or not state.legacy):
+        failed = f"Failed to submit the CSR, HTTP response was {answer.status}: {text}"
+        if (answer.status in (400, 500) and there) or (answer.status == 400 and not state.legacy):  # 500: Ruby masters of 4 and 5
             log.info("The CA has a request for %s already, or does not take this one: %s", self.layout.certname, text)
+        elif answer.status >= 500 and state.waitforcert > 0 and not state.legacy:
+            log.error("%s", failed)
+            return replace(state, submitted=True, asked=False)  # it is sent again after the next wait
         elif not 200 <= answer.status < 300:
-            raise PeerAnswered(f"Failed to submit the CSR, HTTP response was {answer.status}: {text}", code=answer.status, body=text)
+            raise PeerAnswered(failed, code=answer.status, body=text)
         failpoint("agent.csr-sent")
         await asyncio.to_thread(self.layout.save_request, request)
         failpoint("agent.csr-saved")
@@ -450,7 +464,7 @@ class Bootstrap:
         if state.legacy:
             log.log(NOTICE, "Did not receive certificate")
         else:
-            self._tell(_unsigned(name))
+            self._tell(texts.unsigned(name))
             log.info("Will try again in %d seconds.", seconds)
         await self._sleep(seconds)
         # Later agents send the request again each time, in case it was thrown away meanwhile; 3.8 does not.
@@ -460,26 +474,7 @@ class Bootstrap:
         if state.legacy:
             raise texts.NoCertificate("Exiting; no certificate found and waitforcert is disabled")
         why = "the waitforcert setting is set to 0" if state.waitforcert <= 0 else "the maxwaitforcert timeout has been exceeded"
-        raise texts.NoCertificate(f"{_unsigned(self.layout.certname)} Exiting now because {why}.")
-
-
-def spread(certificate: x509.Certificate, seconds: int) -> int:
-    """
-    `seconds`, or up to a tenth less, always the same for one certificate.
-
-    Agents that got theirs on one day would otherwise all come back for a new one in the same half hour.
-    """
-    chance = int.from_bytes(certificate.fingerprint(hashes.SHA256())[:4]) / 2**32
-    return round(seconds * (1 - 0.1 * chance))
-
-
-def _quarter(certificate: x509.Certificate) -> int:
-    """A quarter of its time in seconds: one that was made for two months, to be renewed, is not warned of from its first day on."""
-    return round((certificate.not_valid_after_utc - certificate.not_valid_before_utc).total_seconds() / 4)
-
-
-def _unsigned(name: str) -> str:
-    return f"Couldn't fetch certificate from CA server; you might still need to sign this agent's certificate ({name})."
+        raise texts.NoCertificate(f"{texts.unsigned(self.layout.certname)} Exiting now because {why}.")
 
 
 def _accept(dialect: Dialect) -> str:

@@ -49,6 +49,11 @@ def unusable(problem: PeerNotTrusted, layout: SslDir) -> PeerNotTrusted:
     )
 
 
+def unsigned(name: str) -> str:
+    """Somebody still has to sign."""
+    return f"Couldn't fetch certificate from CA server; you might still need to sign this agent's certificate ({name})."
+
+
 def fingerprint_text(layout: SslDir, digest: str) -> str:
     """`(SHA256) AA:BB:…` of the certificate, else of the request; NotFound when there is neither. Source: command line reference 2.1."""
     certificate = layout.certificate()

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from shared.errors import Unsupported
+from shared.richdata import of_bytes
 
 from .definitions import capital
 from .labels import label, with_article
@@ -59,11 +60,11 @@ def encode(value: Value, warn: Warn, place: str, *, rich: bool = True) -> Any:
 
 
 def _text(value: str) -> Any:
-    """Text as it is; bytes that are none (see `base64('decode', …)`) as a Binary, which every reader gives back as they were."""
+    """Text as it is; bytes that are none (see `file`, `base64('decode', …)`) in a form that every reader gives back as they were."""
     try:
         value.encode()
     except UnicodeEncodeError:
-        return {"__ptype": "Binary", "__pvalue": to_s(Binary(value.encode("utf-8", "surrogateescape")))}
+        return of_bytes(value.encode("utf-8", "surrogateescape"))
     return value
 
 

@@ -40,6 +40,8 @@ T = TypeVar("T")
 
 _JSON_KINDS = ("application/json", "text/pson", "pson")
 _MAX_NAMES = 10_000  # in one clean or sign
+_DONE = Answer(204, content_type="text/plain")  # 5.x clients give up on an answer without a type
+_MISSPELT = "certificate_statuss"  # what 5.x clients make of the plural
 
 
 class CaEndpoints:
@@ -60,6 +62,7 @@ class CaEndpoints:
             return replace(text(err.status, one_line(err.message)), headers=headers)
 
     async def _answer(self, request: HttpRequest, target: Target, client: Client, rules: Rules) -> Answer:
+        target = _spelt(target)
         name, *rest = target.segments[2:] or ("",)
         endpoint = self._endpoints().get(name)
         if endpoint is not None:
@@ -104,7 +107,7 @@ class CaEndpoints:
         if target.method == "DELETE":
             if not await self.ca.delete_request(name, client=client):
                 raise NotFound(missing)
-            return Answer(204)
+            return _DONE
         return _pem(_there(await self.ca.request(name), missing))
 
     async def _crl(self, request: HttpRequest, target: Target, client: Client, rest: Sequence[str]) -> Answer:
@@ -135,11 +138,11 @@ class CaEndpoints:
             if "desired_state" not in wish:
                 raise BadRequest('Missing required parameter "desired_state"')
             await self.ca.set_state(name, wish["desired_state"], wish.get("cert_ttl"), client=client)
-            return Answer(204)
+            return _DONE
         if target.method == "DELETE":
             if not await self.ca.delete(name, client=client):
                 raise NotFound("Resource not found.")
-            return Answer(204)
+            return _DONE
         found = _there(await self.ca.status(name), "Resource not found.")
         return _json(found.to_data(MODERN), _kind(request))
 
@@ -147,10 +150,12 @@ class CaEndpoints:
         _only(target, "GET")
         if len(rest) != 1 or not rest[0]:
             raise BadRequest("Missing URL Segment")
-        state = parameters(target.raw_query).get("state", "")
+        given = parameters(target.raw_query)
+        state, kinds = given.get("state", ""), given.get("for", [])
         if not isinstance(state, str):
             raise BadRequest("The parameter state stands more than once")
-        return _json([each.to_data(MODERN) for each in await self.ca.statuses(state)], _kind(request))
+        found = await self.ca.statuses(state, [kinds] if isinstance(kinds, str) else kinds)
+        return _json([each.to_data(MODERN) for each in found], _kind(request))
 
     async def _expirations(self, request: HttpRequest, target: Target, client: Client, rest: Sequence[str]) -> Answer:
         _none(rest)
@@ -212,6 +217,14 @@ class CaEndpoints:
         if not isinstance(data, dict):
             raise BadRequest("Request body is not JSON.")
         return data
+
+
+def _spelt(target: Target) -> Target:
+    """The target by the name that rules have for it."""
+    if target.segments[2:3] != (_MISSPELT,):
+        return target
+    segments = (*target.segments[:2], "certificate_statuses", *target.segments[3:])
+    return replace(target, segments=segments, path="/" + "/".join(segments))
 
 
 def _rule_paths(name: str, rest: Sequence[str]) -> tuple[str, ...]:

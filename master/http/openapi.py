@@ -69,7 +69,7 @@ ENDPOINTS = (
     Endpoint(f"{_CA}/certificate_revocation_list/ca", {"GET": ""}, "text/plain", "The revocation lists."),
     Endpoint(f"{_CA}/certificate_revocation_list", {"PUT": "pem"}, "text/plain", "Replace revocation lists of the chain above."),
     Endpoint(f"{_CA}/certificate_status/{{certname}}", {"GET": "", "PUT": "json", "DELETE": ""}, "application/json", "Sign or revoke."),
-    Endpoint(f"{_CA}/certificate_statuses/{{any}}", {"GET": ""}, "application/json", "All certificates and requests.", ("state",)),
+    Endpoint(f"{_CA}/certificate_statuses/{{any}}", {"GET": ""}, "application/json", "All certificates and requests.", ("state", "for")),
     Endpoint(f"{_CA}/expirations", {"GET": ""}, "application/json", "When certificates and lists of the CA end."),
     Endpoint(f"{_CA}/clean", {"PUT": "json"}, "text/plain", "Revoke and remove several."),
     Endpoint(f"{_CA}/sign", {"POST": "json"}, "application/json", "Sign several."),

@@ -8,10 +8,10 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..dialects import Dialect
-from ..errors import BadData
+from ..errors import BadData, NotAcceptable
 from ..formats import Format
 from ..indirector.core import Indirection, Model
-from ..richdata import degraded, is_rich
+from ..richdata import degraded, is_rich, with_bytes
 
 log = logging.getLogger("puppet.catalog")
 
@@ -86,12 +86,22 @@ class Catalog(Model):
         return data
 
     def to_form(self, dialect: Dialect, format: Format) -> Any:
-        """Rich values become text in every format but the rich one."""
+        """
+        Rich values become text in every format but the rich one.
+
+        Raises:
+            NotAcceptable: bytes that are no text, in a format other than PSON.
+        """
         data = self.to_data(dialect)
         if format.name == "rich_data_json":
             return data
         for resource in data["resources"]:
-            if is_rich(resource.get("parameters")):
+            if not is_rich(resource.get("parameters")):
+                continue
+            resource["parameters"], found = with_bytes(resource["parameters"])
+            if found and format.name != "pson":
+                raise NotAcceptable(f"{resource['type']}[{resource['title']}] has bytes that are no text, which {format.mime} cannot hold")
+            if is_rich(resource["parameters"]):
                 log.warning(
                     "%s[%s] has values that this agent's format cannot hold; they are sent as text", resource["type"], resource["title"]
                 )

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 from pydantic.fields import FieldInfo
 
 from ..errors import ConfigError
@@ -29,6 +29,11 @@ class Settings(BaseModel):
     """Frozen; a field is a setting. `name` of a field with an alias in Puppet is the older one (`masterport`)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, validate_default=True, defer_build=True)
+    _given: frozenset[str] = PrivateAttr(frozenset())
+
+    def given(self, name: str) -> Any:
+        """The value of a setting that somebody has set, None where it is a default."""
+        return getattr(self, name) if name in self._given else None
 
 
 def setting(default: Any, *, doc: str, **limits: Any) -> Any:
@@ -149,7 +154,7 @@ def load(
     layers = Layers([given, own, main, dict(application or {}), defaults], run_mode=section)
     values = {name: layers.value(name) for name in cls.model_fields}
     try:
-        return cls.model_validate(values)
+        made = cls.model_validate(values)
     except ValidationError as err:
         first_error = err.errors(include_url=False, include_input=False)[0]
         name = str(first_error["loc"][0]) if first_error["loc"] else "?"
@@ -157,6 +162,8 @@ def load(
         place = f" (file: {conf.path}, line: {entry.line})" if entry and name not in given else ""
         message = first_error["msg"].removeprefix("Value error, ")
         raise ConfigError(f"Could not set {name}: {message}{place}") from err
+    made._given = frozenset({*given, *own, *main})
+    return made
 
 
 def _refuse_environments_own(conf: Conf) -> None:

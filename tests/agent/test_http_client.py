@@ -327,6 +327,29 @@ async def test_the_dialect_is_asked_for_once_and_remembered(
     assert len(pair.master.asked) == asked
 
 
+@pytest.mark.parametrize(
+    ("version", "configured", "digest"),
+    [
+        ("3.8.7", None, "md5"),
+        ("3.8.7", "sha256", "md5"),
+        ("5.5.22", None, "md5"),
+        ("5.5.22", "sha256", "sha256"),
+        ("6.28.0", None, "md5"),
+        ("7.0.0", None, "sha256"),
+        ("8.10.0", "md5", "md5"),
+        (None, None, "sha256"),
+    ],
+)
+async def test_a_bucket_is_spoken_to_in_the_digest_of_its_servers_age(
+    ca: ThrowAwayCa, tmp_path: Path, version: str | None, configured: str | None, digest: str
+) -> None:
+    pair = Pair(ca, tmp_path, lambda ask: Reply(200, b"running", {"X-Puppet-Version": version} if version else {}))
+    async with pair.master.running(), pair.client:
+        for remembered in ({}, {str(pair.site): LEGACY if version == "3.8.7" else MODERN}):
+            server = Server(pair.site, pair.client, Spoken(known=dict(remembered)), lambda: "production")
+            assert await server.digest(configured) == digest
+
+
 async def test_a_server_that_was_upgraded_is_asked_anew(tmp_path: Path) -> None:
     spoken = Spoken(known={"puppet:8140": LEGACY})
     spoken.heard(Site("puppet", 8140), {"x-puppet-version": "7.23.0"})

@@ -83,6 +83,12 @@ def test_a_setting_that_nothing_reads_gets_a_hint(tmp_path: Path) -> None:
     assert "Unknown setting servr in [main]" in found and "Did you mean server?" in found
 
 
+def test_a_setting_knows_whether_somebody_has_set_it(tmp_path: Path) -> None:
+    settings = agent(tmp_path, "digest_algorithm = sha256\n[agent]\nserverport = 8140\n[master]\nenvironment = x\n", server="puppet")
+    assert [settings.given(name) for name in ("digest_algorithm", "masterport", "server")] == ["sha256", 8140, "puppet"]
+    assert settings.given("environment") is None and settings.given("ca_port") is None
+
+
 def test_newer_names_are_the_older_settings(tmp_path: Path) -> None:
     assert agent(tmp_path, "[agent]\nserverport = 9999").masterport == 9999
     assert load(MasterSettings, section="master", conf=conf.parse("[server]\nmasterport = 1")).masterport == 1

@@ -30,6 +30,8 @@ CASES = [
     (MODERN, {}, Step.FETCH_CA),
     (MODERN, {"ca": True}, Step.FETCH_CRL),
     (MODERN, {"ca": True, "revocation": False}, Step.MAKE_KEY),
+    (MODERN, {"ca": True, "crl_closed": True}, Step.MAKE_KEY),
+    (MODERN, {"ca": True, "crl_closed": True, "key": True, "certificate": True}, Step.FETCH_CRL),
     (MODERN, {"ca": True, "crl": True}, Step.MAKE_KEY),
     (MODERN, {"ca": True, "crl": True, "key": True}, Step.SEND_REQUEST),
     (MODERN, {"ca": True, "crl": True, "key": True, "request": True}, Step.SEND_REQUEST),

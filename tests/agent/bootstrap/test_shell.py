@@ -14,7 +14,7 @@ import pytest
 from cryptography import x509
 
 from agent.bootstrap import Bootstrap, Options, fingerprint_text
-from agent.bootstrap.shell import spread
+from agent.bootstrap.sequence import spread
 from agent.bootstrap.texts import CertificateMismatch, NoCertificate
 from agent.http import Client
 from agent.server import Spoken
@@ -293,6 +293,30 @@ async def test_a_refused_request_is_an_error_on_3x_and_waiting_later(tmp_path: P
         assert not world.layout.hostcsr.exists()
 
 
+@pytest.mark.parametrize("status", [400, 500])
+async def test_a_ca_that_has_our_request_already_is_asked_for_the_certificate(tmp_path: Path, status: int) -> None:
+    world = World(tmp_path, version="5.5.22", waitforcert=0)
+    world.ca.autosign = False
+    with pytest.raises(NoCertificate):
+        await world.run()
+    world.ca.refusal = Reply(status, b'{"message":"Server Error: agent.test already has a requested certificate; ignoring"}')
+    with pytest.raises(NoCertificate):
+        await world.run()
+    world.ca.sign(NAME)
+    await world.run()
+    assert world.layout.certificate() is not None
+
+
+async def test_a_ca_that_fails_is_asked_again_by_who_waits(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    world = World(tmp_path, waitforcert=0)
+    world.ca.refusal = Reply(500, b"on fire")
+    with pytest.raises(PeerAnswered, match="Failed to submit the CSR, HTTP response was 500: on fire"):
+        await world.run()
+    world.on_sleep = lambda: setattr(world.ca, "refusal", None)
+    await world.run(waitforcert=5)
+    assert world.slept == [5] and "on fire" in caplog.text
+
+
 async def test_a_stale_crl_is_asked_for_with_its_date_and_kept_on_304(tmp_path: Path) -> None:
     world = World(tmp_path)
     await world.run()
@@ -332,6 +356,24 @@ async def test_an_expired_crl_is_fetched_anew_instead_of_locking_the_agent_out(t
     await world.run()
     assert world.sequence() == ["GET /puppet-ca/v1/certificate_revocation_list/ca"]
     assert world.layout.hostcrl.read_bytes() == world.ca.crl
+
+
+async def test_a_crl_that_only_those_with_a_certificate_get_is_fetched_with_it(tmp_path: Path) -> None:
+    world = World(tmp_path, version="5.5.22")
+    whole, crl = world.ca.answer, "GET /puppet-ca/v1/certificate_revocation_list/ca"
+    world.master.answer = lambda ask: Reply(403, b"Forbidden request") if "revocation" in ask.path and not ask.certname else whole(ask)
+    await world.run()
+    assert world.layout.hostcrl.read_bytes() == world.ca.crl
+    assert world.sequence() == [*MODERN_SEQUENCE, crl, crl]
+    os.utime(world.layout.hostcrl, (1, 1))
+    await world.run(crl_refresh=86400)
+    assert world.sequence() == [crl, crl]
+    assert world.layout.hostcrl.stat().st_mtime > 1
+
+    world.layout.hostcrl.unlink()
+    world.master.answer = lambda ask: Reply(403, b"Forbidden request") if "revocation" in ask.path else whole(ask)
+    with pytest.raises(PeerAnswered, match="Could not download CRLs: 403: Forbidden request"):
+        await world.run()
 
 
 async def test_renewal_that_is_not_offered_goes_on_with_the_old_certificate(tmp_path: Path) -> None:

@@ -71,10 +71,31 @@ async def test_a_stranger_gets_from_request_to_certificate(stranger: RawClient, 
     assert (again.status, again.text) == (400, "web1 already has a requested certificate; ignoring certificate request")
     status = await admin.ask("GET", f"{CA}/certificate_status/web1")
     assert (status.headers["content-type"], json.loads(status.body)["state"]) == ("application/json", "requested")
-    assert (await admin.ask("PUT", f"{CA}/certificate_status/web1", b'{"desired_state":"signed"}')).status == 204
+    signed = await admin.ask("PUT", f"{CA}/certificate_status/web1", b'{"desired_state":"signed"}')
+    assert (signed.status, signed.headers["content-type"]) == (204, "text/plain")  # without a type, clients of 5.x call it an error
     made = x509.load_pem_x509_certificate((await stranger.ask("GET", f"{CA}/certificate/web1")).body)
     assert made.subject.rfc4514_string() == "CN=web1"
     assert (await stranger.ask("GET", f"{CA}/certificate_request/web1")).text == "Could not find certificate_request web1"
+
+
+async def test_the_plural_of_5x_clients_is_understood_and_ruled_as_the_right_one(stranger: RawClient, admin: RawClient) -> None:
+    for name in ("web1", "web2"):
+        await stranger.ask("PUT", f"{CA}/certificate_request/{name}", request_for(name))
+    await admin.ask("PUT", f"{CA}/certificate_status/web2", b'{"desired_state":"signed"}')
+    listed = await admin.ask("GET", f"{CA}/certificate_statuss/*?environment=production")
+    assert listed.body == (await admin.ask("GET", f"{CA}/certificate_statuses/*")).body
+    both = "certificate&for=certificate_request"
+    for kind, names in ((both, {"web1", "web2"}), ("certificate_request", {"web1"}), ("certificate", {"web2"}), ("key", set())):
+        ("certificate&for=certificate_request", {"web1", "web2"}),
+        ("certificate_request", {"web1"}),
+        ("certificate", {"web2"}),
+        ("key", set()),
+    ):
+        listed = await admin.ask("GET", f"{CA}/certificate_statuss/*?environment=production&for={kind}")
+        assert {each["name"] for each in json.loads(listed.body)} & {"web1", "web2"} == names
+    assert (await admin.ask("GET", f"{CA}/certificate_statuss/*?for=object")).status == 400
+    denied = await stranger.ask("GET", f"{CA}/certificate_statuss/*")
+    assert (denied.status, denied.text) == (403, (await stranger.ask("GET", f"{CA}/certificate_statuses/*")).text)
 
 
 @pytest.mark.parametrize("target", ["/certificate/ca", "/certificate_revocation_list/ca"])

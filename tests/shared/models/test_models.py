@@ -11,12 +11,12 @@ import pytest
 
 from shared import plainyaml
 from shared.dialects import LEGACY, MODERN, Dialect
-from shared.errors import BadData
+from shared.errors import BadData, NotAcceptable
 from shared.formats import B64_ZLIB_YAML, JSON, PSON, RICH_JSON, YAML, Format
 from shared.models.catalog import CATALOG, Catalog
 from shared.models.facts import FACTS, Facts
 from shared.models.node import NODE, Node
-from shared.richdata import degraded, is_rich
+from shared.richdata import degraded, is_rich, of_bytes
 
 NODE_DATA = {"name": "web1", "environment": "test", "parameters": {"a": 1}, "classes": {"web": {"port": 80}, "ntp": None}}
 CATALOG_DATA: dict[str, Any] = {
@@ -243,6 +243,18 @@ def test_rich_values_are_sent_as_they_are_to_who_reads_them(caplog: pytest.LogCa
     found = sent(MODERN, CATALOG, with_content({"__ptype": "Default"}), RICH_JSON)
     assert found["resources"][0]["parameters"] == {"content": {"__ptype": "Default"}}
     assert caplog.records == []
+
+
+@pytest.mark.parametrize("dialect", [LEGACY, MODERN])
+def test_bytes_that_are_no_text_are_sent_as_they_are_in_pson_alone(dialect: Dialect, caplog: pytest.LogCaptureFixture) -> None:
+    source = with_content({"deep": [of_bytes(b"\xff\x00\xc3\xa9"), "x"]})
+    assert b'"content":{"deep":["\xff\\u0000\xc3\xa9","x"]}' in dialect.dump(CATALOG, source, PSON)
+    assert caplog.records == []
+    for format in (JSON, YAML):
+        with pytest.raises(NotAcceptable, match=r"File\[/x\] has bytes that are no text"):
+            dialect.dump(CATALOG, source, format)
+    rich = sent(MODERN, CATALOG, source, RICH_JSON)["resources"][0]["parameters"]
+    assert rich == {"content": {"deep": [{"__ptype": "Binary", "__pvalue": "/wDDqQ=="}, "x"]}}
 
 
 @pytest.mark.parametrize(("dialect", "format"), [(LEGACY, PSON), (MODERN, JSON), (MODERN, PSON)])
