@@ -132,6 +132,18 @@ def is_rich(value: Any) -> bool:
     return isinstance(value, list) and any(is_rich(each) for each in value)
 
 
+def with_octets(value: Any) -> Any:
+    """`value` with every Binary as text that stands for its bytes: PSON, unlike JSON, has strings of any bytes."""
+    if isinstance(value, list):
+        return [with_octets(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if value.get(PTYPE) == "Binary":
+        found: bytes = read(value)
+        return found.decode("utf-8", "surrogateescape")
+    return {key: with_octets(each) for key, each in value.items()}
+
+
 def degraded(value: Any) -> Any:
     """`value` with everything that JSON cannot say as text: `/re/`, `default`, base64; Sensitive as what it hides."""
     if isinstance(value, list):

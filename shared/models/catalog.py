@@ -11,7 +11,7 @@ from ..dialects import Dialect
 from ..errors import BadData
 from ..formats import Format
 from ..indirector.core import Indirection, Model
-from ..richdata import degraded, is_rich
+from ..richdata import degraded, is_rich, with_octets
 
 log = logging.getLogger("puppet.catalog")
 
@@ -86,12 +86,16 @@ class Catalog(Model):
         return data
 
     def to_form(self, dialect: Dialect, format: Format) -> Any:
-        """Rich values become text in every format but the rich one."""
+        """Rich values become text in every format but the rich one; bytes stay what they are in PSON."""
         data = self.to_data(dialect)
         if format.name == "rich_data_json":
             return data
         for resource in data["resources"]:
-            if is_rich(resource.get("parameters")):
+            if not is_rich(resource.get("parameters")):
+                continue
+            if format.name == "pson":
+                resource["parameters"] = with_octets(resource["parameters"])
+            if is_rich(resource["parameters"]):
                 log.warning(
                     "%s[%s] has values that this agent's format cannot hold; they are sent as text", resource["type"], resource["title"]
                 )

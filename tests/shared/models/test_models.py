@@ -239,6 +239,14 @@ def test_plain_values_are_left_alone(value: Any) -> None:
     assert degraded(value) == value
 
 
+@pytest.mark.parametrize("dialect", [LEGACY, MODERN])
+def test_bytes_that_are_no_text_are_themselves_in_pson(dialect: Dialect, caplog: pytest.LogCaptureFixture) -> None:
+    source = with_content([{"__ptype": "Binary", "__pvalue": "/G1s5HV0AA=="}])
+    body = dialect.dump(CATALOG, source, PSON)
+    assert b'{"content":["\xfcml\xe4ut\\u0000"]}' in body
+    assert caplog.records == []
+
+
 def test_rich_values_are_sent_as_they_are_to_who_reads_them(caplog: pytest.LogCaptureFixture) -> None:
     found = sent(MODERN, CATALOG, with_content({"__ptype": "Default"}), RICH_JSON)
     assert found["resources"][0]["parameters"] == {"content": {"__ptype": "Default"}}
