@@ -14,6 +14,7 @@ from shared.models.certificate_request import CertificateRequest
 from shared.models.certificate_revocation_list import CertificateRevocationList
 from shared.models.certificate_status import CertificateStatus
 from shared.models.ocsp import Ocsp, request_of
+from shared.names import shown
 
 from ..ca.service import CaService
 
@@ -78,6 +79,10 @@ class CaCrls(_OfCa[CertificateRevocationList]):
         return [await self.find(request)]
 
 
+# What `puppet certificate list` of 3.x asks for: whoever has a file of that kind. The CA keeps no keys of others.
+_STATES_FOR = {"certificate": {"signed", "revoked"}, "certificate_request": {"requested"}, "key": set[str]()}
+
+
 class CaStatuses(_OfCa[CertificateStatus]):
     """Where names stand; saving a desired state signs or revokes."""
 
@@ -85,7 +90,11 @@ class CaStatuses(_OfCa[CertificateStatus]):
         return await self.ca.status(request.key)
 
     async def search(self, request: Request[CertificateStatus]) -> list[CertificateStatus]:
-        return await self.ca.statuses(request.option("state"))
+        kinds = request.many("for")
+        if unknown := [kind for kind in kinds if kind not in _STATES_FOR]:
+            raise BadRequest(f"There are no states for {shown(unknown[0])}", hint=f"'for' is one of {', '.join(_STATES_FOR)}.")
+        found = await self.ca.statuses(request.option("state"))
+        return [each for each in found if each.state in set().union(*map(_STATES_FOR.__getitem__, kinds))] if kinds else found
 
     async def save(self, request: Request[CertificateStatus]) -> object:
         """The new certificate's PEM for `signed`, the serials as text for `revoked`."""
