@@ -46,9 +46,15 @@ def without_system_authorities() -> Iterator[None]:
             os.environ[name] = before
 
 
+# Without DHE: a puppetmaster of 3.x brings a group of 1024 bits, which is refused only after it was chosen. That master has no elliptic
+# curves either, so that plain RSA comes last; whoever has better never gets to it.
+CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20:ECDHE+AES:kRSA+AESGCM:kRSA+AES:!aNULL:!eNULL:!aDSS:!PSK:!SRP:!AESCCM"
+
+
 def _context() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers(CIPHERS)
     return context
 
 
@@ -116,8 +122,9 @@ def refusal(err: BaseException) -> tuple[str, str] | None:
     for _ in range(10):
         if seen is None:
             return None
-        if isinstance(seen, ssl.SSLError) and seen.reason and "ALERT" in seen.reason:
-            hint = next((hint for word, hint in HANDSHAKE_HINTS.items() if word in seen.reason), "")
-            return seen.reason.lower().replace("_", " "), hint
+        reason = getattr(seen, "reason", None) if isinstance(seen, ssl.SSLError) else None  # aiohttp's own SSLError has none
+        if reason and "ALERT" in reason:
+            hint = next((hint for word, hint in HANDSHAKE_HINTS.items() if word in reason), "")
+            return reason.lower().replace("_", " "), hint
         seen = seen.__cause__ or seen.__context__
     return None

@@ -215,6 +215,10 @@ async def test_certificate_status_is_found_searched_and_refused(agent38: Started
     for plural in ("certificate_statuses", "certificate_statuss"):
         listed = await ask("GET", f"/production/{plural}/no_key?", DEFAULT)
         assert [each["name"] for each in json.loads(listed.body)] == [NAME, "localhost"]
+    for kind, names in (("certificate", [NAME, "localhost"]), ("certificate_request", []), ("key", [])):
+        listed = await ask("GET", f"/production/certificate_statuss/*?for={kind}", DEFAULT)
+        assert [each["name"] for each in json.loads(listed.body)] == names
+    assert (await ask("GET", "/production/certificate_statuss/*?for=object", DEFAULT)).status == 400
     for body, text in (
         ('{"desired_state":"sold"}', "State sold invalid; Must specify desired state of 'signed' or 'revoked' for host web9.test"),
         ('{"desired_state":"signed"}', "Cannot sign for host web9.test without a certificate request"),
