@@ -27,7 +27,7 @@ log = logging.getLogger("puppet.http")
 
 T = TypeVar("T")
 
-_IN_A_THREAD_FROM = 256 * 1024  # bytes of a body whose parsing would hold up the loop
+_IN_A_THREAD_FROM = 8 * 1024  # bytes of a body; parsing YAML takes a millisecond for as many
 _MAX_HELD = 16 * 1024 * 1024  # bytes of a stream that a format without a raw form has to hold
 _MAX_KEY = 4096
 
@@ -196,7 +196,7 @@ class Handlers:
             raise _not_there(call)
         if isinstance(found, Stream):
             return await _streamed(found, formats[0])
-        return await _rendered(formats, lambda form: call.dialect.dump(binding.indirection, found, form))
+        return await _rendered(formats, lambda form: call.dialect.dump(binding.indirection, found, form), brief=binding.indirection.brief)
 
     async def _search(self, binding: Binding[Any], asked: Request[Any], call: Call, accept: str | None) -> Answer:
         formats = _formats(call, binding.indirection, accept)
@@ -264,12 +264,12 @@ def _result_formats(call: Call, indirection: Indirection[Any], accept: str | Non
     return [default]
 
 
-async def _rendered(formats: list[Format], dump: Callable[[Format], bytes]) -> Answer:
-    """The first of `formats` that can be written."""
+async def _rendered(formats: list[Format], dump: Callable[[Format], bytes], *, brief: bool = False) -> Answer:
+    """The first of `formats` that can be written; in a thread unless it is `brief`."""
     failure: PuppetError | None = None
     for form in formats:
         try:
-            return Answer(200, await asyncio.to_thread(dump, form), form.content_type)
+            return Answer(200, dump(form) if brief else await asyncio.to_thread(dump, form), form.content_type)
         except PuppetError as err:
             failure = failure or err
     raise failure or NotAcceptable("No supported formats are acceptable")
