@@ -141,9 +141,16 @@ def configured(root: Path, port: int, jrubies: int) -> None:
 
 @contextmanager
 def started(root: Path, *, jrubies: int = 1, heap: str = "1g") -> Iterator[RealServer]:
-    """A running puppetserver below `root`, which its own user can enter; it is ended whatever happens."""
+    """A running puppetserver with a site below `root`, which its own user can enter; it is ended whatever happens."""
     port = free_port()
     configured(root, port, jrubies)
+    with running(root, port, heap=heap) as server:
+        yield server
+
+
+@contextmanager
+def running(root: Path, port: int, *, heap: str = "1g") -> Iterator[RealServer]:
+    """A running puppetserver on what is configured below `root`; it is ended whatever happens."""
     as_user: dict[str, object] = {}
     if os.geteuid() == 0:
         account = pwd.getpwnam("puppet")
@@ -166,7 +173,7 @@ def started(root: Path, *, jrubies: int = 1, heap: str = "1g") -> Iterator[RealS
         while b"is now ready to handle requests" not in (root / "output").read_bytes():
             if process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError((root / "output").read_text("utf-8", "replace")[-4000:])
-            time.sleep(0.5)
+            time.sleep(0.1)
         yield RealServer(root, port, process.pid)
     finally:
         process.terminate()
