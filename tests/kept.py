@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
@@ -59,4 +60,4 @@ def check_facts_and_reports(var: Path, name: str) -> None:
 
 def temporary_files(*folders: Path) -> list[Path]:
     """What a write that was not finished has left below these."""
-    return [path for folder in folders for path in folder.rglob("*.tmp")]
+    return [Path(place, name) for folder in folders for place, _, names in os.walk(folder) for name in names if name.endswith(".tmp")]

@@ -3,7 +3,7 @@ A master under load with things going wrong around it, for minutes: `make soak`.
 
 Simulated agents loop through a proxy, newcomers get certificates, a tenth of all requests is bad. Meanwhile, in turn: compiling
 processes are killed, connections cut, HUP sent, disks filled, the clock put an hour ahead and back. Then many agents loop while
-the master is restarted again and again. Disks need root (a tmpfs in a mount namespace), clocks Debian's libfaketime; what is
+the master is restarted again and again. Disks need root (a tmpfs in a mount namespace), clocks a C compiler; what is
 missing is said, and left out.
 """
 
@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
 from tests.processes import MasterProcess, free_port, master
 from tests.simulated_agents import Record
-from tests.soak.faults import FAKETIME, Clock, Faults, SmallDisk
+from tests.soak.faults import Clock, Faults, SmallDisk
 from tests.soak.load import SITE, Failure, Load
 from tests.soak.outcome import complaints, litter, lost_reports, odd_certificates
 from tests.soak.proxy import proxy
@@ -167,7 +167,6 @@ def excusable(failure: Failure) -> bool:
 def soaked(options: argparse.Namespace) -> int:
     folder = Path(tempfile.mkdtemp(prefix="bunraku-soak-"))
     disks: list[SmallDisk] = []
-    clock = None
     mounted: list[SmallDisk] = []
     try:
         if os.environ.get(INSIDE):
@@ -179,12 +178,11 @@ def soaked(options: argparse.Namespace) -> int:
             print("NOT DONE: full disks, R-05, R-25; they need root and unshare(1), for a mount namespace")
         environ = {"TMPDIR": str(folder / "master" / "tmp")}
         (folder / "master" / "tmp").mkdir(parents=True)
-        if FAKETIME.exists():
-            clock = Clock(folder / "clock")
-            clock.step(0)
+        clock = Clock.build(folder)
+        if clock:
             environ |= clock.environ
         else:
-            print("NOT DONE: clock steps, R-28; they need Debian's libfaketime")
+            print("NOT DONE: clock steps, R-28; they need a C compiler, cc")
         (folder / "agents").mkdir()
         with master(folder / "master", autosign="true", metrics_port=str(free_port())) as process:
             process.environ = environ

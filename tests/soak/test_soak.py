@@ -14,7 +14,7 @@ from tests.soak.standing import SLACK, grown
 pytestmark = pytest.mark.slow
 
 OPTIONS = {"seconds": 24, "warmup": 4, "agents": 3, "requests": 100, "growth": 900, "restart-agents": 4, "restarts": 1}
-FIRST = ("compiling processes killed", "connections cut in the middle", "HUP")  # the others need root or libfaketime
+FIRST = ("compiling processes killed", "connections cut in the middle", "HUP")  # the others need root or a C compiler
 
 
 def test_a_short_soak_does_all_that_it_can_here_and_finds_nothing_lost() -> None:
