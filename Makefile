@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -q
 
 .PHONY: help demo compose-demo compose-base test check lint types types-page unit e2e interop interop-server peers image modules openapi lock audit \
-  sbom bench fleet wheel deb test-packages clean
+  sbom bench fleet soak wheel deb test-packages clean
 
 help:
 	@echo "make demo    a master and two agent runs on this machine, in a temporary directory"
@@ -26,8 +26,9 @@ help:
 	@echo "make wheel   a wheel of this project in dist/"
 	@echo "make deb     a Debian package with all that it needs, in dist/ (on Debian)"
 	@echo "make test-packages  installs both in a plain Debian in a folder and starts them (root, debootstrap)"
-	@echo "make bench   measures this against Debian's puppet-agent"
+	@echo "make bench   measures this against Debian's puppet-agent and puppetserver"
 	@echo "make fleet   a thousand simulated agents at one master, all at once"
+	@echo "make soak    ten minutes of load on a master while things go wrong around it (disks: root; clock: libfaketime)"
 	@echo "make clean   removes what the above have made"
 
 $(VENV)/.installed: pyproject.toml
@@ -140,6 +141,9 @@ bench: $(VENV)/.installed
 
 fleet: $(VENV)/.installed
 	@$(BIN)/python tests/bench/fleet.py
+
+soak: $(VENV)/.installed
+	@$(BIN)/python tests/soak/run.py $(SOAK)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build

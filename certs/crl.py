@@ -8,12 +8,11 @@ from datetime import datetime, timedelta
 from cryptography import x509
 from cryptography.x509.oid import ExtensionOID
 
-from .certificates import LAST_MOMENT, authority_identifier
+from .certificates import BACKDATED, LAST_MOMENT, authority_identifier
 from .keys import PrivateKey, digest_for
 
 LIFETIME = timedelta(days=5 * 365)
 REFRESH_BEFORE = timedelta(days=30)
-BACKDATED = timedelta(seconds=1)
 
 
 def signed(
@@ -25,7 +24,12 @@ def signed(
     entries: Iterable[x509.RevokedCertificate] = (),
     lifetime: timedelta = LIFETIME,
 ) -> x509.CertificateRevocationList:
-    """A CRL of `issuer`: lastUpdate one second before `now`, nextUpdate `lifetime` after it. Source: protocol reference 5.8."""
+    """
+    A CRL of `issuer`: nextUpdate `lifetime` after `now`, lastUpdate a day before it.
+
+    The reference's is a second before, and OpenSSL refuses everybody by a list of the future: one revocation, and a server whose
+    clock is then put back would be closed to all agents until its clock has caught up.
+    """
     next_update = LAST_MOMENT if LAST_MOMENT - now < lifetime else now + lifetime
     extensions: list[x509.Extension[x509.ExtensionType]] = []
     for value in (x509.CRLNumber(number), authority_identifier(issuer)):

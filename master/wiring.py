@@ -436,6 +436,7 @@ async def _serving(settings: MasterSettings, ca: CaService | None, metrics: Metr
     collectors = MetricsListener(metrics.text, limits)
     expiries = Expiries(lambda: [*of_server(trust_files(settings)), *(of_agents(ca.authority) if ca else ())])
     expiries.describe(metrics)
+    metrics.read("puppet_tasks", "gauge", "Tasks of the event loop.", lambda: [((), len(asyncio.all_tasks()))])
     background: list[asyncio.Task[Any]] = []
     try:
         if settings.metrics_port:

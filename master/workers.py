@@ -65,7 +65,10 @@ class Worker:
 
     async def send(self, message: dict[str, Any]) -> None:
         assert self.process.stdin is not None
-        self.process.stdin.write(frames.packed(message))
+        try:
+            self.process.stdin.write(frames.packed(message))
+        except RuntimeError as err:  # what uvloop says when it has noticed the end of the process
+            raise BrokenPipeError(str(err)) from err
         await self.process.stdin.drain()
 
     async def next(self) -> tuple[dict[str, Any], bytes]:
@@ -195,7 +198,7 @@ class Workers:
         try:
             async with self._slots:
                 self._idle.append(await self._worker())
-        except PuppetError as err:
+        except (PuppetError, _Lost) as err:
             log.error("%s", err)
 
     async def __call__(self, job: CompileJob) -> bytes:
@@ -338,8 +341,11 @@ class Workers:
         started_in = self._round
         try:
             worker = await Worker.start(self._setup)
-        except (OSError, TimeoutError, asyncio.IncompleteReadError) as err:
-            raise PuppetError("A compiling process could not be started", hint="The master's log says why.") from err
+        except (OSError, asyncio.IncompleteReadError) as err:
+            error = PuppetError("A compiling process could not be started", hint="The master's log says why.")
+            if isinstance(err, TimeoutError):
+                raise error from err
+            raise _Lost(error) from err
         worker.round = started_in
         self._all.add(worker)
         return worker

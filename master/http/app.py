@@ -6,6 +6,7 @@ The master's application: one door for everything, behind it identity, authoriza
 
 from __future__ import annotations
 
+import errno
 import logging
 import secrets
 import time
@@ -16,7 +17,7 @@ from typing import Protocol
 from aiohttp import web
 
 from certs.oids import OidNames
-from shared.errors import Denied, PuppetError
+from shared.errors import Denied, OutOfSpace, PuppetError
 from shared.indirector.core import Client
 from shared.indirector.paths import is_scheme_b, parse
 from shared.log import ORIGIN, Origin
@@ -111,9 +112,14 @@ class MasterApp:
                 answer = scheme.error(err)
                 report(err, answer.status, address, name)
             except Exception as err:  # the request's outermost frame
-                if isinstance(err, ConnectionError) and request.connection.transport is None:
-                    raise  # the client is gone; a lost connection to somebody else is an incident
-                answer = self._incident(scheme, request)
+                if isinstance(err, ConnectionError) and request.connection.gone:
+                    raise  # a lost connection to somebody else is an incident
+                if isinstance(err, OSError) and err.errno in (errno.ENOSPC, errno.EDQUOT):
+                    full = OutOfSpace("The master's disk is full", hint=f"Make room for {err.filename or 'what it stores'}.")
+                    answer = scheme.error(full)
+                    report(full, answer.status, address, name)
+                else:
+                    answer = self._incident(scheme, request)
             status = answer.status
             try:
                 response, size = await send(request, self._ending(request, answer), compress_from=self.limits.compress_from)

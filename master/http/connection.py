@@ -130,6 +130,11 @@ class Connection(RequestHandler):
         name = self.peername
         return str(name[0]) if isinstance(name, tuple) else ""
 
+    @property
+    def gone(self) -> bool:
+        """Whether the peer has left, or was left."""
+        return self.transport is None or self.transport.is_closing()
+
     def abort(self) -> None:
         """Cut the connection now; what is not sent is lost."""
         transport = self.transport
@@ -155,8 +160,8 @@ class Connection(RequestHandler):
         self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
     ) -> web.StreamResponse:
         """The answer to what is not HTTP; the parser's complaint goes to the log, shortened."""
-        if isinstance(exc, ConnectionError) and self.transport is None:
-            raise exc  # the peer is gone: nobody to answer, nothing to report
+        if isinstance(exc, ConnectionError) and self.gone:
+            raise exc  # nobody to answer, nothing to report
         if status >= 500 and exc is not None:
             log.error("Error while answering %s", self.address, exc_info=exc)
         else:

@@ -285,7 +285,8 @@ class Binding(Generic[M]):
         """
         The instance of that key, or None.
 
-        A fresh one from the cache, else the terminus' own, which the cache then gets. A cache that fails is a miss, logged.
+        A fresh one from the cache, else the terminus' own, which the cache then gets. A cache that fails is a miss, and what does
+        not fit into it any more is found all the same; both are logged.
         """
         request = self._request(key, "find", parameters)
         if self.cache and not request.ignore_cache:
@@ -300,7 +301,10 @@ class Binding(Generic[M]):
         found = self._expiring(found)
         if self.cache and not request.ignore_cache_save:
             log.info("Caching %s for %s", self.indirection.name, request.key)
-            await self.cache.save(replace(request, body=found))
+            try:
+                await self.cache.save(replace(request, body=found))
+            except OSError as err:
+                log.error("Could not cache %s for %s: %s", self.indirection.name, request.key, err)
         return self.terminus.filter(found, request)
 
     async def search(self, key: str | Request[M], **parameters: Any) -> list[M] | None:

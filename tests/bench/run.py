@@ -1,32 +1,29 @@
 """
 Measures this against Debian's `puppet`, in ratios, on the machine it runs on: `make bench`.
 
-Compiles are in `compile`. Both agents apply the same catalog from the same master, in turn, so that noise hits both. Numbers are medians.
+Masters that listen are in `server`, compiles in `compile`, parsing in `parsing`. Both agents apply the same catalog from the same
+master, in turn, so that noise hits both. Numbers are medians.
 """
 
 from __future__ import annotations
 
 import argparse
-import http.client
 import json
-import ssl
-import statistics
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
 from tests.bench import agent as alone
 from tests.bench import compile as compiling
-from tests.bench import parsing
-from tests.bench.costs import Cost, cost_of, median, memory_of, verdict
+from tests.bench import parsing, server
+from tests.bench.costs import Cost, cost_of, median, verdict
 from tests.processes import MasterProcess, RealAgent, clean_environment, has_real_puppet, master
 
 RESOURCES = 60  # files and directories in the catalog, beside an exec
-MUST = {"start": 2.0, "memory": 200.0, "wall": 1 / 3, "cpu": 1 / 3, "peak": 80.0}
-AIM = {"start": 1.0, "memory": 120.0, "wall": 1 / 6, "cpu": 1 / 6, "peak": 60.0}
+MUST = {"wall": 1 / 3, "cpu": 1 / 3, "peak": 80.0}
+AIM = {"wall": 1 / 6, "cpu": 1 / 6, "peak": 60.0}
 
 
 def site() -> dict[str, str]:
@@ -48,44 +45,14 @@ def site() -> dict[str, str]:
     }
 
 
-def first_answer(process: MasterProcess) -> float:
-    """Seconds from the start of a master to its first answer."""
-    began = time.perf_counter()
-    process.start()
-    connection = http.client.HTTPSConnection("127.0.0.1", process.port, context=ssl._create_unverified_context(), timeout=10)
-    connection.request("GET", "/status/v1/simple")
-    if connection.getresponse().read() != b"running":
-        raise RuntimeError("the master does not run")
-    seconds = time.perf_counter() - began
-    connection.close()
-    return seconds
-
-
 def run(repeat: int) -> dict[str, object]:
-    found: dict[str, object] = {}
+    """Both agents through a master, then without one."""
     with tempfile.TemporaryDirectory(prefix="bunraku-bench-") as folder:
         root = Path(folder)
         with master(root / "master", autosign="true") as process:
             process.write(site())
-            print("master")
-            cold = first_answer(process)
-            process.stop()
-            starts = []
-            for _ in range(repeat):
-                starts.append(first_answer(process))
-                process.stop()
-            start = statistics.median(starts)
-            print(f"  first start, making a CA and its certificate (RSA 2048)  {cold:6.2f} s")
-            judged = verdict(start, MUST["start"], AIM["start"])
-            print(f"  start to first answer                                    {start:6.2f} s    {judged}")
-            first_answer(process)
-            time.sleep(2)
-            resident, proportional = memory_of(process.pid)
-            judged = verdict(resident, MUST["memory"], AIM["memory"])
-            print(f"  idle memory, all processes                               {resident:6.0f} MB   {judged}")
-            print(f"  the same with shared pages counted once                  {proportional:6.0f} MB")
-            found |= {"start": start, "first_start": cold, "idle_rss": resident, "idle_pss": proportional}
-            found |= agents(root, process, repeat)
+            process.start()
+            found = agents(root, process, repeat)
             found["alone"] = alone.run(root, process, max(1, repeat // 2))
     return found
 
@@ -142,6 +109,7 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="also print the numbers as one JSON object, last")
     options = parser.parse_args()
     found = run(options.repeat)
+    found["server"] = server.run(starts=options.repeat)
     found["compile"] = compiling.run([])
     found["parsing"] = parsing.run()
     if options.json:

@@ -1,7 +1,9 @@
+import subprocess
 from datetime import timedelta
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from certs import crl
 
@@ -9,8 +11,19 @@ from certs import crl
 def test_a_new_list_is_empty_with_number_zero(ca, now) -> None:
     assert crl.number_of(ca.crl) == 0
     assert crl.serials(ca.crl) == frozenset()
-    assert ca.crl.last_update_utc == now - timedelta(seconds=1)
     assert ca.crl.is_signature_valid(ca.certificate.public_key())
+
+
+@pytest.mark.parametrize("hours", [1, 0, -1, -23])
+def test_R_28_a_list_made_just_now_is_taken_by_a_clock_that_is_put_back(ca, now, tmp_path, hours: int) -> None:
+    agent = ca.leaf("agent1", now=now)
+    revised = crl.revised(ca.crl, ca.certificate, ca.key, now=now, add=[5])
+    for name, made in (("ca", ca.certificate), ("crl", revised), ("agent", agent)):
+        (tmp_path / f"{name}.pem").write_bytes(made.public_bytes(Encoding.PEM))
+    argv = ["openssl", "verify", "-crl_check", "-attime", str(int((now + timedelta(hours=hours)).timestamp()))]
+    argv += [part for option in ("-CAfile ca.pem", "-CRLfile crl.pem") for part in option.split()]
+    done = subprocess.run([*argv, "agent.pem"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_revised_list_keeps_all_entries_and_raises_the_number(ca, now) -> None:

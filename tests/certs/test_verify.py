@@ -63,12 +63,12 @@ def test_lists_that_are_missing_forged_old_or_from_the_future_refuse_all(ca, str
     short = crl.signed(ca.certificate, ca.key, number=1, now=now, lifetime=timedelta(hours=1))
     expired = refused(leaf, trust(ca, short), now + timedelta(hours=2))
     assert expired.message == f"The CRL issued by '{name}' has expired, verify time is synchronized"
-    future = crl.signed(ca.certificate, ca.key, number=1, now=now + timedelta(minutes=10))
+    future = crl.signed(ca.certificate, ca.key, number=1, now=now + certificates.BACKDATED + timedelta(minutes=10))
     assert refused(leaf, trust(ca, future), now).message == f"The CRL issued by '{name}' is not yet valid, verify time is synchronized"
 
 
 def test_a_list_five_minutes_from_the_future_is_accepted(ca, now) -> None:
-    ahead = crl.signed(ca.certificate, ca.key, number=1, now=now + timedelta(minutes=5))
+    ahead = crl.signed(ca.certificate, ca.key, number=1, now=now + certificates.BACKDATED + timedelta(minutes=5))
     verify.verify(ca.leaf("web1"), trust(ca, ahead), now=now)
 
 

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import os
 import ssl
-import subprocess
 import time
 from collections.abc import Iterator
 from http.client import HTTPSConnection
 from pathlib import Path
 
 import pytest
-from cryptography import x509
 
-from certs import bundles, crl, signatures
-from master.ca import inventory
-from shared import plainyaml
+from tests.kept import check_ca, check_facts_and_reports, issued, revoked, temporary_files
 from tests.processes import MasterProcess, OurAgent, master
 
 pytestmark = pytest.mark.slow
@@ -70,30 +66,6 @@ def staged(process: MasterProcess, name: str) -> Path:
     return process.root.parent / "stage" / name / "f"
 
 
-def revoked(process: MasterProcess) -> set[int]:
-    """The serials on the CRL, whose signature is good."""
-    (found,) = bundles.revocation_lists((process.ca / "ca_crl.pem").read_bytes())
-    assert signatures.crl_is_genuine(found, x509.load_pem_x509_certificate((process.ca / "ca_crt.pem").read_bytes()))
-    return set(crl.serials(found))
-
-
-def issued(process: MasterProcess) -> dict[str, int]:
-    """The serial of each certificate in signed/; all of them whole."""
-    return {path.stem: x509.load_pem_x509_certificate(path.read_bytes()).serial_number for path in (process.ca / "signed").glob("*.pem")}
-
-
-def check_ca(process: MasterProcess) -> None:
-    """No serial is used twice, everything issued is on record, the next serial is new, no temporary file is left among certificates."""
-    records = list(inventory.records((process.ca / "inventory.txt").read_text()))
-    serials = [record.serial for record in records]
-    assert len(serials) == len(set(serials))
-    assert max(serials) < int((process.ca / "serial").read_text(), 16)
-    assert set(issued(process).items()) <= {(record.name, record.serial) for record in records}
-    for path in (process.ca / "signed").glob("*.pem"):
-        argv = ["openssl", "verify", "-CAfile", str(process.ca / "ca_crt.pem"), str(path)]
-        assert subprocess.run(argv, capture_output=True, check=False).returncode == 0
-
-
 def check_converges(process: MasterProcess, agent: OurAgent) -> None:
     """The next run brings the machine to where it should be, and the one after has nothing to do."""
     ran = agent.test()
@@ -118,7 +90,7 @@ SIGNING = [
 def test_R_01_a_master_killed_while_it_signs_repeats_no_serial_and_loses_no_request(site: MasterProcess, scheme: str) -> None:
     for number, point in enumerate(SIGNING if scheme == "b" else SIGNING[:1]):
         name = f"agent{number}.test"
-        before = set(issued(site).values())
+        before = set(issued(site.ca).values())
         restarted(site, f"{point.format(name=name)}=kill")
         agent = agent_of(site, name)
         agent.settings = {"scheme": scheme}
@@ -126,12 +98,12 @@ def test_R_01_a_master_killed_while_it_signs_repeats_no_serial_and_loses_no_requ
         assert site.wait() == KILLED, point
         restarted(site)
         check_converges(site, agent)
-        check_ca(site)
-        assert before < set(issued(site).values()), point
+        check_ca(site.ca)
+        assert before < set(issued(site.ca).values()), point
         assert not (site.ca / "requests" / f"{name}.pem").exists(), point
         assert f'"{name}"' in site.puppet("cert", "list", "--all"), point
         site.stop()
-    assert len(issued(site)) == number + 2
+    assert len(issued(site.ca)) == number + 2
 
 
 @pytest.mark.parametrize("point", ["unrenamed:ca_crl.pem", "ca.crl-written"])
@@ -140,15 +112,15 @@ def test_R_01_a_revocation_that_was_told_is_never_lost_and_one_that_was_not_can_
     agents = [agent_of(site, f"agent{number}.test") for number in range(3)]
     for agent in agents:
         assert agent.test().code == 2
-    serials = issued(site)
+    serials = issued(site.ca)
     first, second, third = agents
 
     assert site.puppet("cert", "revoke", first.certname).code == 0
     killed = site.puppet("cert", "revoke", second.certname, failpoints=f"{point}=kill")
     assert killed.code == KILLED
-    assert {serials[first.certname]} <= revoked(site) <= {serials[first.certname], serials[second.certname]}
+    assert {serials[first.certname]} <= revoked(site.ca) <= {serials[first.certname], serials[second.certname]}
     assert site.puppet("cert", "revoke", second.certname).code == 0
-    assert revoked(site) == {serials[first.certname], serials[second.certname]}
+    assert revoked(site.ca) == {serials[first.certname], serials[second.certname]}
     time.sleep(HEARD)
     assert second.test().code == 1
     assert "certificate revoked" in site.log
@@ -159,18 +131,18 @@ def test_R_01_a_revocation_that_was_told_is_never_lost_and_one_that_was_not_can_
         revoke(site, third)
     assert site.wait() == KILLED
     restarted(site)
-    assert {serials[first.certname], serials[second.certname]} <= revoked(site)
-    if serials[third.certname] not in revoked(site):
+    assert {serials[first.certname], serials[second.certname]} <= revoked(site.ca)
+    if serials[third.certname] not in revoked(site.ca):
         assert third.test().code == 0
         assert site.puppet("cert", "revoke", third.certname).code == 0
-    assert revoked(site) == {serials[each.certname] for each in agents}
+    assert revoked(site.ca) == {serials[each.certname] for each in agents}
     time.sleep(HEARD)
     for agent in agents:
         assert agent.test().code == 1
-    check_ca(site)
+    check_ca(site.ca)
     fresh = agent_of(site, "agent9.test")
     assert fresh.test().code == 2
-    assert issued(site)[fresh.certname] not in revoked(site) | set(serials.values())
+    assert issued(site.ca)[fresh.certname] not in revoked(site.ca) | set(serials.values())
 
 
 def revoke(process: MasterProcess, agent: OurAgent) -> int:
@@ -209,7 +181,7 @@ def test_R_01_a_master_killed_while_it_stores_has_the_old_or_the_new_and_goes_on
         site.stop()
     age(site.root / "var")
     restarted(site).stop()
-    assert [path for store in (site.root / "var" / "yaml", site.reports) for path in store.rglob("*.tmp")] == []
+    assert temporary_files(site.root / "var" / "yaml", site.reports) == []
 
 
 def reports(process: MasterProcess, name: str) -> list[Path]:
@@ -226,10 +198,7 @@ def kept_by(agent: OurAgent) -> list[str]:
 
 def check_stores(process: MasterProcess, name: str) -> None:
     """All that is stored is whole."""
-    facts = plainyaml.loads((process.root / "var" / "yaml" / "facts" / f"{name}.yaml").read_bytes(), aliases=True)
-    assert facts["name"] == name
-    for path in reports(process, name):
-        assert plainyaml.loads(path.read_bytes(), aliases=True)["host"] == name
+    check_facts_and_reports(process.root / "var", name)
     for text in buckets(process):
         assert text.startswith(("changed by hand", "from the master"))
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from shared import plainyaml
-from tests.processes import Done, MasterProcess, OurAgent, master
+from tests.kept import check_facts_and_reports
+from tests.processes import Done, OurAgent, master
 
 pytestmark = pytest.mark.slow
 
@@ -50,15 +50,7 @@ def test_R_17_restarts_under_load_cost_no_more_than_the_runs_that_met_no_master(
                 # Either it went well, or there was nobody: nothing else may have gone wrong.
                 assert run.code == 2 or re.search(r"Error: .*[Cc]onnect", run.text), run.text
             assert runs[agent.certname][-1].code == 2, runs[agent.certname][-1].text
-            check_stores(site, agent.certname)
+            check_facts_and_reports(site.root / "var", agent.certname)
         assert sum(run.code == 2 for each in runs.values() for run in each) > AGENTS
         assert "Traceback" not in site.log
         assert "Incident" not in site.log
-
-
-def check_stores(site: MasterProcess, name: str) -> None:
-    """What the master has of an agent is whole."""
-    facts = plainyaml.loads((site.root / "var" / "yaml" / "facts" / f"{name}.yaml").read_bytes(), aliases=True)
-    assert facts["name"] == name
-    for path in (site.reports / name).glob("*.yaml"):
-        assert plainyaml.loads(path.read_bytes(), aliases=True)["host"] == name

@@ -185,9 +185,16 @@ def configured(installed: Installed, root: Path, port: int, jrubies: int) -> Non
 
 @contextmanager
 def started(root: Path, installed: Installed = PUPPETSERVER_7, *, jrubies: int = 1, heap: str = "1g") -> Iterator[RealServer]:
-    """A running puppetserver below `root`, which its own user can enter; it is ended whatever happens."""
+    """A running puppetserver with a site below `root`, which its own user can enter; it is ended whatever happens."""
     port = free_port()
     configured(installed, root, port, jrubies)
+    with running(root, port, installed, heap=heap) as server:
+        yield server
+
+
+@contextmanager
+def running(root: Path, port: int, installed: Installed = PUPPETSERVER_7, *, heap: str = "1g") -> Iterator[RealServer]:
+    """A running puppetserver on what is configured below `root`; it is ended whatever happens."""
     command = installed.as_its_user(
         root,
         "/usr/bin/java", "-Xms512m", f"-Xmx{heap}",
@@ -205,7 +212,7 @@ def started(root: Path, installed: Installed = PUPPETSERVER_7, *, jrubies: int =
         while b"is now ready to handle requests" not in (root / "output").read_bytes():
             if process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError((root / "output").read_text("utf-8", "replace")[-4000:])
-            time.sleep(0.5)
+            time.sleep(0.1)
         yield RealServer(installed, root, port, process.pid)
     finally:
         process.terminate()

@@ -15,7 +15,7 @@ import pytest
 from master.environments import Environments, EnvironmentSettings
 from master.termini.catalog import CompileJob
 from master.termini.resource_type import DefinitionsWanted
-from master.workers import Workers
+from master.workers import COMMAND, Workers
 from shared.errors import BadRequest, CompileError, NotFound, PuppetError, Unavailable
 
 pytestmark = pytest.mark.slow
@@ -120,6 +120,29 @@ async def test_an_idle_worker_that_died_is_replaced_without_anyone_noticing(tmp_
         assert titles(await workers(job())) == ["x"]
         await worker.process.wait()
         assert workers.ended == {"died": 1}
+
+
+SHORT_LIVED = """
+if mkdir "$0.lock" 2>/dev/null; then kill -9 $$; fi
+exec "$@"
+"""
+
+
+async def test_R_20_a_worker_that_dies_while_it_starts_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "start"
+    script.write_text(SHORT_LIVED)
+    monkeypatch.setattr("master.workers.COMMAND", ("/bin/sh", str(script), *COMMAND))
+    async with pool(tmp_path, "notify { 'x': }") as workers:
+        assert titles(await workers(job())) == ["x"]
+    assert script.with_suffix(".lock").is_dir()
+
+
+async def test_R_20_when_no_worker_can_be_started_the_caller_hears_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("master.workers.COMMAND", ("/bin/false",))
+    async with pool(tmp_path, "notify { 'x': }") as workers:
+        await workers.warm()
+        with pytest.raises(PuppetError, match="could not be started"):
+            await workers(job())
 
 
 async def test_a_worker_that_hangs_is_ended_and_its_job_is_not_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

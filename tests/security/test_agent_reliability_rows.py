@@ -27,6 +27,7 @@ from agent.lock import RunLock
 from agent.server import Spoken
 from agent.sites import Site
 from agent.testing import Ask, FakeMaster, Reply
+from certs.certificates import BACKDATED
 from certs.keys import KeyKind
 from certs.ssldir import SslDir
 from certs.testing import ThrowAwayCa
@@ -80,7 +81,8 @@ async def test_R_28_a_crl_from_a_little_in_the_future_is_taken(
     tmp_path: Path, minutes: int, fine: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     site = Scripted(tmp_path)
-    (site.agent_root / "ssl" / "crl.pem").write_bytes(site.ca.crl_pem(now=datetime.now(UTC) + timedelta(minutes=minutes)))
+    ahead = BACKDATED + timedelta(minutes=minutes)
+    (site.agent_root / "ssl" / "crl.pem").write_bytes(site.ca.crl_pem(now=datetime.now(UTC) + ahead))
     assert await site.run() == (0 if fine else 1)
     assert ("not yet valid, verify time is synchronized" in caplog.text) is not fine
 

@@ -72,6 +72,24 @@ async def test_R_13_a_client_that_leaves_does_not_break_off_what_was_begun(start
         await until(lambda: "agent1" in gate.instances)
 
 
+async def test_R_13_an_answer_that_nobody_takes_is_no_error_in_the_log(
+    start: Start, shelves: Shelves, caplog: pytest.LogCaptureFixture
+) -> None:
+    shelves["facts"] = gate = Gate(shelves["facts"])
+    async with start() as master:
+        client = await master.client("agent1")
+        body = b'{"name":"agent1","values":{}}'
+        head = f"PUT {V3}/facts/agent1{ENV} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        await client.send(head.encode() + body)
+        await until(lambda: gate.begun == 1)
+        (connection,) = master.server.listener.server.all
+        connection.transport.close()  # the end of the peer has been noticed, and is not yet told
+        gate.open.set()
+        await until(lambda: not master.server.listener.server.all)
+        assert "agent1" in gate.instances
+        assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
+
+
 async def test_R_13_a_body_that_breaks_off_is_not_stored(start: Start, shelves: Shelves, caplog: pytest.LogCaptureFixture) -> None:
     async with start() as master:
         for name, kind in (("facts/agent1", "application/json"), ("file_bucket_file/md5/900150983cd24fb0d6963f7d28e17f72", "text/plain")):

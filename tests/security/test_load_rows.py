@@ -19,6 +19,7 @@ import pytest
 from master.reports.processors import Store
 from master.testing import RawAnswer, RawClient
 from shared.collector import settle
+from tests.bad_requests import bad_requests
 from tests.wired_site import ENV, V3, WiredSite
 
 pytestmark = pytest.mark.slow
@@ -175,14 +176,7 @@ async def test_R_19_the_loop_goes_on_whatever_is_worked_on(busy: WiredSite, what
 # --- many requests, some of them bad
 
 SOAK = int(os.environ.get("BUNRAKU_SOAK_REQUESTS", "1200"))  # after the warm-up; a night's run asks for 100000
-BAD = [
-    ("GET", f"{V3}/catalog/agent2{ENV}", b"", {}),
-    ("GET", f"{V3}/node/%2e%2e{ENV}", b"", {}),
-    ("PUT", f"{V3}/facts/agent1{ENV}", b"[" * 5000, {"Content_Type": "application/json"}),
-    ("PUT", "/production/report/agent1", b"--- !ruby/object:ERB\n", {"Content_Type": "text/yaml"}),
-    ("GET", f"{V3}/file_content/modules/none/x{ENV}", b"", {}),
-    ("PUT", "/puppet-ca/v1/certificate_request/agent9", b"not pem", {"Content_Type": "text/plain"}),
-]
+BAD = bad_requests("agent1", "agent2")
 
 
 def standing() -> dict[str, int]:

@@ -10,6 +10,7 @@ import stat
 import pytest
 
 from shared import plainyaml
+from tests.kept import temporary_files
 from tests.wired_site import CANARY, ENV, V3, WiredSite
 
 pytestmark = pytest.mark.slow
@@ -53,6 +54,25 @@ async def test_CA_20_an_agent_may_not_manage_certificates(wired: WiredSite, meth
     if legacy.startswith("certificate_status"):
         assert (await client.ask(method, f"/production/{legacy}", body, Content_Type="text/pson")).status == 403
     assert wired.snapshot() == before
+
+
+async def test_R_25_a_full_disk_is_507_for_what_must_be_kept_and_nothing_for_what_is_only_a_copy(
+    wired: WiredSite, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = await wired.client("agent1")
+    facts = json.dumps({"name": "agent1", "values": {"colour": "blue"}}).encode()
+    monkeypatch.setenv("BUNRAKU_FAILPOINTS", "unrenamed:agent1.yaml=enospc")
+    assert (await client.ask("GET", f"{V3}/node/agent1{ENV}")).status == 200
+    assert "Could not cache node for agent1" in caplog.text
+    for answer in (
+        await client.ask("PUT", f"{V3}/facts/agent1{ENV}", facts, Content_Type="application/json"),
+        await wired.catalog(client, "agent1", {"colour": "blue"}),
+    ):
+        assert (answer.status, "The master's disk is full" in answer.text) == (507, True)
+    assert "Incident" not in caplog.text
+    monkeypatch.delenv("BUNRAKU_FAILPOINTS")
+    assert (await wired.catalog(client, "agent1", {"colour": "blue"})).status == 200
+    assert temporary_files(wired.root) == []
 
 
 async def test_ACL_02_and_03_identity_is_the_certificates_whatever_the_facts_say(wired: WiredSite) -> None:

@@ -63,6 +63,15 @@ async def test_a_cache_that_fails_is_a_miss() -> None:
     assert await binding(Shelf(Thing(name="a")), Broken()).find("a") is not None
 
 
+async def test_what_a_full_cache_cannot_take_is_found_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
+    class Full(Shelf[Thing]):
+        async def save(self, request: Request[Thing]) -> object:
+            raise OSError("No space left on device")
+
+    assert await binding(Shelf(Thing(name="a")), Full()).find("a") is not None
+    assert "Could not cache thing for a: No space left on device" in caplog.text
+
+
 async def test_ignore_cache_asks_the_terminus_and_still_fills_the_cache() -> None:
     cache = Shelf(Thing(name="a", colour="old"))
     found = await binding(Shelf(Thing(name="a", colour="new")), cache).find("a", ignore_cache=True)
