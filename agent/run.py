@@ -35,8 +35,6 @@ NOTICE = 25
 
 CatalogSource = Callable[[Retrieval], Awaitable[Retrieved]]
 
-SUMMARY_MODE = 0o644  # monitoring reads it
-
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -84,7 +82,6 @@ class Run:
         catalog: CatalogSource = Retrieval.retrieve,
     ) -> None:
         self.wiring = wiring
-        self.settings: AgentSettings = wiring.settings
         self.log = runlog
         self.steps = steps
         self.now = now
@@ -98,6 +95,11 @@ class Run:
         self._retrieval = Retrieval(wiring, steps, uuid=self._uuid, fixed=fixed, configured=configured)
         if startup:
             steps.metrics["startup_time"] = startup
+
+    @property
+    def settings(self) -> AgentSettings:
+        """They are the wiring's: its node gets a name from facts."""
+        return self.wiring.settings
 
     async def execute(self) -> Outcome:
         """Do it, write the state files, send the report. Raises nothing that is foreseen: it is in the log, the report and the outcome."""
@@ -159,6 +161,7 @@ class Run:
                 defaults=defaults,
                 lenient=True,
                 resolve=self._resolver(retrieved),
+                late=not settings.preprocess_deferred,
                 broken=plugins.broken,
             )
         await self._keep(catalog, retrieved.cached)
@@ -179,6 +182,7 @@ class Run:
             skip_tags=settings.skip_tags,
             ignore_schedules=settings.ignoreschedules,
             evaltrace=settings.evaltrace,
+            merge_warnings=settings.merge_dependency_warnings,
             graphs=await asyncio.to_thread(dot.folder, settings),
             stop=self._stop,
             now=self.now,
@@ -265,7 +269,7 @@ class Run:
         catalog = retrieved.catalog if retrieved else None
         modern = dialect is not LEGACY
         return RunFacts(
-            host=self.settings.certname,
+            host=self.settings.node_name_value,
             started=self._started,
             environment=self.wiring.environment,
             version=dialect.version,
@@ -275,7 +279,7 @@ class Run:
             code_id=catalog.code_id if catalog else None,
             job_id=self.settings.job_id or None,
             server_used=str(self.wiring.server.site) if modern else None,
-            cached_catalog_status=retrieved.cached if retrieved else None,
+            cached_catalog_status=retrieved.cached if retrieved else "not_used",
             noop=self.settings.noop,
             report_format=dialect.report_format,
             all_resources=not self.settings.exclude_unchanged_resources,
@@ -292,7 +296,7 @@ class Run:
         if not completed and report.status != "failed":
             report = report.model_copy(update={"status": "failed"})
         self._summary = report.to_summary(last_run=int(self.now().timestamp()), initial_environment=self._initial)
-        await write_summary(settings.lastrunfile, self._summary, self.log, mode=SUMMARY_MODE)
+        await write_summary(settings.lastrunfile, self._summary, self.log)
         failpoint("agent.summary-written")
         binding = self.wiring.indirector["report"]
         if settings.report:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -65,10 +66,11 @@ def client_for(settings: AgentSettings, verifier: Verifier | None, observer: Obs
             given(settings.http_proxy_password),
             settings.no_proxy,
         ),
-        user_agent=f"Puppet/{MODERN.version} Bunraku/{__version__}",
+        user_agent=settings.http_user_agent or f"Puppet/{MODERN.version} Bunraku/{__version__}",
         version=MODERN.version,
         extra_headers={name: value.strip() for name, _, value in (each.partition(":") for each in settings.http_extra_headers)},
         source=settings.sourceaddress,
+        ciphers=settings.ciphers,
         observer=observer,
     )
 
@@ -115,7 +117,8 @@ class LastRunReport(Terminus[Report]):
     async def save(self, request: Request[Report]) -> object:
         from .runlog import RunLog
 
-        await write_report(self.path, request.instance, RunLog(), legacy=self.legacy())
+        body = await asyncio.to_thread(request.instance.to_ruby_yaml, legacy=self.legacy())
+        await write_report(self.path, body, RunLog())
         return str(self.path)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import random
 import sys
 from collections.abc import Sequence
@@ -12,8 +13,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agent.surroundings import public, search, secure
 from shared import __version__
 from shared import log as logs
+from shared.daemon import take_priority
 from shared.errors import ConfigError, PuppetError
 from shared.settings import AgentSettings, MasterSettings, flags_of, load, read, unknown
 
@@ -65,7 +68,6 @@ class Wish:
     loadclasses: bool = False
     test: bool = False
     detailed: bool = False
-    profile: bool = False
     write_summary: bool = False
     show: str = ""  # what to print instead of a run
     words: list[str] = field(default_factory=list)
@@ -73,7 +75,6 @@ class Wish:
 
 _FLAGS = {
     "--loadclasses": "loadclasses",
-    "--profile": "profile",
     "-L": "loadclasses",
     "--test": "test",
     "-t": "test",
@@ -144,8 +145,8 @@ def main(argv: Sequence[str]) -> int:
     if wish.show:
         print(wish.show)
         return 0
-    settings = load(AgentSettings, section="user", flags=_own(AgentSettings, flags))
-    master = load(MasterSettings, section="user", flags=_own(MasterSettings, flags))
+    settings = load(AgentSettings, section="user", flags=flags)
+    master = load(MasterSettings, section="user", flags=flags)
     level = logs.wanted_level(debug=settings.debug, verbose=settings.verbose, log_level=settings.log_level)
     logs.set_up(
         level=level,
@@ -156,15 +157,13 @@ def main(argv: Sequence[str]) -> int:
     )
     for sentence in unknown(read(settings.config), MasterSettings, AgentSettings):
         log.warning("%s", sentence)
+    search(settings.path, os.environ)
+    take_priority(settings.priority)
     try:
         return asyncio.run(Application(wish, settings, master, level).run())
     except KeyboardInterrupt:
         print("Exiting", file=sys.stderr)
         return 1
-
-
-def _own(cls: type[AgentSettings] | type[MasterSettings], flags: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in flags.items() if name in cls.model_fields}
 
 
 class Application:
@@ -183,11 +182,10 @@ class Application:
     async def run(self) -> int:
         """The exit code; what is wrong has been logged."""
         from agent.logs import kept
-        from agent.surroundings import secure
 
         with kept(self.log):
             try:
-                secure((self.settings.vardir, self.settings.statedir))
+                secure((self.settings.vardir, self.settings.statedir, self.settings.publicdir), public(self.settings))
                 return await (self._apply_document() if self.wish.catalog else self._apply_manifest())
             except PuppetError as err:
                 self._complain(err)
@@ -206,28 +204,32 @@ class Application:
     async def _apply_manifest(self) -> int:
         from agent.facts.configured import fact_sources
         from agent.facts.host import Host
+        from agent.nodename import named
 
-        from .compilation import compile_here, environment_of, facts_for, node_for
+        from .compilation import compile_here, environment_of, external_for, facts_for, node_for
 
         settings, wish = self.settings, self.wish
         manifest = self._manifest()
         environment = environment_of(self.master, modulepath=wish.modulepath)
         await self._splay()
         facts = await facts_for(Host(), fact_sources(settings), environment, certname=settings.certname, noop=settings.noop)
-        node = await node_for(self.master, settings.certname)
+        settings = self.settings = named(settings, facts)
+        node = await node_for(self.master, settings.node_name_value)
+        external = await external_for(self.master, settings.node_name_value)
         if wish.loadclasses and (classes := self._classes()) is None:
             return UNREADABLE_CLASSES
         elif wish.loadclasses:
             node = node.model_copy(update={"classes": classes})
         # On the loop's own thread: nothing else waits here, and deep manifests need the main thread's stack.
         compiled = compile_here(
-            self.master, environment, manifest, node, facts, self._say, profile=self._print_profile if wish.profile else None
+            self.master, environment, manifest, node, facts, self._say, external, profile=self._print_profile if settings.profile else None
         )
         self.times["config_retrieval"] = compiled.seconds
         self.log.notice(f"Compiled catalog for {node.name} in environment {environment.name} in {compiled.seconds:.2f} seconds")
         run = self._local_run(environment, facts)
         prepared = await run.prepared(compiled.catalog, compiled.resolve)
-        compiled.let_go()
+        if not any(resource.pending for resource in prepared.resources.order):  # else its functions are called during the run
+            compiled.let_go()
         del compiled  # all of it is there a second time by now
         return await self._finish(run, prepared)
 
@@ -235,6 +237,7 @@ class Application:
         from agent.facts.configured import fact_sources
         from agent.facts.facter import gather
         from agent.facts.host import Host
+        from agent.nodename import named
 
         from .compilation import environment_of
         from .localrun import catalog_from
@@ -247,6 +250,7 @@ class Application:
         catalog = catalog_from(text)
         environment = environment_of(self.master, modulepath=self.wish.modulepath)
         facts = await gather(Host(), fact_sources(self.settings))
+        self.settings = named(self.settings, facts)
         run = self._local_run(environment, facts)
         return await self._finish(run, await run.prepared(catalog, None))
 

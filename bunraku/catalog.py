@@ -15,7 +15,7 @@ from shared.plainjson import dumps_pretty
 from shared.settings import AgentSettings, MasterSettings, flags_of, load
 
 from .catalogdiff import difference
-from .compilation import Manifest, Site, environment_of, node_for, profiled
+from .compilation import Manifest, Site, environment_of, external_for, node_for, profiled
 from .console import complain, printer, say
 from .faces import Call, call_of
 from .nodes import facts_of, given_facts
@@ -50,7 +50,7 @@ ELSEWHERE = {"save": "A catalog is stored by the setting catalog_cache_terminus,
 def main(argv: Sequence[str]) -> int:
     """Run `puppet catalog …`; the exit code."""
     flags, left = flags_of(list(argv), AgentSettings, MasterSettings, shorts={"-v": "--verbose", "-d": "--debug"})
-    call = call_of("catalog", left, options=("facts", "terminus"), flags=("profile",))
+    call = call_of("catalog", left, options=("facts", "terminus"))
     if call.help:
         print(HELP)
         return 0
@@ -81,12 +81,13 @@ class Face:
 
     def settings(self, **more: str) -> tuple[AgentSettings, MasterSettings]:
         flags = {**self.flags, **more}
-        agent = load(AgentSettings, section="user", flags={name: flags[name] for name in flags if name in AgentSettings.model_fields})
-        master = load(MasterSettings, section="master", flags={name: flags[name] for name in flags if name in MasterSettings.model_fields})
+        agent = load(AgentSettings, section="user", flags=flags)
+        master = load(MasterSettings, section="master", flags=flags)
         return agent, master
 
     def compile(self) -> None:
-        _print(self.compiled(self._name(), profile="profile" in self.call.flags))
+        agent, _ = self.settings()
+        _print(self.compiled(self._name(), profile=agent.profile))
 
     def find(self) -> None:
         _, master = self.settings()
@@ -140,7 +141,7 @@ class Face:
 
     def _agents(self) -> AgentSettings:
         """The settings as this machine's agent has them."""
-        return load(AgentSettings, section="agent", flags={k: v for k, v in self.flags.items() if k in AgentSettings.model_fields})
+        return load(AgentSettings, section="agent", flags=self.flags)
 
     def compiled(self, name: str, environment: str = "", *, profile: bool = False) -> dict[str, Any]:
         """
@@ -162,9 +163,10 @@ class Face:
         if "facts" in self.call.options:
             facts |= given_facts(Path(self.call.options["facts"]))
         site = Site.of(master, found, Manifest(path=Path(found.manifest) if found.manifest else None), log)
-        data = site.data(site.compiler(node, facts, log))
+        external = await external_for(master, node.name)
+        data = site.data(site.compiler(node, facts, log, external))
         if profile:
-            print(profiled(site, node, facts), file=sys.stderr)
+            print(profiled(site, node, facts, external), file=sys.stderr)
         return data
 
     def _name(self) -> str:

@@ -24,7 +24,7 @@ from shared import plainyaml
 from shared.errors import BadData, ConfigError, Location, ParseError, PuppetError, Unsupported
 from shared.settings import AgentSettings, MasterSettings, flags_of, load
 
-from .compilation import Manifest, Site, environment_of, node_for
+from .compilation import Manifest, Site, environment_of, external_for, node_for
 from .console import complain, printer, say
 from .faces import Call, call_of
 from .nodes import facts_of, given_facts
@@ -58,8 +58,8 @@ def main(argv: Sequence[str]) -> int:
         return 0
     if not call.words:
         raise ConfigError("'epp' has no default action.  See `puppet help epp`.")
-    agent = load(AgentSettings, section="user", flags={name: flags[name] for name in flags if name in AgentSettings.model_fields})
-    master = load(MasterSettings, section="user", flags={name: flags[name] for name in flags if name in MasterSettings.model_fields})
+    agent = load(AgentSettings, section="user", flags=flags)
+    master = load(MasterSettings, section="user", flags=flags)
     face = Face(call, agent, master)
     actions = {"validate": face.validate, "render": face.render, "dump": face.dump}
     if call.words[0] not in actions:
@@ -192,12 +192,12 @@ class Face:
 
     async def _compiler(self, site: Site) -> Compiler:
         """A compilation of which nothing but top scope is there: the node's variables and facts."""
-        name = self.call.options.get("node", self.agent.certname)
+        name = self.call.options.get("node", self.agent.node_name_value)
         node = await node_for(self.master, name)
         facts = await facts_of(name, self.agent, self.master, site.environment, say)
         if "facts" in self.call.options:
             facts |= given_facts(Path(self.call.options["facts"]))
-        compiler = site.compiler(node, facts, printer(self.agent.log_level))
+        compiler = site.compiler(node, facts, printer(self.agent.log_level), await external_for(self.master, node.name))
         compiler.open_top_scope()
         return compiler
 

@@ -25,7 +25,7 @@ from agent.transaction import dot
 from agent.transaction.run import Applied, ApplyContext, apply_catalog
 from agent.transaction.summary import RunFacts, report_of
 from master.fileserver import FileServer
-from master.reports.processors import Http, Logged, Processed, Processor, Store, processors_for
+from master.reports.processors import Http, Logged, Processed, Processor, Render, Store, processors_for
 from master.termini.files import ContentServer, MetadataServer
 from shared import plainjson
 from shared.checksums import algorithm
@@ -40,11 +40,11 @@ from shared.ral import Providers
 from shared.ral.catalog import Resources, resources_of
 from shared.richdata import Deferred
 from shared.settings import AgentSettings, MasterSettings
+from shared.textdiff import Differ
 from shared.types import KNOWN
 from shared.types.filebucket import Filebucket
 from shared.types.schedule import default_schedules
 
-SUMMARY_MODE = 0o644  # monitoring reads it
 RUN_MODE = "user"  # what `puppet apply` is in the summary
 
 
@@ -93,6 +93,7 @@ class LocalRun:
             known=frozenset(KNOWN),
             defaults=[*(default_schedules() if self.settings.default_schedules else []), self._bucket()],
             resolve=resolve,
+            late=not self.settings.preprocess_deferred,
             broken=plugins.broken,
         )
         files = self._files(catalog)
@@ -129,6 +130,7 @@ class LocalRun:
             skip_tags=settings.skip_tags,
             ignore_schedules=settings.ignoreschedules,
             evaltrace=settings.evaltrace,
+            merge_warnings=settings.merge_dependency_warnings,
             graphs=await asyncio.to_thread(dot.folder, settings),
         )
         with stops(self.log) as stop:
@@ -160,6 +162,7 @@ class LocalRun:
             inlined=Inlined.of(catalog),
             algorithm=digest,
             show_diff=settings.show_diff,
+            differ=Differ.of(settings),
             lenses=tuple(str(path) for folder in self.modulepath for path in folder.glob("*/lib/augeas/lenses")),
         )
 
@@ -180,7 +183,7 @@ class LocalRun:
         environment = catalog.environment or settings.environment
         report = report_of(
             RunFacts(
-                host=settings.certname,
+                host=settings.node_name_value,
                 started=self.started,
                 environment=environment,
                 version=MODERN.version,
@@ -200,21 +203,22 @@ class LocalRun:
         summary = report.to_summary(
             last_run=int(datetime.now(UTC).timestamp()), run_mode=RUN_MODE, initial_environment=settings.environment
         )
-        await write_summary(settings.lastrunfile, summary, self.log, mode=SUMMARY_MODE)
-        await write_report(settings.lastrunreport, report, self.log)
+        await write_summary(settings.lastrunfile, summary, self.log)
+        body = await asyncio.to_thread(report.to_ruby_yaml)
+        await write_report(settings.lastrunreport, body, self.log)
         if settings.report:
             try:
-                await self._processors().save(Request(report.name, environment, body=report))
+                await self._processors(lambda report: body).save(Request(report.name, environment, body=report))
             except (PuppetError, OSError) as err:
                 self.log.err(f"Could not send report: {err}")
         return report
 
-    def _processors(self) -> Processed:
+    def _processors(self, render: Render) -> Processed:
         master = self.master
         makers: dict[str, Callable[[], Processor]] = {
-            "store": lambda: Store(master.reportdir),
+            "store": lambda: Store(master.reportdir, render=render),
             "log": Logged,
-            "http": lambda: Http(master.reporturl),
+            "http": lambda: Http.of(master, render),
         }
         return Processed(processors_for(master.reports, makers))
 

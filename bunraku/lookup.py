@@ -21,7 +21,7 @@ from shared.models.node import Node
 from shared.plainjson import dumps_pretty
 from shared.settings import AgentSettings, MasterSettings, flags_of, load
 
-from .compilation import Manifest, Site, environment_of, node_for
+from .compilation import Manifest, Site, environment_of, external_for, node_for
 from .console import printer, say
 from .faces import Call, call_of
 from .nodes import facts_of, given_facts
@@ -72,10 +72,8 @@ def main(argv: Sequence[str]) -> int:
     if form not in FORMATS:
         raise ConfigError(f"Unknown rendering format '{form}'", hint=f"There are {', '.join(FORMATS)}.")
     explainer = Explainer(only_options=only_options) if explained else None
-    agent = load(AgentSettings, section="user", flags={name: value for name, value in flags.items() if name in AgentSettings.model_fields})
-    master = load(
-        MasterSettings, section="master", flags={name: value for name, value in flags.items() if name in MasterSettings.model_fields}
-    )
+    agent = load(AgentSettings, section="user", flags=flags)
+    master = load(MasterSettings, section="master", flags=flags)
     compiler = asyncio.run(_compiler(call, agent, master))
     return _answer(call, compiler, merge, explainer, form)
 
@@ -144,7 +142,7 @@ async def _compiler(call: Call, agent: AgentSettings, master: MasterSettings) ->
     node = await node_for(master, name) if compiles else Node(name=name)
     manifest = Manifest(path=Path(environment.manifest)) if compiles and environment.manifest else Manifest(code="undef")
     site = Site.of(master, environment, manifest, log)
-    compiler = site.compiler(node, facts, log)
+    compiler = site.compiler(node, facts, log, await external_for(master, node.name))
     compiler.compile()
     return compiler
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 
 from agent.retrieval import mirrored
-from shared import log as logs
-from shared.errors import ConfigError, PuppetError
-from shared.settings import AgentSettings, flags_of, load
+from shared.errors import PuppetError
+from shared.settings import AgentSettings
 
-from .faces import call_of
+from .faces import only_action
 from .peer import wired
+
+log = logging.getLogger("puppet.agent")
 
 HELP = """Usage: puppet plugin download
 
@@ -22,18 +24,11 @@ Exit codes: 0 done, 1 something could not be brought."""
 
 def main(argv: Sequence[str]) -> int:
     """Run `puppet plugin …`; the exit code."""
-    flags, left = flags_of(list(argv), AgentSettings, shorts={"-v": "--verbose", "-d": "--debug"})
-    call = call_of("plugin", left)
-    if call.help:
-        print(HELP)
+    asked = only_action("plugin", "download", argv, HELP)
+    if asked is None:
         return 0
-    if not call.words:
-        raise ConfigError("'plugin' has no default action.  See `puppet help plugin`.")
-    if call.words[0] != "download":
-        raise call.unknown_action(call.words[0])
+    call, settings = asked
     call.counted("download", 0)
-    settings = load(AgentSettings, section="agent", flags=flags)
-    logs.set_up(level=logs.wanted_level(debug=settings.debug, verbose=settings.verbose, log_level=settings.log_level))
     brought = asyncio.run(download(settings))
     print(f"Downloaded these plugins: {', '.join(brought)}" if brought else "No plugins downloaded.")
     return 0
@@ -48,6 +43,9 @@ async def download(settings: AgentSettings) -> list[str]:
     """
     async with wired(settings) as wiring:
         done = [each async for each in mirrored(wiring, await wiring.server.dialect())]
-    if sum(synced.failed for _, synced in done) or not {mount.label for mount, _ in done} >= {"plugin", "pluginfacts"}:
+    problems = [(mount.label, synced.problem) for mount, synced in done if synced.problem]
+    for label, problem in problems:
+        log.error("Could not retrieve %s: %s", label, problem)
+    if problems or any(synced.failed for _, synced in done):
         raise PuppetError("Not all plugins could be downloaded")
     return [str(mount.destination / name) for mount, synced in done for name in (*synced.fetched, *synced.removed)]

@@ -43,6 +43,7 @@ from shared.models.static_file_content import STATIC_FILE_CONTENT
 from shared.models.status import STATUS, Status
 from shared.settings import MasterSettings
 from shared.settings.values import ttl
+from shared.textdiff import Differ
 
 from .ca import audit
 from .ca.audit import Audit
@@ -75,6 +76,7 @@ from .termini.facts import StoredFacts
 from .termini.files import ContentServer, MetadataServer, VersionedContent
 from .termini.node import Classifier, Ldap, Plain, WithFacts
 from .termini.resource_type import NotManaged, Parser
+from .trusted_external import TrustedExternal
 from .workers import Workers, processors
 
 log = logging.getLogger("puppet.master")
@@ -150,7 +152,7 @@ def open_ca(settings: MasterSettings, report: Audit) -> CaService:
     """The CA of this master, made at the first start. Blocks, for seconds then."""
     if settings.autosign is True:
         log.warning("autosign is true: every request is signed. Anybody who reaches this port gets a certificate.")
-    own = SslDir(settings.ssldir, settings.certname)
+    own = SslDir.of(settings)
     authority = bootstrap(
         CaFiles.at(settings.cadir),
         ca_rules(settings),
@@ -184,7 +186,9 @@ def node_makers(settings: MasterSettings) -> Makers:
             parent_attribute=settings.ldapparentattr,
             user=settings.ldapuser,
             password=settings.ldappassword,
-            tls=settings.ldaptls,
+            attributes=settings.ldapattrs,
+            stacked_attributes=settings.ldapstackedattrs,
+            tls="from the start" if settings.ldapssl else "by StartTLS" if settings.ldaptls else "",
         ),
     }
 
@@ -260,6 +264,7 @@ def bucket_files(settings: MasterSettings) -> BucketFiles:
             quota=settings.bucket_quota,
             max_file=settings.max_bucket_body,
             report=lambda level, text: log.log(LEVELS[level], "%s", text),
+            differ=Differ.of(settings),
         )
 
     return BucketFiles(bucket(digest), legacy=bucket("md5") if digest != "md5" else None)
@@ -314,6 +319,7 @@ def bind(settings: MasterSettings, environments: Environments, workers: Workers,
             default_environment=settings.environment,
             now=lambda: datetime.now(UTC),
             static=StaticCatalogs(code, environments, metadata),
+            external=TrustedExternal.of(settings).about,
         )
 
     catalogs = catalog_makers(settings, compiler)
@@ -355,7 +361,7 @@ def report_makers(settings: MasterSettings) -> Mapping[str, Callable[[], Process
     return {
         "store": lambda: Store(settings.reportdir, writers=Writers(queue=settings.report_queue)),
         "log": Logged,
-        "http": lambda: Http(settings.reporturl),
+        "http": lambda: Http.of(settings),
     }
 
 

@@ -26,6 +26,7 @@ from ..runlog import RunLog, utc_now
 from ..state import StateFile, TransactionStore
 from . import dot
 from .ahead import ReadAhead
+from .dependencies import FailedDependencies
 from .events import EventQueue
 from .generate import Generator
 from .graph import Anchor, Graph, Node, Walk, describe_cycles, expand, relationships
@@ -57,6 +58,7 @@ class ApplyContext:
     skip_tags: Sequence[str] = ()
     ignore_schedules: bool = False
     evaltrace: bool = False
+    merge_warnings: bool = False  # of failed dependencies: one for a class, none for its resources
     graphs: Path | None = None  # folder for the graphs of the run, which must exist; None: they are not written
     stop: Callable[[], bool] = _never
     now: Callable[[], datetime] = utc_now
@@ -90,8 +92,7 @@ class Transaction:
         self._statuses: dict[Type, Status] = {}
         self._ahead = ReadAhead(lambda resource, limit: self._row(resource, lambda other: True, limit))
         self._turns: set[Type] = set()  # changed already, and to be evaluated whatever happens
-        self._failed_dependencies: dict[Node, dict[Type, None]] = {}
-        self._told: set[Type] = set()  # failed dependencies that were mentioned already
+        self._failed = FailedDependencies(self.status_of, self._log_node, resources.container_of, merged=context.merge_warnings)
         self._prefetched: dict[Provider[Any], Mapping[str, State | None]] = {}
         self._prefetch_failed: set[Provider[Any]] = set()
         self._without_provider: dict[str, str] = {}  # type → what its providers need
@@ -358,7 +359,7 @@ class Transaction:
         """What comes right after a resource with the same provider, as long as it fits, without what will be skipped."""
 
         def in_row(node: Node) -> bool:
-            return isinstance(node, Type) and node.handler is resource.handler and fits(node)
+            return isinstance(node, Type) and node.handler is resource.handler and not node.pending and fits(node)
 
         row = self._walk.following(resource, in_row, limit=limit)
         return [each for each in row if isinstance(each, Type) and self._will_be_evaluated(each)]
@@ -376,19 +377,7 @@ class Transaction:
         if isinstance(node, Type) and node.handler in self._prefetch_failed:
             assert node.handler is not None
             self.status_of(node).fail(f"Prefetch failed for {node.ref.type} provider '{node.handler.name}'", self.context.now())
-        if failed := self._failed_before(node):
-            self._failed_dependencies[node] = failed
-
-    def _failed_before(self, node: Node) -> dict[Type, None]:
-        """What failed of all that a node waited for."""
-        failed: dict[Type, None] = {}
-        for dependency in self.graph.dependencies(node):
-            failed |= self._failed_dependencies.get(dependency, {})
-            if isinstance(dependency, Type):
-                status = self.status_of(dependency)
-                if status.failed or status.failed_to_restart:
-                    failed[dependency] = None
-        return failed
+        self._failed.reached(self.graph, node)
 
     # --- skipping
 
@@ -404,9 +393,8 @@ class Transaction:
         if isinstance(node, Type) and not self._scheduled(node):
             node.log("debug", "Not scheduled")
             return True
-        if node in self._failed_dependencies:
-            if isinstance(node, Type):
-                self._tell_dependencies(node)
+        if node in self._failed:
+            self._failed.tell(node)
             return True
         if isinstance(node, Type) and node.handler in self._prefetch_failed:
             node.log("warning", "Skipping because provider prefetch failed")
@@ -418,7 +406,7 @@ class Transaction:
 
     def _will_be_evaluated(self, resource: Type) -> bool:
         """Whether a resource that waits for nothing any more will not be skipped; nothing is said."""
-        if self._not_selected(resource) or self._failed_before(resource) or resource.handler in self._prefetch_failed:
+        if self._not_selected(resource) or self._failed.before(self.graph, resource) or resource.handler in self._prefetch_failed:
             return False
         if resource.declaration.apply_to == "device":
             return False
@@ -426,14 +414,6 @@ class Transaction:
             return self._scheduled(resource)
         except ResourceError:
             return False  # its turn will tell
-
-    def _tell_dependencies(self, resource: Type) -> None:
-        for dependency in self._failed_dependencies[resource]:
-            if dependency not in self._told:
-                self._told.add(dependency)
-                failed = "true" if self.status_of(dependency).failed else "false"
-                resource.log("notice", f"Dependency {dependency} has failures: {failed}")
-        resource.log("warning", "Skipping because of failed dependencies")
 
     def _scheduled(self, resource: Type) -> bool:
         name = resource.schedule

@@ -5,17 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+from pydantic import model_validator
+
 from .base import setting
 from .common import CommonSettings
-from .values import Duration, Flag, Headers, Size, Ttl, Words
+from .values import ChecksumTypes, Ciphers, Duration, Flag, Headers, Size, Ttl, Words
 
 
 class AgentSettings(CommonSettings):
     """What one agent does, and how long it waits for whom."""
 
+    node_name_value: str = setting("$certname", doc="The name that the master is asked about; auth.conf must allow it to the certificate.")
+    node_name_fact: str = setting("", doc="The fact whose value is that name instead; '' for none.")
     server: str = setting("puppet", doc="Host name of the master.")
     masterport: int = setting(8140, ge=1, le=65535, doc="Port of the master.")
     server_list: Words = setting((), doc="Masters (host or host:port, separated by commas), of which the first that answers is used.")
+    use_srv_records: Flag = setting(False, doc="Look for masters in DNS first: _x-puppet._tcp.<domain>, _x-puppet-ca and _x-puppet-report.")
+    srv_domain: str = setting("", doc="The domain of those records; '' for that of this host.")
     ca_server: str = setting("$server", doc="Host name of the CA.")
     ca_port: int = setting("$masterport", ge=1, le=65535, doc="Port of the CA.")
     report_server: str = setting("$server", doc="Host name that takes reports.")
@@ -45,6 +51,7 @@ class AgentSettings(CommonSettings):
     strict_environment_mode: Flag = setting(False, doc="Fail when the master says another environment.")
     use_last_environment: Flag = setting(True, doc="Begin in the environment that the last run ended in.")
     pluginsync: Flag = setting(True, doc="Fetch plugins and facts before the run.")
+    ignore_plugin_errors: Flag = setting(False, doc="Go on without plugins that cannot be fetched, instead of the cached catalog or none.")
     pluginsource: str = setting("puppet:///plugins", doc="Where plugins come from.")
     pluginfactsource: str = setting("puppet:///pluginfacts", doc="Where external facts come from.")
     plugindest: Path = setting("$libdir", doc="Where plugins go.")
@@ -56,12 +63,22 @@ class AgentSettings(CommonSettings):
     report: Flag = setting(True, doc="Send a report after a run.")
     report_serialization_format: Literal["pson", "yaml"] = setting("pson", doc="The form of reports for a 3.x master.")
     stringify_facts: Flag = setting(True, doc="Send facts to a 3.x master as text only.")
+    fact_name_length_soft_limit: int = setting(2560, ge=0, doc="Bytes of a fact's name beyond which it is warned about; 0: never.")
+    fact_value_length_soft_limit: int = setting(4096, ge=0, doc="Bytes of a fact's value beyond which it is warned about; 0: never.")
+    top_level_facts_soft_limit: int = setting(512, ge=0, doc="Facts at the top beyond which a warning is given; 0: never.")
+    number_of_facts_soft_limit: int = setting(2048, ge=0, doc="Facts and their parts beyond which a warning is given; 0: never.")
+    payload_soft_limit: Size = setting("16MiB", ge=0, doc="Bytes of all facts, as sent, beyond which a warning is given; 0: never.")
     include_legacy_facts: Flag = setting(True, doc="Also send the flat names of structured facts.")
     resubmit_facts: Flag = setting(False, doc="Send the facts once more after a run, with what it has changed.")
     exclude_unchanged_resources: Flag = setting(False, doc="Leave resources out of reports to which nothing happened.")
     write_catalog_summary: Flag = setting(True, doc="Write classfile and resourcefile in runs of the agent.")
     default_schedules: Flag = setting(True, doc="Have the schedules puppet, hourly, daily, weekly, monthly and never.")
     ignoreschedules: Flag = setting(False, doc="Take no notice of schedules.")
+    supported_checksum_types: ChecksumTypes = setting(
+        ("sha256", "sha384", "sha512", "sha224", "md5"), doc="Checksums that a static catalog may have for this agent, the best first."
+    )
+    preprocess_deferred: Flag = setting(True, doc="Call deferred functions before the first resource; else each at its resource's turn.")
+    merge_dependency_warnings: Flag = setting(False, doc="Say once of a class that what it needs has failed, not of each resource in it.")
     ignoremissingtypes: Flag = setting(False, doc="Skip resources of unknown types.")
     prerun_command: str = setting("", doc="Runs before a catalog is applied; its failure ends the run.")
     postrun_command: str = setting("", doc="Runs after a catalog was applied.")
@@ -74,7 +91,7 @@ class AgentSettings(CommonSettings):
     graphdir: Path = setting("$statedir/graphs", doc="Where those go.")
     default_file_terminus: Literal["rest", "file_server"] = setting("rest", doc="What puppet: sources without a host mean.")
 
-    lastrunfile: Path = setting("$statedir/last_run_summary.yaml", doc="The summary of the last run.")
+    lastrunfile: Path = setting("$publicdir/last_run_summary.yaml", doc="The summary of the last run, which monitoring reads.")
     lastrunreport: Path = setting("$statedir/last_run_report.yaml", doc="The report of the last run.")
     statefile: Path = setting("$statedir/state.yaml", doc="When each resource was checked and changed.")
     transactionstorefile: Path = setting("$statedir/transactionstore.yaml", doc="The values that were set, for corrective changes.")
@@ -87,7 +104,9 @@ class AgentSettings(CommonSettings):
     client_datadir: Path = setting("$vardir/client_data", doc="The cached catalog.")
     clientyamldir: Path = setting("$vardir/client_yaml", doc="Caches in YAML.")
 
+    ciphers: Ciphers = setting("", doc="Ciphers for TLS up to 1.2 to masters, as OpenSSL names them; '' for those of this system.")
     sourceaddress: str = setting("", doc="The address of this host that connections to masters start from; empty: any.")
+    http_user_agent: str = setting("", doc="What requests call themselves; '' for what this agent is.")
     http_extra_headers: Headers = setting((), doc="Headers for all requests to masters, name:value, separated by commas.")
     http_connect_timeout: Duration = setting("2m", gt=0, doc="Seconds to connect.")
     http_read_timeout: Duration = setting("10m", gt=0, doc="Seconds between two pieces of an answer.")
@@ -106,3 +125,9 @@ class AgentSettings(CommonSettings):
     external_fact_timeout: Duration = setting("5m", gt=0, doc="Seconds for one program that prints external facts.")
     external_fact_output: Size = setting("1MiB", gt=0, doc="Bytes that such a program may print.")
     report_timeout: Duration = setting("2m", gt=0, doc="Seconds for sending a report after the run.")
+
+    @model_validator(mode="after")
+    def _one_name(self) -> AgentSettings:
+        if self.node_name_fact and self.node_name_value != self.certname:
+            raise ValueError("node_name_fact and node_name_value cannot both be set")
+        return self

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from .base import Settings, setting
-from .values import Duration, Flag, Paths, Revocation, Size, WarningKinds, Words
+from .values import Duration, Flag, Paths, Priority, Revocation, Size, WarningKinds, Words
 
 
 class CommonSettings(Settings):
@@ -14,6 +14,7 @@ class CommonSettings(Settings):
 
     confdir: Path = setting(Path("/etc/puppet"), doc="Where the configuration is.")
     vardir: Path = setting(Path("/var/lib/puppet"), doc="Where everything that changes is kept.")
+    publicdir: Path = setting("$vardir/public", doc="Where files for everybody are; $vardir must let others pass, as a new one does.")
     logdir: Path = setting(Path("/var/log/puppet"), doc="Where log files go.")
     rundir: Path = setting(Path("/var/run/puppet"), doc="Where pid files go.")
     codedir: Path = setting("$confdir/code", doc="Where manifests, modules and data are.")
@@ -46,7 +47,9 @@ class CommonSettings(Settings):
     hostcsr: Path = setting("$requestdir/$certname.pem", doc="This host's certificate request.")
     localcacert: Path = setting("$certdir/ca.pem", doc="The CA's certificates, as fetched.")
     hostcrl: Path = setting("$ssldir/crl.pem", doc="The CA's revocation lists, as fetched.")
+    ssl_lockfile: Path = setting("$ssldir/ssl.lock", doc="Held while keys and certificates are made or fetched.")
     certificate_revocation: Revocation = setting("chain", doc="Check revocation of the whole chain, of the leaf, or not at all.")
+    ssl_trust_store: str = setting("", doc="A file of CAs that web servers may have besides the system's: of file sources, of reporturl.")
     csr_attributes: Path = setting("$confdir/csr_attributes.yaml", doc="Attributes and extensions for the certificate request.")
     trusted_oid_mapping_file: Path = setting(
         "$confdir/custom_trusted_oid_mapping.yaml", doc="Names of the site's own certificate extensions."
@@ -71,8 +74,13 @@ class CommonSettings(Settings):
     trace: Flag = setting(False, doc="Show where in the program an error came from.")
     verbose: Flag = setting(False, doc="Show info messages.")
     debug: Flag = setting(False, doc="Show debug messages.")
+    priority: Priority = setting("", doc="How much of the processor is asked for: high, normal, low, idle, or a number as nice takes it.")
+    path: str = setting("none", doc="PATH for programs that agent and `puppet apply` start by name; none: as it is anyway.")
+    profile: Flag = setting(False, doc="`puppet apply` and `puppet catalog compile` say which lines of manifests take the most time.")
     noop: Flag = setting(False, doc="Only say what would be done.")
     show_diff: Flag = setting(False, doc="Show the differences of changed files.")
+    diff: str = setting("diff", doc="The program that shows differences, by name or path; '' shows none.")
+    diff_args: str = setting("-u", doc="Its arguments, separated by spaces.")
     strict: Literal["off", "warning", "error"] = setting("warning", doc="How doubtful code is taken.")
     strict_variables: Flag = setting(False, doc="An unknown variable is an error.")
     strict_hostname_checking: Flag = setting(True, doc="Node blocks are found by a node's full name only, not by shortened ones.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from .base import setting
 from .common import CommonSettings
@@ -51,13 +52,19 @@ class MasterSettings(CommonSettings):
         300, gt=0, doc="Reports that store is writing or that wait for it; beyond that 503 with Retry-After. Above max_active_requests."
     )
     reporturl: str = setting("http://localhost:3000/reports/upload", doc="Where http sends reports.")
+    report_include_system_store: Flag = setting(False, doc="The server of reporturl may have a certificate of any CA of the system.")
     yamldir: Path = setting("$vardir/yaml", doc="Nodes and facts in YAML.")
     server_datadir: Path = setting("$vardir/server_data", doc="Nodes, facts and catalogs in JSON.")
     code_cache: Path = setting("$vardir/code_cache", doc="Compiled manifests.")
     static_catalogs: Flag = setting(True, doc="Inline the metadata of files where an agent can use it.")
+    rich_data: Flag = setting(True, doc="Catalogs keep values of all types, where an agent can read them; an environment.conf may differ.")
+    environment_data_provider: Literal["", "none", "hiera", "function"] = setting(
+        "", doc="Where an environment's data is that has no hiera.yaml; deprecated, and an environment.conf may differ."
+    )
     code_id_command: str = setting("", doc="A program that prints the version of an environment's code.")
     code_content_command: str = setting("", doc="A program that prints a file of a version of an environment's code.")
     max_code_content: Size = setting("1GiB", gt=0, doc="Bytes of one file that code_content_command may print.")
+    trusted_external_command: str = setting("", doc="A program that prints JSON for $trusted['external'] of a node, or a folder of them.")
     ldapserver: str = setting("ldap", doc="The LDAP server of the ldap node terminus.")
     ldapport: int = setting(389, ge=1, le=65535, doc="Its port.")
     ldapbase: str = setting("", doc="Where nodes are searched.")
@@ -66,7 +73,10 @@ class MasterSettings(CommonSettings):
     ldapstring: str = setting("(&(objectclass=puppetClient)(cn=%s))", doc="The filter; %s is the node's name.")
     ldapclassattrs: Words = setting(("puppetclass",), doc="Attributes that name classes.")
     ldapparentattr: str = setting("parentnode", doc="The attribute that names a parent node.")
-    ldaptls: Flag = setting(False, doc="Use TLS to the LDAP server.")
+    ldapattrs: Words = setting(("all",), doc="Attributes that become variables; all: every one.")
+    ldapstackedattrs: Words = setting(("puppetvar",), doc="Attributes that hold name=value, of a node and of its parents.")
+    ldapssl: Flag = setting(False, doc="TLS from the first byte on to the LDAP server.")
+    ldaptls: Flag = setting(False, doc="TLS to the LDAP server by StartTLS, on its usual port.")
 
     compile_workers: int = setting(0, ge=0, le=256, doc="Processes that compile; 0: as many as there are processors.")
     compile_jobs: int = setting(10_000, ge=0, doc="Catalogs after which a compiling process is replaced by a new one; 0: never.")

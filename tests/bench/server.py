@@ -253,14 +253,14 @@ def ours(folder: Path, starts: int) -> Iterator[Peer]:
 
 @contextmanager
 def theirs(folder: Path) -> Iterator[Peer | None]:
-    if not puppetserver.JAR.exists():
+    if puppetserver.PUPPETSERVER_7.why_not():
         yield None
         return
     root = Path(tempfile.mkdtemp(prefix="bunraku-bench-", dir="/var/tmp"))  # its own user has to enter
     root.chmod(0o755)
     try:
         port = puppetserver.free_port()
-        puppetserver.configured(root, port, jrubies=2)
+        puppetserver.configured(puppetserver.PUPPETSERVER_7, root, port, jrubies=2)
         production = root / "code" / "environments" / "production"
         shutil.rmtree(production)
         for name, text in SITE.items():

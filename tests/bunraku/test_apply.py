@@ -15,6 +15,7 @@ import pytest
 from bunraku.apply import options
 from shared import plainyaml
 from shared.errors import ConfigError
+from shared.models.report import Report
 from tests.command_line import Puppet, Said
 
 MODULE = "conf/code/environments/production/modules/m"
@@ -246,7 +247,7 @@ def test_sensitive_values_are_not_shown(apply: Callable[..., Said], file: Make) 
 def test_the_report_is_kept_and_stored(apply: Callable[..., Said], puppet: Puppet) -> None:
     apply("-e", "notify { 'hi': }")
     state = puppet.root / "vardir/state"
-    summary = plainyaml.loads((state / "last_run_summary.yaml").read_bytes())
+    summary = plainyaml.loads((puppet.root / "vardir/public/last_run_summary.yaml").read_bytes())
     assert summary["application"]["run_mode"] == "user"
     assert summary["changes"]["total"] == 1
     assert b"Notify[hi]" in (state / "last_run_report.yaml").read_bytes()
@@ -414,3 +415,122 @@ def test_profile_says_which_lines_took_the_time(apply: Callable[..., Said], file
     lines = said.err.splitlines()
     at = next(number for number, line in enumerate(lines) if line.startswith("Slowest manifest lines of "))
     assert lines[at + 2].split()[2:4] == ["50", f"{path}:2"]
+
+
+def test_differences_are_shown_by_the_program_that_the_settings_name(apply: Callable[..., Said], file: Callable[[str, str], Path]) -> None:
+    path = file("compared", "old\n")
+    program = file("bin/mydiff", '#!/bin/sh\necho "compared with $1 $2"; cat "$3" "$4"\n')
+    program.chmod(0o755)
+    said = apply("--show_diff", "--diff", str(program), "--diff_args", "--brief  -x", "-e", f"file {{ '{path}': content => \"new\\n\" }}")
+    assert "compared with --brief -x\nold\nnew\n" in said.out + said.err
+
+
+def test_an_empty_diff_setting_shows_none(apply: Callable[..., Said], file: Callable[[str, str], Path]) -> None:
+    path = file("compared", "old\n")
+    said = apply("--show_diff", "--diff", "", "-e", f"file {{ '{path}': content => \"new\\n\" }}")
+    assert path.read_text() == "new\n" and "-old" not in said.out + said.err
+
+
+# What Puppet 7.23 says of these with --merge_dependency_warnings.
+MERGED = [
+    (
+        """\
+        exec { '/bin/false': }
+        class foo { notify { 'a': } notify { 'b': } }
+        class { 'foo': require => Exec['/bin/false'] }
+        define d() { notify { "x$title": } notify { "y$title": } }
+        d { 'one': require => Exec['/bin/false'] }
+        notify { 'plain': require => Exec['/bin/false'] }
+        """,
+        [
+            "Notice: Class[Foo]: Class dependency Exec[/bin/false] has failures: true",
+            "Warning: /Stage[main]/Foo: Skipping resources in class because of failed class dependencies",
+            "Warning: /Stage[main]/Main/Notify[plain]: Skipping because of failed dependencies",
+        ],
+    ),
+    (
+        """\
+        class bar { exec { '/bin/false': } -> notify { 'z': } }
+        include bar
+        class baz { notify { 'q': } }
+        class { 'baz': require => Class['bar'] }
+        """,
+        [
+            "Warning: /Stage[main]/Bar/Notify[z]: Skipping because of failed dependencies",
+            "Notice: Class[Bar]: Class dependency Exec[/bin/false] has failures: true",
+            "Warning: /Stage[main]/Baz: Skipping resources in class because of failed class dependencies",
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("manifest", "merged"), MERGED, ids=["classes and defines", "within and after a class"])
+def test_failed_dependencies_of_a_class_are_said_once_when_asked_for(manifest: str, merged: list[str], apply: Callable[..., Said]) -> None:
+    said = apply("--color", "false", "--merge_dependency_warnings", "-e", manifest)
+    told = [line for line in (said.out + said.err).splitlines() if "Skipping" in line or "has failures" in line]
+    assert sorted(told) == sorted(merged)
+    said = apply("--color", "false", "-e", manifest)
+    assert "Class dependency" not in said.out + said.err and "Skipping because of failed dependencies" in said.out + said.err
+
+
+def test_deferred_functions_are_called_at_their_resources_turn_when_asked_for(
+    apply: Callable[..., Said], file: Callable[[str, str], Path], puppet: Puppet
+) -> None:
+    made = puppet.root / "made"
+    manifest = f"""
+        file {{ '{made}': content => 'hello' }}
+        file {{ '{made}.copy': content => Deferred('file', ['{made}']), require => File['{made}'] }}
+        file {{ '{made}.nested': content => Sensitive(Deferred('upcase', [Deferred('file', ['{made}'])])), require => File['{made}'] }}
+        file {{ '{made}.no': content => Deferred('nosuch', []) }}
+        file {{ '{made}.mode': ensure => file, mode => Deferred('downcase', ['ZZZ']) }}
+        file {{ '{made}.after': content => 'x', require => File['{made}.no'] }}
+    """
+    said = apply("--color", "false", "--show_diff", "--no-preprocess_deferred", "--detailed-exitcodes", "-e", manifest)
+    assert said.code == 6
+    names = sorted(path.name for path in puppet.root.glob("made*"))
+    assert names == ["made", "made.copy", "made.nested"]
+    assert ((puppet.root / "made.copy").read_text(), (puppet.root / "made.nested").read_text()) == ("hello", "HELLO")
+    text = said.out + said.err
+    assert "HELLO" not in text
+    assert f"File[{made}.no]: Could not evaluate: Unknown function: 'nosuch'" in text
+    assert f'Parameter mode failed on File[{made}.mode]: The file mode specification is invalid: "zzz"' in text
+    assert "made.after]: Skipping because of failed dependencies" in text
+
+
+def test_deferred_functions_are_called_before_anything_else_by_default(apply: Callable[..., Said], puppet: Puppet) -> None:
+    made = puppet.root / "made"
+    said = apply(
+        "-e", f"file {{ '{made}': content => 'x', before => Notify['n'] }} notify {{ 'n': message => Deferred('file', ['{made}']) }}"
+    )
+    assert said.code == 1 and not made.exists()
+
+
+def test_what_waits_for_its_turn_has_to_fit_when_it_comes(apply: Callable[..., Said], file: Callable[[str, str], Path]) -> None:
+    path = file("f", "x")
+    manifest = f"file {{ '{path}': content => Deferred('downcase', ['A']), source => '{path}' }}"
+    said = apply("--color", "false", "--no-preprocess_deferred", "-e", manifest)
+    assert "Validation of File" in said.out + said.err and path.read_text() == "x"
+
+
+def test_trusted_external_data_is_what_a_program_prints(apply: Callable[..., Said], file: Callable[[str, str], Path]) -> None:
+    program = file("bin/ext", '#!/bin/sh\necho "{\\"role\\": \\"of $1\\"}"\n')
+    program.chmod(0o755)
+    said = apply("--trusted_external_command", str(program), "-e", "notice($trusted['external'])")
+    assert "{role => of node1.example.com}" in said.out + said.err
+    program.write_text("#!/bin/sh\nexit 1\n")
+    said = apply("--trusted_external_command", str(program), "-e", "notify { 'no': }")
+    assert said.code == 1 and "Failed to find external trusted facts of node1.example.com" in said.err
+
+
+def test_the_report_is_made_into_yaml_once(apply: Callable[..., Said], puppet: Puppet, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[bytes] = []
+    render = Report.to_ruby_yaml
+
+    def counted(report: Report, *, legacy: bool = False) -> bytes:
+        made.append(render(report, legacy=legacy))
+        return made[-1]
+
+    monkeypatch.setattr(Report, "to_ruby_yaml", counted)
+    apply("-e", "notify { 'hi': }")
+    (stored,) = (puppet.root / "vardir/reports/node1.example.com").glob("*.yaml")
+    assert made == [stored.read_bytes()] == [(puppet.root / "vardir/state/last_run_report.yaml").read_bytes()]

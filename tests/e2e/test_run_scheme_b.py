@@ -20,7 +20,6 @@ BOOTSTRAP = [
 ]
 FIRST = [
     f"GET /puppet/v3/node/{NAME} 200",
-    "GET /puppet/v3/file_metadatas/plugins 200",  # is the environment there at all?
     "GET /puppet/v3/file_metadatas/pluginfacts 200",
     "GET /puppet/v3/file_content/pluginfacts/outside.txt 200",
     "GET /puppet/v3/file_metadatas/plugins 200",
@@ -34,7 +33,6 @@ FIRST = [
     f"PUT /puppet/v3/report/{NAME} 200",
 ]
 SECOND = [
-    "GET /puppet/v3/file_metadatas/plugins 200",
     "GET /puppet/v3/file_metadatas/pluginfacts 200",
     "GET /puppet/v3/file_metadatas/plugins 200",
     f"POST /puppet/v3/catalog/{NAME} 200",
@@ -74,7 +72,7 @@ async def test_first_and_second_run_ask_what_the_protocol_says(pair: Pair, caplo
     assert [step.name for step in second.steps] == ["certificates", "pluginsync", "facts", "catalog", "convert", "apply", "report"]
 
 
-async def test_an_unchanged_run_of_many_sources_takes_five_requests(tmp_path: Path) -> None:
+async def test_an_unchanged_run_of_many_sources_takes_four_requests(tmp_path: Path) -> None:
     """The master's catalog has the metadata; the cached one does not, as it would be old when it is applied."""
     stage = tmp_path / "stage"
     pair = Pair(
@@ -87,7 +85,7 @@ async def test_an_unchanged_run_of_many_sources_takes_five_requests(tmp_path: Pa
     async with pair.mastered():
         first, second = await pair.run(), await pair.run()
         assert (first.code, second.code) == (2, 0)
-        assert [line.split()[0] for line in second.asked] == ["GET", "GET", "GET", "POST", "PUT"]
+        assert [line.split()[0] for line in second.asked] == ["GET", "GET", "POST", "PUT"]
         cached = tmp_path / "agent" / "var" / "client_data" / "catalog" / f"{NAME}.json"
         assert plainjson.loads(cached.read_bytes()).get("metadata", {}) == {}
         (stage / "7").write_text("changed by hand\n")
@@ -126,7 +124,7 @@ async def test_the_report_and_the_state_files_say_what_was_done(pair: Pair) -> N
     assert stored["report_format"] == 12
     assert stored["host"] == NAME
     state = pair.root / "agent" / "var" / "state"
-    summary = plainyaml.loads((state / "last_run_summary.yaml").read_bytes())
+    summary = plainyaml.loads((state.parent / "public" / "last_run_summary.yaml").read_bytes())
     assert summary["application"] == {"run_mode": "agent", "initial_environment": "production", "converged_environment": "production"}
     assert summary["events"]["failure"] == 0
     assert {"node_retrieval", "plugin_sync", "fact_generation", "config_retrieval", "convert_catalog", "total"} <= set(summary["time"])
@@ -246,3 +244,20 @@ async def test_facts_are_sent_again_after_a_run_that_wants_it(pair: Pair) -> Non
         ran = await pair.run(resubmit_facts=True)
         assert ran.asked[-2:] == [f"PUT /puppet/v3/facts/{NAME} 200", f"PUT /puppet/v3/report/{NAME} 200"]
         assert ran.report is not None and "resubmit_facts" in [name for name, _, _ in ran.report.metrics["time"].values]
+
+
+async def test_keys_and_certificates_are_where_the_settings_put_them(tmp_path: Path) -> None:
+    places = {
+        "certdir": tmp_path / "c",
+        "privatekeydir": tmp_path / "k",
+        "hostcrl": tmp_path / "crls" / "crl.pem",
+        "ssl_lockfile": tmp_path / "l",
+    }
+    pair = Pair(tmp_path, flags={name: str(path) for name, path in places.items()})
+    async with pair.mastered():
+        first, second = await pair.run(), await pair.run()
+    assert (first.code, second.code) == (2, 0)
+    assert second.asked == SECOND
+    assert {path.name for path in (tmp_path / "c").iterdir()} == {"ca.pem", f"{NAME}.pem"}
+    assert (tmp_path / "k" / f"{NAME}.pem").exists() and (tmp_path / "crls" / "crl.pem").exists()
+    assert not (tmp_path / "agent/ssl/private_keys").exists() and not (tmp_path / "agent/ssl/crl.pem").exists()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from shared.errors import ConfigError
-from shared.settings import AgentSettings, Conf, MasterSettings, conf, flags_of, load, printed, unknown
+from shared.settings import UNREAD, AgentSettings, Conf, MasterSettings, Unread, canonical, conf, flags_of, load, printed, unknown
 from shared.settings.values import duration, size
 
 
@@ -26,7 +26,7 @@ def test_extra_headers_are_checked(text: str) -> None:
 def test_defaults_follow_the_directories(tmp_path: Path) -> None:
     settings = agent(tmp_path, certname="a.example.com", vardir="/v")
     assert settings.hostcert == tmp_path / "ssl/certs/a.example.com.pem"
-    assert settings.lastrunfile == Path("/v/state/last_run_summary.yaml")
+    assert settings.lastrunfile == Path("/v/public/last_run_summary.yaml")
     assert settings.ca_port == settings.masterport == 8140
 
 
@@ -145,3 +145,82 @@ def test_values_are_printed_as_config_print_shows_them() -> None:
 @pytest.mark.parametrize("cls", [AgentSettings, MasterSettings])
 def test_every_setting_says_what_it_is_for(cls: type[AgentSettings]) -> None:
     assert [name for name, field in cls.model_fields.items() if not (field.description or "").endswith(".")] == []
+
+
+def test_settings_that_nothing_reads_may_stand_in_the_file_and_be_options(tmp_path: Path) -> None:
+    text = "autoflush = false\nprivatedir = /private\n[agent]\nhostprivkey = $privatedir/key.pem\n"
+    assert agent(tmp_path, text).hostprivkey == Path("/private/key.pem")
+    assert unknown(conf.parse(text), AgentSettings) == []
+    flags, left = flags_of(["--no-autoflush", "--passfile", "/x", "--tasks", "word"], AgentSettings)
+    assert flags == {"autoflush": False, "passfile": "/x", "tasks": True} and left == ["word"]
+
+
+@pytest.mark.parametrize(
+    ("section", "text", "message"),
+    [
+        ("master", "storeconfigs = true", r"Could not set storeconfigs: 'true' is not supported \(file: .*, line: 1\)"),
+        ("master", "storeconfigs = perhaps", "Could not set storeconfigs: 'perhaps' is not supported"),
+        ("master", "[master]\nserial = /elsewhere", r"Could not set serial: '/elsewhere' is not supported \(file: .*, line: 2\)"),
+        ("agent", "configprint = server", "Could not set configprint"),
+    ],
+)
+def test_a_value_that_is_refused_is_named_with_its_place_and_a_way_out(section: str, text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as failed:
+        load(MasterSettings, section=section, conf=conf.parse(text, Path("/p.conf")))
+    assert failed.value.hint
+
+
+@pytest.mark.parametrize(
+    ("section", "text"),
+    [
+        ("agent", "storeconfigs = true"),  # the master's business
+        ("master", "storeconfigs = no"),
+        ("master", "cadir = /ca\nserial = /ca/serial\ncakey = $cadir/ca_key.pem"),
+    ],
+)
+def test_a_refused_setting_may_say_what_holds_anyway(section: str, text: str) -> None:
+    assert load(MasterSettings, section=section, conf=conf.parse(text)).masterport == 8140
+
+
+@pytest.mark.parametrize("setting", UNREAD.values(), ids=UNREAD)
+def test_every_setting_that_nothing_reads_says_why(setting: Unread) -> None:
+    assert setting.why.endswith(".") and setting.why[0] == setting.why[0].upper()
+
+
+def test_no_setting_is_both_read_and_unread() -> None:
+    assert set(UNREAD).isdisjoint({*AgentSettings.model_fields, *MasterSettings.model_fields})
+
+
+@pytest.mark.parametrize(("text", "nice"), [("", None), ("high", -10), ("normal", 0), ("low", 10), ("idle", 19), ("-5", -5), ("7", 7)])
+def test_a_priority_is_a_word_or_what_nice_takes(text: str, nice: int | None) -> None:
+    assert load(AgentSettings, section="agent", flags={"priority": text}, conf=Conf()).priority == nice
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "message"),
+    [
+        ("priority", "urgent", "Could not set priority: Invalid priority format 'urgent'"),
+        ("priority", "20", "Could not set priority: Invalid priority format '20'"),
+        ("supported_checksum_types", "sha256,crc32", "Could not set supported_checksum_types: Invalid value 'crc32'"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_named(setting: str, value: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load(AgentSettings, section="agent", flags={setting: value}, conf=Conf())
+
+
+def test_ciphers_are_what_openssl_knows() -> None:
+    assert load(AgentSettings, section="agent", flags={"ciphers": "ECDHE+AESGCM"}, conf=Conf()).ciphers == "ECDHE+AESGCM"
+    with pytest.raises(ConfigError, match="Could not set ciphers: Invalid list of ciphers 'NOSUCH'"):
+        load(AgentSettings, section="agent", flags={"ciphers": "NOSUCH"}, conf=Conf())
+
+
+# The names that `puppet config print` of 7.23 knows.
+PUPPETS = (Path(__file__).parents[1] / "data" / "settings-of-puppet-7.23.txt").read_text().split()
+OF_ENVIRONMENTS = {"manifest", "modulepath"}  # in environment.conf, and refused in puppet.conf as Puppet does
+
+
+def test_every_setting_of_puppet_is_read_or_said_to_have_no_effect() -> None:
+    known = {*AgentSettings.model_fields, *MasterSettings.model_fields, *UNREAD, *OF_ENVIRONMENTS}
+    assert [name for name in PUPPETS if canonical(name) not in known] == []
+    assert sorted(name for name in UNREAD if name not in PUPPETS) == []

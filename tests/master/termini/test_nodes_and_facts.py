@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -81,11 +82,11 @@ async def test_ACL_03_facts_cannot_set_what_only_the_master_says() -> None:
     assert node.environment == "production"
 
 
-def ldap_with(entries: dict[str, dict[str, Any]]) -> Ldap:
+def ldap_with(entries: dict[str, dict[str, Any]], **more: Any) -> Ldap:
     ldap3 = pytest.importorskip("ldap3")
     terminus = Ldap(
         server="fake", port=389, base="ou=Hosts,dc=example", query="(&(objectclass=puppetClient)(cn=%s))",
-        class_attributes=["puppetclass"], parent_attribute="parentnode", strategy=ldap3.MOCK_SYNC,
+        class_attributes=["puppetclass"], parent_attribute="parentnode", strategy=ldap3.MOCK_SYNC, **more,
     )  # fmt: skip
     made = terminus._connection
 
@@ -111,6 +112,37 @@ async def test_ldap_says_classes_parameters_and_inherits_from_a_parent() -> None
     assert list(node.class_parameters()) == ["apache", "ssl", "ntp"]
     assert node.environment == "test"
     assert {key: node.parameters[key] for key in ("colour", "size")} == {"colour": "blue", "size": "big"}
+
+
+async def test_ldap_stacks_variables_over_those_of_the_parent() -> None:
+    terminus = ldap_with(
+        {
+            "web1": {"parentnode": "base", "puppetvar": ["role=web", "formula=a=b", "odd"], "colour": "blue"},
+            "base": {"puppetvar": ["role=none", "site=prague"]},
+        },
+        stacked_attributes=["puppetvar"],
+    )
+    node = await Binding(NODE, terminus).find("web1")
+    assert node is not None
+    assert {key: node.parameters[key] for key in ("role", "formula", "site", "colour")} == {
+        "role": "web", "formula": "a=b", "site": "prague", "colour": "blue"
+    }  # fmt: skip
+    assert not {"odd", "puppetvar"} & set(node.parameters)
+
+
+async def test_ldap_takes_the_attributes_that_are_named_only() -> None:
+    entries = {"web1": {"puppetclass": "apache", "colour": "blue", "size": "big", "environment": "test"}}
+    node = await Binding(NODE, ldap_with(entries, attributes=["colour"])).find("web1")
+    assert node is not None
+    assert (dict(node.parameters), list(node.class_parameters()), node.environment) == ({"colour": "blue"}, ["apache"], "test")
+
+
+@pytest.mark.parametrize(
+    ("tls", "from_the_start", "by_starttls"), [("", False, False), ("from the start", True, False), ("by StartTLS", False, True)]
+)
+def test_ldap_is_asked_over_tls_from_the_start_or_by_starttls(tls: Any, from_the_start: bool, by_starttls: bool) -> None:
+    terminus = ldap_with({}, tls=tls)
+    assert (terminus._server.ssl, terminus.starts_tls) == (from_the_start, by_starttls)
 
 
 async def test_ldap_knows_no_stranger_and_ends_a_circle() -> None:
@@ -160,7 +192,7 @@ async def test_facts_are_searched_by_nothing_else(tmp_path: Path, name: str) -> 
 class Master:
     """The compiler terminus with fakes around it."""
 
-    def __init__(self, *nodes: Node) -> None:
+    def __init__(self, *nodes: Node, external: Callable[[str], Awaitable[Mapping[str, Any]]] | None = None) -> None:
         self.jobs: list[CompileJob] = []
         self.facts: Shelf[Facts] = Shelf()
         facts = Binding(FACTS, self.facts)
@@ -174,6 +206,7 @@ class Master:
                 environments=lambda name: name in ("production", "test"),
                 default_environment="production",
                 now=lambda: datetime(2026, 11, 20, tzinfo=UTC),
+                **({"external": external} if external else {}),
             ),
         )
 
@@ -181,9 +214,9 @@ class Master:
         self.jobs.append(job)
         return b'{"name":"%s","environment":"%s","resources":[]}' % (job.certname.encode(), job.environment.encode())
 
-    async def ask(self, dialect: Dialect = MODERN, environment: str = "production", **options: str) -> Any:
+    async def ask(self, dialect: Dialect = MODERN, environment: str = "production", key: str = "n", **options: str) -> Any:
         client = Client("n", "127.0.0.1", True, extensions={"pp_role": "web"})
-        return await self.catalogs.find(Request(key="n", options=options, client=client, dialect=dialect, environment=environment))
+        return await self.catalogs.find(Request(key=key, options=options, client=client, dialect=dialect, environment=environment))
 
 
 FACTS_JSON = '{"name":"n","values":{"greeting":"a b+c%d ü","clientcert":"forged"}}'
@@ -270,3 +303,23 @@ async def test_an_unknown_node_and_an_unknown_environment_are_named() -> None:
 def test_escapes_of_all_versions_are_undone() -> None:
     assert twice_decoded("a%20b+c") == b"a b c"
     assert twice_decoded("%C3%BC") == "ü".encode()
+
+
+async def test_programs_of_the_site_are_asked_about_the_certificates_name() -> None:
+    async def external(name: str) -> Mapping[str, Any]:
+        return {"asked": name}
+
+    master = Master(external=external)
+    await master.ask(key="another")
+    (job,) = master.jobs
+    assert (job.certname, job.trusted["certname"], job.trusted["external"]) == ("another", "n", {"asked": "n"})
+
+
+async def test_no_catalog_is_made_without_what_a_program_of_the_site_says() -> None:
+    async def external(name: str) -> Mapping[str, Any]:
+        raise PuppetError("not today")
+
+    master = Master(external=external)
+    with pytest.raises(PuppetError, match="not today"):
+        await master.ask()
+    assert master.jobs == []
