@@ -173,7 +173,9 @@ def test_a_catalog_that_was_asked_to_be_the_old_one_is(running: MasterProcess, a
 
 
 @pytest.mark.parametrize("options", [("--node_name_value", "another.example.com"), ("--node_name_fact", "another")])
-def test_a_node_that_goes_by_another_name_is_trusted_by_its_certificate(tmp_path: Path, options: tuple[str, str]) -> None:
+def test_a_node_that_goes_by_another_name_is_trusted_by_its_certificate(
+    tmp_path: Path, agent_of: AgentOf, options: tuple[str, str]
+) -> None:
     with master(tmp_path / "master", autosign="true") as running:
         running.write(
             {

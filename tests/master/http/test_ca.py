@@ -86,11 +86,6 @@ async def test_the_plural_of_5x_clients_is_understood_and_ruled_as_the_right_one
     assert listed.body == (await admin.ask("GET", f"{CA}/certificate_statuses/*")).body
     both = "certificate&for=certificate_request"
     for kind, names in ((both, {"web1", "web2"}), ("certificate_request", {"web1"}), ("certificate", {"web2"}), ("key", set())):
-        ("certificate&for=certificate_request", {"web1", "web2"}),
-        ("certificate_request", {"web1"}),
-        ("certificate", {"web2"}),
-        ("key", set()),
-    ):
         listed = await admin.ask("GET", f"{CA}/certificate_statuss/*?environment=production&for={kind}")
         assert {each["name"] for each in json.loads(listed.body)} & {"web1", "web2"} == names
     assert (await admin.ask("GET", f"{CA}/certificate_statuss/*?for=object")).status == 400
