@@ -298,6 +298,7 @@ def test_metrics_tell_what_a_collector_wants_to_know(site: MasterProcess, thread
     ):
         assert f"\n{line}\n" in text, text
     assert re.search(r"^puppet_loop_lag_seconds_count [1-9]", text, re.M)
+    assert re.search(r"^puppet_tasks [1-9]", text, re.M)
 
 
 def metrics(port: int) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -27,6 +29,8 @@ MS_REMOUNT, MNT_DETACH = 32, 2  # of mount(2)
 _LIBC = ctypes.CDLL(None, use_errno=True)
 ROOM = 8 * 2**30  # octets at most of a small disk; a tmpfs takes memory only for what is in it
 HOUR = 3600
+CUT = "^[^:]*: (?!RunFailed)"  # a connection that ended, never an answer
+FULL = "answered 50[37]|is full|No space left"
 
 
 def clock_of(port: int) -> float:
@@ -112,19 +116,17 @@ Injected = Callable[[float], AbstractAsyncContextManager[None]]  # takes the sec
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """
-    `costly`: runs of agents may fail because of it, as long as it goes on. Others may not be noticed by anybody.
-    """
+    """`costs`: a pattern of failures that may be because of it, as long as it goes on; without one nobody may notice it."""
 
     name: str
     rows: str
     injected: Injected
-    costly: bool = False
+    costs: str = ""
 
 
 @dataclass(slots=True)
 class Faults:
-    """All that can be done to this master here; what cannot is in `impossible`, with the reason."""
+    """All that can be done to this master here."""
 
     process: MasterProcess
     proxy: Proxy
@@ -138,11 +140,11 @@ class Faults:
     def all(self) -> list[Fault]:
         found = [
             Fault("compiling processes killed", "R-20", self.workers_killed),
-            Fault("connections cut in the middle", "R-29, R-31", self.connections_cut, costly=True),
+            Fault("connections cut in the middle", "R-29, R-31", self.connections_cut, CUT),
             Fault("HUP", "R-24", self.reloaded),
         ]
         if self.disks:
-            found.append(Fault("disks full", "R-05, R-25", self.disks_full, costly=True))
+            found.append(Fault("disks full", "R-05, R-25", self.disks_full, FULL))
         if self.clock:
             found.append(Fault("clock an hour ahead", "R-28", lambda seconds: self.clock_off(HOUR)))
             found.append(Fault("clock an hour back", "R-28", lambda seconds: self.clock_off(-HOUR)))
@@ -153,8 +155,9 @@ class Faults:
         """One of them, at work or not."""
         workers = family(self.process.pid)[1:]
         if workers:
-            os.kill(self.chance.choice(workers), signal.SIGKILL)
-            self.killed += 1
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.chance.choice(workers), signal.SIGKILL)
+                self.killed += 1
         yield
 
     @asynccontextmanager
@@ -191,21 +194,18 @@ class Faults:
         finally:
             self.clock.step(0)
 
-    async def happen(self, until: float, every: float) -> None:
-        """One after the other, each for half of `every` seconds, again and again."""
-        while True:
-            for fault in self.all():
-                if time.monotonic() + every > until:
-                    return
-                began = time.monotonic()
-                async with fault.injected(every / 2):
-                    await asyncio.sleep(max(0.0, began + every / 2 - time.monotonic()))
-                self.happened.append((fault, began, time.monotonic()))
-                await asyncio.sleep(max(0.0, began + every - time.monotonic()))
+    async def happen(self, every: float) -> None:
+        """One after the other, each for half of `every` seconds."""
+        for fault in self.all():
+            began = time.monotonic()
+            async with fault.injected(every / 2):
+                await asyncio.sleep(max(0.0, began + every / 2 - time.monotonic()))
+            self.happened.append((fault, began, time.monotonic()))
+            await asyncio.sleep(max(0.0, began + every - time.monotonic()))
 
-    def excuse(self, began: float, ended: float, grace: float) -> Fault | None:
-        """A fault that may have been the reason for something that began and ended then."""
+    def excuse(self, what: str, began: float, ended: float, grace: float) -> Fault | None:
+        """A fault that may have been the reason for a failure that began and ended then."""
         for fault, start, end in self.happened:
-            if fault.costly and began <= end + grace and ended >= start:
+            if fault.costs and began <= end + grace and ended >= start and re.search(fault.costs, what):
                 return fault
         return None

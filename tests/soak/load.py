@@ -9,8 +9,9 @@ import random
 import ssl
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import orjson
@@ -61,6 +62,8 @@ class Load:
     """
     All that is asked of `process`; the agents go to `port`, which may be a proxy's.
 
+    Nothing new begins while `go` is not set.
+
     `signed` and `cleaned` are the serials, by name, of certificates that newcomers got and of those that were taken back since.
     """
 
@@ -69,6 +72,7 @@ class Load:
     folder: Path
     agents: int
     chance: random.Random
+    go: asyncio.Event = field(default_factory=asyncio.Event)
     record: Record = field(default_factory=Record)
     failures: list[Failure] = field(default_factory=list)
     answered: int = 0  # beside those of the agents
@@ -79,6 +83,10 @@ class Load:
     @property
     def good(self) -> int:
         return sum(map(len, self.record.seconds.values())) + self.answered
+
+    @property
+    def asked(self) -> int:
+        return self.good + self.bad
 
     @property
     def bad(self) -> int:
@@ -102,7 +110,8 @@ class Load:
                 tasks.create_task(work(over))
 
     @contextlib.contextmanager
-    def noted(self, what: str) -> contextlib.AbstractContextManager[None]:  # type: ignore[misc]
+    def noted(self, what: str) -> Iterator[None]:
+        """What fails within the block is a failure, and no more."""
         began = time.monotonic()
         try:
             yield
@@ -112,6 +121,7 @@ class Load:
     async def life(self, agent: SimulatedAgent, over: asyncio.Event) -> None:
         await asyncio.sleep(self.chance.random())
         for number in itertools.count():
+            await self.go.wait()
             if over.is_set():
                 return
             agent.facts["round"] = number // 2  # every other catalog is one that the master remembers
@@ -133,7 +143,7 @@ class Load:
                 {"Content_Type": "application/json"},
             ),
         ]
-        while not over.is_set():
+        while await self.go.wait() and not over.is_set():
             with self.noted("reading"):
                 client = await self.connect(READER)
                 try:
@@ -150,6 +160,7 @@ class Load:
         """One after the other gets a certificate; an administrator takes some back."""
         server = Server(self.process.port, self.process.port, timeout=TIMEOUT)
         for number in itertools.count():
+            await self.go.wait()
             if over.is_set():
                 return
             name = f"new{number:05}.test"
@@ -167,13 +178,14 @@ class Load:
     async def vandalism(self, over: asyncio.Event) -> None:
         """Bad requests, as many as are due."""
         asked = [*bad_requests(VANDAL, READER), *unknown_paths()]
-        kinds: list[tuple[str, Callable[[], Awaitable[None]]]] = [("asked", lambda each=each: self.refusing(each)) for each in asked]  # type: ignore[misc]
+        kinds: list[tuple[str, Callable[[], Awaitable[None]]]] = [("asked", partial(self.refusing, each)) for each in asked]
         kinds += [("foreign", self.foreign), ("garbage", self.garbage), ("half a request", self.half), ("no TLS", self.plain)]
         for what, act in itertools.cycle(kinds):
             while self.bad >= self.good * BAD_SHARE / (1 - BAD_SHARE):
                 if over.is_set():
                     return
                 await asyncio.sleep(0.02)
+            await self.go.wait()
             if over.is_set():
                 return
             with self.noted(f"bad ({what})"):

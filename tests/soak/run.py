@@ -15,6 +15,7 @@ import os
 import random
 import resource
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -29,18 +30,20 @@ sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 from tests.processes import MasterProcess, free_port, master
 from tests.simulated_agents import Record
 from tests.soak.faults import Clock, Faults, SmallDisk
-from tests.soak.load import SITE, Failure, Load
+from tests.soak.load import SITE, Load
 from tests.soak.outcome import complaints, litter, lost_reports, odd_certificates
 from tests.soak.proxy import proxy
 from tests.soak.restarts import restarted
-from tests.soak.standing import SLACK, Sample, Watch, grown, metrics, standing
+from tests.soak.standing import BETWEEN, LOOKS, QUIET, SLACK, Sample, Watch, grown
 
 GRACE = 3.0  # seconds after a fault in which a run may still suffer from it
 COOL = 3.0  # seconds without faults at the end
 EVERY = 30.0  # seconds between two lines of progress
 SHOWN = 10  # problems of a kind
 SHORTEST = 3.0  # seconds from the start of one fault to that of the next
-ROUNDS = 20  # of all faults, after the warm-up; two of them are a tenth of the time
+WARM = 0.25  # of the wanted requests: before them the heap is not yet as large as it gets
+ROUNDS = 20  # of all faults, after the warm-up; after each all stand still and are looked at, two are a tenth
+MEMO = "2MiB"  # of catalogs that a process keeps: so few that it is full after the warm-up
 INSIDE = "BUNRAKU_SOAK_NAMESPACE"  # set in the mount namespace
 
 
@@ -69,7 +72,12 @@ class Soak:
         self.chance = random.Random(options.seed)
         self.port = int(process.settings["metrics_port"])
         self.verdict = Verdict()
-        self.said = 0.0
+
+    def enough(self, load: Load, began: float) -> bool:
+        """Whether time and requests are up; for the requests it goes on, but not for ever."""
+        spent = time.monotonic() - began
+        wanted: float = self.options.seconds
+        return spent >= wanted * 2 or (spent >= wanted and load.asked >= int(self.options.requests))
 
     async def run(self, disks: list[SmallDisk], clock: Clock | None) -> None:
         async with proxy(self.process.port) as between:
@@ -78,32 +86,27 @@ class Soak:
             faults = Faults(self.process, between, self.chance, disks, clock)
             watch = Watch(self.process, self.port)
             began = time.monotonic()
-
-            def say(sample: Sample) -> None:
-                if time.monotonic() - self.said > EVERY:
-                    self.said = time.monotonic()
-                    shown = ", ".join(f"{sample[what]:.0f} {what}" for what in SLACK)
-                    print(f"  {self.said - began:5.0f} s  {load.good + load.bad} requests; {shown}", flush=True)
-
-            since, until = began + self.options.warmup, began + self.options.seconds
-            watching = asyncio.create_task(watch.keep(say))
+            since: float | None = None
+            every = max(SHORTEST, (self.options.seconds - self.options.warmup) / ROUNDS - LOOKS * BETWEEN) / len(faults.all())
             over = asyncio.Event()
             loading = asyncio.create_task(load.run(agents, over))
             try:
-                await faults.happen(until - COOL, max(SHORTEST, (until - since) / ROUNDS / len(faults.all())))
-                while time.monotonic() < until or load.good + load.bad < self.options.requests:
-                    await asyncio.wait([loading], timeout=1.0)
-                    if loading.done() or time.monotonic() > until + self.options.seconds:
-                        break
+                load.go.set()
+                while not loading.done() and not self.enough(load, began):
+                    await faults.happen(every)
+                    load.go.clear()
+                    sample = await watch.look()
+                    spent = time.monotonic() - began
+                    print(f"  {spent:5.0f} s  {load.asked} requests; {said(sample)}", flush=True)
+                    if since is None and spent >= self.options.warmup and load.asked >= self.options.requests * WARM:
+                        since = time.monotonic()
+                    load.go.set()
                 over.set()
                 await loading
             finally:
-                for task in (watching, loading):
-                    task.cancel()
-                await asyncio.gather(watching, loading, return_exceptions=True)
-            if not watching.cancelled():
-                watching.result()
-        await self.judge(load, faults, watch, since, time.monotonic() - began)
+                loading.cancel()
+                await asyncio.gather(loading, return_exceptions=True)
+        await self.judge(load, faults, watch, since or began, time.monotonic() - began)
         again = Record()
         if self.options.restarts:
             names = [f"restart{number:03}.test" for number in range(self.options.restart_agents)]
@@ -113,7 +116,7 @@ class Soak:
 
     async def judge(self, load: Load, faults: Faults, watch: Watch, since: float, seconds: float) -> None:
         """What can be told while the master runs."""
-        total = load.good + load.bad
+        total = load.asked
         asked = f"{total} requests in {seconds:.0f} s, {load.bad / total:.0%} of them bad; {len(load.record.runs)} runs of agents"
         print(f"{asked}; {len(load.signed)} certificates, {len(load.cleaned)} taken back")
         for (name, rows), times in Counter((fault.name, fault.rows) for fault, _, _ in faults.happened).items():
@@ -123,8 +126,8 @@ class Soak:
         excused: Counter[str] = Counter()
         blamed: list[str] = []
         for failure in load.failures:
-            fault = faults.excuse(failure.began, failure.ended, GRACE)
-            if fault is not None and excusable(failure):
+            fault = faults.excuse(failure.what, failure.began, failure.ended, GRACE)
+            if fault is not None:
                 excused[fault.name] += 1
             else:
                 blamed.append(failure.what)
@@ -140,11 +143,8 @@ class Soak:
         title = f"R-21 nothing grows over {total} mixed requests"
         self.verdict.of(title, [f"more {what} than {self.options.growth:g} %" for what in more], f"at most {self.options.growth:g} %")
         self.verdict.of("R-21 as many requests as wanted", [f"{total} of {wanted}"] if total < wanted else [], f"{wanted} wanted")
-        await asyncio.sleep(COOL)
-        alone = await asyncio.to_thread(standing, self.process, self.port)
-        open_now = metrics(self.port)["puppet_connections"]
-        shown = ", ".join(f"{alone[what]:.0f} {what}" for what in SLACK)
-        self.verdict.of("nobody is left when all have gone", [f"{open_now:.0f} connections"] if open_now else [], shown)
+        left = [f"{watch.crowded} times somebody was connected after {QUIET:g} s"] if watch.crowded else []
+        self.verdict.of("connections end when their agents go", left, f"{len(watch.samples) // LOOKS} times")
 
     async def kept(self, load: Load, again: Record) -> None:
         """What can be told when the master has stopped."""
@@ -159,9 +159,8 @@ class Soak:
         self.verdict.of("the log has no incident", complaints(self.process.log), f"{len(self.process.log) // 1000} kB of log")
 
 
-def excusable(failure: Failure) -> bool:
-    """Whatever the fault: an answer of 500 is never right."""
-    return " answered 500" not in failure.what
+def said(sample: Sample) -> str:
+    return ", ".join(f"{sample[what]:.0f} {what}" for what in SLACK)
 
 
 def soaked(options: argparse.Namespace) -> int:
@@ -184,7 +183,7 @@ def soaked(options: argparse.Namespace) -> int:
         else:
             print("NOT DONE: clock steps, R-28; they need a C compiler, cc")
         (folder / "agents").mkdir()
-        with master(folder / "master", autosign="true", metrics_port=str(free_port())) as process:
+        with master(folder / "master", autosign="true", metrics_port=str(free_port()), catalog_memo=MEMO) as process:
             process.environ = environ
             process.write(SITE)
             process.start()
@@ -204,7 +203,9 @@ def soaked(options: argparse.Namespace) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=600, help="of load with faults (default 600)")
-    parser.add_argument("--warmup", type=float, default=60, help="seconds at the start that do not count (default 60)")
+    parser.add_argument(
+        "--warmup", type=float, default=60, help="seconds at the start that do not count, nor does a quarter of --requests (default 60)"
+    )
     parser.add_argument("--agents", type=int, default=24, help="that loop meanwhile (default 24)")
     parser.add_argument("--requests", type=int, default=100_000, help="at least, for R-21; at most twice as long for it (default 100000)")
     parser.add_argument("--growth", type=float, default=5, metavar="PERCENT", help="that is none (default 5)")
@@ -219,6 +220,7 @@ def main() -> int:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = max(soft, options.restart_agents + 4 * options.agents + 256)
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted if hard == resource.RLIM_INFINITY else min(hard, wanted), hard))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # which ends the master, too
     print(f"soaking one master for {options.seconds:g} s, {options.agents} agents, seed {options.seed}", flush=True)
     return soaked(options)
 
