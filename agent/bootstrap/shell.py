@@ -245,7 +245,8 @@ class Bootstrap:
         """The one question asked over an unverified connection; what comes back is pinned, or shown and kept."""
         answer, dialect = await self._ask_for_ca()
         if answer.status == 404:
-            raise PeerError("CA certificate is missing from the server", hint=f"Is {self.site} the CA? See ca_server.")
+            said = f": {_line(answer)}" if dialect is LEGACY else ""  # 3.x says it of an environment that is not there, too
+            raise PeerError(f"CA certificate is missing from the server{said}", hint=f"Is {self.site} the CA? See ca_server.")
         if answer.status != 200:
             raise PeerAnswered(f"Could not download CA certificate: {answer.status}: {_line(answer)}", code=answer.status)
         try:

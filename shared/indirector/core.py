@@ -357,9 +357,8 @@ class Binding(Generic[M]):
         if request.body is not None and request.body.name != request.key:
             raise BadRequest(f'Instance name "{request.body.name}" does not match requested key "{request.key}"')
         if request.client is not None and not self.terminus.authorized(verb, request):
-            raise NotAuthorizedByTerminus(
-                f"Not authorized to call {verb} on /{self.indirection.name}/{request.key} with {dict(request.options)}"
-            )
+            given = f" with {dict(request.options)}" if request.options else ""
+            raise NotAuthorizedByTerminus(f"Not authorized to call {verb} on /{self.indirection.name}/{request.key}{given}")
         return request
 
     async def _cached(self, request: Request[M]) -> M | None:

@@ -122,7 +122,8 @@ def verb_for(method: str, name: str) -> tuple[str, Verb]:
     try:
         return indirection, METHODS[method, number]
     except KeyError:
-        raise BadRequest(f"No support for plurality {number} for {method} operations") from None
+        said = plurality(indirection)[1]  # 3.x has cut the ending off by then, and looks again
+        raise BadRequest(f"No support for plurality {said} for {method} operations") from None
 
 
 def parse(method: str, raw_path: str, raw_query: str = "") -> Call:

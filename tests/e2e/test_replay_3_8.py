@@ -272,7 +272,7 @@ ERRORS: list[tuple[str, str, str, int, str]] = [
         "Forbidden request: agent1.test(127.0.0.1) access to /bogu/x [search] authenticated  at :",
     ),
     ("GET", "/production/key/x?", "s", 403, "Forbidden request: agent1.test(127.0.0.1) access to /key/x [find] authenticated  at :"),
-    ("PUT", "/production/nodes/x?", DEFAULT, 400, "No support for plurality plural for PUT operations"),
+    ("PUT", "/production/nodes/x?", DEFAULT, 400, "No support for plurality singular for PUT operations"),
     ("GET", "/production/node/agent1.test?", "json", 406, "Not Acceptable: No supported formats are acceptable (Accept: json)"),
     ("GET", "/production/file_content/modules/stage/none?", "raw", 404, "Not Found: Could not find file_content modules/stage/none"),
     (

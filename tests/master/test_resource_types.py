@@ -12,7 +12,7 @@ from master.compiler.source import Source
 from master.environments import Environments, EnvironmentSettings
 from master.resource_types import ResourceTypes, check_name, definitions
 from master.termini.resource_type import DefinitionsWanted, NotManaged, Parser
-from shared.dialects import LEGACY
+from shared.dialects import LEGACY, MODERN
 from shared.errors import BadRequest, NotFound, Unsupported
 from shared.indirector import Binding
 from shared.models.resource import RESOURCE
@@ -174,7 +174,8 @@ async def test_the_parser_terminus_asks_and_leaves_out_what_is_absent() -> None:
     binding = Binding(RESOURCE_TYPE, Parser(ask))
     found = await binding.find("a", environment="other")
     assert found is not None
-    assert found.to_data(LEGACY) == {"name": "a", "kind": "class", "file": "/a.pp", "line": 1}
+    assert found.to_data(LEGACY) == {"name": "a", "kind": "class", "parameters": {}, "file": "/a.pp", "line": 1}
+    assert found.to_data(MODERN) == {"name": "a", "kind": "class", "file": "/a.pp", "line": 1}
     assert await binding.search("x.*", kind="class") == [found]
     assert asked == [DefinitionsWanted("other", name="a"), DefinitionsWanted("production", pattern="x.*", kind="class")]
 

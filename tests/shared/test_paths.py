@@ -45,7 +45,7 @@ def test_a_url_is_a_call_on_an_indirection(method: str, url: str, call: str) -> 
 @pytest.mark.parametrize(
     ("method", "path", "message"),
     [
-        ("PUT", "/e/nodes/x", "No support for plurality plural for PUT operations"),
+        ("PUT", "/e/nodes/x", "No support for plurality singular for PUT operations"),
         ("PATCH", "/e/node/x", "No support for http method PATCH"),
         ("GET", "/a-b/node/x", "purely alphanumeric, not 'a-b'"),
         ("GET", "/../node/x", "purely alphanumeric"),

@@ -95,7 +95,10 @@ class Posix(Provider[File], type=File, name="posix", features=("manages_symlinks
         self.context.log.log("warning", text, source=f"/{resource.ref}", tags=resource.origin.tags, where=resource.origin.where)
 
     async def eval_generate(self, resource: File) -> Sequence[Type]:
-        return await children_of(resource, self.context.sources, self.context.inlined) if resource.recurses else ()
+        if not resource.recurses:
+            return ()
+        self._choose_checksum(resource)
+        return await children_of(resource, self.context.sources, self.context.inlined)
 
     # --- reading
 

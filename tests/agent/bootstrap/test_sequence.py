@@ -25,7 +25,9 @@ CASES = [
     (LEGACY, {"key": True, "ca": True, "certificate": True, "revocation": False}, Step.DONE),
     (LEGACY, {"key": True, "ca": True, "certificate": True, "crl": True}, Step.DONE),
     # 3.8 refreshes nothing afterwards
-    (LEGACY, {"key": True, "ca": True, "certificate": True, "crl": True, "crl_stale": True, "ca_stale": True}, Step.DONE),
+    (LEGACY, {"key": True, "ca": True, "certificate": True, "crl": True, "ca_stale": True}, Step.DONE),
+    (LEGACY, {"key": True, "ca": True, "certificate": True, "crl": True, "crl_stale": True}, Step.REFRESH_CRL),
+    (LEGACY, {"key": True, "ca": True, "certificate": True, "crl": True, "crl_stale": True, "revocation": False}, Step.DONE),
     # 6.4 and later: CA, CRL, key, send, certificate?, wait
     (MODERN, {}, Step.FETCH_CA),
     (MODERN, {"ca": True}, Step.FETCH_CRL),

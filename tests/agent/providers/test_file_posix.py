@@ -98,6 +98,22 @@ async def test_a_remote_tree_is_copied_and_purged(tmp_path):
     assert names(path) == ["one"] and (path / "one").read_bytes() == b"one"
 
 
+@pytest.mark.parametrize(("given", "asked"), [({}, "md5"), ({"checksum": "mtime"}, "mtime")])
+async def test_a_remote_tree_is_asked_for_with_the_sums_of_the_setting(tmp_path, given, asked):
+    url = "puppet:///modules/m/t"
+    top = metadata_of("/t", b"").model_copy(update={"type": "directory", "relative_path": "."})
+    sources = MemorySources(trees={url: [top]})
+    wanted = []
+
+    async def search(source, how):
+        wanted.append(how.checksum_type)
+        return sources.trees[source]
+
+    sources.search = search
+    await apply(File(str(tmp_path / "d"), {"source": url, "recurse": True, **given}), sources=sources, algorithm="md5")
+    assert wanted == [asked]
+
+
 @pytest.mark.parametrize("backup", [False, "false"])
 async def test_what_is_purged_without_backups_is_gone(tmp_path, backup):
     path = tmp_path / "d"
