@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from cryptography import x509
@@ -23,7 +23,12 @@ log = logging.getLogger("puppet.ca")
 
 State = Literal["requested", "signed", "revoked"]
 STATES: tuple[State, ...] = ("requested", "signed", "revoked")
-KINDS = ("certificate", "certificate_request")
+# What clients before 6 ask for: whoever has a file of that kind. The CA keeps no keys of others.
+KINDS: Mapping[str, frozenset[State]] = {
+    "certificate": frozenset(("signed", "revoked")),
+    "certificate_request": frozenset(("requested",)),
+    "key": frozenset(),
+}
 MAX_TTL = 10**12  # seconds; anything beyond is a mistake, and all is cut at the CA's own end anyway
 
 

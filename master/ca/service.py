@@ -7,7 +7,7 @@ import contextvars
 import errno
 import functools
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from typing import Any, ParamSpec, TypeVar
@@ -207,18 +207,14 @@ class CaService:
         """Where a name stands; None when the CA never heard of it."""
         return await asyncio.to_thread(self.registry.status, name)
 
-    async def statuses(self, state: str = "", kind: str = "") -> list[CertificateStatus]:
-        """
-        All names, or those that are requested, signed or revoked; BadRequest for another state or kind.
-
-        `kind` is how clients before 6 ask: for those that have a `certificate`, or a `certificate_request`.
-        """
+    async def statuses(self, state: str = "", kinds: Sequence[str] = ()) -> list[CertificateStatus]:
+        """All names, or those that are requested, signed or revoked, or have files of these kinds; BadRequest for others of either."""
         if state and state not in STATES:
             raise BadRequest(f"State {shown(state)} invalid; must be one of {', '.join(STATES)}")
-        if kind and kind not in KINDS:
-            raise BadRequest(f"There are no statuses for {shown(kind)}; there are for {' and '.join(KINDS)}")
+        if unknown := [kind for kind in kinds if kind not in KINDS]:
+            raise BadRequest(f"There are no states for {shown(unknown[0])}", hint=f"'for' is one of {', '.join(KINDS)}.")
         found = await asyncio.to_thread(self.registry.statuses, state)
-        return [each for each in found if not kind or (each.state == "requested") is (kind == "certificate_request")]
+        return [each for each in found if not kinds or any(each.state in KINDS[kind] for kind in kinds)]
 
     async def set_state(
         self, name: str, desired_state: object, cert_ttl: object = None, *, client: Client | None = None

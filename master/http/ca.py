@@ -151,10 +151,11 @@ class CaEndpoints:
         if len(rest) != 1 or not rest[0]:
             raise BadRequest("Missing URL Segment")
         given = parameters(target.raw_query)
-        state, kind = given.get("state", ""), given.get("for", "")
-        if not isinstance(state, str) or not isinstance(kind, str):
-            raise BadRequest("The parameter state or for stands more than once")
-        return _json([each.to_data(MODERN) for each in await self.ca.statuses(state, kind)], _kind(request))
+        state, kinds = given.get("state", ""), given.get("for", [])
+        if not isinstance(state, str):
+            raise BadRequest("The parameter state stands more than once")
+        found = await self.ca.statuses(state, [kinds] if isinstance(kinds, str) else kinds)
+        return _json([each.to_data(MODERN) for each in found], _kind(request))
 
     async def _expirations(self, request: HttpRequest, target: Target, client: Client, rest: Sequence[str]) -> Answer:
         _none(rest)

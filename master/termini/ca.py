@@ -85,7 +85,7 @@ class CaStatuses(_OfCa[CertificateStatus]):
         return await self.ca.status(request.key)
 
     async def search(self, request: Request[CertificateStatus]) -> list[CertificateStatus]:
-        return await self.ca.statuses(request.option("state"), request.option("for"))
+        return await self.ca.statuses(request.option("state"), request.many("for"))
 
     async def save(self, request: Request[CertificateStatus]) -> object:
         """The new certificate's PEM for `signed`, the serials as text for `revoked`."""

@@ -84,10 +84,11 @@ async def test_the_plural_of_5x_clients_is_understood_and_ruled_as_the_right_one
     await admin.ask("PUT", f"{CA}/certificate_status/web2", b'{"desired_state":"signed"}')
     listed = await admin.ask("GET", f"{CA}/certificate_statuss/*?environment=production")
     assert listed.body == (await admin.ask("GET", f"{CA}/certificate_statuses/*")).body
-    for kind, names in (("", {"web1", "web2"}), ("certificate_request", {"web1"}), ("certificate", {"web2"})):
+    both = "certificate&for=certificate_request"
+    for kind, names in ((both, {"web1", "web2"}), ("certificate_request", {"web1"}), ("certificate", {"web2"}), ("key", set())):
         listed = await admin.ask("GET", f"{CA}/certificate_statuss/*?environment=production&for={kind}")
         assert {each["name"] for each in json.loads(listed.body)} & {"web1", "web2"} == names
-    assert (await admin.ask("GET", f"{CA}/certificate_statuss/*?for=key")).status == 400
+    assert (await admin.ask("GET", f"{CA}/certificate_statuss/*?for=object")).status == 400
     denied = await stranger.ask("GET", f"{CA}/certificate_statuss/*")
     assert (denied.status, denied.text) == (403, (await stranger.ask("GET", f"{CA}/certificate_statuses/*")).text)
 
