@@ -203,13 +203,13 @@ class Report(Model):
         return self.legacy_data() if dialect.report_format == LEGACY_FORMAT else self.modern_data()
 
     def modern_data(self) -> dict[str, Any]:
-        """Format 12."""
+        """The form of formats 5 to 12; one of theirs keeps its number, as servers store it."""
         data: dict[str, Any] = {
             "host": self.name,
             "time": self.time,
             "configuration_version": self.configuration_version,
             "transaction_uuid": self.transaction_uuid,
-            "report_format": FORMAT,
+            "report_format": FORMAT if self.report_format <= LEGACY_FORMAT else self.report_format,
             "puppet_version": self.puppet_version,
             "status": self.status,
             "transaction_completed": self.transaction_completed,

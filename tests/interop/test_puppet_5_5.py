@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.interop import test_static_catalogs as static
 from tests.interop.pairs import NAME, Pair, older, pair, program, said, stage_of
 from tests.interop.peers import PUPPET_5
 from tests.interop.stage import SITE
@@ -62,6 +63,7 @@ def test_a_first_run_changes_a_spoilt_tree_is_mended_and_the_last_has_nothing_to
     assert last.code == 0 and "Error:" not in said(last), last.text
     report = here.reports()[-1]
     assert (report["status"], report["host"], report["environment"]) == ("unchanged", NAME, "production")
+    assert report["report_format"] == (12 if here.our_agent else 10)
 
 
 def test_noop_says_what_would_change_and_changes_nothing(here: Pair) -> None:
@@ -297,6 +299,28 @@ def test_what_is_replaced_goes_to_the_masters_bucket(here: Pair) -> None:
     (found,) = (here.master.root / "var/bucket").rglob("contents")
     assert found.read_text() == "old and precious\n"
     assert (found.parent / "paths").read_text() == f"{path}\n".lstrip("/")
+
+
+def test_a_static_catalogs_files_are_fetched_by_version_and_without_metadata(tmp_path: Path) -> None:
+    """Of our master alone: theirs makes none without puppetserver."""
+    commands = {
+        "code_id_command": program(tmp_path / "id", "#!/bin/sh\necho v1\n"),
+        "code_content_command": program(tmp_path / "content", f'#!/bin/sh\ntest "$2" = v1 && exec cat "{tmp_path}/v1/$3"\n'),
+    }
+    for name, text in static.SITE.items():
+        (tmp_path / "v1" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "v1" / name).write_text(text)
+    with pair("5.5 with ours", tmp_path / "master", **commands) as here:
+        here.write({**static.SITE, "../../modules/elsewhere/files/f": "no version\n"})
+        here.master.start()
+        agent = here.agent()
+        first = agent.test()
+        assert first.code == 2, first.text
+        asked = re.findall(r'"GET (/puppet/v3/(?:static_file_content|file_\w+)/modules[^?" ]*)', here.master.log)
+        assert asked == static.ASKED
+        assert tree_of(stage_of(agent)) == {"outside": "no version\n", "plain": "plain text\n", "tree/a b": "a\n", "tree/deep/b": "b\n"}
+        second = agent.test()
+        assert second.code == 0, second.text
 
 
 # --- tools

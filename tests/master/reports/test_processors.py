@@ -44,6 +44,12 @@ async def test_a_report_of_3x_is_stored_as_3x_wrote_it(tmp_path: Path) -> None:
     assert (stored["report_format"], stored["kind"]) == (4, "apply")
 
 
+async def test_a_report_of_an_older_agent_keeps_the_number_of_its_format(tmp_path: Path) -> None:
+    await Store(tmp_path, now=clock).process(report().model_copy(update={"report_format": 10}))
+    stored = plainyaml.loads((tmp_path / "n" / "202611202148.yaml").read_bytes())
+    assert stored["report_format"] == 10 and "kind" not in stored
+
+
 async def test_RPT_05_two_reports_of_one_minute_are_both_kept(tmp_path: Path) -> None:
     reports = Binding(REPORT, Processed({"store": Store(tmp_path, now=clock)}))
     await asyncio.gather(*(reports.save(report()) for _ in range(5)))
