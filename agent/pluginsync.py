@@ -213,6 +213,7 @@ class PluginSync:
         for name in todo.directories:
             if name not in local or local[name].kind != "directory":
                 await asyncio.to_thread(_make, mount.destination / name)
+                _say(mount.destination / name, "ensure", "created")
         for file in await asyncio.to_thread(_compared, mount, todo.files):
             await self._bring(mount, file, environment, done)
         return done

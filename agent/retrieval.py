@@ -38,6 +38,7 @@ NOTICE = 25
 
 MAX_RESTARTS = 4
 LOCALES_SINCE = (5, 3, 4)
+PROBE = {"recurse": "false", "links": "manage", "checksum_type": "sha256", "source_permissions": "ignore"}
 
 
 class NoCatalog(PuppetError):
@@ -271,7 +272,7 @@ class Retrieval:
         """7: an environment that is not there must not empty the plugin directories."""
         if await self._dialect() is LEGACY:
             return True
-        request: Request[FileMetadata] = Request("plugins", self.wiring.environment, options={"recurse": "false"})
+        request: Request[FileMetadata] = Request("plugins", self.wiring.environment, options=PROBE)
         try:
             if await self.wiring.indirector["file_metadata"].search(request) is not None:
                 return True

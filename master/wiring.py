@@ -435,6 +435,7 @@ async def _serving(settings: MasterSettings, ca: CaService | None, metrics: Metr
             verify=settings.ssl_client_verify_header,
         ),
         oid_names=OidNames.load(settings.trusted_oid_mapping_file),
+        compiler=settings.certname,
         on_crl_expired=_refreshing(ca) if ca else None,
         metrics=metrics,
         on_refused=trail,

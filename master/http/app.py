@@ -53,6 +53,7 @@ class MasterApp:
     unforeseen become a bare 500 with a number that stands beside the traceback in the log.
 
     Args:
+        compiler: our certname, which agents of 8 are told with their catalog.
         draining: whether a stop is under way, so that connections end with their answers.
         now: the time by which certificates are valid, UTC.
         on_answer: told of each request: indirection or endpoint, method, status (0: none was sent), seconds.
@@ -71,6 +72,7 @@ class MasterApp:
         admission: Admission,
         proxy: ProxyRules | None = None,
         oid_names: OidNames | None = None,
+        compiler: str = "",
         draining: Callable[[], bool] = lambda: False,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         on_answer: Callable[[str, str, int, float], None] = lambda about, method, status, seconds: None,
@@ -85,6 +87,7 @@ class MasterApp:
         self.admission = admission
         self.proxy = proxy or ProxyRules()
         self.oid_names = oid_names or OidNames()
+        self.compiler = compiler
         self.draining = draining
         self.now = now
         self.on_answer = on_answer
@@ -99,6 +102,8 @@ class MasterApp:
         scheme: Scheme = MODERN_SCHEME if is_scheme_b(raw_path) else LEGACY_SCHEME
         # /v2.0 is of Puppet 3.5 to 3.8, in whose time its errors were JSON already.
         request.version_header = LEGACY_SCHEME.dialect.version if raw_path.startswith("/v2.0/") else scheme.dialect.version
+        if request.method == "POST" and raw_path.startswith("/puppet/v3/catalog/"):
+            request.compiler = self.compiler
         name, status, size = "", 0, 0
         try:
             try:

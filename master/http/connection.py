@@ -31,6 +31,7 @@ class HttpRequest(web.BaseRequest):
 
     unsupported_version: str = ""
     version_header: str = ""  # X-Puppet-Version of the answer
+    compiler: str = ""  # X-Puppet-Compiler-Name of the answer
     sent_continue: bool = False
     about: str = "unknown"  # the indirection or endpoint, once it is known to be one of ours
     untyped: bool = False  # whether the answer goes without the Content-Type that aiohttp would add
@@ -48,6 +49,8 @@ class HttpRequest(web.BaseRequest):
             response.headers.popall(hdrs.CONTENT_TYPE, None)
         if self.version_header:
             response.headers["X-Puppet-Version"] = self.version_header
+        if self.compiler:
+            response.headers["X-Puppet-Compiler-Name"] = self.compiler
 
 
 class Connection(RequestHandler):

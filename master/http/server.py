@@ -35,7 +35,7 @@ class HttpServer:
 
     Args:
         auth_conf: the file of rules; None: only the defaults.
-        on_refused: see MasterApp.
+        compiler, on_refused: see MasterApp.
         on_crl_expired: signs the CRL anew; awaited when the one in force has ended.
         now: the time by which certificates are valid. delay: seconds of Retry-After, given the most.
     """
@@ -52,6 +52,7 @@ class HttpServer:
         filetimeout: float = 15.0,
         proxy: ProxyRules | None = None,
         oid_names: OidNames | None = None,
+        compiler: str = "",
         on_crl_expired: Callable[[], Awaitable[None]] | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         delay: Callable[[int], int] = _random_delay,
@@ -76,6 +77,7 @@ class HttpServer:
             admission=self.admission,
             proxy=proxy,
             oid_names=oid_names,
+            compiler=compiler,
             draining=lambda: self.state == "stopping",
             now=now,
             on_answer=self.metrics.answered,

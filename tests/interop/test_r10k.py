@@ -1,12 +1,14 @@
-"""Debian's r10k deploys a site's git branches as environments of our master, and puppet-lint has nothing to say about our own manifests."""
+"""r10k and g10k deploy a site's git branches as environments of our master, and puppet-lint has nothing to say about our own manifests."""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.interop.peers import PUPPET_8
 from tests.interop.stage import agent_of
 from tests.processes import Done, MasterProcess, clean_environment, has_real_puppet, master, run
 
@@ -43,7 +45,7 @@ class Repository:
 def control_files(branch: str, module: Repository) -> dict[str, str]:
     """A control repository's files: what is the site's own, and a Puppetfile for what is not."""
     return {
-        "Puppetfile": f"mod 'word', git: '{module.folder}', branch: 'production'\n",
+        "Puppetfile": f"mod 'word',\n  :git => '{module.folder}',\n  :branch => 'production'\n",
         "environment.conf": ENVIRONMENT.format(branch=branch),
         "hiera.yaml": HIERA,
         "data/all.yaml": f"greeting: hello from {branch}\n",
@@ -52,16 +54,39 @@ def control_files(branch: str, module: Repository) -> dict[str, str]:
     }
 
 
-def deploy(root: Path, process: MasterProcess, control: Repository) -> Done:
-    """`r10k deploy environment` into the master's environments."""
-    source = f"  site:\n    remote: {control.folder}\n    basedir: {process.site.parent}\n"
-    (root / "r10k.yaml").write_text(f":cachedir: {root}/cache\n:sources:\n{source}")
-    command = ["/usr/bin/r10k", "deploy", "environment", "--puppetfile", "--verbose", "--config", str(root / "r10k.yaml")]
+Deploy = Callable[[Path, MasterProcess, Repository], Done]
+
+
+def configuration(root: Path, process: MasterProcess, control: Repository) -> str:
+    """What both read: where the branches come from, and the master's environments, where they go."""
+    (root / "deploy.yaml").write_text(
+        f":cachedir: {root}/cache\n:sources:\n  site:\n    remote: {control.folder}\n    basedir: {process.site.parent}\n"
+    )
+    return str(root / "deploy.yaml")
+
+
+def with_r10k(root: Path, process: MasterProcess, control: Repository) -> Done:
+    command = ["/usr/bin/r10k", "deploy", "environment", "--puppetfile", "--verbose", "--config", configuration(root, process, control)]
     return run(command, clean_environment(HOME=str(root)))
 
 
-@pytest.mark.skipif(shutil.which("r10k") is None or not has_real_puppet(), reason="r10k or puppet-agent is not installed")
-def test_what_r10k_deploys_is_served_at_once(tmp_path: Path) -> None:
+def with_g10k(root: Path, process: MasterProcess, control: Repository) -> Done:
+    command = PUPPET_8.command(root, "g10k", "-config", configuration(root, process, control), "-info")
+    return run(command, clean_environment(HOME=str(root)))
+
+
+@pytest.fixture(params=[with_r10k, with_g10k], ids=["r10k", "g10k"])
+def deploy(request: pytest.FixtureRequest) -> Deploy:
+    program: Deploy = request.param
+    if program is with_r10k and shutil.which("r10k") is None:
+        pytest.skip("r10k is not installed")
+    if program is with_g10k and (reason := PUPPET_8.why_not()):
+        pytest.skip(reason)
+    return program
+
+
+@pytest.mark.skipif(not has_real_puppet(), reason="puppet-agent is not installed")
+def test_what_is_deployed_is_served_at_once(tmp_path: Path, deploy: Deploy) -> None:
     module, control = Repository(tmp_path / "word"), Repository(tmp_path / "control")
     module.commit({"manifests/init.pp": "class word { notify { 'from a module': } }\n", "lib/facter/word.rb": "Facter.add(:word) {}\n"})
     control.commit(control_files("production", module))

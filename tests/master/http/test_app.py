@@ -130,6 +130,20 @@ async def test_compile_errors_are_400_text_in_a_and_500_json_in_b(master: Runnin
     assert (new.status, json.loads(new.body)["message"]) == (500, "Server Error: Evaluation Error: no")
 
 
+async def test_who_compiled_is_said_with_a_catalog_that_was_asked_for_by_post(serve: Serve, termini: Termini) -> None:
+    async with serve(compiler="compiler1.test") as master:
+        agent = await master.client("agent1")
+
+        async def told(method: str, target: str) -> str | None:
+            return (await agent.ask(method, f"{target}?environment=production")).headers.get("x-puppet-compiler-name")
+
+        assert await told("POST", "/puppet/v3/catalog/agent1") == "compiler1.test"
+        assert [await told("GET", f"/puppet/v3/{name}/agent1") for name in ("catalog", "node")] == [None, None]
+        assert await told("GET", "/production/catalog/agent1") is None
+        termini["catalog"].fail = CompileError("no")
+        assert await told("POST", "/puppet/v3/catalog/agent1") == "compiler1.test"
+
+
 async def test_an_unforeseen_error_gives_a_number_and_nothing_else(
     master: RunningMaster, termini: Termini, caplog: pytest.LogCaptureFixture
 ) -> None:
