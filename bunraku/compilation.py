@@ -23,6 +23,7 @@ from master.compiler.runtime import NAMES
 from master.compiler.world import NodeInput
 from master.environment_files import DiskFiles
 from master.environments import Environment, Environments, EnvironmentSettings, read_environment
+from master.ruby import RubyProgram, RubySettings, installed
 from master.termini.catalog import trusted
 from master.termini.node import RESERVED_FACTS
 from master.worlds import FolderWorld
@@ -152,6 +153,12 @@ def _text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
+def ruby_of(settings: MasterSettings) -> RubyProgram | None:
+    """Who runs templates and functions in Ruby; None: nobody."""
+    program = installed(settings.ruby)
+    return RubyProgram(RubySettings(program, settings.ruby_timeout, settings.ruby_answer)) if program else None
+
+
 Say = Callable[[LogEntry], None]
 
 
@@ -175,6 +182,7 @@ class Site:
             settings=settings_shown(settings, environment, manifest),
             code=manifest.code,
             data_provider=environment.data_provider,
+            ruby=ruby_of(settings),
         )
 
         def told(level: str, finding: Finding) -> None:
