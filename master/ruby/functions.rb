@@ -26,7 +26,7 @@ module Bunraku
     def initialize(method, mismatch)
       @method = method
       @places = []
-      @described = { 'parameters' => [], 'mismatch' => mismatch }
+      @described = { 'method' => method.to_s, 'parameters' => [], 'mismatch' => mismatch }
     end
 
     { param: '', required_param: '', optional_param: '?', repeated_param: '*', optional_repeated_param: '*',

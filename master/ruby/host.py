@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from shared.errors import EvaluationError, PuppetError, Unsupported
@@ -11,6 +12,7 @@ from shared.errors import EvaluationError, PuppetError, Unsupported
 from ..compiler.data_contexts import data_context
 from ..compiler.functions.api import Closure, Context, Dispatch, Function, LegacyFunction
 from ..compiler.resources import capitalized_type
+from ..compiler.runtime import call_method
 from ..compiler.scope import MISSING
 from ..compiler.signatures import Parameter, Signature
 from ..compiler.source import Source
@@ -133,11 +135,16 @@ class RubyHost:
                 pure=False,
             )
         made = Function(name, pure=False, aliases=said["aliases"])
+
+        def dispatched(index: int, method: str, context: Context, *args: Value, block: Closure | None = None) -> Value:
+            value = called(context, index, args, block)
+            return made.dispatches[index].signature(context.types).check_return(method, value)
+
         for index, each in enumerate(said["dispatches"]):
             made.dispatches.append(
                 Dispatch(
                     each["parameters"],
-                    lambda context, *args, block=None, _index=index: called(context, _index, args, block),
+                    partial(dispatched, index, f"function '{each['method']}'"),
                     each.get("returns"),
                     mismatch=each["mismatch"],
                     aliases=said["aliases"],
@@ -219,8 +226,8 @@ class RubyHost:
             raise EvaluationError("Ruby gave a value that it was given in an earlier call", hint="It may not keep it.")
         return self._kept[number]
 
-    def _block(self, number: int) -> Closure:
-        """A block of Ruby's as a lambda."""
+    def _block(self, number: int) -> Callable[[int, bool], Closure]:
+        """What makes a block of Ruby's a lambda of so many parameters, and a rest."""
         scope = self._scopes[-1]
 
         def called(*args: Value) -> Value:
@@ -229,7 +236,11 @@ class RubyHost:
             except _Failed as failed:
                 raise EvaluationError(failed.message, hint=f"Raised in Ruby: {failed.place}") from failed
 
-        return Closure(called, Signature([Parameter("args", splat=True)]))
+        def made(parameters: int, rest: bool) -> Closure:
+            named = [Parameter(f"arg{index}") for index in range(parameters)]
+            return Closure(called, Signature([*named, Parameter("args", splat=True)] if rest else named))
+
+        return made
 
     # --- questions of Ruby's ---
 
@@ -298,10 +309,7 @@ class RubyHost:
         return scope.has_function(name)
 
     def _on_method(self, scope: Scope, value: Any, name: str, args: list[Value], block: Closure | None) -> Value:
-        try:
-            return value.behind.call(name, args, block)
-        except KeyError:
-            raise EvaluationError(f"{value.type} has no method {name}") from None
+        return call_method(scope, name, block, value, *args)
 
     def _on_block(self, scope: Scope, number: int, args: list[Value]) -> Value:
         return self._found(number)(*args)

@@ -15,8 +15,8 @@ require 'time'
 require 'yaml'
 
 # What else Puppet has loaded, and modules forget to require.
-{ CGI: 'cgi', Etc: 'etc', FileUtils: 'fileutils', Forwardable: 'forwardable', IPAddr: 'ipaddr', Logger: 'logger', Net: 'net/http', OpenSSL: 'openssl',
-  OpenStruct: 'ostruct', Pathname: 'pathname', Resolv: 'resolv', SecureRandom: 'securerandom', Singleton: 'singleton', Socket: 'socket',
+{ Base64: 'base64', CGI: 'cgi', Etc: 'etc', FileUtils: 'fileutils', Forwardable: 'forwardable', IPAddr: 'ipaddr', Logger: 'logger',
+  Net: 'net/http', OpenSSL: 'openssl', OpenStruct: 'ostruct', Pathname: 'pathname', Resolv: 'resolv', SecureRandom: 'securerandom', Singleton: 'singleton', Socket: 'socket',
   StringIO: 'stringio', Timeout: 'timeout', URI: 'uri', Zlib: 'zlib' }.each { |name, library| autoload(name, library) }
 
 module Bunraku
@@ -80,7 +80,7 @@ module Bunraku
 
     def answer(message)
       @depth += 1
-      args = message['plain'] ? message['args'] : Wire.load(message['args'])
+      args = Wire.load(message['args'])
       reply = { 'value' => Wire.dump(@desk.public_send(message['op'], *args)) }
     rescue Passing => e
       reply = { 'passing' => e.id }
@@ -96,6 +96,7 @@ module Bunraku
 
     def described(error)
       place = (error.backtrace || []).find { |line| !line.start_with?(HOME, '<internal:') }.to_s
+      place = error.message if error.is_a?(SyntaxError)
       file, line = place.match(/\A(.+?):(\d+)/)&.captures
       { 'class' => error.class.name.to_s, 'message' => Wire.text(error.is_a?(SystemExit) ? 'exit was called' : error.to_s),
         'file' => file && Wire.text(file), 'line' => line.to_i,

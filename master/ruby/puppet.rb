@@ -105,7 +105,10 @@ module Puppet
           def to_s
             'Sensitive [value redacted]'
           end
-          alias inspect to_s
+
+          def inspect
+            "#<#{self}>"
+          end
 
           def ==(other)
             other.is_a?(Sensitive) && other.unwrap == unwrap

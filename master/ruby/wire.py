@@ -10,6 +10,7 @@ from typing import Any
 from shared.errors import EvaluationError
 
 from ..compiler.regexps import Regexp
+from ..compiler.resources import capitalized_type
 from ..compiler.signatures import Closure
 from ..compiler.text import to_s
 from ..compiler.types.base import Type
@@ -64,6 +65,8 @@ def _special(value: Value, keep: Callable[[Any], int]) -> Any:
         return {"$": "binary", "v": str(value)}
     if isinstance(value, Iterator):
         return [dumped(item, keep) for item in value]
+    if isinstance(value, Named):
+        return {"$": "reference", "id": keep(value.value), "text": value.text, "type": value.type, "title": value.title}
     if isinstance(value, Closure):
         return {"$": "block", "id": keep(value)}
     text = to_s(value)
@@ -111,12 +114,28 @@ _loaders: dict[str, Callable[[Any, Callable[[int], Any]], Value]] = {
     "regexp": _regexp,
     "binary": lambda data, kept: Binary(base64.b64decode(data["v"])),
     "kept": lambda data, kept: kept(data["id"]),
-    "proc": lambda data, kept: kept(-data["id"]),
+    "proc": lambda data, kept: kept(-data["id"])(data["parameters"], data["rest"]),
 }
+
+
+class Named:
+    """A reference as functions of the 3.x API get it."""
+
+    __slots__ = ("text", "title", "type", "value")
+
+    def __init__(self, value: ResourceType | ClassType) -> None:
+        self.value = value
+        if isinstance(value, ClassType):
+            self.type, self.title = "Class", capitalized_type(value.class_name or "")
+        else:
+            self.type, self.title = str(value.type_name), value.title or ""
+        self.text = f"{self.type}[{self.title}]"
 
 
 def of_first_kind(value: Value, *, inner: bool = False) -> Value:
     """An argument as functions of the 3.x API get it: what 3.x had no class for is text, undef outside of collections is ''."""
+    if isinstance(value, ResourceType | ClassType) and str(value).endswith("]"):
+        return Named(value)
     if isinstance(value, list):
         return [of_first_kind(item, inner=True) for item in value]
     if isinstance(value, dict):

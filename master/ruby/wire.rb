@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require 'base64'
-
 module Bunraku
   # A value that stays with the compiler: it can be shown, compared and passed on.
   class Opaque
@@ -53,6 +51,7 @@ module Bunraku
     end
 
     alias type_name type
+    alias class_name title
     alias name title
     alias ref to_s
   end
@@ -66,7 +65,7 @@ module Bunraku
     end
 
     def to_s
-      Base64.strict_encode64(@binary_buffer)
+      [@binary_buffer].pack('m0')
     end
   end
 
@@ -85,12 +84,12 @@ module Bunraku
     def special(data)
       case data['$']
       when 'hash' then data['v'].to_h { |key, value| [load(key), load(value)] }
-      when 'bytes' then Base64.decode64(data['v']).force_encoding(Encoding::UTF_8)
+      when 'bytes' then data['v'].unpack1('m').force_encoding(Encoding::UTF_8)
       when 'default' then :default
       when 'float' then { 'nan' => Float::NAN, 'inf' => Float::INFINITY, '-inf' => -Float::INFINITY }.fetch(data['v'])
       when 'sensitive' then Puppet::Pops::Types::PSensitiveType::Sensitive.new(load(data['v']))
       when 'regexp' then Regexp.new(data['v'])
-      when 'binary' then Binary.new(Base64.decode64(data['v']))
+      when 'binary' then Binary.new(data['v'].unpack1('m'))
       when 'held' then Bunraku.desk.held(data['id'])
       when 'block' then ->(*args) { Bunraku.ask('block', data['id'], args) }
       when 'reference' then Reference.new(data['id'], data['text'], data['type'], data['title'])
@@ -123,7 +122,7 @@ module Bunraku
       return value if value.encoding == Encoding::UTF_8 && value.valid_encoding?
 
       text = [Encoding::UTF_8, Encoding::BINARY].include?(value.encoding) ? value.dup.force_encoding(Encoding::UTF_8) : value.encode('UTF-8')
-      text.valid_encoding? ? text : { '$' => 'bytes', 'v' => Base64.strict_encode64(value) }
+      text.valid_encoding? ? text : { '$' => 'bytes', 'v' => [value].pack('m0') }
     end
 
     def hash(value)
@@ -137,10 +136,16 @@ module Bunraku
       when Opaque then { '$' => 'kept', 'id' => value.id }
       when Puppet::Pops::Types::PSensitiveType::Sensitive then { '$' => 'sensitive', 'v' => dump(value.unwrap) }
       when Regexp then { '$' => 'regexp', 'v' => value.source, 'flags' => value.options & 7 }
-      when Binary then { '$' => 'binary', 'v' => Base64.strict_encode64(value.binary_buffer) }
-      when Proc then { '$' => 'proc', 'id' => Bunraku.desk.keep(value) }
+      when Binary then { '$' => 'binary', 'v' => value.to_s }
+      when Proc then block(value)
       else raise Puppet::Error, "An object of Ruby's class #{value.class} is no value of the language"
       end
+    end
+
+    def block(value)
+      kinds = value.parameters.map(&:first)
+      { '$' => 'proc', 'id' => Bunraku.desk.keep(value), 'parameters' => kinds.count { |kind| %i[req opt].include?(kind) },
+        'rest' => kinds.include?(:rest) }
     end
 
     # For messages: valid UTF-8 whatever it was.

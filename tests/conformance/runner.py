@@ -27,6 +27,7 @@ from master.compiler.runtime import NAMES
 from master.compiler.world import NodeInput
 from master.environment_files import MemoryFiles
 from master.environments import EnvironmentSettings, read_environment
+from master.ruby import RubyProgram, RubySettings, installed
 from master.worlds import FolderWorld
 from shared.errors import PuppetError
 
@@ -50,6 +51,7 @@ FACTS: dict[str, Any] = {
     "is_virtual": True,
 }
 ROOT = "/<env>"
+RUBY = RubyProgram(RubySettings(installed("auto"))) if installed("auto") else None
 LEVELS = ("debug", "info", "notice", "warning", "err", "alert", "emerg", "crit")
 
 
@@ -90,6 +92,7 @@ def answer(case: Mapping[str, Any], cache: CodeCache | None = None) -> Answer:
         manifest=environment.manifest,
         settings=settings,
         data_provider=environment.data_provider,
+        ruby=RUBY,
     )
     name = case.get("node") or "node1.example.com"
     facts = {**FACTS, **(case.get("facts") or {})}
