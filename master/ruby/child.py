@@ -82,7 +82,7 @@ class Child:
 
     def __init__(self, settings: RubySettings) -> None:
         self.settings = settings
-        self.alive = True
+        self._ended = False
         ours, theirs = socket.socketpair()
         try:
             self._process = subprocess.Popen(
@@ -103,9 +103,14 @@ class Child:
         self._socket = ours
         self._end = weakref.finalize(self, _ended, self._process, ours)
 
+    @property
+    def alive(self) -> bool:
+        """Whether it can be asked."""
+        return not self._ended and self._process.poll() is None
+
     def end(self) -> None:
         """End it for certain."""
-        self.alive = False
+        self._ended = True
         self._end()
 
     def send(self, message: dict[str, Any]) -> None:

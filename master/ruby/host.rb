@@ -16,8 +16,8 @@ require 'yaml'
 
 # What else Puppet has loaded, and modules forget to require.
 { Base64: 'base64', CGI: 'cgi', Etc: 'etc', FileUtils: 'fileutils', Forwardable: 'forwardable', IPAddr: 'ipaddr', Logger: 'logger',
-  Net: 'net/http', OpenSSL: 'openssl', OpenStruct: 'ostruct', Pathname: 'pathname', Resolv: 'resolv', SecureRandom: 'securerandom', Singleton: 'singleton', Socket: 'socket',
-  StringIO: 'stringio', Timeout: 'timeout', URI: 'uri', Zlib: 'zlib' }.each { |name, library| autoload(name, library) }
+  Net: 'net/http', OpenSSL: 'openssl', OpenStruct: 'ostruct', Pathname: 'pathname', Resolv: 'resolv', SecureRandom: 'securerandom',
+  Singleton: 'singleton', Socket: 'socket', StringIO: 'stringio', Timeout: 'timeout', URI: 'uri', Zlib: 'zlib' }.each { |name, library| autoload(name, library) }
 
 module Bunraku
   HOME = File.dirname(File.realpath(__FILE__))
@@ -69,7 +69,7 @@ module Bunraku
       loop do
         message = read or exit!(0)
         next answer(message) if message.key?('op')
-        raise Passing, message['passing'] if message.key?('passing')
+        raise Passing, message['passing'], [] if message.key?('passing')
         return Wire.load(message['value']) unless message.key?('raised')
 
         raise Puppet::ParseError.new(message['message']).extend(Origin).tap { |error| error.origin = message['raised'] }
