@@ -239,7 +239,12 @@ def compile_here(
     seconds = time.perf_counter() - began
     if profile is not None:
         profile(profiled(site, node, facts))
-    return Compiled(CATALOG.model.from_data(data), lambda deferred: resolved(compiler, deferred), seconds, lambda: let_go(compiler))
+
+    def done() -> None:
+        site.world.close()
+        let_go(compiler)
+
+    return Compiled(CATALOG.model.from_data(data), lambda deferred: resolved(compiler, deferred), seconds, done)
 
 
 def profiled(site: Site, node: Node, facts: Mapping[str, Any]) -> str:

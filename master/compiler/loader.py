@@ -282,8 +282,8 @@ class Loader:
             if self.world.ruby is None:
                 raise Unsupported(
                     f"The function '{name}' is written in Ruby ({source.file})",
-                    hint="It can be called once Ruby is installed on the master (the setting ruby names it), or the module has it in "
-                    f"Python, too: lib/puppet/functions/{name.replace('::', '/')}.py.",
+                    hint="A master calls it when Ruby is installed there (the setting ruby). Without, the module needs it in Python, too: "
+                    f"lib/puppet/functions/{name.replace('::', '/')}.py.",
                 )
             self.functions[name] = self.world.ruby.function(name, source)
             return

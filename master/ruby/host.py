@@ -29,6 +29,8 @@ _NAMED = re.compile(r"@(\w+)")
 _ANY = re.compile(r"instance_variable|binding|eval|\bto_hash\b|instance_exec")
 """What may read variables that the template does not name."""
 _ODD = re.compile(r"\W")
+MAX_TEMPLATES = 2000
+"""Templates that are kept; a site that puts facts into the text of inline_template() has no end of them."""
 VERSION = "7.23.0"  # of the language that modules find here
 
 
@@ -82,11 +84,8 @@ class RubyHost:
             EvaluationError: in the reference's words.
         """
         scope.doubt("a template in Ruby is rendered")
-        template = self._templates.get((file, text))
-        if template is None:
-            self._numbers += 1
-            template = self._templates[file, text] = _Template(self._numbers, text)
         try:
+            template = self._template(scope, text, file)
             self._have(scope, template.number, "template", text, file)
             found = self._ask(scope, "render", template.number, template.variables(scope))
         except _Failed as failed:
@@ -98,6 +97,18 @@ class RubyHost:
                 f"Failed to parse template {name}:\n  Filepath: {failed.file or file}\n  Line: {failed.line}\n  Detail: {failed.message}\n"
             ) from failed
         return found if isinstance(found, str) else ""
+
+    def _template(self, scope: Scope, text: str, file: str | None) -> _Template:
+        template = self._templates.get((file, text))
+        if template is None:
+            if len(self._templates) >= MAX_TEMPLATES:
+                self._known.difference_update(each.number for each in self._templates.values())
+                self._templates.clear()
+                self._running(scope)
+                self._ask(scope, "forget_templates")
+            self._numbers += 1
+            template = self._templates[file, text] = _Template(self._numbers, text)
+        return template
 
     # --- functions ---
 
@@ -192,11 +203,7 @@ class RubyHost:
         assert child is not None
         self._scopes.append(scope)
         try:
-            child.send({"op": op, "args": dumped(list(args), self._keep)})
-            message = child.receive()
-            while "ask" in message:
-                child.send(self._answer(child, message))
-                message = child.receive()
+            message = self._exchange(child, {"op": op, "args": dumped(list(args), self._keep)})
             for each in message.get("libraries", ()):
                 self.note(each)
             if "value" in message:
@@ -213,6 +220,19 @@ class RubyHost:
             self._scopes.pop()
             if not self._scopes:
                 self._kept.clear()
+
+    def _exchange(self, child: Child, question: dict[str, Any]) -> dict[str, Any]:
+        """The last message for a question. Whatever is raised in the middle leaves both sides out of step: the child is ended."""
+        try:
+            child.send(question)
+            message = child.receive()
+            while "ask" in message:
+                child.send(self._answer(child, message))
+                message = child.receive()
+            return message
+        except BaseException:
+            child.end()
+            raise
 
     def _keep(self, value: Any) -> int:
         self._numbers += 1
@@ -245,7 +265,7 @@ class RubyHost:
     # --- questions of Ruby's ---
 
     def _answer(self, child: Child, message: dict[str, Any]) -> dict[str, Any]:
-        """The answer to what Ruby asks. An error passes through Ruby; what ends a compile ends Ruby, too."""
+        """The answer to what Ruby asks. Errors pass through Ruby; what ends a compile is raised."""
         scope: Scope | None = self._scopes[-1]
         try:
             if scope is None:
@@ -262,15 +282,11 @@ class RubyHost:
                 raise
             return {"raised": self._keep(error), "message": str(error)}
         except MemoryError:
-            child.end()
             raise
         except Exception as error:
             if not child.alive:
                 raise
             return {"passing": self._keep(error)}
-        except BaseException:
-            child.end()
-            raise
 
     def _on_variable(self, scope: Scope, top: bool, name: str) -> Value:
         scope = scope.global_scope() if top else scope

@@ -152,6 +152,11 @@ module Bunraku
       nil
     end
 
+    def forget_templates
+      @templates.clear
+      nil
+    end
+
     def render(id, variables)
       wrapper = @templates.fetch(id).new
       variables.each { |name, value| wrapper.instance_variable_set(:"@#{name}", value) }

@@ -232,8 +232,8 @@ def _said(text: str) -> str:
 def judged(use: Use, wanted: Mapping[str, Any], got: Mapping[str, Any], ruby: tuple[str, ...]) -> Result:
     module = use.module
     if "error" in wanted:
-        same = " (so does ours, in the same words)" if got.get("error") == wanted["error"] else f" (ours: {got.get('error', 'a catalog')})"
-        return Result(module, "reference fails", re.sub(r"/\S+/production/", "<environment>/", wanted["error"] + same), ruby)
+        ours = "ours in the same words: " if got.get("error") == wanted["error"] else "ours otherwise: "
+        return Result(module, "reference fails", ours + re.sub(r"/\S+/production/", "<environment>/", wanted["error"]), ruby)
     if "error" in got:
         return Result(module, "different", got["error"], ruby)
     found = differences(wanted, got)

@@ -63,6 +63,16 @@ def test_changes_that_a_template_makes_to_a_variable_are_not_seen_elsewhere() ->
     assert compile_with(manifest).notices == ['["a", "b"] [a]']
 
 
+def test_templates_without_end_are_not_kept_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("master.ruby.host.MAX_TEMPLATES", 3)
+    manifest = "Integer[1, 9].each |$i| { notice(inline_template(\"<%= ${i} %>\")) }\nnotice(inline_template('<%= 1 %>'))"
+    made = world({})
+    assert in_world(made, manifest).notices == [*map(str, range(1, 10)), "1"]
+    assert made._ruby is not None
+    assert len(made._ruby._templates) <= 3
+    made.close()
+
+
 # --- what is not there ---
 
 

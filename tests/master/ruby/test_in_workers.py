@@ -20,7 +20,7 @@ from shared.errors import CompileError
 from tests.master.ruby.site import PROGRAM, needs_ruby
 
 pytestmark = [needs_ruby, pytest.mark.slow]
-TEMPLATE = "<% loop { } if @hang %><% $kept ||= Process.pid %><%= $kept %>"
+TEMPLATE = '<% loop { } if @hang %><% 1.upto(9) { ($all ||= []) << "x" * 200_000_000 } if @big %><% $kept ||= Process.pid %><%= $kept %>'
 
 
 @asynccontextmanager
@@ -65,6 +65,12 @@ async def test_compile_timeout_ends_ruby_and_names_the_place(tmp_path: Path) -> 
             await process_of_ruby(workers, hang=True)
         assert await ended(pid)
         assert await process_of_ruby(workers) != pid
+
+
+async def test_what_a_compiling_process_may_take_of_memory_is_ruby_s_limit_too(tmp_path: Path) -> None:
+    async with pool(tmp_path) as workers:
+        with pytest.raises(CompileError, match="failed to allocate memory"):
+            await process_of_ruby(workers, big=True)
 
 
 async def test_ruby_ends_with_a_worker_that_was_killed_even_in_an_endless_loop(tmp_path: Path) -> None:
