@@ -282,8 +282,8 @@ class Loader:
             if self.world.ruby is None:
                 raise Unsupported(
                     f"The function '{name}' is written in Ruby ({source.file})",
-                    hint="A master calls it when Ruby is installed there (the setting ruby). Without, the module needs it in Python, too: "
-                    f"lib/puppet/functions/{name.replace('::', '/')}.py.",
+                    hint="A master with Ruby calls it (the setting ruby says which is used, and when none is). Without, it has to be there "
+                    f"in Python, too: lib/puppet/functions/{name.replace('::', '/')}.py.",
                 )
             self.functions[name] = self.world.ruby.function(name, source)
             return

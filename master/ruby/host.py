@@ -21,6 +21,7 @@ from .child import Child, RubyProgram
 from .wire import dumped, loaded, of_first_kind
 
 if TYPE_CHECKING:
+    from ..compiler.resources import Resource
     from ..compiler.scope import Scope
 
 __all__ = ["RubyHost"]
@@ -349,11 +350,19 @@ class RubyHost:
         return list(scope.compiler.catalog.classes)
 
     def _on_tags(self, scope: Scope) -> Value:
-        tags: dict[str, None] = {}
-        for name in scope.compiler.catalog.classes:
-            tags[name] = None
-            tags.update(dict.fromkeys(name.split("::")))
-        return list(tags)
+        return list(scope.compiler.catalog.tags)
+
+    def _on_resource(self, scope: Scope, type_name: str, title: str) -> Value:
+        type_name = capitalized_type(type_name)
+        return _shown(scope.compiler.catalog.find(type_name, capitalized_type(title) if type_name == "Class" else title))
+
+    def _on_own_resource(self, scope: Scope, top: bool) -> Value:
+        return _shown((scope.global_scope() if top else scope).resource)
+
+
+def _shown(resource: Resource | None) -> Value:
+    """What Ruby sees of a resource."""
+    return resource and {"type": resource.type, "title": resource.title, "parameters": dict(resource.values)}
 
 
 class _Template:

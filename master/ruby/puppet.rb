@@ -168,6 +168,17 @@ module Puppet
         Catalog.new
       end
 
+      # The resource whose body is evaluated.
+      def resource
+        Resource.of(Bunraku.ask('own_resource', @top))
+      end
+
+      # `Type[title]`, or type and title; nil when it is not in the catalog yet.
+      def findresource(type, title = nil)
+        type, title = type.match(/\A([\w:]+)\[(.+)\]\z/m)&.captures || [type, ''] if title.nil?
+        Resource.of(Bunraku.ask('resource', type.to_s, title.to_s))
+      end
+
       def environment
         Environment.new(Bunraku.ask('environment'))
       end
@@ -201,8 +212,12 @@ module Puppet
       end
     end
 
-    # As far as templates look at it.
+    # As far as templates and functions look at it.
     class Catalog
+      def resource(type, title = nil)
+        Scope.new.findresource(type, title)
+      end
+
       def classes
         Bunraku.ask('classes')
       end
@@ -231,6 +246,26 @@ module Puppet
       def self.find_file(name, _environment = nil)
         Bunraku.ask('find', name, 'files')
       end
+    end
+
+    # A resource of the catalog as it is now.
+    Resource = Struct.new(:type, :title, :parameters) do
+      def self.of(found)
+        found && new(found['type'], found['title'], found['parameters'].transform_keys(&:to_sym))
+      end
+
+      alias_method :name, :title
+      alias_method :to_hash, :parameters
+
+      def [](name)
+        parameters[name.to_sym]
+      end
+
+      def to_s
+        "#{type}[#{title}]"
+      end
+      alias_method :ref, :to_s
+      alias_method :inspect, :to_s
     end
 
     Environment = Struct.new(:name) do

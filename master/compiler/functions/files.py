@@ -57,7 +57,7 @@ def _erb(scope: Scope, text: str, name: str | None = None, file: str | None = No
     if ruby is None:
         raise Unsupported(
             f"{file or 'The text given to inline_template()'} is an ERB template, which needs Ruby",
-            hint="Install Ruby on the master (the setting ruby), or rewrite it as EPP: epp() and inline_epp() work without.",
+            hint="Install Ruby on the master (the setting ruby says which one is used, and when none is), or rewrite it as EPP.",
         )
     return ruby.erb(scope, text, name, file)
 

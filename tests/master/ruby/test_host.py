@@ -93,7 +93,7 @@ def test_what_only_puppet_s_own_ruby_has_is_named_with_place_and_way_out() -> No
         ("Puppet.lookup(:x)", "Puppet.lookup"),
         ("Facter.value(:kernel)", "Facter.value"),
         ("scope.newscope", "Puppet::Parser::Scope#newscope"),
-        ("scope.catalog.resource('a')", "Puppet::Resource::Catalog#resource"),
+        ("scope.catalog.add_resource('a')", "Puppet::Resource::Catalog#add_resource"),
     ],
 )
 def test_a_template_that_wants_it_is_named_too(code: str, lacks: str) -> None:
