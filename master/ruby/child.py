@@ -131,7 +131,7 @@ class Child:
             try:
                 message = plainjson.loads(body)
             except BadData as error:
-                raise EvaluationError("Ruby answered nonsense", hint=f"Something wrote into its socket. {error.message}") from error
+                raise EvaluationError("Ruby answered nonsense", hint=f"Something wrote into its socket: {error.message}") from error
             if not isinstance(message, dict):
                 raise EvaluationError("Ruby answered nonsense", hint="Something wrote into its socket.")
             return message

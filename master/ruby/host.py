@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -27,11 +28,12 @@ if TYPE_CHECKING:
 __all__ = ["RubyHost"]
 
 _NAMED = re.compile(r"@(\w+)")
-_ANY = re.compile(r"instance_variable|binding|eval|\bto_hash\b|instance_exec")
+_ANY = re.compile(r"instance_variable|binding|eval|instance_exec")
 """What may read variables that the template does not name."""
 _ODD = re.compile(r"\W")
 MAX_TEMPLATES = 2000
 """Templates that are kept; a site that puts facts into the text of inline_template() has no end of them."""
+NONSENSE = "Ruby answered nonsense"
 VERSION = "7.23.0"  # of the language that modules find here
 
 
@@ -67,7 +69,7 @@ class RubyHost:
         self._numbers = 0
         self._scopes: list[Any] = []  # who asks, innermost last
         self._held: dict[int, tuple[Value, int]] = {}  # what Ruby set, by identity, and Ruby's number of its own object
-        self._compiler: Any = None  # whose catalog this is for
+        self._compiler: Callable[[], Any] = lambda: None  # whose catalog that is for
         self._kept: dict[int, Any] = {}  # what Ruby knows by a number only, until the outermost question is answered
 
     def close(self) -> None:
@@ -97,7 +99,9 @@ class RubyHost:
             raise EvaluationError(
                 f"Failed to parse template {name}:\n  Filepath: {failed.file or file}\n  Line: {failed.line}\n  Detail: {failed.message}\n"
             ) from failed
-        return found if isinstance(found, str) else ""
+        if not isinstance(found, str):
+            raise EvaluationError(NONSENSE)
+        return found
 
     def _template(self, scope: Scope, text: str, file: str | None) -> _Template:
         template = self._templates.get((file, text))
@@ -138,6 +142,8 @@ class RubyHost:
         except _Failed as failed:
             self._refuse_lacking(failed, f"The function '{name}'")
             raise EvaluationError(f"Could not load the function '{name}': {failed.message}", hint=f"It is at {failed.place}") from failed
+        if not isinstance(said, dict):
+            raise EvaluationError(NONSENSE)
         if "arity" in said:
             return LegacyFunction(
                 name,
@@ -193,7 +199,7 @@ class RubyHost:
             self._held.clear()
             self._ask(scope, "setup", list(self.libraries()))
         self.program.used(child)
-        if self._held and scope is not None and scope.compiler is not self._compiler:
+        if self._held and scope is not None and scope.compiler is not self._compiler():
             self._held.clear()
             self._ask(scope, "release")
         return child
@@ -213,7 +219,7 @@ class RubyHost:
                 raise self._kept[message["passing"]]
             said = message.get("error")
             if not isinstance(said, dict):
-                raise EvaluationError("Ruby answered nonsense")
+                raise EvaluationError(NONSENSE)
             if said.get("origin") in self._kept:
                 raise self._kept[said["origin"]]
             raise _Failed(said)
@@ -301,7 +307,7 @@ class RubyHost:
         (scope.global_scope() if top else scope).set(name, value)
         if isinstance(value, list | dict):
             self._held[id(value)] = (value, number)
-            self._compiler = scope.compiler
+            self._compiler = weakref.ref(scope.compiler)
 
     def _on_defaults(self, scope: Scope, top: bool, type_name: str) -> Value:
         found = (scope.global_scope() if top else scope).default_attributes(capitalized_type(type_name)) or {}

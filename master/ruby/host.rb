@@ -17,7 +17,9 @@ require 'yaml'
 # What else Puppet has loaded, and modules forget to require.
 { Base64: 'base64', CGI: 'cgi', Etc: 'etc', FileUtils: 'fileutils', Forwardable: 'forwardable', IPAddr: 'ipaddr', Logger: 'logger',
   Net: 'net/http', OpenSSL: 'openssl', OpenStruct: 'ostruct', Pathname: 'pathname', Resolv: 'resolv', SecureRandom: 'securerandom',
-  Singleton: 'singleton', Socket: 'socket', StringIO: 'stringio', Timeout: 'timeout', URI: 'uri', Zlib: 'zlib' }.each { |name, library| autoload(name, library) }
+  Singleton: 'singleton', Socket: 'socket', StringIO: 'stringio', Timeout: 'timeout', URI: 'uri', Zlib: 'zlib' }.each do |name, library|
+  autoload(name, library)
+end
 
 module Bunraku
   HOME = File.dirname(File.realpath(__FILE__))
@@ -127,7 +129,7 @@ module Bunraku
 
     # @param libraries [Array<String>] the folders lib/ of the modules
     def setup(libraries)
-      $LOAD_PATH.unshift(*libraries)
+      $LOAD_PATH.push(*libraries)
       @libraries = libraries.map { |each| "#{each}/" }
       @features = $LOADED_FEATURES.size
       nil
@@ -160,7 +162,7 @@ module Bunraku
     def render(id, variables)
       wrapper = @templates.fetch(id).new
       variables.each { |name, value| wrapper.instance_variable_set(:"@#{name}", value) }
-      wrapper.render
+      wrapper.render.to_s
     end
 
     # An object that the compiler has a copy of; it is the same object here as long as one catalog is compiled.
