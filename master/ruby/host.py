@@ -278,9 +278,11 @@ class RubyHost:
             if scope is None:
                 raise EvaluationError("A function asks for something while it is only defined", hint="It may when it is called.")
             args = loaded(message["args"], self._found)
+            if message.get("top"):
+                scope = scope.global_scope()
             answer = getattr(self, f"_on_{message['ask'].rstrip('?')}", None)
             if answer is None:
-                raise EvaluationError("Ruby asked nonsense")
+                raise EvaluationError("Ruby asked nonsense", hint=f"There is no {message['ask']}.")
             found = answer(scope, *args)
             held = self._held.get(id(found))
             return {"value": {"$": "held", "id": held[1]} if held is not None else dumped(found, self._keep)}
@@ -295,38 +297,37 @@ class RubyHost:
                 raise
             return {"passing": self._keep(error)}
 
-    def _on_variable(self, scope: Scope, top: bool, name: str) -> Value:
-        scope = scope.global_scope() if top else scope
+    def _on_variable(self, scope: Scope, name: str) -> Value:
         return data_context(scope.compiler, scope, {}).variable(name)
 
-    def _on_peek(self, scope: Scope, top: bool, name: str) -> Value:
-        found = (scope.global_scope() if top else scope).find(name)
+    def _on_peek(self, scope: Scope, name: str) -> Value:
+        found = scope.find(name)
         return None if found is MISSING else found
 
-    def _on_set(self, scope: Scope, top: bool, name: str, number: int, value: Value) -> None:
-        (scope.global_scope() if top else scope).set(name, value)
+    def _on_set(self, scope: Scope, name: str, number: int, value: Value) -> None:
+        scope.set(name, value)
         if isinstance(value, list | dict):
             self._held[id(value)] = (value, number)
             self._compiler = weakref.ref(scope.compiler)
 
-    def _on_defaults(self, scope: Scope, top: bool, type_name: str) -> Value:
-        found = (scope.global_scope() if top else scope).default_attributes(capitalized_type(type_name)) or {}
+    def _on_defaults(self, scope: Scope, type_name: str) -> Value:
+        found = scope.default_attributes(capitalized_type(type_name)) or {}
         return {name: attribute.value for name, attribute in found.items()}
 
     def _on_find(self, scope: Scope, name: str, kind: str) -> str | None:
         return scope.compiler.world.find_file(name, kind)
 
-    def _on_exists(self, scope: Scope, top: bool, name: str) -> bool:
-        return (scope.global_scope() if top else scope).exists(name)
+    def _on_exists(self, scope: Scope, name: str) -> bool:
+        return scope.exists(name)
 
-    def _on_variables(self, scope: Scope, top: bool) -> Value:
-        return (scope.global_scope() if top else scope).variables()
+    def _on_variables(self, scope: Scope) -> Value:
+        return scope.variables()
 
-    def _on_scope_name(self, scope: Scope, top: bool) -> str:
-        return (scope.global_scope() if top else scope).name()
+    def _on_scope_name(self, scope: Scope) -> str:
+        return scope.name()
 
-    def _on_call(self, scope: Scope, top: bool, name: str, args: list[Value], block: Closure | None) -> Value:
-        return (scope.global_scope() if top else scope).call_function(name, args, block)
+    def _on_call(self, scope: Scope, name: str, args: list[Value], block: Closure | None) -> Value:
+        return scope.call_function(name, args, block)
 
     def _on_function(self, scope: Scope, name: str) -> bool:
         return scope.has_function(name)
@@ -362,13 +363,15 @@ class RubyHost:
         type_name = capitalized_type(type_name)
         return _shown(scope.compiler.catalog.find(type_name, capitalized_type(title) if type_name == "Class" else title))
 
-    def _on_own_resource(self, scope: Scope, top: bool) -> Value:
-        return _shown((scope.global_scope() if top else scope).resource)
+    def _on_own_resource(self, scope: Scope) -> Value:
+        return _shown(scope.resource)
 
 
 def _shown(resource: Resource | None) -> Value:
     """What Ruby sees of a resource."""
-    return resource and {"type": resource.type, "title": resource.title, "parameters": dict(resource.values)}
+    if resource is None:
+        return None
+    return {"type": resource.type, "title": resource.title, "parameters": dict(resource.values)}
 
 
 class _Template:

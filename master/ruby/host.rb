@@ -65,9 +65,9 @@ module Bunraku
       end
     end
 
-    # What the compiler answers; Ruby's blocks among the arguments live as long as the question.
-    def ask(what, *args)
-      write('ask' => what, 'args' => Wire.dump(args))
+    # What the compiler answers, for the scope that called or for top scope.
+    def ask(what, *args, top: false)
+      write('ask' => what, 'top' => top, 'args' => Wire.dump(args))
       loop do
         message = read or exit!(0)
         next answer(message) if message.key?('op')

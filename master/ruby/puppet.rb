@@ -78,7 +78,7 @@ module Puppet
       extend Bunraku::Lacks
 
       def self.versioncmp(one, two)
-        Bunraku.ask('call', false, 'versioncmp', [one, two], nil)
+        Bunraku.ask('call', 'versioncmp', [one, two], nil)
       end
     end
   end
@@ -132,36 +132,36 @@ module Puppet
       def lookupvar(name, _options = nil)
         raise ParseError, "Scope variable name #{name.inspect} is a #{name.class}, not a string" unless name.is_a?(String)
 
-        Bunraku.ask('variable', @top, name)
+        Bunraku.ask('variable', name, top: @top)
       end
       alias [] lookupvar
 
       # What is set here is looked up as the same object: modules change it, and have keys in it that are no values of the language.
       def setvar(name, value, _options = nil)
-        Bunraku.ask('set', @top, name, Bunraku.desk.hold(value), value)
+        Bunraku.ask('set', name, Bunraku.desk.hold(value), value, top: @top)
         value
       end
 
       def include?(name)
-        !Bunraku.ask('peek', @top, name).nil?
+        !Bunraku.ask('peek', name, top: @top).nil?
       end
 
       def exist?(name)
-        Bunraku.ask('exists', @top, name)
+        Bunraku.ask('exists', name, top: @top)
       end
 
       def to_hash(_recursive = true, include_undef = false)
-        found = Bunraku.ask('variables', @top)
+        found = Bunraku.ask('variables', top: @top)
         include_undef ? found : found.compact
       end
 
       def call_function(name, args, &block)
-        Bunraku.ask('call', @top, name.to_s, args, block)
+        Bunraku.ask('call', name.to_s, args, block, top: @top)
       end
 
       # The resource defaults of a type by attribute.
       def lookupdefaults(type)
-        Bunraku.ask('defaults', @top, type).transform_keys(&:to_sym)
+        Bunraku.ask('defaults', type, top: @top).transform_keys(&:to_sym)
       end
 
       def catalog
@@ -170,7 +170,7 @@ module Puppet
 
       # The resource whose body is evaluated.
       def resource
-        Resource.of(Bunraku.ask('own_resource', @top))
+        Resource.of(Bunraku.ask('own_resource', top: @top))
       end
 
       # `Type[title]`, or type and title; nil when it is not in the catalog yet.
@@ -193,7 +193,7 @@ module Puppet
       end
 
       def to_s
-        Bunraku.ask('scope_name', @top)
+        Bunraku.ask('scope_name', top: @top)
       end
       alias inspect to_s
 

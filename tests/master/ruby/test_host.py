@@ -73,6 +73,15 @@ def test_templates_without_end_are_not_kept_without_end(monkeypatch: pytest.Monk
     made.close()
 
 
+def test_what_a_template_set_is_forgotten_with_the_catalog() -> None:
+    made = world({})
+    manifest = "inline_template('<% scope.setvar(\"kept\", { :a => @n }) %>')\nnotice(inline_template('<%= scope[\"kept\"].inspect %>'))"
+    for number in (1, 2):
+        assert in_world(made, manifest, facts={"n": number}).notices == [f"{{:a=>{number}}}"]
+    assert in_world(made, "notice(inline_template('<%= Bunraku.desk.instance_variable_get(:@held).size %>'))").notices == ["0"]
+    made.close()
+
+
 # --- what is not there ---
 
 
