@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import time
 import traceback
 from collections.abc import Mapping
@@ -53,6 +54,14 @@ FACTS: dict[str, Any] = {
 ROOT = "/<env>"
 RUBY = RubyProgram(RubySettings(installed("auto"))) if installed("auto") else None
 LEVELS = ("debug", "info", "notice", "warning", "err", "alert", "emerg", "crit")
+
+
+def words_of_ruby_3() -> bool:
+    """Whether there is a Ruby that words its errors, and shows hashes, as it did before 3.4."""
+    if RUBY is None:
+        return False
+    asked = [RUBY.settings.program, "-e", "exit RUBY_VERSION.to_f < 3.4"]
+    return subprocess.run(asked, check=False, timeout=60).returncode == 0
 
 
 @dataclass

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.conformance.runner import RUBY, answer, deviations, differs
+from tests.conformance.runner import answer, deviations, differs, words_of_ruby_3
 
 FOLDER = Path(__file__).parent / "language"
 DEVIATIONS = deviations()
-NEEDS_RUBY = pytest.mark.skipif(RUBY is None, reason="no ruby is installed")
+NEEDS_RUBY = pytest.mark.skipif(not words_of_ruby_3(), reason="recorded with Ruby 3.1; there is none, or one that words errors otherwise")
 
 
 def cases() -> list[Any]:
