@@ -55,6 +55,7 @@ module Bunraku
       @in = IO.for_fd(descriptor, 'rb', autoclose: false)
       @out = IO.for_fd(descriptor, 'wb', autoclose: false)
       @out.sync = true
+      @in.close_on_exec = true # programs that a template starts may outlive this one
       @depth = 0
     end
 

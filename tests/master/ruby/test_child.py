@@ -19,6 +19,7 @@ from tests.master.ruby.site import PROGRAM, compile_with, in_world, needs_ruby, 
     ("code", "said"),
     [
         ("exit!(3)", "Ruby has ended with exit code 3"),
+        ("spawn('sleep 20', [:out, :err] => '/dev/null'); exit!(3)", "Ruby has ended with exit code 3"),
         ("Process.kill(:KILL, Process.pid); sleep", "Ruby has ended by signal 9"),
         ("exit", "Failed to parse inline template: exit was called"),
         ("def f = f; f", "Failed to parse inline template: stack level too deep"),
