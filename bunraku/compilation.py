@@ -23,6 +23,7 @@ from master.compiler.runtime import NAMES
 from master.compiler.world import NodeInput
 from master.environment_files import DiskFiles
 from master.environments import Environment, Environments, EnvironmentSettings, read_environment
+from master.ruby import RubyProgram, RubySettings, installed
 from master.termini.catalog import trusted
 from master.termini.node import RESERVED_FACTS
 from master.worlds import FolderWorld
@@ -161,6 +162,12 @@ def _text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
+def ruby_of(settings: MasterSettings) -> RubyProgram | None:
+    """Who runs templates and functions in Ruby; None: nobody."""
+    program = installed(settings.ruby)
+    return RubyProgram(RubySettings(program, settings.ruby_timeout, settings.ruby_answer)) if program else None
+
+
 Say = Callable[[LogEntry], None]
 
 
@@ -184,6 +191,7 @@ class Site:
             settings=settings_shown(settings, environment, manifest),
             code=manifest.code,
             data_provider=environment.data_provider,
+            ruby=ruby_of(settings),
         )
 
         def told(level: str, finding: Finding) -> None:
@@ -241,7 +249,12 @@ def compile_here(
     seconds = time.perf_counter() - began
     if profile is not None:
         profile(profiled(site, node, facts, external))
-    return Compiled(CATALOG.model.from_data(data), lambda deferred: resolved(compiler, deferred), seconds, lambda: let_go(compiler))
+
+    def done() -> None:
+        site.world.close()
+        let_go(compiler)
+
+    return Compiled(CATALOG.model.from_data(data), lambda deferred: resolved(compiler, deferred), seconds, done)
 
 
 def profiled(site: Site, node: Node, facts: Mapping[str, Any], external: Mapping[str, Any]) -> str:

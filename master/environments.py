@@ -57,6 +57,7 @@ class EnvironmentSettings:
         variables: values for `$name` in environment.conf, beside `$environment` and `$basemodulepath`.
         compiler: settings that the compiler and `$settings::…` see.
         read_roots, hidden, programs: what manifests may reach on this host, see ManifestAccess.
+        ruby, ruby_timeout, ruby_answer: the program for what modules have in Ruby and its limits, see RubySettings.
     """
 
     environmentpath: tuple[str, ...]
@@ -73,6 +74,9 @@ class EnvironmentSettings:
     read_roots: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
     programs: bool = True
+    ruby: str = ""
+    ruby_timeout: float = 60.0
+    ruby_answer: int = 64 << 20
 
     @classmethod
     def of(cls, settings: MasterSettings, **more: Any) -> EnvironmentSettings:

@@ -25,6 +25,7 @@ from .environment_files import TrackedFiles
 from .environments import Environment, Environments, EnvironmentSettings
 from .manifest_access import ManifestAccess
 from .module_types import RubyTypes
+from .ruby import RubyProgram, RubySettings
 from .worlds import FolderWorld
 
 __all__ = ["LoadedEnvironment", "LoadedEnvironments"]
@@ -86,6 +87,7 @@ class LoadedEnvironments:
         self._loaded: dict[str, LoadedEnvironment] = {}
         self._functions = all_functions()
         self._ruby_types = RubyTypes()
+        self._ruby = RubyProgram(RubySettings(settings.ruby, settings.ruby_timeout, settings.ruby_answer)) if settings.ruby else None
 
     def get(self, name: str) -> LoadedEnvironment:
         """
@@ -102,17 +104,17 @@ class LoadedEnvironments:
             if loaded.files.unchanged():
                 loaded.checked = self.clock()
                 return loaded
-            del self._loaded[name]
+            self.forget(name)
         loaded = self._load(name)
         self._loaded[name] = loaded
         return loaded
 
     def forget(self, name: str | None = None) -> None:
         """Drop what is kept of one environment, or of all (the environment cache of the admin API)."""
-        if name is None:
-            self._loaded.clear()
-        else:
-            self._loaded.pop(name, None)
+        for each in [name] if name is not None else list(self._loaded):
+            dropped = self._loaded.pop(each, None)
+            if dropped is not None:
+                dropped.world.close()
 
     def _load(self, name: str) -> LoadedEnvironment:
         files, live = TrackedFiles(), TrackedFiles()
@@ -136,6 +138,7 @@ class LoadedEnvironments:
             note=lambda text: self.log("debug", text),
             data_provider=environment.data_provider,
             access=ManifestAccess(self.settings.read_roots, self.settings.hidden, self.settings.programs),
+            ruby=self._ruby,
         )
         loader = Loader(world, NAMES, self.cache, log=self.log, builtins=self._functions)
         return LoadedEnvironment(environment, world, loader, self._version(environment), files, live, self.clock())

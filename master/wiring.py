@@ -68,6 +68,7 @@ from .http.tls import TrustFiles
 from .metrics import Metrics
 from .reports.processors import Http, Logged, Processed, Processor, Store, processors_for
 from .reports.writers import Writers
+from .ruby import installed
 from .static_catalogs import StaticCatalogs
 from .termini.bucket import BucketFiles
 from .termini.ca import CaCertificates, CaCrls, CaOcsp, CaRequests, CaStatuses, NoCa
@@ -123,6 +124,9 @@ def environment_settings(settings: MasterSettings) -> EnvironmentSettings:
         read_roots=tuple(map(str, settings.compile_read_roots)),
         hidden=tuple(map(str, (settings.privatekeydir, CaFiles.at(settings.cadir).cakey, settings.cadir / "private"))),
         programs=settings.compile_programs,
+        ruby=installed(settings.ruby, narrowed=bool(settings.compile_read_roots) or not settings.compile_programs),
+        ruby_timeout=settings.ruby_timeout,
+        ruby_answer=settings.ruby_answer,
         compiler={
             "strict": settings.strict,
             "strict_variables": settings.strict_variables,

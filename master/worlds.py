@@ -18,6 +18,7 @@ from .environment_files import Files
 from .hiera import Lookups, Sources
 from .manifest_access import ManifestAccess
 from .module_types import ModuleTypes, RubyTypes
+from .ruby import RubyHost, RubyProgram
 
 __all__ = ["FolderWorld"]
 
@@ -33,7 +34,7 @@ class FolderWorld:
     `settings` are what `$settings::…` and the compiler itself read. `files` are those whose change makes another world;
     templates and the like are read through `live` each time they are used. `ruby_types` keeps what was read of types in Ruby;
     `note` is told of types whose attributes are not known. `data_provider` is what environment.conf says of data;
-    `access` is what manifests may read and start on this host.
+    `access` is what manifests may read and start on this host. `ruby` runs what modules have in Ruby.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class FolderWorld:
         note: Callable[[str], None] = lambda text: None,
         data_provider: str = "",
         access: ManifestAccess | None = None,
+        ruby: RubyProgram | None = None,
     ) -> None:
         self._environment = environment
         self.root = root
@@ -69,6 +71,7 @@ class FolderWorld:
             files, self.module_roots(), environment=root, libdirs=[str(libdir)] if libdir else [], ruby=ruby_types, note=note
         )
         self._modules: dict[str, str | None] = {}
+        self._ruby = RubyHost(ruby, self._libraries, files.signature) if ruby is not None else None
         self._data = Sources(
             files,
             environment=environment,
@@ -206,7 +209,16 @@ class FolderWorld:
 
     @property
     def ruby(self) -> Ruby | None:
-        return None
+        return self._ruby
+
+    def _libraries(self) -> list[str]:
+        """The folders in which Ruby finds what a function requires."""
+        return [folder for root in (self.root, *self.module_roots()) if self.files.is_folder(folder := f"{root}/lib")]
+
+    def close(self) -> None:
+        """End what runs for this environment; it is started again when it is needed."""
+        if self._ruby is not None:
+            self._ruby.close()
 
     # --- data ---
 

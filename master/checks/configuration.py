@@ -67,6 +67,8 @@ def _wiring(settings: MasterSettings) -> None:
 
 def _programs(settings: MasterSettings) -> Iterator[Finding]:
     commands = {"code_id_command": settings.code_id_command, "code_content_command": settings.code_content_command}
+    if settings.ruby != "auto":
+        commands["ruby"] = settings.ruby
     if settings.node_terminus == "exec":
         commands["external_nodes"] = settings.external_nodes
     if settings.trusted_external_command and not Path(settings.trusted_external_command).is_dir():

@@ -272,17 +272,21 @@ class Loader:
             self._load_extension(name)
 
     def _load_extension(self, name: str) -> None:
-        """A function that a module has in Python. In Ruby it cannot be called; that is said, unless a bundled one does the same."""
+        """A function that a module has in Python, or in Ruby, unless a bundled one does the same."""
         source = self.world.function_extension(name)
         if source is None:
             return
         if not (source.file or "").endswith(".py"):
             if name in self.library.functions:
                 return
-            raise Unsupported(
-                f"The function '{name}' is written in Ruby ({source.file})",
-                hint=f"It can be called once the module has it in Python, too: lib/puppet/functions/{name.replace('::', '/')}.py.",
-            )
+            if self.world.ruby is None:
+                raise Unsupported(
+                    f"The function '{name}' is written in Ruby ({source.file})",
+                    hint="A master with Ruby calls it (the setting ruby says which is used, and when none is). Without, it has to be there "
+                    f"in Python, too: lib/puppet/functions/{name.replace('::', '/')}.py.",
+                )
+            self.functions[name] = self.world.ruby.function(name, source)
+            return
         module = ModuleType(f"puppet_function_{name.replace('::', '_')}")
         try:
             exec(compile(source.text, source.file or "", "exec", dont_inherit=True), module.__dict__)  # noqa: S102 -- a module's own code

@@ -111,10 +111,13 @@ class DataContext:
 
 
 class Ruby(Protocol):
-    """The seam for ERB, which is Ruby code."""
+    """The seam for what modules have in Ruby: ERB templates and functions."""
 
-    def erb(self, text: str, file: str | None, variables: Mapping[str, Value]) -> str:
-        """The text of a template."""
+    def erb(self, scope: Any, text: str, name: str | None, file: str | None) -> str:
+        """The text of a template, as `scope` sees it; without `name` it was given as text."""
+
+    def function(self, name: str, source: Source) -> Any:
+        """The Function of that name that a file defines."""
 
 
 class World(Protocol):
@@ -160,7 +163,7 @@ class World(Protocol):
 
     @property
     def ruby(self) -> Ruby | None:
-        """Who evaluates ERB templates; None: nobody."""
+        """Who evaluates what modules have in Ruby; None: nobody."""
 
     def lookup(self, key: str, context: DataContext, merge: Any = None) -> Value:
         """A value of the site's data; NotFoundInData when there is none. `merge` None: as the data says."""

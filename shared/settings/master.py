@@ -88,6 +88,13 @@ class MasterSettings(CommonSettings):
     compile_queue: int = setting(500, gt=0, doc="Catalogs that may wait; beyond that 503 with Retry-After.")
     compile_read_roots: Paths = setting((), doc="Folders of which manifests may read files by an absolute path; none: any.")
     compile_programs: Flag = setting(True, doc="Whether manifests may start programs, by generate.")
+    ruby: str = setting(
+        "auto",
+        doc="The program for templates and functions of modules in Ruby; '' for none. auto: /usr/bin/ruby or /bin/ruby where there is one, "
+        "but none where compile_programs or compile_read_roots narrow what manifests may do, as nothing narrows Ruby.",
+    )
+    ruby_timeout: Duration = setting("1m", gt=0, doc="Seconds that Ruby may be silent while a template or function runs.")
+    ruby_answer: Size = setting("64MiB", gt=0, doc="Bytes of one template's text, or of one value that a function in Ruby gives.")
     max_request_body: Size = setting("64KiB", gt=0, doc="Bytes of a body, where no other limit is named.")
     max_facts_body: Size = setting("16MiB", gt=0, doc="Bytes of facts and of a catalog request.")
     max_report_body: Size = setting("64MiB", gt=0, doc="Bytes of a report.")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import time
 import traceback
 from collections.abc import Mapping
@@ -27,6 +28,7 @@ from master.compiler.runtime import NAMES
 from master.compiler.world import NodeInput
 from master.environment_files import MemoryFiles
 from master.environments import EnvironmentSettings, read_environment
+from master.ruby import RubyProgram, RubySettings, installed
 from master.worlds import FolderWorld
 from shared.errors import PuppetError
 
@@ -50,7 +52,16 @@ FACTS: dict[str, Any] = {
     "is_virtual": True,
 }
 ROOT = "/<env>"
+RUBY = RubyProgram(RubySettings(installed("auto"))) if installed("auto") else None
 LEVELS = ("debug", "info", "notice", "warning", "err", "alert", "emerg", "crit")
+
+
+def words_of_ruby_3() -> bool:
+    """Whether there is a Ruby that words its errors, and shows hashes, as it did before 3.4."""
+    if RUBY is None:
+        return False
+    asked = [RUBY.settings.program, "-e", "exit RUBY_VERSION.to_f < 3.4"]
+    return subprocess.run(asked, check=False, timeout=60).returncode == 0
 
 
 @dataclass
@@ -90,6 +101,7 @@ def answer(case: Mapping[str, Any], cache: CodeCache | None = None) -> Answer:
         manifest=environment.manifest,
         settings=settings,
         data_provider=environment.data_provider,
+        ruby=RUBY,
     )
     name = case.get("node") or "node1.example.com"
     facts = {**FACTS, **(case.get("facts") or {})}

@@ -122,6 +122,7 @@ CASES = {
     "a classifier": Case(
         setting(node_terminus="exec", external_nodes="/nowhere/enc"), "configuration", "error", "external_nodes cannot be run", "absolute"
     ),
+    "ruby": Case(setting(ruby="/nowhere/ruby"), "configuration", "error", "The program of ruby cannot be run", "absolute"),
     "autosign for all": Case(setting(autosign="true"), "configuration", "warning", "autosign is true"),
     "a key of another": Case(renewed_key, "certificates", "error", "Could not use the certificate", "belong together"),
     "a certificate of another": Case(another_certificate, "certificates", "error", "did not match server certificate", "dns_alt_names"),

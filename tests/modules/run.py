@@ -7,8 +7,8 @@ Compiles a real use of every module that Debian packages as `puppet-module-*`, w
     python -m tests.modules.run --diff MODULE  everything that differs
 
 A use is `tests/modules/uses/MODULE.yaml`: `manifest`; `data` for Hiera; `facts` beside those of facts.yaml; `links`, names for modules
-whose folder has another one; `explained`, patterns of differences that are meant to be, with the reason. `functions` holds some of the
-modules' Ruby functions in Python, as a site would write them: where one of these stops a module it is compiled again with them.
+whose folder has another one; `explained`, patterns of differences that are meant to be, with the reason. Templates and functions of
+modules in Ruby are run by the `ruby` of this host.
 The manifests are parsed too, all of them, and their syntax trees compared with the reference's.
 """
 
@@ -19,13 +19,12 @@ import json
 import os
 import random
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +42,7 @@ from master.compiler.source import Source
 from master.compiler.world import NodeInput
 from master.environment_files import DiskFiles
 from master.module_types import RubyTypes
+from master.ruby import RubyProgram, RubySettings
 from master.worlds import FolderWorld
 from shared.errors import PuppetError
 
@@ -53,7 +53,7 @@ NODE = "node1.example.com"
 SAMPLE = 200
 """Manifests whose syntax trees are compared."""
 REFERENCE_TIMEOUT = 900.0
-MARK = "\N{REPLACEMENT CHARACTER}ERB:"
+RUBY = RubyProgram(RubySettings("/usr/bin/ruby"))
 HIERA = "version: 5\nhierarchy:\n  - name: common\n    path: common.yaml\n"
 
 
@@ -83,38 +83,39 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of a module: the state, why, the templates in Ruby that its catalog needs, and the Ruby function that stopped it."""
+    """What became of a module: the state, why, and the templates and functions in Ruby that its catalog took."""
 
     module: str
     state: str
     why: str = ""
-    templates: tuple[str, ...] = ()
-    function: str = ""
+    ruby: tuple[str, ...] = ()
     warnings: str = ""
 
 
-class Templates:
-    """Stands where Ruby would evaluate templates: leaves a mark and remembers the template."""
+class Remembered:
+    """Ruby, with what is asked of it by name."""
 
-    def __init__(self) -> None:
+    def __init__(self, ruby: Any) -> None:
+        self._ruby = ruby
         self.asked: dict[str, None] = {}
-        self._count = 0
 
-    def erb(self, text: str, file: str | None, variables: Mapping[str, Any]) -> str:
-        name = "inline" if file is None else re.sub(r".*/modules(?:\.available)?/", "", file)
-        self.asked[name] = None
-        self._count += 1
-        return f"{MARK}{name}:{self._count}"
+    def erb(self, scope: Any, text: str, name: str | None, file: str | None) -> str:
+        self.asked[name or "inline_template"] = None
+        return str(self._ruby.erb(scope, text, name, file))
+
+    def function(self, name: str, source: Source) -> Any:
+        self.asked[f"{name}()"] = None
+        return self._ruby.function(name, source)
 
 
-class MarkingWorld(FolderWorld):
-    """A world in which templates in Ruby give marks."""
+class RememberingWorld(FolderWorld):
+    """A world that remembers what was asked of Ruby."""
 
-    templates: Templates
+    remembered: Remembered
 
     @property
     def ruby(self) -> Any:
-        return self.templates
+        return self.remembered
 
 
 def uses(names: Sequence[str]) -> list[Use]:
@@ -145,10 +146,10 @@ def by_reference(roots: Mapping[str, Path], facts: Mapping[str, Mapping[str, Any
 
 
 def by_us(root: Path, facts: Mapping[str, Any], cache: CodeCache, types: RubyTypes) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """What we make of an environment, and the templates that it needs."""
+    """What we make of an environment, and what it takes of Ruby."""
     logs: list[list[str]] = []
     settings = {"strict": "warning", "strict_variables": False, "storeconfigs": False, "server": "puppet", "manifest": f"{root}/manifests"}
-    world = MarkingWorld(
+    world = RememberingWorld(
         "production",
         str(root),
         DiskFiles(),
@@ -157,8 +158,9 @@ def by_us(root: Path, facts: Mapping[str, Any], cache: CodeCache, types: RubyTyp
         settings={**settings, "environment": "production"},
         ruby_types=types,
         note=lambda text: logs.append(["debug", text]),
+        ruby=RUBY,
     )
-    world.templates = Templates()
+    world.remembered = Remembered(FolderWorld.ruby.fget(world))  # type: ignore[attr-defined]
     loader = Loader(world, NAMES, cache, log=lambda level, finding: logs.append([level, finding.message]), builtins=all_functions())
     server = {"serverversion": "7.23.0", "servername": "puppet", "serverip": "127.0.0.1"}
     host, _, domain = NODE.partition(".")
@@ -179,17 +181,18 @@ def by_us(root: Path, facts: Mapping[str, Any], cache: CodeCache, types: RubyTyp
                     "edges": [[each["source"], each["target"]] for each in catalog["edges"]],
                     "classes": catalog["classes"],
                 }
-            ).replace(f"{root}/modules/mysql/", f"{MODULES}/mysql/")  # a copy, see with_functions_in_python
+            )
         )
     except PuppetError as err:
         answer["error"] = str(err)
     except Exception as err:
         answer["error"] = f"CRASH {type(err).__name__}: {err}"
-    return answer, tuple(world.templates.asked)
+    world.close()
+    return answer, tuple(world.remembered.asked)
 
 
 def differences(wanted: Mapping[str, Any], got: Mapping[str, Any]) -> list[str]:
-    """What is not the same in two catalogs; values that hold the mark of a template are not compared."""
+    """What is not the same in two catalogs."""
     found: list[str] = []
     for key in ("classes", "edges"):
         if wanted[key] != got[key]:
@@ -217,7 +220,7 @@ def _resource(wanted: Mapping[str, Any], got: Mapping[str, Any]) -> Iterable[str
     ones, twos = wanted.get("parameters", {}), got.get("parameters", {})
     for key in sorted({*ones, *twos}):
         one, two = ones.get(key), twos.get(key)
-        if MARK not in json.dumps(two, ensure_ascii=False) and json.dumps(one, sort_keys=True) != json.dumps(two, sort_keys=True):
+        if json.dumps(one, sort_keys=True) != json.dumps(two, sort_keys=True):
             yield f"{key} => wanted {one!r}, got {two!r}"
 
 
@@ -226,46 +229,21 @@ def _said(text: str) -> str:
     return " ".join(re.sub(r' at \[".*|\n +\((?:location|file):? .*', "", text, flags=re.DOTALL).split())
 
 
-_RUBY_FUNCTION = re.compile(r"function '([\w:]+)' is written in Ruby")
-
-
-def with_functions_in_python(root: Path) -> None:
-    """Put Python's versions of the modules' Ruby functions, as far as there are any, into the environment."""
-    for path in sorted((HERE / "functions").rglob("*.py")):
-        module = path.parent.name
-        if path.parent == HERE / "functions":
-            lib = root / "lib"
-        else:  # a function with the module's name in front can only be the module's own
-            lib = root / "modules" / module / "lib"
-            if not lib.is_dir():
-                shutil.copytree(MODULES / module, root / "modules" / module)
-        target = lib / "puppet" / "functions" / path.relative_to(HERE / "functions")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, target)
-
-
-def judged(use: Use, wanted: Mapping[str, Any], got: Mapping[str, Any], templates: tuple[str, ...]) -> Result:
+def judged(use: Use, wanted: Mapping[str, Any], got: Mapping[str, Any], ruby: tuple[str, ...]) -> Result:
     module = use.module
     if "error" in wanted:
-        return Result(module, "reference fails", re.sub(r"/\S+/production/", "<environment>/", wanted["error"]))
+        ours = "ours in the same words: " if got.get("error") == wanted["error"] else "ours otherwise: "
+        return Result(module, "reference fails", ours + re.sub(r"/\S+/production/", "<environment>/", wanted["error"]), ruby)
     if "error" in got:
-        ruby = _RUBY_FUNCTION.search(got["error"])
-        if ruby:
-            return Result(module, "not possible", f"the function {ruby[1]} is written in Ruby", templates, ruby[1])
-        return Result(module, "different", got["error"], templates)
+        return Result(module, "different", got["error"], ruby)
     found = differences(wanted, got)
-    if templates and any(MARK in each for each in found):
-        return Result(module, "not possible", "ERB says what resources there are", templates)
     reasons = {reason: None for pattern, reason in use.explained.items() if any(re.search(pattern, each) for each in found)}
     found = [each for each in found if not any(re.search(pattern, each) for pattern in use.explained)]
     if found:
-        return Result(module, "different", found[0] + (f" (and {len(found) - 1} more)" if len(found) > 1 else ""), templates)
+        return Result(module, "different", found[0] + (f" (and {len(found) - 1} more)" if len(found) > 1 else ""), ruby)
     heard = [[_said(text) for level, text in each["logs"] if level in ("warning", "err")] for each in (wanted, got)]
     warnings = "" if heard[0] == heard[1] else f"warnings differ: {len(heard[0])} and {len(heard[1])}"
-    but = "; but ".join(["", *reasons])
-    if templates:
-        return Result(module, "not possible", f"ERB: {len(templates)}; all else is identical{but}", templates, "", warnings)
-    return Result(module, "identical", but.removeprefix("; "), (), "", warnings)
+    return Result(module, "identical", "; ".join(f"but {reason}" for reason in reasons), ruby, warnings)
 
 
 def parsed() -> tuple[int, list[str]]:
@@ -329,24 +307,10 @@ def shown(results: Sequence[Result]) -> str:
     )
 
 
-def causes(results: Sequence[Result]) -> Counter[str]:
-    """What stops modules, and how many."""
-    found: Counter[str] = Counter()
-    for each in results:
-        if each.function:
-            found[f"the Ruby function {each.function}"] += 1
-        if each.templates:
-            found["ERB templates"] += 1
-        if each.state == "different":
-            found["a difference"] += 1
-        elif each.state == "reference fails":
-            found["the reference does not compile it"] += 1
-    return found
-
-
 def document(results: Sequence[Result], parse_line: str, dump_line: str) -> str:
     """`docs/modules.md`."""
     states = Counter(each.state for each in results)
+    without = sum(each.state == "identical" and not each.ruby for each in results)
     lines = [
         "# Debian's modules",
         "",
@@ -358,28 +322,28 @@ def document(results: Sequence[Result], parse_line: str, dump_line: str) -> str:
         f"- {dump_line}",
         f"- {len(results)} modules: {', '.join(f'{number} {state}' for state, number in states.most_common())}",
         "",
-        "*Not possible* is what needs Ruby on the master: ERB templates and functions written in Ruby. Where it says that all else is",
-        "identical, the catalog was compiled with a mark in the place of each template, and only values with a mark are not compared.",
-        "",
-        "## What stops modules",
-        "",
-        "| cause | modules |",
-        "|---|---|",
-        *(f"| {cause} | {number} |" for cause, number in causes(results).most_common()),
+        f"Templates (ERB) and functions in Ruby are run by the `ruby` of the host; {without} of those that are identical take none.",
         "",
         "## Modules",
         "",
-        "| module | result | why |",
-        "|---|---|---|",
-        *(f"| {each.module} | {each.state} | {_cell(each)} |" for each in results),
+        "| module | result | why | in Ruby |",
+        "|---|---|---|---|",
+        *(f"| {each.module} | {each.state} | {_why(each)} | {_ruby(each)} |" for each in results),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _cell(result: Result) -> str:
-    why = "; ".join(filter(None, (result.why[:300], result.warnings)))
-    templates = f" ({', '.join(sorted(result.templates)[:6])}{', …' if len(result.templates) > 6 else ''})" if result.templates else ""
-    return (why + templates).replace("|", "\\|").replace("\n", " ")
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def _why(result: Result) -> str:
+    return _cell("; ".join(filter(None, (result.why[:300], result.warnings))))
+
+
+def _ruby(result: Result) -> str:
+    names = sorted(result.ruby)
+    return _cell(", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else ""))
 
 
 def main() -> int:
@@ -403,18 +367,9 @@ def main() -> int:
         theirs = by_reference(roots, facts)
         cache, types = CodeCache(), RubyTypes()
         for module, root in roots.items():
-            got, templates = by_us(root, facts[module], cache, types)
+            got, ruby = by_us(root, facts[module], cache, types)
             wanted = theirs.get(module, {"error": "no answer"})
-            result = judged(chosen[module], wanted, got, templates)
-            if result.function:
-                with_functions_in_python(root)
-                got, templates = by_us(root, facts[module], cache, types)
-                again = judged(chosen[module], wanted, got, templates)
-                if not again.function:
-                    why = f"{result.why}; with it in Python {again.why or 'all is identical'}"
-                    state = again.state if again.state == "different" else result.state
-                    again = replace(again, state=state, why=why, function=result.function)
-                result = again
+            result = judged(chosen[module], wanted, got, ruby)
             results.append(result)
             if options.diff and "error" not in wanted and "error" not in got:
                 print("\n".join(differences(wanted, got)))
@@ -430,7 +385,6 @@ def main() -> int:
     differing = dumps_that_differ(sample)
     dump_line = f"{SAMPLE - len(differing)} of {SAMPLE} syntax trees are the reference's, character by character in Puppet's notation"
     print("\n".join([dump_line, *map(str, differing[:10])]))
-    print("\n" + "\n".join(f"{number:>4}  {cause}" for cause, number in causes(results).most_common()))
     print(", ".join(f"{number} {state}" for state, number in Counter(each.state for each in results).most_common()))
     if options.write:
         (ROOT / "docs" / "modules.md").write_text(document(results, parse_line, dump_line))

@@ -300,4 +300,5 @@ def test_CMP_06_a_master_hides_its_own_keys_and_passes_the_settings_on(tmp_path:
     made = environment_settings(load(MasterSettings, section="master", flags={**flags, "compile_programs": "false"}, conf=Conf()))
     assert made.read_roots == ("/srv/a", "/srv/b")
     assert made.programs is False
+    assert made.ruby == ""  # nothing narrows what Ruby does
     assert {str(tmp_path / "ssl/private_keys"), str(tmp_path / "ssl/ca/ca_key.pem"), str(tmp_path / "ssl/ca/private")} <= set(made.hidden)

@@ -52,11 +52,14 @@ def inline_epp(context: Context, template: str, parameters: dict[str, Value] | N
     return render_epp(scope, "inline_epp", template, "inlined-epp-text", parameters, outside=scope)
 
 
-def _erb(scope: Scope, text: str, file: str | None, what: str) -> str:
+def _erb(scope: Scope, text: str, name: str | None = None, file: str | None = None) -> str:
     ruby = scope.compiler.world.ruby
     if ruby is None:
-        raise Unsupported(f"{what} is an ERB template, which needs Ruby", hint="Rewrite it as EPP: epp() and inline_epp() work.")
-    return ruby.erb(text, file, scope.variables())
+        raise Unsupported(
+            f"{file or 'The text given to inline_template()'} is an ERB template, which needs Ruby",
+            hint="Install Ruby on the master (the setting ruby says which one is used, and when none is), or rewrite it as EPP.",
+        )
+    return ruby.erb(scope, text, name, file)
 
 
 @function("template", "Any files+")
@@ -69,7 +72,7 @@ def template(context: Context, *files: Value) -> str:
         if found is None:
             raise EvaluationError(f"Could not find template '{name}'")
         content = scope.compiler.world.read_file(found).decode("utf-8", "surrogateescape")
-        texts.append(_erb(scope, content, found, found))
+        texts.append(_erb(scope, content, name, found))
     return "".join(texts)
 
 
@@ -77,7 +80,7 @@ def template(context: Context, *files: Value) -> str:
 def inline_template(context: Context, *templates: Value) -> str:
     """The text of ERB templates that are given as text."""
     scope = _scope(context)
-    return "".join([_erb(scope, text, None, "The text given to inline_template()") for text in _flat(templates)])
+    return "".join([_erb(scope, text) for text in _flat(templates)])
 
 
 @function("generate", "Any command+")

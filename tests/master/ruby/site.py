@@ -1,0 +1,44 @@
+"""Sites whose modules have templates and functions in Ruby."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from master.compiler.testing import Compiled, compiled
+from master.environment_files import MemoryFiles
+from master.ruby import RubyProgram, RubySettings, installed
+from master.worlds import FolderWorld
+
+PROGRAM = installed("auto")
+needs_ruby = pytest.mark.skipif(not PROGRAM, reason="no ruby is installed")
+
+
+Facts = Mapping[str, Any] | None
+
+
+def world(files: Mapping[str, str], *, program: RubyProgram | None = None, **settings: Any) -> FolderWorld:
+    """An environment in memory; `settings` are Ruby's."""
+    there: dict[str, str | bytes] = {f"/env/{path}": text for path, text in files.items()}
+    given = {"strict": "warning", "strict_variables": True}
+    ruby = program or RubyProgram(RubySettings(**{"program": PROGRAM, **settings}))
+    return FolderWorld("production", "/env", MemoryFiles(there), modulepath=["/env/modules"], manifest=None, settings=given, ruby=ruby)
+
+
+def compile_with(
+    manifest: str, files: Mapping[str, str] | None = None, *, facts: Mapping[str, Any] | None = None, **settings: Any
+) -> Compiled:
+    """A catalog of a site manifest, with a Ruby of its own that has ended afterwards."""
+    made = world(files or {}, **settings)
+    try:
+        return in_world(made, manifest, facts=facts)
+    finally:
+        made.close()
+
+
+def in_world(made: FolderWorld, manifest: str, *, facts: Facts = None) -> Compiled:
+    """The same in a world that stays."""
+    made.code = manifest
+    return compiled("", world=made, facts=facts)

@@ -1,0 +1,107 @@
+"""The process of Ruby: whatever it does wrong is one clear error, and the next compile has another."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from master.ruby import RubyProgram, RubySettings, installed
+from shared.errors import CompileError
+from tests.master.ruby.site import PROGRAM, compile_with, in_world, needs_ruby, world
+
+
+@needs_ruby
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("exit!(3)", "Ruby has ended with exit code 3"),
+        ("spawn('sleep 20', [:out, :err] => '/dev/null'); exit!(3)", "Ruby has ended with exit code 3"),
+        ("Process.kill(:KILL, Process.pid); sleep", "Ruby has ended by signal 9"),
+        ("exit", "Failed to parse inline template: exit was called"),
+        ("def f = f; f", "Failed to parse inline template: stack level too deep"),
+        ("'x' * 2_000_000", r"Ruby answered \d+ bytes, more than ruby_answer allows \(1000000\)"),
+    ],
+)
+def test_a_template_that_ends_ruby_or_floods_us_is_one_error_and_ruby_is_there_again(code: str, said: str) -> None:
+    made = world({}, answer=1_000_000)
+    with pytest.raises(CompileError, match=said) as caught:
+        in_world(made, f"notice('x')\nnotice(inline_template(\"<%= {code} %>\"))")
+    assert caught.value.where is not None and caught.value.where.line == 2
+    assert in_world(made, "notice(inline_template('<%= 1 + 1 %>'))").notices == ["2"]
+    made.close()
+
+
+@needs_ruby
+@pytest.mark.slow
+@pytest.mark.parametrize("code", ["loop { }", "sleep"])
+def test_a_template_that_hangs_is_ended_after_ruby_timeout(code: str) -> None:
+    with pytest.raises(CompileError, match=r"Ruby took longer than ruby_timeout \(3 seconds\)"):
+        compile_with(f'inline_template("<% {code} %>")', timeout=3)
+
+
+@needs_ruby
+def test_ruby_that_is_killed_between_two_compiles_is_started_again() -> None:
+    program = RubyProgram(RubySettings(PROGRAM))
+    files = {"modules/m/lib/puppet/functions/f.rb": "Puppet::Functions.create_function(:f) { def f = Process.pid }"}
+    made = world(files, program=program)
+    first = int(in_world(made, "notice(f())").notices[0])
+    os.kill(first, signal.SIGKILL)
+    os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)
+    assert int(in_world(made, "notice(f())").notices[0]) != first
+    made.close()
+
+
+@needs_ruby
+def test_a_function_called_by_a_template_that_ends_ruby_is_the_error_of_both() -> None:
+    files = {"modules/m/lib/puppet/functions/f.rb": "Puppet::Functions.create_function(:f) { def f = exit!(4) }"}
+    with pytest.raises(CompileError, match="Ruby has ended with exit code 4"):
+        compile_with("notice(inline_template('<%= scope.call_function(\"f\", []) rescue 1 %>'))", files)
+
+
+@needs_ruby
+def test_ruby_ends_with_the_environment() -> None:
+    made = world({})
+    pid = int(in_world(made, "notice(inline_template('<%= Process.pid %>'))").notices[0])
+    made.close()
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def program(tmp_path: Path, code: str) -> str:
+    """A program that is no Ruby."""
+    path = tmp_path / "ruby"
+    path.write_text(f"#!{sys.executable}\nimport os, sys, time\nsocket = int(sys.argv[2])\n{code}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("os.write(socket, b'garbage')", "Ruby answered 1734439522 bytes"),
+        ("os.write(socket, b'\\0\\0\\0\\x02{]'); time.sleep(60)", "Ruby answered nonsense"),
+        ("os.write(socket, b'\\0\\0\\0\\x02[]'); time.sleep(60)", "Ruby answered nonsense"),
+        ("os.write(socket, b'\\0\\0\\0\\x02{}'); time.sleep(60)", "Ruby answered nonsense"),
+        ("""os.write(socket, b'\\0\\0\\0\\x18{"ask":"end","args":[1]}'); time.sleep(60)""", "Ruby asked nonsense|Ruby took longer"),
+        ("os.write(socket, b'\\0\\0'); time.sleep(60)", r"Ruby took longer than ruby_timeout \(1 seconds\)"),
+        ("sys.exit(7)", "Ruby has ended with exit code 7"),
+    ],
+)
+def test_a_program_that_does_not_speak_as_it_should_is_ended_with_one_error(tmp_path: Path, code: str, said: str) -> None:
+    with pytest.raises(CompileError, match=said):
+        compile_with("inline_template('x')", program=RubyProgram(RubySettings(program(tmp_path, code), timeout=1)))
+
+
+def test_a_program_that_is_not_there_is_named_with_the_setting() -> None:
+    with pytest.raises(CompileError, match="Could not start /nowhere/ruby: No such file or directory") as caught:
+        compile_with("inline_template('x')", program=RubyProgram(RubySettings("/nowhere/ruby")))
+    assert "setting ruby" in caught.value.hint
+
+
+def test_where_manifests_are_narrowed_ruby_has_to_be_named() -> None:
+    assert installed("auto", narrowed=True) == ""
+    assert installed("/usr/bin/ruby3.1", narrowed=True) == "/usr/bin/ruby3.1"
+    assert installed("") == ""
