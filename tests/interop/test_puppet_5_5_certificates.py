@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -185,3 +186,32 @@ def test_the_face_certificate_is_no_way_around_the_rules(running: MasterProcess)
         denied = agent.puppet("certificate", *words, "--ca-location", "remote", "--ca_server", "localhost", "--ca_port", str(agent.port))
         assert denied.code == 1, denied.text
     assert "Denied: web1.example.com(127.0.0.1) access to '/puppet-ca/v1/certificate_statuses/*'" in running.log
+
+
+# --- its CA alone
+
+
+def test_our_command_lists_finds_and_signs_at_its_ca(tmp_path: Path) -> None:
+    with pair("ours with 5.5", tmp_path / "master", autosign="false") as here:
+        rule = "path /puppet-ca/v1/certificate_status\nmethod find, search, save\nallow localhost\n"
+        (here.master.root / "conf").mkdir()
+        (here.master.root / "conf/auth.conf").write_text(rule)
+        here.write(SITE)
+        here.master.start()
+        for name in (NAME, OTHER):
+            assert here.agent(name).test().code == 1
+
+        def command(*words: str) -> Done:
+            places = {"confdir": tmp_path / "admin", "vardir": tmp_path / "admin/var", "ssldir": here.master.ca.parent}
+            settings = [part for name, place in places.items() for part in (f"--{name}", str(place))]
+            settings += ["--certname", "localhost", "--ca_server", "localhost", "--ca_port", str(here.master.port)]
+            argv = [sys.executable, "-I", "-m", "bunraku", "certificate", *words, "--ca-location", "remote", *settings]
+            return run(argv, clean_environment())
+
+        assert re.findall(r"^(\S+) \(SHA256\)", command("list").text, re.MULTILINE) == [NAME, OTHER]
+        done = command("sign", NAME)
+        assert done.code == 0 and f"Signed certificate request for {NAME}" in done, done.text
+        assert re.findall(r"^(\S+) \(SHA256\)", command("list").text, re.MULTILINE) == [OTHER]
+        assert (here.master.ca / "signed" / f"{NAME}.pem").read_text().strip() in command("find", NAME)
+        missing = command("sign", "nobody.example.com")
+        assert missing.code == 1 and "Cannot sign for host nobody.example.com without a certificate request" in missing, missing.text
