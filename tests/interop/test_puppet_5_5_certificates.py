@@ -177,6 +177,36 @@ def test_the_face_certificate_lists_signs_and_finds_over_https(running: MasterPr
     assert made.code == 0 and "made.example.com" in waiting(), made.text
 
 
+REVOKE = """
+require 'puppet'
+require 'puppet/ssl/host'
+Puppet.initialize_settings(ARGV.drop(1))
+Puppet.push_context(Puppet.base_context(Puppet.settings))
+Puppet::SSL::Host.ca_location = :remote
+host = Puppet::SSL::Host.new(ARGV[0])
+host.desired_state = 'revoked'
+Puppet::SSL::Host.indirection.save(host)
+"""
+
+
+def test_its_library_revokes_over_https(running: MasterProcess) -> None:
+    """No command of this release does; sites have scripts like this one."""
+    agent = agent_of(running)
+    assert agent.test().code == 1
+    assert running.puppet("cert", "sign", NAME).code == 0
+    assert agent.test().code == 2
+    (running.root / "revoke.rb").write_text(REVOKE)
+    places = {"confdir": "admin", "vardir": "admin/var", "ssldir": "conf/ssl"}
+    given = [part for name, place in places.items() for part in (f"--{name}", str(running.root / place))]
+    given += ["--certname", "localhost", "--ca_server", "localhost", "--ca_port", str(running.port)]
+    script = ["ruby", str(running.root / "revoke.rb"), NAME, *given]
+    done = run(PUPPET_5.command(running.root, *script), clean_environment(HOME=str(running.root)))
+    assert done.code == 0, done.text
+    assert serial_of(agent.certificate) in serials_in(running.ca / "ca_crl.pem")
+    refused = agent.test()
+    assert refused.code == 1 and "revoked" in refused.text, refused.text
+
+
 def test_the_face_certificate_is_no_way_around_the_rules(running: MasterProcess) -> None:
     agent = agent_of(running)
     agent.test()
