@@ -179,6 +179,8 @@ async def _remote(words: list[str]) -> int:
             sys.stdout.write(found.pem.decode("ascii", "replace"))
         elif action == "list":
             for each in await states.search("any", state="requested") or []:
+                if each.state != "requested":  # CAs before 6 name all, whatever is asked
+                    continue
                 print(f"{each.name} (SHA256) {each.fingerprint}")
         elif action == "sign":
             await states.save(CertificateStatus(name=names[0], desired_state="signed"))

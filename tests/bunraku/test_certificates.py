@@ -52,8 +52,8 @@ async def test_find_of_an_unknown_name_is_an_error(ca: ThrowAwayCa, tmp_path: Pa
         await asked(["find", "web9"], ca, tmp_path, {})
 
 
-async def test_list_shows_requests(ca: ThrowAwayCa, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    body = json.dumps([STATUS]).encode()
+async def test_list_shows_requests_also_of_a_ca_that_lists_all(ca: ThrowAwayCa, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    body = json.dumps([STATUS, STATUS | {"name": "web2", "state": "signed"}]).encode()
     reply = Reply(200, body, {"Content-Type": "application/json"})
     await asked(["list"], ca, tmp_path, {("GET", "/puppet-ca/v1/certificate_statuses/any"): reply})
     assert capsys.readouterr().out == "web1 (SHA256) AA:BB\n"

@@ -1,4 +1,4 @@
-"""The real `puppet master` of a release that has one in Ruby (WEBrick), with a site of its own, and the agents that speak to it."""
+"""The real `puppet master` of a release that has one in Ruby (WEBrick), with a site of its own."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from shared import plainyaml
-from tests.interop.peers import PUPPET_5, OtherAgent, Release
-from tests.processes import Done, OurAgent, clean_environment, free_port, run
+from tests.interop.peers import PUPPET_5, Release
+from tests.processes import Done, clean_environment, free_port, run
 
 START = 120.0  # seconds for it to listen
 
@@ -58,12 +56,6 @@ class RubyMaster:
     @property
     def log(self) -> str:
         return (self.root / "master.log").read_text("utf-8", "replace")
-
-    def report_of(self, name: str) -> dict[str, Any]:
-        """The last report that it stored of this node."""
-        path = max((self.reports / name).iterdir(), key=lambda path: path.stat().st_mtime_ns)
-        report: dict[str, Any] = plainyaml.loads(path.read_bytes(), aliases=True)
-        return report
 
     def write(self, files: Mapping[str, str | bytes]) -> None:
         """Put files into the environment `production`, or by `../` into another."""
@@ -111,19 +103,6 @@ class RubyMaster:
     def puppet(self, *words: str) -> Done:
         """`puppet …` of this release with the master's settings."""
         return run(self.release.command(self.root, "puppet", *words, *self.options), clean_environment(HOME=str(self.root)))
-
-    def agent(self, name: str, facts: Mapping[str, str] | None = None) -> OurAgent:
-        """Our agent of this master; `name` without its domain."""
-        root = self.root.parent / name
-        root.mkdir()
-        return OurAgent(root, self.port, f"{name}.example.com", facts={"stage_root": str(root / "stage"), **(facts or {})})
-
-    def its_agent(self, name: str, facts: Mapping[str, str] | None = None) -> OtherAgent:
-        """The agent of the same release."""
-        root = self.root.parent / name
-        root.mkdir()
-        given = {"stage_root": str(root / "stage"), **(facts or {})}
-        return OtherAgent(root, self.port, f"{name}.example.com", given, self.release)
 
 
 @contextmanager

@@ -284,6 +284,19 @@ def test_values_that_json_has_not_arrive(here: Pair) -> None:
     assert "hidden" not in str(report)
 
 
+@pytest.mark.parametrize("kind", ["5.5 with ours", "5.5 with 5.5"], indirect=True, ids=lambda kind: kind.replace(" ", "-"))
+def test_the_format_that_an_agent_prefers_is_spoken_where_it_is_one_of_the_network(here: Pair) -> None:
+    agent = here.agent(word="Füße")
+    here.write({"manifests/site.pp": 'notify { "${facts[word]} grün": }\n'})
+    pson = agent.test("--preferred_serialization_format", "pson")
+    assert pson.code == 2 and "Füße grün" in pson and "Could not send report" not in pson, pson.text
+    assert any("Füße grün" in log["message"] for log in here.reports()[-1]["logs"])
+    yaml = agent.test("--preferred_serialization_format", "yaml")
+    assert yaml.code == 2 and "Füße grün" in yaml, yaml.text
+    refused = "Client sent a mime-type (text/yaml) that doesn't correspond to a format we support"
+    assert f"Could not send report: Error 415 on SERVER: Unsupported Media Type: {refused}" in yaml, yaml.text
+
+
 def test_what_is_replaced_goes_to_the_masters_bucket(here: Pair) -> None:
     path = here.master.root.parent / NAME / "precious"
     agent = here.agent(precious=str(path))
@@ -380,5 +393,7 @@ def test_what_belongs_to_another_is_denied(here: Pair, agent: RealAgent, subject
     denied = agent.puppet(subject, "find", "web2.example.com", "--terminus", "rest")
     assert denied.code == 1 and "Error 403 on SERVER" in denied, denied.text
     assert f"Forbidden request: /puppet/v3/{subject}/web2.example.com" in denied
+    status = agent.puppet("status", "find", NAME, "--terminus", "rest", "--render-as", "json")
+    assert status.code == 0 and '"is_alive":true' in status.text.replace(" ", ""), status.text
     own = agent.puppet(subject, "find", NAME, "--terminus", "rest", "--render-as", "json")
     assert own.code == 0 and f'"name":"{NAME}"' in own.text.replace(" ", ""), own.text

@@ -204,3 +204,14 @@ def test_the_real_reinventory_writes_what_we_read(ours: MasterProcess) -> None:
     ours.start()
     assert ours.puppet("cert", "sign", "web3.example.com").code == 0
     assert inventory_of(ours.ca)[free] == "/CN=web3.example.com"
+
+
+def test_the_real_face_ca_works_on_our_ca(ours: MasterProcess) -> None:
+    theirs = RubyMaster(ours.root)
+    for words in (("sign", "web3.example.com"), ("verify", "web1.example.com"), ("revoke", "web2.example.com")):
+        done = theirs.puppet("ca", *words)
+        assert done.code == 0, done.text
+    time.sleep(NOTICED)
+    assert agent_at(ours.root, "web1", ours.port).test().code == 0
+    assert agent_at(ours.root, "web2", ours.port).test().code == 1
+    assert agent_at(ours.root, "web3", ours.port).test().code == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -176,6 +177,36 @@ def test_the_face_certificate_lists_signs_and_finds_over_https(running: MasterPr
     assert made.code == 0 and "made.example.com" in waiting(), made.text
 
 
+REVOKE = """
+require 'puppet'
+require 'puppet/ssl/host'
+Puppet.initialize_settings(ARGV.drop(1))
+Puppet.push_context(Puppet.base_context(Puppet.settings))
+Puppet::SSL::Host.ca_location = :remote
+host = Puppet::SSL::Host.new(ARGV[0])
+host.desired_state = 'revoked'
+Puppet::SSL::Host.indirection.save(host)
+"""
+
+
+def test_its_library_revokes_over_https(running: MasterProcess) -> None:
+    """No command of this release does; sites have scripts like this one."""
+    agent = agent_of(running)
+    assert agent.test().code == 1
+    assert running.puppet("cert", "sign", NAME).code == 0
+    assert agent.test().code == 2
+    (running.root / "revoke.rb").write_text(REVOKE)
+    places = {"confdir": "admin", "vardir": "admin/var", "ssldir": "conf/ssl"}
+    given = [part for name, place in places.items() for part in (f"--{name}", str(running.root / place))]
+    given += ["--certname", "localhost", "--ca_server", "localhost", "--ca_port", str(running.port)]
+    script = ["ruby", str(running.root / "revoke.rb"), NAME, *given]
+    done = run(PUPPET_5.command(running.root, *script), clean_environment(HOME=str(running.root)))
+    assert done.code == 0, done.text
+    assert serial_of(agent.certificate) in serials_in(running.ca / "ca_crl.pem")
+    refused = agent.test()
+    assert refused.code == 1 and "revoked" in refused.text, refused.text
+
+
 def test_the_face_certificate_is_no_way_around_the_rules(running: MasterProcess) -> None:
     agent = agent_of(running)
     agent.test()
@@ -185,3 +216,32 @@ def test_the_face_certificate_is_no_way_around_the_rules(running: MasterProcess)
         denied = agent.puppet("certificate", *words, "--ca-location", "remote", "--ca_server", "localhost", "--ca_port", str(agent.port))
         assert denied.code == 1, denied.text
     assert "Denied: web1.example.com(127.0.0.1) access to '/puppet-ca/v1/certificate_statuses/*'" in running.log
+
+
+# --- its CA alone
+
+
+def test_our_command_lists_finds_and_signs_at_its_ca(tmp_path: Path) -> None:
+    with pair("ours with 5.5", tmp_path / "master", autosign="false") as here:
+        rule = "path /puppet-ca/v1/certificate_status\nmethod find, search, save\nallow localhost\n"
+        (here.master.root / "conf").mkdir()
+        (here.master.root / "conf/auth.conf").write_text(rule)
+        here.write(SITE)
+        here.master.start()
+        for name in (NAME, OTHER):
+            assert here.agent(name).test().code == 1
+
+        def command(*words: str) -> Done:
+            places = {"confdir": tmp_path / "admin", "vardir": tmp_path / "admin/var", "ssldir": here.master.ca.parent}
+            settings = [part for name, place in places.items() for part in (f"--{name}", str(place))]
+            settings += ["--certname", "localhost", "--ca_server", "localhost", "--ca_port", str(here.master.port)]
+            argv = [sys.executable, "-I", "-m", "bunraku", "certificate", *words, "--ca-location", "remote", *settings]
+            return run(argv, clean_environment())
+
+        assert re.findall(r"^(\S+) \(SHA256\)", command("list").text, re.MULTILINE) == [NAME, OTHER]
+        done = command("sign", NAME)
+        assert done.code == 0 and f"Signed certificate request for {NAME}" in done, done.text
+        assert re.findall(r"^(\S+) \(SHA256\)", command("list").text, re.MULTILINE) == [OTHER]
+        assert (here.master.ca / "signed" / f"{NAME}.pem").read_text().strip() in command("find", NAME)
+        missing = command("sign", "nobody.example.com")
+        assert missing.code == 1 and "Cannot sign for host nobody.example.com without a certificate request" in missing, missing.text
