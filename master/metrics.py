@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import bisect
+import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Literal, Protocol
 
@@ -12,7 +14,8 @@ MIME = "text/plain; version=0.0.4; charset=utf-8"
 REQUEST_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 COMPILE_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
 LAG_SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
-LAG_EVERY = 0.25  # seconds
+LAG_EVERY = 0.01  # seconds: how short a block of the loop is still seen for certain
+WINDOW = 60.0  # seconds
 
 Labels = tuple[str, ...]
 Samples = Iterable[tuple[Labels, float]]
@@ -73,6 +76,45 @@ class Histogram:
             yield f"{self.name}_count{_shown(self.labels, values)} {so_far}"
 
 
+class Longest:
+    """The longest of what was observed within the last one to two `WINDOW`s."""
+
+    def __init__(self) -> None:
+        self._began = 0.0
+        self._before = self._now = 0.0
+
+    def observe(self, seconds: float, at: float) -> None:
+        self._go_on(at)
+        self._now = max(self._now, seconds)
+
+    def of(self, at: float) -> float:
+        self._go_on(at)
+        return max(self._before, self._now)
+
+    def _go_on(self, at: float) -> None:
+        if at - self._began >= WINDOW:
+            self._before = self._now if at - self._began < 2 * WINDOW else 0.0
+            self._began, self._now = at, 0.0
+
+
+class ProcessorWaits:
+    """Seconds that the thread which made it could have run and had no processor. 0 where the kernel does not count them."""
+
+    def __init__(self) -> None:
+        try:
+            self._descriptor = os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            self._descriptor = -1
+
+    def __call__(self) -> float:
+        return int(os.pread(self._descriptor, 100, 0).split()[1]) / 1e9 if self._descriptor >= 0 else 0.0
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
 class _Read:
     """Numbers that somebody else keeps; they are looked at when they are asked for."""
 
@@ -102,6 +144,19 @@ class Metrics:
         self.ca = Counter("puppet_ca_actions_total", "What the CA did or refused.", "action", "result")
         self.lag = Histogram("puppet_loop_lag_seconds", "Seconds that the event loop was late.", LAG_SECONDS)
         self._families: list[_Family] = [self.requests, self.latency, self.compiles, self.ca, self.lag]
+        self.longest_lag, self.longest_block = Longest(), Longest()
+        self.read(
+            "puppet_loop_lag_longest_seconds",
+            "gauge",
+            "Seconds that the event loop was late at most, in the last minute or two.",
+            lambda: [((), self.longest_lag.of(time.monotonic()))],
+        )
+        self.read(
+            "puppet_loop_block_longest_seconds",
+            "gauge",
+            "The same without the time in which other processes had the processor.",
+            lambda: [((), self.longest_block.of(time.monotonic()))],
+        )
 
     def read(self, name: str, kind: Literal["gauge", "counter"], doc: str, samples: Callable[[], Samples], *labels: str) -> None:
         """Have numbers that somebody else keeps in the text: `samples` gives the values of `labels`, and the number."""
@@ -121,13 +176,26 @@ class Metrics:
         """What Prometheus fetches."""
         return "".join(f"{line}\n" for family in self._families for line in family.lines())
 
-    async def watch_loop(self) -> None:
-        """Runs until cancelled: measures how late the event loop is."""
-        loop = asyncio.get_running_loop()
-        while True:
-            due = loop.time() + LAG_EVERY
-            await asyncio.sleep(LAG_EVERY)
-            self.lag.observe(max(0.0, loop.time() - due))
+    async def watch_loop(self, waits: Callable[[], float] | None = None) -> None:
+        """
+        Runs until cancelled: measures how late the event loop is, and for how much of that its process is to blame.
+
+        Args:
+            waits: the seconds that the loop's thread has waited for a processor; None: as the kernel tells them.
+        """
+        kernel = ProcessorWaits()
+        waited = waits or kernel
+        try:
+            while True:
+                before, due = waited(), time.monotonic() + LAG_EVERY
+                await asyncio.sleep(LAG_EVERY)
+                now = time.monotonic()
+                late = max(0.0, now - due)
+                self.lag.observe(late)
+                self.longest_lag.observe(late, now)
+                self.longest_block.observe(max(0.0, late - (waited() - before)), now)
+        finally:
+            kernel.close()
 
 
 _METHODS = frozenset({"GET", "HEAD", "PUT", "POST", "DELETE"})

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from shared import daemon
 from shared import log as logs
-from shared.collector import settle
+from shared.collector import collecting, settle
 from shared.errors import ConfigError, PuppetError
 from shared.files import appending
 from shared.log import NOTICE
@@ -21,6 +21,8 @@ from shared.settings import MasterSettings
 from shared.systemd import Notifier
 
 from .folders import folders
+from .threads import PacedThreads
+from .workers import processors
 
 if TYPE_CHECKING:
     from .wiring import Master
@@ -97,6 +99,7 @@ async def until_signalled(settings: MasterSettings, reread: Reread) -> int:
     from .wiring import running
 
     loop = asyncio.get_running_loop()
+    loop.set_default_executor(PacedThreads(loop, min(32, processors() + 4), "worker"))
     notifier = Notifier()
     asked, again, hup = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
@@ -113,6 +116,8 @@ async def until_signalled(settings: MasterSettings, reread: Reread) -> int:
         settle()
         notifier.ready(status)
         tasks = [
+            asyncio.create_task(master.http.metrics.watch_loop(), name="measure the event loop"),
+            asyncio.create_task(collecting(lambda: master.http.idle), name="collect garbage"),
             asyncio.create_task(heartbeat(notifier), name="tell systemd that all is well"),
             asyncio.create_task(reloading(master, settings, reread, hup, notifier, status), name="wait for HUP"),
         ]

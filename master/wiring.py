@@ -441,7 +441,6 @@ async def _serving(settings: MasterSettings, ca: CaService | None, metrics: Metr
         if settings.metrics_port:
             await collectors.start(settings.metrics_bindaddress, settings.metrics_port)
         host, port = await http.start(settings.bindaddress, settings.masterport)
-        background.append(asyncio.create_task(metrics.watch_loop(), name="measure the event loop"))
         background.append(asyncio.create_task(expiries.watch(), name="warn of certificates that end"))
         if ca is not None:
             ca.on_revocation.append(http.tls.reload)

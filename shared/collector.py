@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
+from collections.abc import Callable
+
+_YOUNG = 300  # objects made and not yet gone, after which the young ones are looked at: for a millisecond or a few
+_ALL_EVERY = 600.0  # seconds between two looks at everything
 
 
 def settle() -> None:
@@ -17,4 +22,20 @@ def settle() -> None:
     gc.set_threshold(50_000, 20, 100)
 
 
-__all__ = ["settle"]
+async def collecting(idle: Callable[[], bool]) -> None:
+    """
+    Runs until cancelled, beside an event loop that must not be held up: few objects are looked at at a time.
+
+    Only while it is `idle`, or never is for as long again, are all that have been made since the start.
+    """
+    gc.set_threshold(_YOUNG, 20, 1_000_000)
+    while True:
+        await asyncio.sleep(_ALL_EVERY)
+        for _ in range(int(_ALL_EVERY * 10)):
+            if idle():
+                break
+            await asyncio.sleep(0.1)
+        gc.collect()
+
+
+__all__ = ["collecting", "settle"]

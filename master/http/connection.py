@@ -90,6 +90,7 @@ class Connection(RequestHandler):
     def connection_lost(self, exc: BaseException | None) -> None:
         self._stop_deadline()
         super().connection_lost(exc)
+        self._incoming = None  # which knows us: a circle that would wait for the garbage collector, with all of TLS
 
     def data_received(self, data: bytes) -> None:
         before = self._request_count

@@ -27,7 +27,7 @@ log = logging.getLogger("puppet.http")
 
 T = TypeVar("T")
 
-_IN_A_THREAD_FROM = 256 * 1024  # bytes of a body whose parsing would hold up the loop
+_IN_A_THREAD_FROM = 8 * 1024  # bytes of a body; parsing YAML takes a millisecond for as many
 _MAX_HELD = 16 * 1024 * 1024  # bytes of a stream that a format without a raw form has to hold
 _MAX_KEY = 4096
 

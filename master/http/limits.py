@@ -22,6 +22,7 @@ class Limits:
     drain_timeout: float = 30
     max_connections: int = 5000
     max_handshakes: int = 512
+    handshake_threads: int = 0
     max_active_requests: int = 256
     max_queued_requests: int = 5000
     max_client_requests: int = 16

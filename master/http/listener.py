@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import os
 import resource
 import socket
 import ssl
-import struct
 import time
 from collections import Counter
-from dataclasses import dataclass
 
 from shared.errors import ConfigError
 
-from .alerts import accepted
+from ..threads import PacedThreads
 from .connection import ConnectionServer
+from .handshakes import Handshake, handed_over
 from .limits import Limits
 from .tls import ServerTls
 
@@ -24,13 +24,11 @@ log = logging.getLogger("puppet.tls")
 
 BACKLOG = 1024
 _SPARE_DESCRIPTORS = 128  # for files, workers and the loop itself
-_AT_ONCE = 32  # connections accepted in one turn of the loop
+_AT_ONCE = 8  # connections accepted in one turn of the loop
 _TURN = 0.1  # seconds, at least, of one turn of the loop's clock
 _SILENT = 2  # turns after which a peer that has not begun gives way, when no handshake gets on
 _HESITANT = 10  # turns after which it does when others get on: it may be one of a herd, with a slow line
 _DRAGS_ON = 30  # turns after which a peer that has begun gives way
-_HELLO = 64  # bytes; no ClientHello is shorter
-_BYTES_RECEIVED = 128  # its place in the kernel's tcp_info
 _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -52,27 +50,10 @@ def listening_socket(host: str, port: int) -> socket.socket:
     return listening
 
 
-@dataclass(frozen=True, slots=True)
-class _Handshake:
-    """One that is under way, and the turn in which it began."""
-
-    peer: socket.socket
-    since: int
-
-    @property
-    def silent(self) -> bool:
-        """Whether the peer has not even begun; False where the kernel does not tell."""
-        try:
-            told = self.peer.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _BYTES_RECEIVED + 8)
-        except OSError:
-            return False
-        return len(told) == _BYTES_RECEIVED + 8 and int(struct.unpack_from("=Q", told, _BYTES_RECEIVED)[0]) < _HELLO
-
-
 class Listener:
     """
     Serves `server` over TLS on one socket. Each handshake uses the TLS context of its moment, so that new certificates and
-    CRLs count at once. `refused` counts failed handshakes by reason.
+    CRLs count at once; a few threads compute them. `refused` counts failed handshakes by reason.
     """
 
     def __init__(self, server: ConnectionServer, tls: ServerTls, limits: Limits) -> None:
@@ -84,12 +65,14 @@ class Listener:
         self.draining = False
         self._socket: socket.socket | None = None
         self._accepting: asyncio.Task[None] | None = None
-        self._handshakes: dict[asyncio.Task[None], _Handshake] = {}  # the oldest first
+        self._handshakes: dict[asyncio.Task[None], Handshake] = {}  # the oldest first
         self._turn = 0  # a clock that stands still while the loop is busy: our slowness is not the peers'
         self._clock: asyncio.Task[None] | None = None
         self._at_once = 0  # connections accepted, of which all but every _AT_ONCE-th without a turn of the loop
         self._done_last = 0  # the turn in which a handshake ended well
         self._room = asyncio.Event()
+        threads = limits.handshake_threads or max(1, len(os.sched_getaffinity(0)) // 2)
+        self._threads = PacedThreads(asyncio.get_running_loop(), threads, "handshake")
         self._log_not_before = 0.0
         self._not_logged = 0
 
@@ -138,8 +121,9 @@ class Listener:
                     self._complain("Could not accept a connection: %s", err)
                 await asyncio.sleep(0.1)
                 continue
-            task = loop.create_task(self._shake_hands(peer, str(address[0])))
-            self._handshakes[task] = _Handshake(peer, self._turn)
+            handshake = Handshake(peer, self.limits.handshake_timeout, lambda: self._turn)
+            task = loop.create_task(self._shake_hands(handshake, str(address[0])))
+            self._handshakes[task] = handshake
             task.add_done_callback(self._shaken)
 
     async def _next(self, listening: socket.socket) -> tuple[socket.socket, tuple[str, int]]:
@@ -167,9 +151,9 @@ class Listener:
 
     def _end_a_dragging_one(self) -> bool:
         """End the oldest handshake of a silent peer, or else one that drags on; whether there was any."""
-        silent = self._turn - (_HESITANT if self._turn - self._done_last <= 1 else _SILENT)
-        old = [(task, each) for task, each in self._handshakes.items() if each.since < silent]
-        found = next((task for task, each in old if each.since < self._turn - _DRAGS_ON or each.silent), None)
+        silent = _HESITANT if self._turn - self._done_last <= 1 else _SILENT
+        old = [(task, each) for task, each in self._handshakes.items() if each.waited > silent]
+        found = next((task for task, each in old if each.waited > _DRAGS_ON or each.silent), None)
         if found is None:
             return False
         del self._handshakes[found]
@@ -182,29 +166,27 @@ class Listener:
         self._handshakes.pop(task, None)
         self._room.set()
 
-    async def _shake_hands(self, peer: socket.socket, address: str) -> None:
+    async def _shake_hands(self, handshake: Handshake, address: str) -> None:
+        peer = handshake.peer
         try:
             peer.setblocking(False)
-            accepted.set(peer)
+            handed_over.set(await handshake.done(lambda: self.tls.context, self._threads))
             await asyncio.get_running_loop().connect_accepted_socket(
-                self.server,
-                peer,
-                ssl=self.tls.context,
-                ssl_handshake_timeout=self.limits.handshake_timeout,
-                ssl_shutdown_timeout=self.limits.close_timeout,
+                self.server, peer, ssl=self.tls.context, ssl_shutdown_timeout=self.limits.close_timeout
             )
             self._done_last = self._turn
+            return
         except asyncio.CancelledError:
             if not self.draining:
                 self._refuse(address, "gave way to newer connections")
         except ssl.SSLError as err:
             reason = getattr(err, "verify_message", "") or (err.reason or "").replace("_", " ").lower() or "not TLS"
             self._refuse(address, reason)
-        except (OSError, TimeoutError) as err:
-            peer.close()
-            self._refuse(
-                address, "handshake not finished in time" if isinstance(err, TimeoutError) or "time" in str(err) else "connection lost"
-            )
+        except TimeoutError:
+            self._refuse(address, "handshake not finished in time")
+        except OSError:
+            self._refuse(address, "connection lost")
+        peer.close()
 
     def _refuse(self, address: str, reason: str) -> None:
         self.refused[reason] += 1
@@ -246,6 +228,7 @@ class Listener:
         await asyncio.gather(*tasks, return_exceptions=True)
         if self._socket is not None:
             self._socket.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
         for task in list(self._handshakes):
             task.cancel()
         if self._handshakes:

@@ -112,6 +112,11 @@ class HttpServer:
         self.state = "running"
         return address
 
+    @property
+    def idle(self) -> bool:
+        """Whether no request is under way."""
+        return self.listener is None or not self.listener.server.working
+
     async def reload(self) -> None:
         """Read rules, certificates and CRLs now. PuppetError: what cannot be read stays as it was."""
         try:

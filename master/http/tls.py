@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from certs import bundles, verify
 from shared.errors import ConfigError, PuppetError
 
-from .alerts import TellingContext
+from .handshakes import ServedContext
 
 log = logging.getLogger("puppet.tls")
 
@@ -117,7 +117,7 @@ def _genuine(
 def _context(
     files: TrustFiles, authorities: tuple[x509.Certificate, ...], crls: tuple[x509.CertificateRevocationList, ...]
 ) -> ssl.SSLContext:
-    context = TellingContext(ssl.PROTOCOL_TLS_SERVER)
+    context = ServedContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers(CIPHERS)
     # No tickets: a resumed session would carry an identity that nobody verified again. What TLS 1.2 still resumes by its

@@ -33,8 +33,6 @@ from .node import RESERVED_FACTS
 
 log = logging.getLogger("puppet.compiler")
 
-LARGE = 256 * 1024  # bytes of facts that are read in a thread
-
 
 @dataclass(frozen=True, slots=True)
 class CompileJob:
@@ -108,12 +106,7 @@ class Compiler(Terminus[Catalog]):
             BadRequest: facts that do not parse, or of another node. CompileError: with file, line and column.
         """
         name = certname(request.key)
-        given = await self._given_facts(request)
-        wanted = request.environment
-        if not self.environments(wanted) and self.environments(self.default_environment):
-            # As in puppetserver: the agent begins again there, and an environment that was removed leaves nobody unmanaged.
-            log.warning("%s asks for the environment '%s', which does not exist", name, wanted)
-            wanted = self.default_environment
+        given, wanted = await asyncio.to_thread(lambda: (self._given_facts(request), self._environment_for(request)))
         if given is not None:
             await self.nodes.expire(name, environment=wanted)
             await self.facts.save(given, environment=wanted)
@@ -126,7 +119,7 @@ class Compiler(Terminus[Catalog]):
         if node is None:
             raise PuppetError(f"Could not find node '{name}'; cannot compile", hint="The node terminus does not know it.")
         environment = node.environment or wanted
-        if not self.environments(environment):
+        if not await asyncio.to_thread(self.environments, environment):
             raise NotFound(f"Could not find environment '{environment}'")
         if request.flag("check_environment") and environment != request.environment:
             # Tells the agent to begin again there: it must not apply what its own environment would have given.
@@ -177,7 +170,16 @@ class Compiler(Terminus[Catalog]):
         log.log(NOTICE, "Compiled %s for %s in environment %s in %.2f seconds", kind, name, environment, time.monotonic() - started)
         return PreparedCatalog(name=name, environment=environment, body=body)
 
-    async def _given_facts(self, request: Request[Catalog]) -> Facts | None:
+    def _environment_for(self, request: Request[Catalog]) -> str:
+        """The environment that the node asks for, or the default one when there is no such."""
+        wanted = request.environment
+        if not self.environments(wanted) and self.environments(self.default_environment):
+            # As in puppetserver: the agent begins again there, and an environment that was removed leaves nobody unmanaged.
+            log.warning("%s asks for the environment '%s', which does not exist", request.key, wanted)
+            return self.default_environment
+        return wanted
+
+    def _given_facts(self, request: Request[Catalog]) -> Facts | None:
         """The facts that came with the request, None when there were none."""
         text = request.option("facts")
         if not text:
@@ -190,10 +192,7 @@ class Compiler(Terminus[Catalog]):
         format = of_content_type(form, dialect.formats_read(FACTS))
         if body.strip() == b"null":
             return None  # `puppet catalog download` has none and says so
-        if len(body) > LARGE:
-            facts = await asyncio.to_thread(dialect.load, FACTS, body, format)
-        else:
-            facts = dialect.load(FACTS, body, format)
+        facts = dialect.load(FACTS, body, format)
         if facts.name != request.key:
             raise BadRequest(f'Catalog for "{request.key}" was requested with fact definition for the wrong node ("{facts.name}").')
         values = {**facts.values, "clientcert": request.key}  # identity is the certificate's, never a fact's

@@ -96,6 +96,7 @@ class MasterSettings(CommonSettings):
     max_handshakes: int = setting(
         512, gt=0, doc="Connections whose TLS handshake is not done; beyond that others wait, and those that drag on give way."
     )
+    handshake_threads: int = setting(0, ge=0, le=256, doc="Threads that compute TLS handshakes; 0: half as many as there are processors.")
     max_connections: int = setting(5000, gt=0, doc="Connections at the same time.")
     handshake_timeout: Duration = setting(10, gt=0, doc="Seconds for a TLS handshake.")
     header_timeout: Duration = setting(15, gt=0, doc="Seconds to the end of a request's headers.")

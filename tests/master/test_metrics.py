@@ -6,10 +6,11 @@ import ast
 import asyncio
 import subprocess
 import time
+from collections.abc import Callable
 
 import pytest
 
-from master.metrics import REQUEST_SECONDS, Counter, Histogram, Metrics
+from master.metrics import REQUEST_SECONDS, WINDOW, Counter, Histogram, Longest, Metrics, ProcessorWaits
 
 DEBIAN = "/usr/bin/python3"
 
@@ -65,16 +66,60 @@ def test_the_ca_is_counted_by_what_it_did_and_what_it_refused() -> None:
     assert 'puppet_ca_actions_total{action="sign",result="refused"} 2' in metrics.text()
 
 
-async def test_a_loop_that_was_held_up_is_late() -> None:
-    metrics = Metrics()
-    watching = asyncio.create_task(metrics.watch_loop())
+def number(metrics: Metrics, name: str) -> float:
+    return next(float(line.split()[1]) for line in metrics.text().splitlines() if line.split()[0] == name)
+
+
+async def held_up(metrics: Metrics, waits: Callable[[], float] | None = None) -> None:
+    """A loop in which nothing else runs for 0.3 s."""
+    watching = asyncio.create_task(metrics.watch_loop(waits))
     await asyncio.sleep(0)
     time.sleep(0.3)  # noqa: ASYNC251
-    await asyncio.sleep(0.01)
+    await asyncio.sleep(0.001)
     watching.cancel()
     await asyncio.gather(watching, return_exceptions=True)
-    assert 'puppet_loop_lag_seconds_bucket{le="0.025"} 0' in metrics.text()
+
+
+async def test_a_loop_that_was_held_up_is_late() -> None:
+    metrics = Metrics()
+    await held_up(metrics)
+    assert 'puppet_loop_lag_seconds_bucket{le="0.1"} 0' in metrics.text()
     assert "puppet_loop_lag_seconds_count 1" in metrics.text()
+    assert 0.25 < number(metrics, "puppet_loop_lag_longest_seconds") < 60
+    assert number(metrics, "puppet_loop_block_longest_seconds") > 0
+
+
+async def test_a_wait_for_a_processor_makes_a_loop_late_and_is_no_block() -> None:
+    metrics, waits = Metrics(), iter((5.0, 5.2))
+    await held_up(metrics, lambda: next(waits))
+    lag, block = number(metrics, "puppet_loop_lag_longest_seconds"), number(metrics, "puppet_loop_block_longest_seconds")
+    assert block == pytest.approx(lag - 0.2)
+
+
+def test_waits_for_a_processor_only_grow_and_where_nobody_counts_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = ProcessorWaits()
+    before = waits()
+    assert 0 <= before <= waits()
+    waits.close()
+
+    def no_such_file(*arguments: object) -> int:
+        raise FileNotFoundError
+
+    monkeypatch.setattr("os.open", no_such_file)
+    unknown = ProcessorWaits()
+    assert unknown() == 0
+    unknown.close()
+
+
+def test_the_longest_is_forgotten_after_a_window_or_two() -> None:
+    longest = Longest()
+    longest.observe(0.5, at=1000)
+    longest.observe(0.1, at=1000 + WINDOW * 0.5)
+    assert longest.of(1000 + WINDOW * 0.9) == 0.5
+    longest.observe(0.2, at=1000 + WINDOW * 1.1)
+    assert longest.of(1000 + WINDOW * 1.2) == 0.5
+    assert longest.of(1000 + WINDOW * 2.2) == 0.2
+    assert longest.of(1000 + WINDOW * 10) == 0
 
 
 @pytest.mark.slow

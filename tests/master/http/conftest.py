@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 
 from master.http.limits import Limits
 from master.http.server import HttpServer
@@ -20,6 +22,13 @@ from shared.models.file_content import FILE_CONTENT, FileContent
 from shared.models.node import NODE, Node
 from shared.models.status import STATUS, Status
 from shared.testing import KnownEnvironments, Shelf, pieces
+
+
+def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """A handshake ends in a transport of the loop, of which there are two kinds."""
+    both = item.path.name == "test_handshakes.py"
+    return {"asyncio": asyncio.new_event_loop} | ({"uvloop": uvloop.new_event_loop} if both else {})
+
 
 SHELVES = {
     NODE: lambda: Shelf(Node(name="agent1", parameters={"role": "web"}, environment="production"), Node(name="agent2")),

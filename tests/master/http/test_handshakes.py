@@ -1,0 +1,142 @@
+"""Handshakes in threads: how many at once, what goes on beside them, what is said at their end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import select
+import socket
+import ssl
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import pytest
+
+from master.http.handshakes import Handshake, ServedContext
+from master.http.limits import Limits
+from master.testing import CaFolder, RunningMaster
+
+Serve = Callable[..., AbstractAsyncContextManager[RunningMaster]]
+
+
+class Gated(ssl.SSLObject):
+    """An SSLObject that computes only while the gate is open. `now` wait there, or did at the same time at `most`."""
+
+    gate = threading.Event()
+    lock = threading.Lock()
+    now = most = 0
+
+    def do_handshake(self) -> None:
+        with Gated.lock:
+            Gated.now += 1
+            Gated.most = max(Gated.most, Gated.now)
+        try:
+            assert Gated.gate.wait(10)
+            super().do_handshake()
+        finally:
+            with Gated.lock:
+                Gated.now -= 1
+
+
+@pytest.fixture
+def gated(monkeypatch: pytest.MonkeyPatch) -> type[Gated]:
+    monkeypatch.setattr(ServedContext, "sslobject_class", Gated)
+    Gated.gate.set()
+    Gated.now = Gated.most = 0
+    return Gated
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110  # what is waited for happens in threads
+            await asyncio.sleep(0.005)
+
+
+async def test_a_few_are_computed_at_once_and_who_is_connected_is_served_meanwhile(serve: Serve, gated: type[Gated]) -> None:
+    async with serve(limits=Limits(handshake_threads=2)) as master:
+        connected = await master.client("agent1")
+        assert (await connected.ask("GET", "/status/v1/simple")).status == 200
+        gated.gate.clear()
+        herd = [asyncio.create_task(master.client("agent1")) for _ in range(6)]
+        await until(lambda: gated.now == 2)
+        for _ in range(5):
+            assert (await connected.ask("GET", "/puppet/v3/node/agent1?environment=production")).status == 200
+        assert gated.now == 2
+        gated.gate.set()
+        for client in await asyncio.gather(*herd):
+            assert (await client.ask("GET", "/status/v1/simple")).text == "running"
+        assert gated.most == 2
+
+
+async def test_who_waits_for_us_is_not_cut_for_being_slow(serve: Serve, gated: type[Gated]) -> None:
+    limits = Limits(handshake_threads=1, max_handshakes=2, handshake_timeout=0.5)
+    async with serve(limits=limits) as master:
+        gated.gate.clear()
+        herd = [asyncio.create_task(master.client("agent1", timeout=30)) for _ in range(6)]
+        await asyncio.sleep(1)
+        gated.gate.set()
+        for client in await asyncio.gather(*herd):
+            assert (await client.ask("GET", "/status/v1/simple")).text == "running"
+        assert master.server.listener is not None
+        assert master.server.listener.refused.total() == 0
+
+
+class Slow(ThreadPoolExecutor):
+    """Threads that take 100 turns of the clock for each thing."""
+
+    turn = 0
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        self.turn += 100
+        return super().submit(fn, *args, **kwargs)
+
+
+async def test_only_what_the_peer_takes_is_counted(ca: CaFolder) -> None:
+    served = ServedContext(ssl.PROTOCOL_TLS_SERVER)
+    served.load_cert_chain(ca.certificate_of("puppet"), ca.key_of("puppet"))
+    hello = ssl.MemoryBIO()
+    with pytest.raises(ssl.SSLWantReadError):
+        ca.context().wrap_bio(ssl.MemoryBIO(), hello, server_hostname="puppet").do_handshake()
+    ours, theirs = socket.socketpair()
+    with ours, theirs, Slow(1) as threads:
+        ours.setblocking(False)
+        handshake = Handshake(ours, 10, lambda: threads.turn)
+        task = asyncio.create_task(handshake.done(lambda: served, threads))
+        threads.turn += 3
+        assert handshake.waited == 3
+        theirs.send(hello.read())
+        await until(lambda: threads.turn > 100 and handshake.waited >= 3)
+        await until(lambda: bool(select.select([theirs], [], [], 0)[0]))
+        assert handshake.waited == 3
+        threads.turn += 2
+        assert handshake.waited == 5
+        theirs.close()
+        with pytest.raises(OSError):
+            await task
+
+
+async def test_what_comes_with_the_last_word_of_a_handshake_is_read(serve: Serve) -> None:
+    async with serve() as master:
+        heard, said = ssl.MemoryBIO(), ssl.MemoryBIO()
+        client = master.ca.context().wrap_bio(heard, said, server_hostname="puppet")
+        reader, writer = await asyncio.open_connection("127.0.0.1", master.port)
+
+        async def exchanged() -> None:
+            writer.write(said.read())
+            data = await asyncio.wait_for(reader.read(65536), 10)
+            assert data
+            heard.write(data)
+
+        for _ in range(2):
+            with contextlib.suppress(ssl.SSLWantReadError):
+                client.do_handshake()
+                break
+            await exchanged()
+        body = b"x" * 50_000  # several records
+        client.write(b"PUT /status/v1/simple HTTP/1.1\r\nHost: x\r\nContent-Length: 50000\r\n\r\n" + body)
+        await exchanged()
+        assert client.read(12) == b"HTTP/1.1 405"
+        writer.close()
