@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from collections.abc import Callable
+import urllib.request
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +34,30 @@ def cost_of(argv: list[str], environ: dict[str, str]) -> Cost:
 
 def verdict(value: float, must: float, aim: float) -> str:
     return "aim met" if value <= aim else "must met" if value <= must else "MISSED"
+
+
+BLOCK = (0.050, 0.010)  # seconds that the event loop of a master's front must not be held up, and those that are the aim
+
+
+def loop_blocks(port: int) -> tuple[float, float]:
+    """
+    How long the event loop of a master was held up at most within the last minute, by itself and with its waits for a processor.
+
+    Args:
+        port: the master's `metrics_port`, on this machine.
+    """
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
+        lines = answer.read().decode().splitlines()
+    found = dict(line.split(" ", 1) for line in lines if line.startswith("puppet_loop_"))
+    return float(found["puppet_loop_block_longest_seconds"]), float(found["puppet_loop_lag_longest_seconds"])
+
+
+def loop_verdict(blocks: Sequence[tuple[float, float]]) -> str:
+    """What several `loop_blocks`, not more than a minute apart, say together."""
+    block, lag = (max(values) for values in zip(*blocks, strict=True))
+    must, aim = BLOCK
+    measure = f"{block * 1000:.0f} ms (must {must * 1000:.0f}, aim {aim * 1000:.0f}): {verdict(block, must, aim)}"
+    return f"{measure}; {lag * 1000:.0f} ms with waits for a processor"
 
 
 def median(costs: list[Cost], what: Callable[[Cost], float]) -> float:
