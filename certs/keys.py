@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import (
@@ -125,7 +125,8 @@ def private_key(pem: bytes, password: bytes | None = None, *, what: str = "the t
         BadData: not a key, of a kind nobody signs with, or the password is missing or wrong. Never quotes the text.
     """
     try:
-        key = load_pem_private_key(pem, password)
+        # Its own check asks whether the factors are primes, for a fifth of a second in which the whole process stands still.
+        key = load_pem_private_key(pem, password, unsafe_skip_rsa_key_validation=True)
     except TypeError:
         if password:  # given, but not needed
             return private_key(pem, None, what=what)
@@ -137,7 +138,18 @@ def private_key(pem: bytes, password: bytes | None = None, *, what: str = "the t
         raise BadData(f"There is no private key in {what}, {reason}") from None
     if not isinstance(key, PrivateKey):
         raise BadData(f"The private key in {what} is of a kind that is not supported ({type(key).__name__.strip('_')})")
+    if isinstance(key, rsa.RSAPrivateKey) and not _signs(key):
+        raise BadData(f"The private key in {what} is damaged: what it signs is not valid")
     return key
+
+
+def _signs(key: rsa.RSAPrivateKey) -> bool:
+    """Whether the numbers of a key belong together."""
+    try:
+        key.public_key().verify(key.sign(b"", padding.PKCS1v15(), SHA256()), b"", padding.PKCS1v15(), SHA256())
+    except (InvalidSignature, ValueError):
+        return False
+    return True
 
 
 def load(path: Path, password: bytes | None = None) -> PrivateKey:

@@ -1,7 +1,8 @@
 import stat
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+from cryptography.hazmat.primitives.hashes import SHA256
 
 from certs import keys
 from shared.errors import BadData, ConfigError
@@ -62,3 +63,26 @@ def test_the_floor_of_key_strength(strength, weak) -> None:
 
 def test_strength_names_other_kinds_of_keys() -> None:
     assert keys.strength(ec.generate_private_key(ec.SECP384R1()).public_key()) == keys.Strength("ec", 384)
+
+
+@pytest.mark.parametrize("number", ["p", "d", "dmp1", "iqmp", "e", "n"])
+def test_a_damaged_key_is_refused_or_signs_all_the_same(number: str) -> None:
+    good = rsa.generate_private_key(65537, 2048)
+    numbers = good.private_numbers()
+    fields = ("p", "q", "d", "dmp1", "dmq1", "iqmp")
+    private = {name: getattr(numbers, name) + (4 if name == number else 0) for name in fields}
+    public = {name: getattr(numbers.public_numbers, name) + (4 if name == number else 0) for name in ("e", "n")}
+    try:
+        key = rsa.RSAPrivateNumbers(**private, public_numbers=rsa.RSAPublicNumbers(**public)).private_key(
+            unsafe_skip_rsa_key_validation=True
+        )
+        pem = keys.private_pem(key)
+    except ValueError:
+        return  # not even a file of it can be made
+    try:
+        read = keys.private_key(pem, what="k.pem")
+    except BadData as err:
+        assert "k.pem" in str(err)
+        return
+    signature = read.sign(b"x", padding.PKCS1v15(), SHA256())
+    good.public_key().verify(signature, b"x", padding.PKCS1v15(), SHA256())
