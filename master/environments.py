@@ -10,6 +10,7 @@ import asyncio
 import logging
 import os
 import re
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("puppet.environment")
 
 __all__ = ["Environment", "EnvironmentSettings", "Environments", "read_environment"]
+
+_REMEMBERED = 1.0  # seconds for which an environment that was there is taken to be
 
 _KNOWN = frozenset(
     (
@@ -192,6 +195,7 @@ class Environments:
         self.settings = settings
         self.generation = 0
         self._warned: set[str] = set()
+        self._seen: dict[str, float] = {}  # when an environment was there
 
     def root_of(self, name: str) -> str:
         """The folder of an environment; NotFound when there is none of that name."""
@@ -238,7 +242,16 @@ class Environments:
         return [Path(each) for each in self.read(name).modulepath]
 
     async def exists(self, name: str) -> bool:
-        return await asyncio.to_thread(self.has, name)
+        """Whether there is such an environment, or was a moment ago: every request asks."""
+        now = time.monotonic()
+        if now - self._seen.get(name, -_REMEMBERED) < _REMEMBERED:
+            return True
+        found = await asyncio.to_thread(self.has, name)
+        if found:
+            self._seen[name] = now
+        else:
+            self._seen.pop(name, None)
+        return found
 
     async def listing(self) -> Mapping[str, Any]:
         """What `/puppet/v3/environments` answers. Source: protocol reference 3.14."""
@@ -247,6 +260,7 @@ class Environments:
     async def expire(self, name: str | None) -> None:
         """Have what is kept of one environment or of all read anew."""
         self.generation += 1
+        self._seen.clear()
 
     def _listing(self) -> dict[str, Any]:
         found = [self.read(name) for name in self.names()]

@@ -185,15 +185,16 @@ class Metrics:
         """
         kernel = ProcessorWaits()
         waited = waits or kernel
+        before, now = waited(), time.monotonic()
         try:
             while True:
-                before, due = waited(), time.monotonic() + LAG_EVERY
                 await asyncio.sleep(LAG_EVERY)
-                now = time.monotonic()
+                due, now, after = now + LAG_EVERY, time.monotonic(), waited()
                 late = max(0.0, now - due)
                 self.lag.observe(late)
                 self.longest_lag.observe(late, now)
-                self.longest_block.observe(max(0.0, late - (waited() - before)), now)
+                self.longest_block.observe(max(0.0, late - (after - before)), now)
+                before = after
         finally:
             kernel.close()
 

@@ -27,7 +27,8 @@ log = logging.getLogger("puppet.http")
 
 T = TypeVar("T")
 
-_IN_A_THREAD_FROM = 8 * 1024  # bytes of a body; parsing YAML takes a millisecond for as many
+_IN_A_THREAD_FROM = 64 * 1024  # bytes of a body whose parsing takes a millisecond or two
+_SLOW_FROM = 4 * 1024  # the same, for YAML
 _MAX_HELD = 16 * 1024 * 1024  # bytes of a stream that a format without a raw form has to hold
 _MAX_KEY = 4096
 
@@ -196,7 +197,7 @@ class Handlers:
             raise _not_there(call)
         if isinstance(found, Stream):
             return await _streamed(found, formats[0])
-        return await _rendered(formats, lambda form: call.dialect.dump(binding.indirection, found, form))
+        return await _rendered(formats, lambda form: call.dialect.dump(binding.indirection, found, form), brief=binding.indirection.brief)
 
     async def _search(self, binding: Binding[Any], asked: Request[Any], call: Call, accept: str | None) -> Answer:
         formats = _formats(call, binding.indirection, accept)
@@ -216,13 +217,14 @@ class Handlers:
         limit = self.limits.body(indirection.limit)
         if not issubclass(indirection.model, Stream):
             body = await bodies.whole(request, limit, self.limits)
-            return await parsed(lambda data: call.dialect.load(indirection, data, form), body)
+            return await parsed(lambda data: call.dialect.load(indirection, data, form), body, slow="yaml" in form.name)
         if form.raw:
             size = request.content_length if not bodies.coding_of(request) else None
             if size is not None and size > limit:
                 raise bodies.too_large(limit)
             return indirection.model.from_chunks(call.key, lambda: bodies.stream(request, limit, self.limits), size)
-        data = await parsed(form.load, await bodies.whole(request, min(limit, _MAX_HELD), self.limits))
+        body = await bodies.whole(request, min(limit, _MAX_HELD), self.limits)
+        data = await parsed(form.load, body, slow="yaml" in form.name)
         contents = data.get("contents") if isinstance(data, dict) else None
         if not isinstance(contents, str):
             raise BadData(f"Expected an object with the text 'contents' to make a {indirection.model.__name__} of")
@@ -240,9 +242,9 @@ async def _pieces(data: bytes) -> Any:
     yield data
 
 
-async def parsed(load: Callable[[bytes], T], body: bytes) -> T:
+async def parsed(load: Callable[[bytes], T], body: bytes, *, slow: bool = False) -> T:
     """`load(body)`, in a thread when the body is long."""
-    return await asyncio.to_thread(load, body) if len(body) >= _IN_A_THREAD_FROM else load(body)
+    return await asyncio.to_thread(load, body) if len(body) >= (_SLOW_FROM if slow else _IN_A_THREAD_FROM) else load(body)
 
 
 def _not_there(call: Call) -> NotFound:
@@ -264,12 +266,12 @@ def _result_formats(call: Call, indirection: Indirection[Any], accept: str | Non
     return [default]
 
 
-async def _rendered(formats: list[Format], dump: Callable[[Format], bytes]) -> Answer:
-    """The first of `formats` that can be written."""
+async def _rendered(formats: list[Format], dump: Callable[[Format], bytes], *, brief: bool = False) -> Answer:
+    """The first of `formats` that can be written; in a thread unless it is `brief`."""
     failure: PuppetError | None = None
     for form in formats:
         try:
-            return Answer(200, await asyncio.to_thread(dump, form), form.content_type)
+            return Answer(200, dump(form) if brief else await asyncio.to_thread(dump, form), form.content_type)
         except PuppetError as err:
             failure = failure or err
     raise failure or NotAcceptable("No supported formats are acceptable")

@@ -106,7 +106,7 @@ class Compiler(Terminus[Catalog]):
             BadRequest: facts that do not parse, or of another node. CompileError: with file, line and column.
         """
         name = certname(request.key)
-        given, wanted = await asyncio.to_thread(lambda: (self._given_facts(request), self._environment_for(request)))
+        given, (wanted, known) = await asyncio.to_thread(lambda: (self._given_facts(request), self._environment_for(request)))
         if given is not None:
             await self.nodes.expire(name, environment=wanted)
             await self.facts.save(given, environment=wanted)
@@ -119,7 +119,7 @@ class Compiler(Terminus[Catalog]):
         if node is None:
             raise PuppetError(f"Could not find node '{name}'; cannot compile", hint="The node terminus does not know it.")
         environment = node.environment or wanted
-        if not await asyncio.to_thread(self.environments, environment):
+        if not (known and environment == wanted) and not await asyncio.to_thread(self.environments, environment):
             raise NotFound(f"Could not find environment '{environment}'")
         if request.flag("check_environment") and environment != request.environment:
             # Tells the agent to begin again there: it must not apply what its own environment would have given.
@@ -170,14 +170,16 @@ class Compiler(Terminus[Catalog]):
         log.log(NOTICE, "Compiled %s for %s in environment %s in %.2f seconds", kind, name, environment, time.monotonic() - started)
         return PreparedCatalog(name=name, environment=environment, body=body)
 
-    def _environment_for(self, request: Request[Catalog]) -> str:
-        """The environment that the node asks for, or the default one when there is no such."""
+    def _environment_for(self, request: Request[Catalog]) -> tuple[str, bool]:
+        """The environment that the node asks for, or the default one when there is no such; and whether there is that one."""
         wanted = request.environment
-        if not self.environments(wanted) and self.environments(self.default_environment):
+        if self.environments(wanted):
+            return wanted, True
+        if self.environments(self.default_environment):
             # As in puppetserver: the agent begins again there, and an environment that was removed leaves nobody unmanaged.
             log.warning("%s asks for the environment '%s', which does not exist", request.key, wanted)
-            return self.default_environment
-        return wanted
+            return self.default_environment, True
+        return wanted, False
 
     def _given_facts(self, request: Request[Catalog]) -> Facts | None:
         """The facts that came with the request, None when there were none."""

@@ -104,5 +104,6 @@ FILE_METADATA = Indirection(
     document_type="FileMetadata",
     ruby_class="Puppet::FileServing::Metadata",
     options=frozenset({"links", "checksum_type", "source_permissions", "recurse", "recurselimit", "max_files", "ignore"}),
+    brief=True,
     doc="What is known of a served file without its bytes.",
 )
