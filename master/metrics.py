@@ -144,7 +144,7 @@ class Metrics:
         self.ca = Counter("puppet_ca_actions_total", "What the CA did or refused.", "action", "result")
         self.lag = Histogram("puppet_loop_lag_seconds", "Seconds that the event loop was late.", LAG_SECONDS)
         self._families: list[_Family] = [self.requests, self.latency, self.compiles, self.ca, self.lag]
-        self.longest_lag, self.longest_block = Longest(), Longest()
+        self.longest_lag, self.longest_block, self.longest_busy = Longest(), Longest(), Longest()
         self.read(
             "puppet_loop_lag_longest_seconds",
             "gauge",
@@ -154,8 +154,14 @@ class Metrics:
         self.read(
             "puppet_loop_block_longest_seconds",
             "gauge",
-            "The same without the time in which other processes had the processor.",
+            "The same without the time in which it waited for a processor.",
             lambda: [((), self.longest_block.of(time.monotonic()))],
+        )
+        self.read(
+            "puppet_loop_busy_longest_seconds",
+            "gauge",
+            "The same, only the time in which it had a processor.",
+            lambda: [((), self.longest_busy.of(time.monotonic()))],
         )
 
     def read(self, name: str, kind: Literal["gauge", "counter"], doc: str, samples: Callable[[], Samples], *labels: str) -> None:
@@ -185,16 +191,17 @@ class Metrics:
         """
         kernel = ProcessorWaits()
         waited = waits or kernel
-        before, now = waited(), time.monotonic()
+        before, now, busy_before = waited(), time.monotonic(), time.thread_time()
         try:
             while True:
                 await asyncio.sleep(LAG_EVERY)
-                due, now, after = now + LAG_EVERY, time.monotonic(), waited()
+                due, now, after, busy = now + LAG_EVERY, time.monotonic(), waited(), time.thread_time()
                 late = max(0.0, now - due)
                 self.lag.observe(late)
                 self.longest_lag.observe(late, now)
                 self.longest_block.observe(max(0.0, late - (after - before)), now)
-                before = after
+                self.longest_busy.observe(min(late, busy - busy_before), now)
+                before, busy_before = after, busy
         finally:
             kernel.close()
 

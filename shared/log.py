@@ -165,11 +165,14 @@ class ConsoleHandler(logging.Handler):
         super().__init__()
         self._out, self._err = out, err
         self.wanted = colour not in ("false", "no", "off")
+        self._terminals: dict[IO[str], bool] = {}  # which streams are one; the system is not asked for each line
 
     def emit(self, record: logging.LogRecord) -> None:
         stream = (self._err or sys.stderr) if record.levelno >= WARNING else (self._out or sys.stdout)
         try:
-            text = ConsoleFormatter(colour=self.wanted and stream.isatty()).format(record)
+            if stream not in self._terminals:
+                self._terminals[stream] = stream.isatty()
+            text = ConsoleFormatter(colour=self.wanted and self._terminals[stream]).format(record)
             stream.write(text.encode("utf-8", "replace").decode("utf-8") + "\n")
             stream.flush()
         except (BrokenPipeError, ValueError):

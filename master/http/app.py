@@ -7,6 +7,7 @@ The master's application: one door for everything, behind it identity, authoriza
 from __future__ import annotations
 
 import errno
+import itertools
 import logging
 import secrets
 import time
@@ -92,12 +93,13 @@ class MasterApp:
         self.now = now
         self.on_answer = on_answer
         self.on_refused = on_refused
+        self._numbers = itertools.count(secrets.randbits(48))  # of requests; those of two starts are not the same
 
     async def handle(self, request: HttpRequest) -> web.StreamResponse:
         """aiohttp's handler: one request to one response, already written."""
         started = time.monotonic()
         address = identity.address_of(request.connection.peername)
-        origin = ORIGIN.set(Origin(secrets.token_hex(6), address))
+        origin = ORIGIN.set(Origin(f"{next(self._numbers) % 2**48:012x}", address))
         raw_path, _, raw_query = request.raw_path.partition("?")
         scheme: Scheme = MODERN_SCHEME if is_scheme_b(raw_path) else LEGACY_SCHEME
         # /v2.0 is of Puppet 3.5 to 3.8, in whose time its errors were JSON already.

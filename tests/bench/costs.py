@@ -39,25 +39,34 @@ def verdict(value: float, must: float, aim: float) -> str:
 BLOCK = (0.050, 0.010)  # seconds that the event loop of a master's front must not be held up, and those that are the aim
 
 
-def loop_blocks(port: int) -> tuple[float, float]:
+@dataclass(frozen=True, slots=True)
+class Blocks:
     """
-    How long the event loop of a master was held up at most within the last minute, by itself and with its waits for a processor.
-
-    Args:
-        port: the master's `metrics_port`, on this machine.
+    For how many seconds the event loop of a master was held up at most: with its waits for a processor, without them, and only
+    what it computed itself. The second counts waits for the interpreter, too, whose holder may wait for a processor in its turn.
     """
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
-        lines = answer.read().decode().splitlines()
-    found = dict(line.split(" ", 1) for line in lines if line.startswith("puppet_loop_"))
-    return float(found["puppet_loop_block_longest_seconds"]), float(found["puppet_loop_lag_longest_seconds"])
 
+    lag: float
+    block: float
+    busy: float
 
-def loop_verdict(blocks: Sequence[tuple[float, float]]) -> str:
-    """What several `loop_blocks`, not more than a minute apart, say together."""
-    block, lag = (max(values) for values in zip(*blocks, strict=True))
-    must, aim = BLOCK
-    measure = f"{block * 1000:.0f} ms (must {must * 1000:.0f}, aim {aim * 1000:.0f}): {verdict(block, must, aim)}"
-    return f"{measure}; {lag * 1000:.0f} ms with waits for a processor"
+    @classmethod
+    def read(cls, port: int) -> Blocks:
+        """Of the last minute; `port` is the master's `metrics_port`, on this machine."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
+            lines = answer.read().decode().splitlines()
+        found = dict(line.split(" ", 1) for line in lines if line.startswith("puppet_loop_"))
+        return cls(*(float(found[f"puppet_loop_{what}_longest_seconds"]) for what in ("lag", "block", "busy")))
+
+    @classmethod
+    def worst(cls, all: Sequence[Blocks]) -> Blocks:
+        """What was read again and again, not more than a minute apart."""
+        return cls(max(each.lag for each in all), max(each.block for each in all), max(each.busy for each in all))
+
+    def __str__(self) -> str:
+        must, aim = BLOCK
+        found = f"{self.block * 1000:.0f} ms (must {must * 1000:.0f}, aim {aim * 1000:.0f}): {verdict(self.block, must, aim)}"
+        return f"{found}; computing {self.busy * 1000:.0f} ms, with waits for a processor {self.lag * 1000:.0f} ms"
 
 
 def median(costs: list[Cost], what: Callable[[Cost], float]) -> float:

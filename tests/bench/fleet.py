@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
 from master.testing import RawClient
 from tests.bench import sites
-from tests.bench.costs import family, loop_blocks, loop_verdict, memory_of, processor_seconds
+from tests.bench.costs import Blocks, family, memory_of, processor_seconds
 from tests.processes import MasterProcess, free_port, master
 from tests.simulated_agents import Record, RunFailed, Server, SimulatedAgent, with_certificates
 
@@ -96,7 +96,7 @@ class Fleet:
         self.record = Record()
         self.probes: list[float] = []
         self.peak = (0.0, 0.0)
-        self.blocks: list[tuple[float, float]] = []
+        self.blocks: list[Blocks] = []
         server = Server(process.port, process.port, timeout=options.limit)
         names = [f"node{i:04}.test" for i in range(options.agents)]
         self.agents = [SimulatedAgent(name, folder, server, self.record, facts_of(name), options.sources) for name in names]
@@ -126,7 +126,7 @@ class Fleet:
             for watcher in watchers:
                 if watcher.done():
                     watcher.result()
-            self.blocks.append(await asyncio.to_thread(loop_blocks, int(self.process.settings["metrics_port"])))
+            self.blocks.append(await asyncio.to_thread(Blocks.read, int(self.process.settings["metrics_port"])))
         finally:
             for watcher in watchers:
                 watcher.cancel()
@@ -147,7 +147,7 @@ class Fleet:
         while True:
             memory = await asyncio.to_thread(memory_of, self.process.pid)
             self.peak = (max(self.peak[0], memory[0]), max(self.peak[1], memory[1]))
-            self.blocks.append(await asyncio.to_thread(loop_blocks, int(self.process.settings["metrics_port"])))
+            self.blocks.append(await asyncio.to_thread(Blocks.read, int(self.process.settings["metrics_port"])))
             asked = sum(map(len, self.record.seconds.values()))
             line = f"{len(self.record.runs)} of {wanted} runs, {asked} requests, {self.record.waits.total()} put off"
             print(f"  {time.monotonic() - began:5.0f} s  {line}, {self.record.errors.total()} errors, {memory[0]:.0f} MB", flush=True)
@@ -189,7 +189,7 @@ def measure(process: MasterProcess, folder: Path, options: argparse.Namespace) -
     cost = (front + sum(after.values())) / max(done, 1) * 1000
     print(f"  processor, ms a run                  {cost:.1f}: {front / max(done, 1) * 1000:.1f} front, the rest compiles")
     print(f"  processor, s                         master {front + sum(after.values()):.1f}, agents (this process) {own:.1f}")
-    print(f"  longest block of the front's loop    {loop_verdict(fleet.blocks)}")
+    print(f"  longest block of the front's loop    {Blocks.worst(fleet.blocks)}")
     print(f"  memory of the master at most         {fleet.peak[0]:.0f} MB resident, {fleet.peak[1]:.0f} MB with shared pages counted once")
     return len(lost) + (wanted - done)
 
