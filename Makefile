@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -q
 
 .PHONY: help demo compose-demo compose-base test check lint types types-page unit e2e interop interop-server peers image modules openapi lock audit \
-  sbom bench fleet soak wheel deb test-packages clean
+  sbom bench chart fleet soak wheel deb test-packages clean
 
 help:
 	@echo "make demo    a master and two agent runs on this machine, in a temporary directory"
@@ -27,8 +27,9 @@ help:
 	@echo "make deb     a Debian package with all that it needs, in dist/ (on Debian)"
 	@echo "make test-packages  installs both in a plain Debian in a folder and starts them (root, debootstrap)"
 	@echo "make bench   measures this against Debian's puppet-agent and puppetserver"
+	@echo "make chart   draws docs/performance.svg anew, from docs/performance.json or NUMBERS=FILE"
 	@echo "make fleet   a thousand simulated agents at one master, all at once"
-	@echo "make soak    ten minutes of load on a master while things go wrong around it (disks: root; clock: libfaketime)"
+	@echo "make soak    ten minutes of load on a master while things go wrong around it (disks: root; clock: cc)"
 	@echo "make clean   removes what the above have made"
 
 $(VENV)/.installed: pyproject.toml
@@ -137,7 +138,11 @@ test-packages: deb $(PACKAGE_IMAGE)
 	BUNRAKU_TEST_PACKAGES=$(CURDIR)/dist $(PYTEST) tests/packages
 
 bench: $(VENV)/.installed
-	@$(BIN)/python tests/bench/run.py
+	@$(BIN)/python tests/bench/run.py $(BENCH)
+
+# NUMBERS: what BENCH="--output FILE" has written, to take the place of docs/performance.json.
+chart: $(VENV)/.installed
+	@$(BIN)/python tests/bench/chart.py $(NUMBERS)
 
 fleet: $(VENV)/.installed
 	@$(BIN)/python tests/bench/fleet.py

@@ -5,7 +5,8 @@ Both serve the same site to the same client, which shares the machine with them.
 within a run. Facts that a manifest reads differ from request to request, so that every catalog is compiled, but for those
 of an unchanged node. puppetserver has two JRubies, caches environments without limit and is warmed up. A start is one with a CA and
 certificates that are there, from the command to the first answer; memory is that of all processes, before the first request and,
-at most, during all of them.
+at most, during all of them. What an answer takes of the processors says the same as answers a second, and is little moved by whatever
+else the machine does.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from certs import bundles, csr, keys
 from certs.keys import KeyKind
 from master.testing import RawAnswer, RawClient
 from tests.bench import sites
-from tests.bench.costs import memory_of, verdict
+from tests.bench.costs import family, memory_of, processor_seconds, verdict
 from tests.interop import puppetserver
 from tests.processes import MasterProcess, master
 
@@ -78,6 +79,7 @@ class Peer:
     pid: int
     folder: Path
     costs: dict[str, float] = field(default_factory=dict)  # by a key of COSTS
+    processor: dict[str, float] = field(default_factory=dict)  # seconds for one answer, by the title of the load
     rounds: Iterator[int] = field(default_factory=itertools.count)
     names: Iterator[int] = field(default_factory=itertools.count)
 
@@ -198,14 +200,20 @@ async def rate(peer: Peer, load: Load, number: int) -> float:
         for _ in left:
             await load.make(peer, client)
 
-    began = time.monotonic()
+    before, began = spent(peer.pid), time.monotonic()
     await asyncio.gather(*map(work, clients))
     seconds = time.monotonic() - began
+    peer.processor[load.title] = (spent(peer.pid) - before) / number
     for name, megabytes in zip(("loaded_rss", "loaded_pss"), memory_of(peer.pid), strict=True):
         peer.costs[name] = max(peer.costs.get(name, 0.0), megabytes)
     for client in clients:
         await client.close()
     return number / seconds
+
+
+def spent(pid: int) -> float:
+    """Seconds of processor time of a master's processes."""
+    return sum(map(processor_seconds, family(pid)))
 
 
 async def warm(peer: Peer, number: int) -> None:
@@ -280,11 +288,12 @@ def theirs(folder: Path) -> Iterator[Peer | None]:
         shutil.rmtree(root)
 
 
-async def measured(peer: Peer, *, reference: bool, only: str) -> dict[str, float]:
-    """The costs, and answers a second by the title of the load."""
+async def measured(peer: Peer, *, reference: bool, only: str) -> dict[str, Any]:
+    """The costs, answers a second by the title of the load, and as `processor` what one of them takes."""
     await peer.bootstrap()
     await warm(peer, 60 if reference else 20)
-    found: dict[str, float] = {}
+    peer.processor.clear()
+    found: dict[str, Any] = {"processor": peer.processor}
     for load in loads():
         if only in load.title:
             found[load.title] = await rate(peer, load, load.theirs if reference else load.ours)
@@ -305,11 +314,13 @@ def run(only: str = "", starts: int = 5) -> dict[str, Any]:
     print(f"  {'':<48}{'ours':>10}{'puppetserver':>14}{'times':>8}")
     for key, title in COSTS.items():
         print(row(title, mine[key], reference.get(key), less=True) + judged(mine[key], LIMITS.get(key)))
-    print("  answers a second")
+    print("  answers a second; in brackets how many times less of a processor one of them takes")
     for load in loads():
         if (value := mine.get(load.title)) is None:
             continue
         line = row(load.title, value, reference.get(load.title))
+        if load.title in reference:
+            line += f" ({reference['processor'][load.title] / mine['processor'][load.title]:.1f})"
         if load.limits and load.title in reference:
             # Turned round, as a verdict takes less for better.
             line += judged(reference[load.title] / value, (1 / load.limits[0], 1 / load.limits[1]))

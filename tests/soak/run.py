@@ -16,6 +16,7 @@ import random
 import resource
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -43,6 +44,7 @@ SHOWN = 10  # problems of a kind
 SHORTEST = 3.0  # seconds from the start of one fault to that of the next
 WARM = 0.25  # of the wanted requests: before them the heap is not yet as large as it gets
 ROUNDS = 20  # of all faults, after the warm-up; after each all stand still and are looked at, two are a tenth
+UNSHARE = ("unshare", "--mount", "--propagation", "private")
 MEMO = "2MiB"  # of catalogs that a process keeps: so few that it is full after the warm-up
 INSIDE = "BUNRAKU_SOAK_NAMESPACE"  # set in the mount namespace
 
@@ -200,6 +202,11 @@ def soaked(options: argparse.Namespace) -> int:
     return 1 if soak.verdict.failed else 0
 
 
+def can_mount() -> bool:
+    """Whether this account may have a mount namespace of its own."""
+    return shutil.which(UNSHARE[0]) is not None and subprocess.run([*UNSHARE, "true"], capture_output=True, check=False).returncode == 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=600, help="of load with faults (default 600)")
@@ -214,9 +221,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of what is left to chance (default 0)")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where the master's log is put at the end")
     options = parser.parse_args()
-    if os.geteuid() == 0 and not os.environ.get(INSIDE) and Path("/usr/bin/unshare").exists():
+    if not os.environ.get(INSIDE) and can_mount():
         os.environ[INSIDE] = "yes"
-        os.execv("/usr/bin/unshare", ["unshare", "--mount", "--propagation", "private", sys.executable, __file__, *sys.argv[1:]])
+        os.execvp(UNSHARE[0], [*UNSHARE, sys.executable, __file__, *sys.argv[1:]])
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = max(soft, options.restart_agents + 4 * options.agents + 256)
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted if hard == resource.RLIM_INFINITY else min(hard, wanted), hard))
