@@ -93,7 +93,7 @@ def of_content_type(header: str | None, formats: Sequence[Format]) -> Format:
     for format in formats:
         if mime.lower() == format.mime or mime == format.name:
             return format
-    raise UnsupportedMediaType(f"Client sent a mime-type ({shown(mime)}) that doesn't correspond to a format we support")
+    raise UnsupportedMediaType(f"Client sent a mime-type ({shown(mime)[1:-1]}) that doesn't correspond to a format we support")
 
 
 def accepted(header: str, formats: Iterable[Format]) -> list[Format]:
