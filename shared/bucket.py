@@ -55,7 +55,7 @@ class BucketKey:
         kind, _, rest = key.partition("/")
         value, _, path = rest.partition("/")
         if kind != algorithm:
-            raise BadRequest(f"Unsupported checksum type {shown(kind)}", hint=f"This bucket stores files by {algorithm}.")
+            raise BadRequest(f'Unsupported checksum type "{shown(kind)[1:-1]}"', hint=f"This bucket stores files by {algorithm}.")
         if not checksums.valid(algorithm, value):
             raise BadRequest(f"Invalid checksum {shown(value)}")
         return cls(Checksum(algorithm, value), recorded(path) if path else None)

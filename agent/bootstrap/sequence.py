@@ -85,7 +85,7 @@ def _legacy(state: State) -> Step:
         return _patience(state)
     if state.revocation and not state.crl:
         return Step.FETCH_CRL
-    if state.revocation and state.crl_stale:  # 3.8's own agent never asks again; ours does when it is told to
+    if state.revocation and state.crl_stale:  # 3.8's own agent never asks again; ours does, as its setting says
         return Step.REFRESH_CRL
     return Step.DONE
 

@@ -427,6 +427,11 @@ class _Reading:
             self.odd.append(
                 f"This host's certificate {ssldir.hostcert} is of another CA: move it and its key away, and the master gets a new one"
             )
+        elif ssldir.certname in self.found.signed and not ssldir.hostprivkey.exists():
+            self.odd.append(
+                f"This host, {ssldir.certname}, has a certificate of this CA, but not its key {ssldir.hostprivkey}: copy that from where "
+                f"the CA was, or run 'puppet cert clean {ssldir.certname}' before the master starts, which then gets a new one"
+            )
 
 
 def _copy(contents: dict[str, tuple[bytes, int]], cadir: Path, owner: tuple[int, int] | None) -> None:

@@ -1,7 +1,8 @@
 """
 Conversations of Puppet 3.8.7 replayed byte by byte: its agent's requests to our master, its master's answers to our agent.
 
-No such program can be installed any more; the bytes are those of the protocol reference, sections 2, 3 and 12.
+The bytes are those of the protocol reference, sections 2, 3 and 12, and hold without any Puppet on the machine; the real 3.8.5 is asked in
+tests/interop/test_exchange_3_8.py and its neighbours.
 """
 
 from __future__ import annotations
@@ -59,7 +60,9 @@ class Agent38:
         self.client = client
 
     async def __call__(self, method: str, target: str, accept: str, body: bytes = b"", kind: str = "") -> RawAnswer:
-        head = f"{method} {target} HTTP/1.1\r\nAccept: {accept}\r\nX-Puppet-Version: 3.8.7\r\nUser-Agent: Ruby\r\nHost: localhost:8140\r\n"
+        head = (
+            f"{method} {target} HTTP/1.1\r\nAccept: {accept}\r\nAccept-Encoding: identity\r\nUser-Agent: Ruby\r\nHost: localhost:8140\r\n"
+        )
         if kind:
             head += f"Content-Type: {kind}\r\nContent-Length: {len(body)}\r\n"
         await self.client.send(head.encode() + b"\r\n" + body)

@@ -21,7 +21,7 @@ from tests.processes import Done, OurAgent, clean_environment, free_port, run
 START = 120.0  # seconds for a puppetmaster to listen
 ENVIRONMENTS = "conf/environments"
 
-# Loaded by the master's own ruby: every request and answer as it goes over the wire, one JSON object a line.
+# Loaded by the master's own ruby, it only looks: every request and its answer as they go over the wire, one JSON object a line.
 RECORDER = r"""
 require 'webrick'
 require 'json'

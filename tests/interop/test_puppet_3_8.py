@@ -242,6 +242,16 @@ def test_whatever_form_the_agent_prefers_catalog_and_report_go_through(running: 
     assert agent.test("--preferred_serialization_format", form).code == 0
 
 
+def test_a_report_in_its_own_yaml_is_stored(running: MasterProcess, agent: OtherAgent) -> None:
+    ran = agent.test("--report_serialization_format", "yaml")
+    assert ran.code == 2 and not errors_in(ran.text), ran.text
+    (report,) = reports_of(running)
+    assert (report["host"], report["status"], report["report_format"], report["kind"]) == (WEB1, "changed", 4, "apply")
+    status = report["resource_statuses"][f"File[{stage_of(agent)}/plain]"]
+    assert status["changed"] is True and status["events"][0]["status"] == "success"
+    assert report["logs"][0]["level"] in ("info", "notice")
+
+
 def test_an_agent_gives_up_a_master_that_takes_too_long(running: MasterProcess, agent: OtherAgent) -> None:
     assert agent.test().code == 2
     running.write({"manifests/site.pp": "$slow = generate('/bin/sleep', '4')\n"})

@@ -271,6 +271,17 @@ def test_a_certificate_of_this_host_that_is_of_another_ca_is_said(old, target, t
     assert any("This host's certificate" in each for each in found.odd)
 
 
+@pytest.mark.parametrize("key_is_there", [False, True])
+def test_a_certificate_of_this_host_without_its_key_is_said(old, target, tmp_path, key_is_there) -> None:
+    host = SslDir(tmp_path / "host", "web1")
+    host.create()
+    if key_is_there:
+        host.save_key(keys.KeyKind("ec").generate())
+    found = adoption.adopt(old.files.cadir, target, ssldir=host, now=old.clock.now, noop=True)
+    said = [each for each in found.odd if "but not its key" in each and "puppet cert clean web1" in each]
+    assert len(said) == (0 if key_is_there else 1)
+
+
 def command(place, *argv):
     out, err = io.StringIO(), io.StringIO()
     return cli.cert(argv, place, out=out, err=err), out.getvalue(), err.getvalue()
