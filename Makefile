@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest -q
 
 help:
 	@echo "make demo    a master and two agent runs on this machine, in a temporary directory"
-	@echo "make compose-demo  the same in containers: a master, two agents; needs docker and docker-compose"
+	@echo "make compose-demo  the same in containers: a master, two agents; needs docker and Compose, 1.29 or 2"
 	@echo "make compose-base  a base image for it where no registry is reachable (needs root and debootstrap)"
 	@echo "make test    unit, end-to-end and conformance tests"
 	@echo "make check   ruff, mypy --strict, then make test"
@@ -40,7 +40,7 @@ demo: $(VENV)/.installed
 	@$(BIN)/python demo/run.py
 
 compose-demo: $(VENV)/.installed
-	@$(BIN)/python demo/compose.py
+	@$(BIN)/python demo/compose.py $(COMPOSE)
 
 # demo/compose.py and its test look for it at this place; keep them equal.
 COMPOSE_BASE ?= $(or $(BUNRAKU_BASE_FOLDER),/var/tmp/bunraku-base)

@@ -1,7 +1,8 @@
 """
 The pair in containers: a master that is not root, an agent that a policy signs, one that a person signs.
 
-`make compose-demo` runs this; it needs a container engine with Docker's interface and docker-compose, 1.29 or the plugin.
+`make compose-demo` runs this; it needs a container engine with Docker's interface and Compose: 1.29, or 2 as a plugin or a program.
+Which one is taken, where there are several, can be said (`make compose-demo COMPOSE=docker-compose`); else it is the plugin.
 What it started is gone when it ends, volumes included. Without a registry: `make compose-base` first.
 """
 
@@ -26,6 +27,7 @@ from shared import plainyaml  # noqa: E402
 
 BASE = Path(os.environ.get("BUNRAKU_BASE_FOLDER", "/var/tmp/bunraku-base"))  # what `make compose-base` made
 PROJECT = "bunraku-demo"
+COMPOSES = (("docker", "compose"), ("docker-compose",))  # as it is called, the better one first
 AGENTS = ("agent1", "agent2")
 REPORTS = "/var/lib/puppet/.puppet/var/reports"
 BUILD = 900.0  # seconds
@@ -62,17 +64,28 @@ class Engine:
         return said
 
 
-def engine() -> Engine:
-    """The engine of this machine; Failed when there is none that answers."""
+def engine(compose: tuple[str, ...] = ()) -> Engine:
+    """The engine of this machine, with that Compose or any; Failed when there is none that answers."""
     if shutil.which("docker") is None:
         raise Failed("there is no docker command here")
     asked = subprocess.run(["docker", "info"], capture_output=True, text=True, timeout=60)
     if asked.returncode != 0:
         raise Failed(f"no container engine answers: {(asked.stderr or asked.stdout).strip().splitlines()[-1]}")
-    plugin = subprocess.run(["docker", "compose", "version"], capture_output=True, timeout=60).returncode == 0
-    if not plugin and shutil.which("docker-compose") is None:
-        raise Failed("there is neither `docker compose` nor docker-compose here")
-    return Engine(("docker", "compose") if plugin else ("docker-compose",))
+    wanted = (compose,) if compose else COMPOSES
+    for each in wanted:
+        if version := compose_version(*each):
+            say(f"   {' '.join(each)} is Compose {version}")
+            return Engine(each)
+    raise Failed(f"there is no {' or '.join(' '.join(each) for each in wanted)} here")
+
+
+def compose_version(*command: str) -> str:
+    """The version of Compose that the command is; '' where there is none."""
+    try:
+        asked = subprocess.run([*command, "version", "--short"], capture_output=True, text=True, timeout=60)
+    except OSError:
+        return ""
+    return asked.stdout.strip() if asked.returncode == 0 else ""
 
 
 def use_base(engine: Engine) -> None:
@@ -81,7 +94,7 @@ def use_base(engine: Engine) -> None:
     if not archive.exists():
         return
     image = f"bunraku-base:{archive.stat().st_mtime:.0f}"
-    engine.environ = {"BUNRAKU_BASE": image}
+    engine.environ = {"BUNRAKU_BASE": image, "BUNRAKU_BUILD_NETWORK": "none"}  # everything is in the base
     if not engine.run("docker", "images", "--quiet", image).strip():
         engine.run("docker", "import", str(archive), image, seconds=BUILD)
     say(f"   on {archive}")
@@ -170,7 +183,7 @@ def show(engine: Engine) -> None:
 
 def main() -> int:
     try:
-        show(engine())
+        show(engine(tuple(sys.argv[1:])))
     except Failed as err:
         say(f"\nThe demo failed: {err}")
         return 1

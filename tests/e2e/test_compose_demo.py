@@ -1,4 +1,4 @@
-"""`make compose-demo` on this machine's container engine, or on one that is started for it."""
+"""`make compose-demo` with each Compose of this machine, on its container engine or on one that is started for it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from demo.compose import COMPOSES, compose_version
 
 pytestmark = pytest.mark.slow
 
@@ -32,8 +34,6 @@ def environ(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
     found = dict(os.environ)
     if shutil.which("docker") is None:
         pytest.skip("there is no docker command here")
-    if shutil.which("docker-compose") is None and subprocess.run(["docker", "compose", "version"], capture_output=True).returncode != 0:
-        pytest.skip("there is neither docker-compose nor its plugin here")
     if not BASE.exists():
         pytest.skip(f"there is no {BASE}, from which images are built without a registry; make it with `make compose-base`")
     if answers(found):
@@ -68,9 +68,16 @@ def environ(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
         shutil.rmtree(root, ignore_errors=True)
 
 
-@pytest.fixture(scope="module")
-def told(environ: dict[str, str]) -> str:
-    command = [sys.executable, str(ROOT / "demo" / "compose.py")]
+@pytest.fixture(scope="module", params=COMPOSES, ids="-".join)
+def told(request: pytest.FixtureRequest, environ: dict[str, str]) -> str:
+    """What the demo says, with one Compose after the other; with two that are one program in two places only once."""
+    compose: tuple[str, ...] = request.param
+    versions = {each: compose_version(*each) for each in COMPOSES}
+    if not versions[compose]:
+        pytest.skip(f"there is no {' '.join(compose)} here")
+    if compose != next(each for each in COMPOSES if versions[each] == versions[compose]):
+        pytest.skip(f"{' '.join(compose)} is of the version {versions[compose]}, which was seen already")
+    command = [sys.executable, str(ROOT / "demo" / "compose.py"), *compose]
     done = subprocess.run(command, env=environ, cwd=ROOT, capture_output=True, text=True, timeout=DEMO)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout[-8000:]
     return done.stdout
