@@ -2,6 +2,12 @@
 ARG BASE=python:3.11-slim
 FROM ${BASE} AS build
 WORKDIR /src
+# What a release is made of, each file by its hash; then what a wheel is made with; then the wheel, which has no hash yet.
+COPY requirements requirements
+RUN python3 -m venv /opt/bunraku \
+  && /opt/bunraku/bin/pip install --no-cache-dir --no-deps --require-hashes --requirement requirements/release.txt \
+  && python3 -m venv /opt/build \
+  && /opt/build/bin/pip install --no-cache-dir --no-deps --require-hashes --requirement requirements/build.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY bin bin
 COPY shared shared
@@ -9,7 +15,8 @@ COPY certs/*.py certs/py.typed certs/
 COPY master master
 COPY agent agent
 COPY bunraku bunraku
-RUN python3 -m venv /opt/bunraku && /opt/bunraku/bin/pip install --no-cache-dir .
+RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /opt/build/wheel . \
+  && /opt/bunraku/bin/pip install --no-cache-dir --no-index --no-deps /opt/build/wheel/*.whl
 
 FROM ${BASE}
 # What a master writes is below the home of its user, who is not root; the folder is there so that a volume takes its owner.

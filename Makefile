@@ -20,7 +20,7 @@ help:
 	@echo "make modules compiles a use of every module of Debian, here and with Debian's puppet (root)"
 	@echo "make interop-server  our agent against Debian's puppetserver, which must be installed"
 	@echo "make openapi writes docs/api/openapi.yaml anew, from what routes"
-	@echo "make lock    pins what a release needs, with hashes: requirements/release.txt"
+	@echo "make lock    pins what a release and its wheel need, with hashes: requirements/"
 	@echo "make audit   asks for known vulnerabilities of these; says so when nobody can be asked"
 	@echo "make sbom    dist/bunraku.cdx.json, the bill of materials in CycloneDX"
 	@echo "make wheel   a wheel of this project in dist/"
@@ -42,11 +42,11 @@ demo: $(VENV)/.installed
 compose-demo: $(VENV)/.installed
 	@$(BIN)/python demo/compose.py $(COMPOSE)
 
-# demo/compose.py and its test look for it at this place; keep them equal.
+# demo/compose.py and its test look for it at this place; keep them equal. One that was made by another lock is made anew.
 COMPOSE_BASE ?= $(or $(BUNRAKU_BASE_FOLDER),/var/tmp/bunraku-base)
-compose-base: $(COMPOSE_BASE)
-$(COMPOSE_BASE): | $(VENV)/.installed
-	PYTHON=$(CURDIR)/$(BIN)/python sh demo/containers/base.sh $@
+compose-base: $(VENV)/.installed
+	cat requirements/build.txt requirements/release.txt | cmp -s - $(COMPOSE_BASE)/lock.txt || \
+	  PYTHON=$(CURDIR)/$(BIN)/python sh demo/containers/base.sh $(COMPOSE_BASE)
 
 test: $(VENV)/.installed
 	$(PYTEST) -m "not interop"
@@ -96,10 +96,12 @@ $(VENV)/.release: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[release]'
 	@touch $@
 
-# What a release is installed with, each file by its hash. Where the packages came from is not written down.
+# What a release is installed with and its wheel made with, each file by its hash. Where the packages came from is not written down.
+LOCKED := $(BIN)/pip-compile --quiet --upgrade --generate-hashes --strip-extras --no-header \
+  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host
 lock: $(VENV)/.release
-	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --strip-extras --extra ldap --no-header \
-	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --output-file requirements/release.txt pyproject.toml
+	$(LOCKED) --extra ldap --output-file requirements/release.txt pyproject.toml
+	$(LOCKED) --build-deps-for wheel --only-build-deps --output-file requirements/build.txt pyproject.toml
 
 audit: $(VENV)/.release
 	@$(BIN)/python .ci/audit
@@ -109,9 +111,18 @@ sbom: $(VENV)/.release
 	$(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --of JSON \
 	  --output-file dist/bunraku.cdx.json requirements/release.txt
 
-wheel: $(VENV)/.installed
+# Of its own, so that what a wheel is made with and what this checkout is tested with do not pull each other about.
+BUILDING := $(VENV)/building
+$(BUILDING)/.installed: requirements/build.txt | $(VENV)/.installed
+	$(BIN)/python -m venv --clear $(BUILDING)
+	$(BIN)/python -m pip --python $(BUILDING)/bin/python install --quiet --disable-pip-version-check --no-deps --require-hashes \
+	  --requirement requirements/build.txt
+	@touch $@
+
+wheel: $(BUILDING)/.installed
 	rm -rf dist/*.whl
-	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	$(BIN)/python -m pip --python $(BUILDING)/bin/python wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+	  --wheel-dir dist .
 
 deb: wheel
 	sh packaging/deb/build.sh dist/*.whl dist $(BIN)/python
@@ -121,8 +132,8 @@ PACKAGE_IMAGE ?= $(or $(BUNRAKU_PACKAGE_IMAGE),/var/tmp/bunraku-package-image)
 $(PACKAGE_IMAGE):
 	sh packaging/deb/image.sh $@
 
-test-packages: $(VENV)/.installed $(PACKAGE_IMAGE)
-	BUNRAKU_TEST_PACKAGES=1 $(PYTEST) tests/packages
+test-packages: deb $(PACKAGE_IMAGE)
+	BUNRAKU_TEST_PACKAGES=$(CURDIR)/dist $(PYTEST) tests/packages
 
 bench: $(VENV)/.installed
 	@$(BIN)/python tests/bench/run.py

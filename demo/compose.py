@@ -88,11 +88,22 @@ def compose_version(*command: str) -> str:
     return asked.stdout.strip() if asked.returncode == 0 else ""
 
 
+def outdated() -> str:
+    """Why images cannot be built on the base that is there; ''."""
+    lock = "".join((ROOT / "requirements" / each).read_text() for each in ("build.txt", "release.txt"))
+    made_by = BASE / "lock.txt"
+    if made_by.exists() and made_by.read_text() == lock:
+        return ""
+    return f"{BASE} has the packages of another lock; `make compose-base` makes it anew"
+
+
 def use_base(engine: Engine) -> None:
     """Build on the base that `make compose-base` made, if it did; else on the Dockerfile's, from a registry."""
     archive = BASE / "base.tar"
     if not archive.exists():
         return
+    if why := outdated():
+        raise Failed(why)
     image = f"bunraku-base:{archive.stat().st_mtime:.0f}"
     engine.environ = {"BUNRAKU_BASE": image, "BUNRAKU_BUILD_NETWORK": "none"}  # everything is in the base
     if not engine.run("docker", "images", "--quiet", image).strip():

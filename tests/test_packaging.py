@@ -46,9 +46,9 @@ def test_no_entry_point_starts_an_interpreter_that_is_not_isolated() -> None:
 PIN = re.compile(r"^([A-Za-z0-9._-]+)==(\S+) \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", re.MULTILINE)
 
 
-def pinned() -> dict[str, str]:
-    """The versions in requirements/release.txt, each with hashes."""
-    return {canonicalize_name(name): found for name, found, _ in PIN.findall((ROOT / "requirements/release.txt").read_text())}
+def pinned(lock: str = "release") -> dict[str, str]:
+    """The versions in a file of requirements/, each with hashes."""
+    return {canonicalize_name(name): found for name, found, _ in PIN.findall((ROOT / f"requirements/{lock}.txt").read_text())}
 
 
 def declared() -> list[Requirement]:
@@ -63,10 +63,17 @@ def test_a_release_pins_everything_that_is_declared_in_a_version_that_fits() -> 
         assert pins.get(canonicalize_name(each.name), "") in each.specifier, f"run make lock: {each}"
 
 
-def test_every_pin_has_hashes_and_nothing_says_where_it_came_from() -> None:
-    text = (ROOT / "requirements/release.txt").read_text()
+def test_a_wheel_is_made_with_a_pinned_backend_that_fits() -> None:
+    for text in tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]:
+        each = Requirement(text)
+        assert pinned("build").get(canonicalize_name(each.name), "") in each.specifier, f"run make lock: {each}"
+
+
+@pytest.mark.parametrize("lock", ["release", "build"])
+def test_every_pin_has_hashes_and_nothing_says_where_it_came_from(lock: str) -> None:
+    text = (ROOT / f"requirements/{lock}.txt").read_text()
     lines = [line for line in text.splitlines() if line and not line.startswith((" ", "#"))]
-    assert len(lines) == len(pinned()) > 15
+    assert len(lines) == len(pinned(lock)) > 4
     assert "://" not in text and "--find-links" not in text and "--index-url" not in text
 
 

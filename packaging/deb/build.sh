@@ -24,6 +24,9 @@ if [ "$(minor "$python")" != "$version" ]; then
   exit 1
 fi
 
+# dpkg-deb dates nothing later than this: the same sources make the same package, byte for byte.
+export SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(git -C "$project" log -1 --format=%ct 2> /dev/null || date +%s)}"
+
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 chmod 755 "$tree"
@@ -33,6 +36,7 @@ mkdir -p "$tree/$packages" "$tree/$place/bin" "$tree/usr/bin" "$tree/usr/share/d
 packages_into_tree() { "$python" -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --target "$tree/$packages" "$@"; }
 # What a release is made of, each file by its hash; then the wheel, which nobody has a hash of yet.
 packages_into_tree --require-hashes --requirement "$project/requirements/release.txt"
+rm -rf "${tree:?}/$packages/bin"
 packages_into_tree "$wheel"
 rm -rf "${tree:?}/$packages/bin"
 find "$tree/$packages" -name direct_url.json -delete   # names the place of the wheel

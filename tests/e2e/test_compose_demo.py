@@ -14,12 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from demo.compose import COMPOSES, compose_version
+from demo.compose import BASE, COMPOSES, compose_version, outdated
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parent.parent.parent
-BASE = Path(os.environ.get("BUNRAKU_BASE_FOLDER", "/var/tmp/bunraku-base")) / "base.tar"
 START = 60.0  # seconds for an engine to answer
 DEMO = 1200.0  # seconds for all of it, images included
 
@@ -34,8 +33,10 @@ def environ(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
     found = dict(os.environ)
     if shutil.which("docker") is None:
         pytest.skip("there is no docker command here")
-    if not BASE.exists():
-        pytest.skip(f"there is no {BASE}, from which images are built without a registry; make it with `make compose-base`")
+    if not (BASE / "base.tar").exists():
+        pytest.skip(f"there is no {BASE}/base.tar, from which images are built without a registry; make it with `make compose-base`")
+    if why := outdated():
+        pytest.skip(why)
     if answers(found):
         yield found
         return

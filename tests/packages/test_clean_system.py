@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 PROJECT = Path(__file__).parents[2]
+LOCK = PROJECT / "requirements" / "release.txt"
+BUILT = Path(os.environ.get("BUNRAKU_TEST_PACKAGES") or "/nonexistent")  # where wheel and package are
 IMAGE = Path(os.environ.get("BUNRAKU_PACKAGE_IMAGE") or "/var/tmp/bunraku-package-image")
 BUILD, RUN = 300, 180  # seconds
 
@@ -43,7 +45,7 @@ grep "Linux node1.test" /srv/applied
 
 
 def reason() -> str:
-    if os.environ.get("BUNRAKU_TEST_PACKAGES") != "1":
+    if not BUILT.is_dir():
         return "takes minutes: make test-packages"
     if os.geteuid() != 0:
         return "needs root, for a Debian in a folder"
@@ -62,18 +64,19 @@ def host(*argv: object, timeout: float = BUILD) -> str:
     return done.stdout
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    host(sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps", "--wheel-dir", folder, PROJECT)
-    (made,) = folder.glob("bunraku-*.whl")
+def built(pattern: str) -> Path:
+    (made,) = BUILT.glob(pattern)
     return made
 
 
-@pytest.fixture(scope="module")
-def deb(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    lines = host("sh", PROJECT / "packaging" / "deb" / "build.sh", wheel, tmp_path_factory.mktemp("deb"), sys.executable)
-    return Path(lines.splitlines()[-1])
+@pytest.fixture
+def wheel() -> Path:
+    return built("bunraku-*.whl")
+
+
+@pytest.fixture
+def deb() -> Path:
+    return built("bunraku_*.deb")
 
 
 @pytest.fixture
@@ -131,14 +134,24 @@ def test_beside_debians_puppet_the_command_has_another_name(debian: Path, deb: P
     assert "/usr/bin/puppet is another package's" in said and said.count("theirs") == 2, said
 
 
-def test_the_wheel_installs_in_a_virtual_environment_and_starts(debian: Path, wheel: Path) -> None:
+def test_the_same_sources_make_the_same_debian_package(wheel: Path, deb: Path, tmp_path: Path) -> None:
+    lines = host("sh", PROJECT / "packaging" / "deb" / "build.sh", wheel, tmp_path, sys.executable)
+    assert Path(lines.splitlines()[-1]).read_bytes() == deb.read_bytes()
+
+
+def test_the_wheel_installs_by_the_lock_in_a_virtual_environment_and_starts(debian: Path, wheel: Path) -> None:
     wheels = debian / "wheels"
-    host(sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--wheel-dir", wheels, wheel)
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:"]
+    host(*pip, "--no-deps", "--require-hashes", "--requirement", LOCK, "--dest", wheels)
+    shutil.copy(LOCK, debian / "release.txt")
+    shutil.copy(wheel, debian)
     said = inside(
         debian,
         "set -eu\nadduser --system --group --quiet puppet\npython3 -m venv /opt/bunraku\n"
-        "/opt/bunraku/bin/pip install --quiet --no-index --find-links /wheels bunraku\nln -s /opt/bunraku/bin/puppet /usr/bin/puppet\n"
-        "puppet --version\n",
+        "pip='/opt/bunraku/bin/pip install --quiet --no-index --find-links /wheels'\n"
+        f"$pip --require-hashes --requirement /release.txt\n$pip --no-deps /{wheel.name}\n/opt/bunraku/bin/pip check\n"
+        "ln -s /opt/bunraku/bin/puppet /usr/bin/puppet\npuppet --version\n",
     )
+    assert "No broken requirements found." in said, said
     assert said.split()[-1].startswith(tuple("0123456789")), said
     runs(debian)
