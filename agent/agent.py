@@ -276,7 +276,7 @@ def state_directories(settings: AgentSettings) -> tuple[list[Path], list[Path]]:
         settings.clientyamldir,
         settings.clientbucketdir,
         settings.pluginfactdest,
-        settings.plugindest,
     ]
-    looked = [settings.confdir, settings.ssldir, settings.certdir, settings.privatekeydir, settings.rundir]
+    # Plugin sync makes plugindest, open to be read: a master on this host has it as its libdir, and is not root.
+    looked = [settings.confdir, settings.ssldir, settings.certdir, settings.privatekeydir, settings.rundir, settings.plugindest]
     return list(dict.fromkeys(made)), [path for path in dict.fromkeys(looked) if path.is_symlink() or path.exists()]

@@ -40,10 +40,21 @@ class Plugin:
 
 
 def find_plugins(directories: Sequence[Path]) -> dict[tuple[str, str], Plugin]:
-    """The plugins below `directories` (each a module's `lib` or the agent's libdir), by (indirection, terminus); the first wins."""
+    """
+    The plugins below `directories` (each a module's `lib` or the agent's libdir), by (indirection, terminus); the first wins.
+
+    Raises:
+        ConfigError: names the directory that may not be read.
+    """
     found: dict[tuple[str, str], Plugin] = {}
     for directory in directories:
-        for path in sorted((directory / "puppet" / "indirector").glob("*/*.py")):
+        try:
+            files = sorted((directory / "puppet" / "indirector").glob("*/*.py"))
+        except PermissionError as err:
+            raise ConfigError(
+                f"Could not look for plugins in {directory}: {err.strerror}", hint=f"Open it to this account: chmod 0755 {directory}"
+            ) from err
+        for path in files:
             indirection, terminus = path.parent.name, path.stem
             if indirection.isidentifier() and terminus.isidentifier():
                 found.setdefault((indirection, terminus), Plugin(indirection, terminus, path))

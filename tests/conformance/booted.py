@@ -76,12 +76,14 @@ class Booted:
     """
     The machine, from boot to end; use it in a `with`.
 
+    Args:
+        layers: Folders that its files are from, one of them an image; what is in an earlier one hides what is in a later one.
     Raises:
         RuntimeError: it cannot be made or does not boot here; says what it answered.
     """
 
-    def __init__(self, image: Path) -> None:
-        self.image = image
+    def __init__(self, *layers: Path) -> None:
+        self.layers = ":".join(map(str, layers))
         self.place = Path(tempfile.mkdtemp(prefix="booted-", dir="/var/tmp"))
         self.log = self.place / "log"
         self._holder: subprocess.Popen[bytes] | None = None
@@ -104,7 +106,7 @@ class Booted:
         words = ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--propagation", "private", "sh", "-c", APART, "sh"]
         with self.log.open("wb") as log:
             self._holder = subprocess.Popen(
-                [*words, str(self.place), str(self.image), *folders],
+                [*words, str(self.place), self.layers, *folders],
                 env=CLEAN | {"BOOT": BOOT},
                 cwd="/",
                 stdin=subprocess.DEVNULL,

@@ -410,6 +410,16 @@ async def test_a_module_brings_an_indirection_and_its_terminus(tmp_path: Path) -
     assert found is not None and found.to_data(MODERN) == {"name": "now", "sky": "grey over town"}
 
 
+def test_a_folder_of_plugins_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(self: Path, pattern: str) -> None:  # root may read everything
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "glob", refused)
+    with pytest.raises(ConfigError, match=rf"plugins in {tmp_path}: Permission denied") as caught:
+        find_plugins([tmp_path])
+    assert f"chmod 0755 {tmp_path}" in caught.value.hint
+
+
 @pytest.mark.parametrize("text", ["1/0", "x = 1", "import no_such_module_at_all"])
 def test_a_plugin_that_does_not_load_is_named(tmp_path: Path, text: str) -> None:
     folder = tmp_path / "puppet" / "indirector" / "node"
