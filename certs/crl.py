@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from cryptography import x509
 from cryptography.x509.oid import ExtensionOID
 
+from shared.errors import PeerNotTrusted
+
 from .certificates import BACKDATED, LAST_MOMENT, authority_identifier
 from .keys import PrivateKey, digest_for
+from .signatures import crl_is_genuine
+
+log = logging.getLogger("puppet.ssl")
 
 LIFETIME = timedelta(days=5 * 365)
 REFRESH_BEFORE = timedelta(days=30)
@@ -90,3 +96,38 @@ def is_due(crl: x509.CertificateRevocationList, now: datetime, *, before: timede
     """Whether it is time to sign the list again: less than `before` is left of it, or its own lifetime is over."""
     end = crl.next_update_utc
     return end is None or end - now <= before
+
+
+def acceptable(
+    given: Sequence[x509.CertificateRevocationList],
+    known: Sequence[x509.CertificateRevocationList],
+    authorities: Sequence[x509.Certificate],
+) -> tuple[x509.CertificateRevocationList, ...]:
+    """
+    Those of `given` that one of `authorities` signed, at least one; none is older than one of the same issuer in `known`.
+
+    One of a CA that this host does not know is left out: a CA that is being replaced serves that of the next one as well, which
+    says nothing about anybody whom this host believes.
+
+    Raises:
+        PeerNotTrusted: one is not genuine, or older, or none is left.
+    """
+    kept = []
+    for new in given:
+        name = new.issuer.rfc4514_string()
+        issuers = [authority for authority in authorities if authority.subject == new.issuer]
+        if not issuers:
+            log.info("The CRL issued by '%s' is left out: it is not from a CA that this host knows", name)
+            continue
+        if not any(crl_is_genuine(new, issuer) for issuer in issuers):
+            raise PeerNotTrusted(f"Invalid signature for CRL issued by '{name}'")
+        for old in known:
+            if old.issuer == new.issuer and number_of(old) > number_of(new):
+                raise PeerNotTrusted(
+                    f"The CRL issued by '{name}' is refused: its number {number_of(new)} is lower than {number_of(old)} of the one on disk",
+                    hint="Somebody may be hiding a revocation. After the CA was restored from a backup, remove crl.pem by hand.",
+                )
+        kept.append(new)
+    if not kept:
+        raise PeerNotTrusted(f"The CRL issued by '{given[0].issuer.rfc4514_string()}' is not from a CA that this host knows")
+    return tuple(kept)

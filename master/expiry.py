@@ -26,7 +26,8 @@ MOST_NAMES = 10  # agents that are named in one sentence
 WHAT_TO_DO = {
     "master": "A master that is the CA renews its own; on another, run an agent with the same ssldir.",
     "ca": "Every certificate ends with it: 'puppet cert rollover start' makes the next one, which all agents must have before that day.",
-    "crl": "After it no certificate is accepted any more. The CA renews its own; lists of other authorities have to be uploaded.",
+    "crl": "After it no certificate is accepted any more. The CA renews its own, and other masters fetch it;"
+    " lists of other authorities have to be uploaded.",
     "agent": "Agents of version 8 and ours renew theirs at their runs; the others need new ones: puppet cert clean, then a run.",
 }
 

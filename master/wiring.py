@@ -53,6 +53,7 @@ from .ca.configured import ca_rules, key_kind, trail_of
 from .ca.service import CaService
 from .ca.store import CaFiles
 from .code_commands import CodeCommands
+from .crl_refresh import CrlRefresh
 from .environments import Environments, EnvironmentSettings
 from .expiry import Expiries, of_agents, of_server
 from .fileserver import FileServer
@@ -448,12 +449,20 @@ async def _serving(settings: MasterSettings, ca: CaService | None, metrics: Metr
     expiries = Expiries(lambda: [*of_server(trust_files(settings)), *(of_agents(ca.authority) if ca else ())])
     expiries.describe(metrics)
     metrics.read("puppet_tasks", "gauge", "Tasks of the event loop.", lambda: [((), len(asyncio.all_tasks()))])
+    crl_refresh = CrlRefresh.of(settings, trust_files(settings))
     background: list[asyncio.Task[Any]] = []
     try:
         if settings.metrics_port:
             await collectors.start(settings.metrics_bindaddress, settings.metrics_port)
+        if crl_refresh is not None:
+            crl_refresh.describe(metrics)
+            if not settings.hostcrl.exists():
+                await crl_refresh.attempt()  # without one no master starts
         host, port = await http.start(settings.bindaddress, settings.masterport)
         background.append(asyncio.create_task(expiries.watch(), name="warn of certificates that end"))
+        if crl_refresh is not None:
+            fresh = crl_refresh.keep_fresh(settings.crl_refresh_interval)
+            background.append(asyncio.create_task(fresh, name="keep the CA's CRL fresh"))
         if ca is not None:
             ca.on_revocation.append(http.tls.reload)
             background.append(asyncio.create_task(ca.keep_fresh(), name="keep the CRL fresh"))

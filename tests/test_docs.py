@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from master.crl_refresh import CrlRefresh
+from master.metrics import Metrics
 from master.wiring import running
 from tests.pair import Pair
 
@@ -48,10 +50,16 @@ async def test_the_module_of_extending_does_what_the_page_says(tmp_path: Path, m
     assert (first.code, second.code) == (2, 0)
 
 
+async def forbidden() -> bytes:
+    raise AssertionError("nobody is to be asked")
+
+
 @pytest.mark.slow
 async def test_the_page_on_operation_names_every_metric(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "operation.md").read_text()
     async with running(Pair(tmp_path, manifest="").master_settings()) as master:
         text = master.http.metrics.text()
-    known = set(re.findall(r"^# TYPE (\S+)", text, re.M))
+    here = Metrics()
+    CrlRefresh(master.http.tls.files, forbidden, "the CA").describe(here)  # which only a master that is no CA has
+    known = set(re.findall(r"^# TYPE (\S+)", text + here.text(), re.M))
     assert set(re.findall(r"`(puppet_\w+)`", page)) == known

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from certs import bundles, verify
+from certs import bundles, certificates, verify
 from shared.settings import MasterSettings
 
 from ..ca.authority import Authority
 from ..ca.configured import ca_rules
 from ..ca.store import CaFiles, CaStore
+from ..crl_refresh import out_of_date
 from ..expiry import Ending, of_agents, of_server, sentences
 from ..http import tls
 from ..wiring import trust_files
@@ -33,7 +34,21 @@ def check(settings: MasterSettings, now: datetime) -> list[Finding]:
             hint = "Run 'puppet agent --test' here with the CA as ca_server, and sign the request there."
             found.append(Finding(AREA, "error", f"This master has no certificate {settings.hostcert}", hint))
         return found
+    refreshed = not settings.ca and settings.crl_refresh_interval > 0
+    if refreshed and not settings.hostcrl.exists():
+        hint = f"The master fetches it from {settings.ca_server}:{settings.ca_port} when it starts, and does not start without."
+        return [*found, Finding(AREA, "warning", f"There is no CRL {settings.hostcrl} yet", hint)]
+    if refreshed:
+        found += tried(AREA, lambda: _refreshed(settings, now))
     return [*found, *tried(AREA, lambda: _server(settings, now))]
+
+
+def _refreshed(settings: MasterSettings, now: datetime) -> Iterator[Finding]:
+    last = out_of_date(settings.hostcrl, settings.crl_refresh_interval, now)
+    if last is not None:
+        message = f"The CRL {settings.hostcrl} is out of date: it was last refreshed on {certificates.time_text(last)}"
+        hint = f"A running master fetches it from {settings.ca_server}:{settings.ca_port}, and says in its log why it could not."
+        yield Finding(AREA, "warning", message, hint)
 
 
 def _authority(settings: MasterSettings, store: CaStore, now: datetime) -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import ssl
 import tempfile
@@ -125,6 +126,13 @@ def _context(
     context.num_tickets = 0
     context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE
     context.verify_mode = ssl.CERT_OPTIONAL
+    _show(context, files)
+    _believe(context, authorities, crls, files.crl)
+    return context
+
+
+def _show(context: ssl.SSLContext, files: TrustFiles) -> None:
+    """Have our own certificate shown; ConfigError when it cannot be used."""
     try:
         context.load_cert_chain(files.certificate, files.key, password=_no_password)
     except (OSError, ValueError) as err:
@@ -133,14 +141,49 @@ def _context(
             f"Could not use the certificate {files.certificate} with the key {files.key}: {reason}",
             hint="Both must exist, belong together, and the key must not be encrypted.",
         ) from err
+
+
+def _believe(
+    context: ssl.SSLContext,
+    authorities: tuple[x509.Certificate, ...],
+    crls: tuple[x509.CertificateRevocationList, ...],
+    path: Path,
+) -> None:
+    """Have peers verified by these authorities, and by these CRLs if there are any; `path`: where they are from."""
     context.load_verify_locations(cadata=b"".join(ca.public_bytes(Encoding.DER) for ca in authorities))
-    with tempfile.NamedTemporaryFile(prefix="crl") as file:  # OpenSSL takes CRLs from files only; these are the ones just checked
-        file.write(bundles.dump(crls))
-        file.flush()
-        context.load_verify_locations(cafile=file.name)
-    context.verify_flags |= _crl_flag(authorities, crls, files.crl)
+    if crls:
+        with tempfile.NamedTemporaryFile(prefix="crl") as file:  # OpenSSL takes CRLs from files only; these are the ones just checked
+            file.write(bundles.dump(crls))
+            file.flush()
+            context.load_verify_locations(cafile=file.name)
+        context.verify_flags |= _crl_flag(authorities, crls, path)
     if not any(ca.subject == ca.issuer for ca in authorities):
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+
+
+def asking_context(files: TrustFiles, now: datetime, *, known: bool) -> ssl.SSLContext:
+    """
+    For asking the CA: it has to show a certificate of our CA for its name. Blocks.
+
+    Its revocation is checked by our CRLs as long as they are current. With one that has ended, or none, nothing would verify any
+    more, not even the CA that has the next one.
+
+    Args:
+        known: show our own certificate.
+    Raises:
+        ConfigError, BadData: a file cannot be used.
+    """
+    authorities = bundles.certificates(_read(files.authorities, "CA certificate"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        crls = _crls(files, authorities)
+    except PuppetError:
+        crls = ()
+    current = all(each.next_update_utc is None or each.next_update_utc > now for each in crls)
+    _believe(context, authorities, crls if current else (), files.crl)
+    if known:
+        _show(context, files)
     return context
 
 
@@ -180,6 +223,7 @@ class ServerTls:
         self.now = now
         self._trust: Trust | None = None
         self._seen: tuple[object, ...] = ()
+        self._loaded = b""  # a sum of what the files held
         self._loading = asyncio.Lock()
         self._complained: datetime | None = None
 
@@ -213,6 +257,7 @@ class ServerTls:
         async with self._loading:
             seen = await asyncio.to_thread(self._stamps)
             try:
+                self._loaded = await asyncio.to_thread(self._contents)
                 self._trust = await asyncio.to_thread(load, self.files)
             except PuppetError:
                 if self._trust is not None:
@@ -227,14 +272,26 @@ class ServerTls:
         while True:
             await asyncio.sleep(self.interval)
             try:
-                if await asyncio.to_thread(self._stamps) != self._seen:
+                if (seen := await asyncio.to_thread(self._stamps)) == self._seen:
+                    await self._check_dates()
+                elif await asyncio.to_thread(self._contents) == self._loaded:
+                    self._seen = seen  # a refresh that brought nothing new
+                else:
                     await self.reload()
                     log.info("Loaded the certificates and CRLs anew")
-                else:
-                    await self._check_dates()
             except (PuppetError, OSError, ssl.SSLError, ValueError) as err:
                 self._seen = await asyncio.to_thread(self._stamps)  # complain once a change
                 log.error("Could not load the certificates or CRLs anew, the old ones stay in force: %s", err)
+
+    def _contents(self) -> bytes:
+        """A sum over all files; of one that cannot be read, over why not."""
+        found = hashlib.sha256()
+        for path in self.files.all:
+            try:
+                found.update(hashlib.sha256(path.read_bytes()).digest())
+            except OSError as err:
+                found.update(f"error {err.errno}".encode())
+        return found.digest()
 
     def _stamps(self) -> tuple[object, ...]:
         stamps: list[object] = []

@@ -39,6 +39,13 @@ class MasterSettings(CommonSettings):
     max_pending_requests: int = setting(10_000, gt=0, doc="Requests that may wait to be signed.")
     max_pending_bytes: Size = setting("64MiB", gt=0, doc="Bytes of all requests that wait.")
     crl_ttl: Duration = setting("5y", gt=0, doc="Seconds that a revocation list is valid.")
+    server: str = setting("puppet", doc="Host name by which agents find their master; a master uses it for ca_server only.")
+    ca_server: str = setting("$server", doc="Host name of the CA, of which a master that is none fetches the revocation list.")
+    ca_port: int = setting("$masterport", ge=0, le=65535, doc="Port of the CA.")
+    crl_refresh_interval: Duration = setting(
+        "5m", ge=0, doc="Seconds between two looks of a master that is no CA for a new revocation list; 0: never."
+    )
+    crl_refresh_timeout: Duration = setting(30, gt=0, doc="Seconds for one such look.")
 
     rest_authconfig: Path = setting("$confdir/auth.conf", doc="Who may do what, in the form of Puppet 3.8 or of puppetserver.")
     ssl_client_header: str = setting("HTTP_X_CLIENT_DN", doc="The header with the client's name, behind a proxy.")
@@ -100,7 +107,7 @@ class MasterSettings(CommonSettings):
     max_report_body: Size = setting("64MiB", gt=0, doc="Bytes of a report.")
     max_bucket_body: Size = setting("1GiB", gt=0, doc="Bytes of one file for the filebucket.")
     bucket_quota: Size = setting("100GiB", gt=0, doc="Bytes of all files in the filebucket.")
-    max_crl_body: Size = setting("64MiB", gt=0, doc="Bytes of revocation lists that are uploaded.")
+    max_crl_body: Size = setting("64MiB", gt=0, doc="Bytes of revocation lists that are uploaded, or fetched from the CA.")
     max_header_bytes: Size = setting("32KiB", gt=0, doc="Bytes of all headers of a request.")
     max_header_line: Size = setting(8190, gt=0, doc="Bytes of a request line or of one header.")
     max_header_count: int = setting(100, gt=0, doc="Headers of a request.")

@@ -69,6 +69,7 @@ class Masters:
         ):
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, place)
+        self.second.settings |= {"ca_server": "localhost", "ca_port": str(self.first.port), "crl_refresh_interval": "1"}
         self.second.start()
 
 
@@ -77,10 +78,7 @@ def masters(root: Path, configuration: str) -> Iterator[Masters]:
     """`configuration`: lines for the puppet.conf of both."""
     first, second = root / "first", root / "second"
     common = {"key_type": "ec", "vardir": str(first / "var"), "autosign": "true"}
-    shared = {
-        "environmentpath": str(first / "conf" / "code" / "environments"),
-        "hostcrl": str(first / "conf" / "ssl" / "ca" / "ca_crl.pem"),
-    }
+    shared = {"environmentpath": str(first / "conf" / "code" / "environments")}
     for folder, lines in ((first, ""), (second, "ca = false\n")):
         (folder / "conf").mkdir(parents=True)
         (folder / "conf" / "puppet.conf").write_text(f"[master]\n{lines}{configuration}")

@@ -17,7 +17,7 @@ from shared import plainyaml
 from tests.interop.puppetserver import PUPPETSERVER_7, PUPPETSERVERS, RealServer, started
 from tests.interop.stage import SITE
 from tests.interop.test_real_agent_certificates import expire, serial_of, serials_in
-from tests.processes import OurAgent
+from tests.processes import OurAgent, master
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -245,6 +245,25 @@ def test_a_revoked_agent_is_refused_and_others_learn_of_it(server: RealServer, t
     time.sleep(1.1)
     assert other.test("--crl_refresh_interval", "1").code == 2
     assert gone in serials_in(other.ssl / "crl.pem")
+
+
+def test_our_master_below_the_real_ca_keeps_its_revocations_fresh(server: RealServer, tmp_path: Path) -> None:
+    beside, gone = server.agent(tmp_path, "master3"), server.agent(tmp_path, "reader8")
+    assert beside.test().code == 2 and gone.test().code == 2
+    names = {"certname": beside.certname, "ssldir": str(beside.ssl), "hostcrl": str(tmp_path / "crl.pem")}
+    with master(tmp_path / "ours", **names) as ours:
+        ours.write({"manifests/site.pp": ""})
+        conf = f"[master]\nca = false\nca_server = localhost\nca_port = {server.port}\ncrl_refresh_interval = 1s\n"
+        (ours.root / "conf/puppet.conf").write_text(conf)
+        ours.start()  # which it does not without a list
+        serial = serial_of(gone.certificate)
+        assert serial not in serials_in(tmp_path / "crl.pem")
+        assert server.ca("revoke", "--certname", gone.certname).code == 0
+        deadline = time.monotonic() + 60
+        while serial not in serials_in(tmp_path / "crl.pem"):
+            assert time.monotonic() < deadline, ours.log
+            time.sleep(0.2)
+        assert "Could not refresh" not in ours.log
 
 
 def test_an_expired_certificate_is_named(server: RealServer, tmp_path: Path) -> None:

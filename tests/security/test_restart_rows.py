@@ -45,7 +45,7 @@ def masters(tmp_path: Path) -> Iterator[list[MasterProcess]]:
             (second.root / "conf/ssl" / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(own / name, second.root / "conf/ssl" / name)
         shutil.copy(own / "ca/ca_crl.pem", second.root / "conf/ssl/crl.pem")
-        (second.root / "conf/puppet.conf").write_text("[main]\nca = false\n")
+        (second.root / "conf/puppet.conf").write_text(f"[main]\nca = false\nca_server = localhost\nca_port = {first.port}\n")
         second.start()
         yield [first, second]
 
