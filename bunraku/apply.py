@@ -144,8 +144,8 @@ def main(argv: Sequence[str]) -> int:
     if wish.show:
         print(wish.show)
         return 0
-    settings = load(AgentSettings, section="user", flags=_own(AgentSettings, flags))
-    master = load(MasterSettings, section="user", flags=_own(MasterSettings, flags))
+    settings = load(AgentSettings, section="user", flags=flags)
+    master = load(MasterSettings, section="user", flags=flags)
     level = logs.wanted_level(debug=settings.debug, verbose=settings.verbose, log_level=settings.log_level)
     logs.set_up(
         level=level,
@@ -161,10 +161,6 @@ def main(argv: Sequence[str]) -> int:
     except KeyboardInterrupt:
         print("Exiting", file=sys.stderr)
         return 1
-
-
-def _own(cls: type[AgentSettings] | type[MasterSettings], flags: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in flags.items() if name in cls.model_fields}
 
 
 class Application:

@@ -81,8 +81,8 @@ class Face:
 
     def settings(self, **more: str) -> tuple[AgentSettings, MasterSettings]:
         flags = {**self.flags, **more}
-        agent = load(AgentSettings, section="user", flags={name: flags[name] for name in flags if name in AgentSettings.model_fields})
-        master = load(MasterSettings, section="master", flags={name: flags[name] for name in flags if name in MasterSettings.model_fields})
+        agent = load(AgentSettings, section="user", flags=flags)
+        master = load(MasterSettings, section="master", flags=flags)
         return agent, master
 
     def compile(self) -> None:
@@ -140,7 +140,7 @@ class Face:
 
     def _agents(self) -> AgentSettings:
         """The settings as this machine's agent has them."""
-        return load(AgentSettings, section="agent", flags={k: v for k, v in self.flags.items() if k in AgentSettings.model_fields})
+        return load(AgentSettings, section="agent", flags=self.flags)
 
     def compiled(self, name: str, environment: str = "", *, profile: bool = False) -> dict[str, Any]:
         """

@@ -10,7 +10,18 @@ from typing import Any
 from shared.errors import ConfigError
 from shared.files import make_directory, write_atomic
 from shared.plainjson import dumps_pretty
-from shared.settings import AgentSettings, CommonSettings, MasterSettings, canonical, conf, flags_of, load, printed
+from shared.settings import (
+    UNREAD,
+    AgentSettings,
+    CommonSettings,
+    MasterSettings,
+    canonical,
+    conf,
+    flags_of,
+    layered,
+    load,
+    printed,
+)
 
 from .faces import call_of
 
@@ -49,9 +60,10 @@ def in_force(section: str, flags: dict[str, Any]) -> dict[str, str]:
     found: dict[str, str] = {}
     classes: list[type[CommonSettings]] = [MasterSettings, AgentSettings]
     for cls in classes if section != "master" else reversed(classes):
-        known = {name: value for name, value in flags.items() if name in cls.model_fields}
-        settings = load(cls, section=section, flags=known)
+        settings = load(cls, section=section, flags=flags)
         found |= {name: printed(getattr(settings, name)) for name in cls.model_fields}
+    _, layers = layered(MasterSettings, section=section, flags=flags)
+    found |= {name: str(layers.value(name)) for name in UNREAD}
     return dict(sorted(found.items()))
 
 
@@ -69,7 +81,7 @@ def print_settings(names: Sequence[str], section: str, flags: dict[str, Any], *,
 
 
 def _file(section: str, flags: dict[str, Any]) -> Path:
-    return load(CommonSettings, section=section, flags={k: v for k, v in flags.items() if k in CommonSettings.model_fields}).config
+    return load(CommonSettings, section=section, flags=flags).config
 
 
 def set_setting(section: str, name: str, value: str, flags: dict[str, Any]) -> int:
@@ -77,7 +89,7 @@ def set_setting(section: str, name: str, value: str, flags: dict[str, Any]) -> i
     setting = canonical(name)
     for cls in (AgentSettings, MasterSettings):
         if setting in cls.model_fields:
-            load(cls, section=section, flags={**{k: v for k, v in flags.items() if k in cls.model_fields}, setting: value})
+            load(cls, section=section, flags={**flags, setting: value})
     path = _file(section, flags)
     text = path.read_text("utf-8") if path.exists() else ""
     make_directory(path.parent)

@@ -13,7 +13,7 @@ from master.compiler.builtins import all_functions
 from master.compiler.functions.stdlib import stdlib_functions
 from shared.errors import ConfigError, NotFound
 from shared.plainjson import dumps_pretty
-from shared.settings import AgentSettings, MasterSettings, printed
+from shared.settings import UNREAD, AgentSettings, MasterSettings, printed
 from shared.types import builtin_types
 
 HELP = """Usage: puppet doc [--reference NAME] [--json] [ENTRY ...]
@@ -63,7 +63,12 @@ def settings() -> Iterator[Entry]:
     fields: dict[str, FieldInfo] = {}
     for cls in (AgentSettings, MasterSettings):
         fields |= cls.model_fields
-    for name in sorted(fields):
+    for name in sorted({*fields, *UNREAD}):
+        if name in UNREAD:
+            unread = UNREAD[name]
+            text = "Only the default is accepted" if unread.refused else "Without effect here"
+            yield Entry(name, f"{text}: {unread.why}", {"default": [unread.default] if unread.default else []})
+            continue
         default = printed(fields[name].get_default(call_default_factory=True))
         yield Entry(name, fields[name].description or "", {"default": [default] if default else []})
 

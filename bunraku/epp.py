@@ -58,8 +58,8 @@ def main(argv: Sequence[str]) -> int:
         return 0
     if not call.words:
         raise ConfigError("'epp' has no default action.  See `puppet help epp`.")
-    agent = load(AgentSettings, section="user", flags={name: flags[name] for name in flags if name in AgentSettings.model_fields})
-    master = load(MasterSettings, section="user", flags={name: flags[name] for name in flags if name in MasterSettings.model_fields})
+    agent = load(AgentSettings, section="user", flags=flags)
+    master = load(MasterSettings, section="user", flags=flags)
     face = Face(call, agent, master)
     actions = {"validate": face.validate, "render": face.render, "dump": face.dump}
     if call.words[0] not in actions:

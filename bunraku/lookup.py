@@ -72,10 +72,8 @@ def main(argv: Sequence[str]) -> int:
     if form not in FORMATS:
         raise ConfigError(f"Unknown rendering format '{form}'", hint=f"There are {', '.join(FORMATS)}.")
     explainer = Explainer(only_options=only_options) if explained else None
-    agent = load(AgentSettings, section="user", flags={name: value for name, value in flags.items() if name in AgentSettings.model_fields})
-    master = load(
-        MasterSettings, section="master", flags={name: value for name, value in flags.items() if name in MasterSettings.model_fields}
-    )
+    agent = load(AgentSettings, section="user", flags=flags)
+    master = load(MasterSettings, section="master", flags=flags)
     compiler = asyncio.run(_compiler(call, agent, master))
     return _answer(call, compiler, merge, explainer, form)
 

@@ -3,23 +3,27 @@
 from typing import TYPE_CHECKING, Any
 
 from .agent import AgentSettings
-from .base import Layers, Settings, canonical, flags_of, load, unknown
+from .base import Layers, Settings, canonical, flags_of, layered, load, unknown
 from .common import CommonSettings
 from .conf import Conf, parse, read
+from .unread import UNREAD, Unread
 from .values import printed
 
 if TYPE_CHECKING:
     from .master import MasterSettings
 
 __all__ = [
+    "UNREAD",
     "AgentSettings",
     "CommonSettings",
     "Conf",
     "Layers",
     "MasterSettings",
     "Settings",
+    "Unread",
     "canonical",
     "flags_of",
+    "layered",
     "load",
     "parse",
     "printed",

@@ -20,6 +20,7 @@ from pydantic.fields import FieldInfo
 
 from ..errors import ConfigError
 from .conf import Conf, read
+from .unread import UNREAD
 
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))", re.ASCII)
 _ALIASES = {"serverport": "masterport"}
@@ -129,34 +130,63 @@ def load(
 
     Args:
         section: of puppet.conf: `agent`, `master` or `user`; it is also the run mode.
-        flags: from the command line; application: the application's own defaults.
+        flags: from the command line; those of other processes do not count. application: the application's own defaults.
         conf: already read; by default `$confdir/puppet.conf` is.
     Raises:
         ConfigError: an unparsable file, a bad value (names setting, file and line), a `$name` that is unknown, a setting that
-            only an environment may have.
+            only an environment may have, a value that is refused.
     """
-    given = {canonical(name): value for name, value in (flags or {}).items()}
-    base = directories(root=os.geteuid() == 0 if root is None else root, home=home or Path.home())
-    defaults = {**_defaults(cls), **base}
-    if conf is None:
-        first = Layers([given, dict(application or {}), defaults], run_mode=section)
-        conf = read(Path(str(first.value("config"))))
+    conf, layers = layered(cls, section=section, flags=flags, application=application, conf=conf, root=root, home=home)
     _refuse_environments_own(conf)
-    own = {canonical(k): v for k, v in conf.section(section).items()}
-    main = {canonical(k): v for k, v in conf.section("main").items()}
-    if not any("certname" in layer for layer in (given, own, main, application or {})):
-        defaults["certname"] = default_certname()
-    layers = Layers([given, own, main, dict(application or {}), defaults], run_mode=section)
+    _refuse_unread(conf, layers)
     values = {name: layers.value(name) for name in cls.model_fields}
     try:
         return cls.model_validate(values)
     except ValidationError as err:
         first_error = err.errors(include_url=False, include_input=False)[0]
         name = str(first_error["loc"][0]) if first_error["loc"] else "?"
-        entry = conf.sections.get(section, {}).get(name) or conf.sections.get("main", {}).get(name)
-        place = f" (file: {conf.path}, line: {entry.line})" if entry and name not in given else ""
         message = first_error["msg"].removeprefix("Value error, ")
-        raise ConfigError(f"Could not set {name}: {message}{place}") from err
+        raise ConfigError(f"Could not set {name}: {message}{_place(conf, layers, name)}") from err
+
+
+def layered(
+    cls: type[Settings],
+    *,
+    section: str,
+    flags: Mapping[str, Any] | None = None,
+    application: Mapping[str, Any] | None = None,
+    conf: Conf | None = None,
+    root: bool | None = None,
+    home: Path | None = None,
+) -> tuple[Conf, Layers]:
+    """The file and all texts that `load` makes settings of; also those of settings that nothing reads."""
+    given = {canonical(name): value for name, value in (flags or {}).items()}
+    base = directories(root=os.geteuid() == 0 if root is None else root, home=home or Path.home())
+    defaults = {**{name: each.default for name, each in UNREAD.items()}, **_defaults(cls), **base}
+    if conf is None:
+        first = Layers([given, dict(application or {}), defaults], run_mode=section)
+        conf = read(Path(str(first.value("config"))))
+    own = {canonical(k): v for k, v in conf.section(section).items()}
+    main = {canonical(k): v for k, v in conf.section("main").items()}
+    if not any("certname" in layer for layer in (given, own, main, application or {})):
+        defaults["certname"] = default_certname()
+    return conf, Layers([given, own, main, dict(application or {}), defaults], run_mode=section)
+
+
+def _place(conf: Conf, layers: Layers, name: str) -> str:
+    """Where in the file a setting gets its value, in brackets; '' when it comes from elsewhere."""
+    entry = conf.sections.get(layers.run_mode, {}).get(name) or conf.sections.get("main", {}).get(name)
+    return f" (file: {conf.path}, line: {entry.line})" if entry and name not in layers.layers[0] else ""
+
+
+def _refuse_unread(conf: Conf, layers: Layers) -> None:
+    """A setting that nothing reads, with another value than its default, where somebody relies on it."""
+    for name, setting in UNREAD.items():
+        if layers.run_mode not in setting.refused or layers.raw(name) == setting.default:
+            continue
+        value, default = layers.value(name), Layers([{name: setting.default}, *layers.layers], run_mode=layers.run_mode).value(name)
+        if not setting.says_nothing(value, default):
+            raise ConfigError(f"Could not set {name}: {value!r} is not supported{_place(conf, layers, name)}", hint=setting.why)
 
 
 def _refuse_environments_own(conf: Conf) -> None:
@@ -172,7 +202,7 @@ def _refuse_environments_own(conf: Conf) -> None:
 
 def unknown(conf: Conf, *classes: type[Settings], also: Iterable[str] = ()) -> list[str]:
     """One sentence for each setting of a file that nothing here reads, with a hint where a name is close to a known one."""
-    known = {name for cls in classes for name in cls.model_fields} | set(also)
+    known = {name for cls in classes for name in cls.model_fields} | set(also) | set(UNREAD)
     return [
         f"Unknown setting {name} in [{section}] (file: {conf.path}, line: {entry.line}). {_similar(name, known)}".rstrip()
         for section, entries in conf.sections.items()
@@ -191,9 +221,8 @@ def flags_of(argv: list[str], *classes: type[Settings], shorts: Mapping[str, str
     Raises:
         ConfigError: a value is missing, or given to a boolean.
     """
-    fields: dict[str, FieldInfo] = {}
-    for cls in classes:
-        fields |= cls.model_fields
+    plain = {name: is_flag(field) for cls in classes for name, field in cls.model_fields.items()}
+    plain |= {name: each.flag for name, each in UNREAD.items() if name not in plain}
     found: dict[str, Any] = {}
     left: list[str] = []
     pending = list(argv)
@@ -206,8 +235,8 @@ def flags_of(argv: list[str], *classes: type[Settings], shorts: Mapping[str, str
         name, equals, value = word[2:].partition("=") if word.startswith("--") else ("", "", "")
         setting = canonical(name)
         negated = canonical(name.removeprefix("no-").removeprefix("no_"))
-        if name and setting in fields:
-            if is_flag(fields[setting]):
+        if name and setting in plain:
+            if plain[setting]:
                 if equals:
                     raise ConfigError(f"needless argument: {word}")
                 found[setting] = True
@@ -217,7 +246,7 @@ def flags_of(argv: list[str], *classes: type[Settings], shorts: Mapping[str, str
                 found[setting] = pending.pop(0)
             else:
                 raise ConfigError(f"missing argument: --{name}")
-        elif name.startswith(("no-", "no_")) and negated in fields and is_flag(fields[negated]):
+        elif name.startswith(("no-", "no_")) and plain.get(negated):
             found[negated] = False
         else:
             left.append(word)

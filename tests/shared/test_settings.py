@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from shared.errors import ConfigError
-from shared.settings import AgentSettings, Conf, MasterSettings, conf, flags_of, load, printed, unknown
+from shared.settings import UNREAD, AgentSettings, Conf, MasterSettings, Unread, conf, flags_of, load, printed, unknown
 from shared.settings.values import duration, size
 
 
@@ -139,3 +139,47 @@ def test_values_are_printed_as_config_print_shows_them() -> None:
 @pytest.mark.parametrize("cls", [AgentSettings, MasterSettings])
 def test_every_setting_says_what_it_is_for(cls: type[AgentSettings]) -> None:
     assert [name for name, field in cls.model_fields.items() if not (field.description or "").endswith(".")] == []
+
+
+def test_settings_that_nothing_reads_may_stand_in_the_file_and_be_options(tmp_path: Path) -> None:
+    text = "autoflush = false\nprivatedir = /private\n[agent]\nhostprivkey = $privatedir/key.pem\n"
+    assert agent(tmp_path, text).hostprivkey == Path("/private/key.pem")
+    assert unknown(conf.parse(text), AgentSettings) == []
+    flags, left = flags_of(["--no-autoflush", "--passfile", "/x", "--tasks", "word"], AgentSettings)
+    assert flags == {"autoflush": False, "passfile": "/x", "tasks": True} and left == ["word"]
+
+
+@pytest.mark.parametrize(
+    ("section", "text", "message"),
+    [
+        ("master", "storeconfigs = true", r"Could not set storeconfigs: 'true' is not supported \(file: .*, line: 1\)"),
+        ("master", "storeconfigs = perhaps", "Could not set storeconfigs: 'perhaps' is not supported"),
+        ("master", "[master]\nserial = /elsewhere", r"Could not set serial: '/elsewhere' is not supported \(file: .*, line: 2\)"),
+        ("agent", "configprint = server", "Could not set configprint"),
+    ],
+)
+def test_a_value_that_is_refused_is_named_with_its_place_and_a_way_out(section: str, text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as failed:
+        load(MasterSettings, section=section, conf=conf.parse(text, Path("/p.conf")))
+    assert failed.value.hint
+
+
+@pytest.mark.parametrize(
+    ("section", "text"),
+    [
+        ("agent", "storeconfigs = true"),  # the master's business
+        ("master", "storeconfigs = no"),
+        ("master", "cadir = /ca\nserial = /ca/serial\ncakey = $cadir/ca_key.pem"),
+    ],
+)
+def test_a_refused_setting_may_say_what_holds_anyway(section: str, text: str) -> None:
+    assert load(MasterSettings, section=section, conf=conf.parse(text)).masterport == 8140
+
+
+@pytest.mark.parametrize("setting", UNREAD.values(), ids=UNREAD)
+def test_every_setting_that_nothing_reads_says_why(setting: Unread) -> None:
+    assert setting.why.endswith(".") and setting.why[0] == setting.why[0].upper()
+
+
+def test_no_setting_is_both_read_and_unread() -> None:
+    assert set(UNREAD).isdisjoint({*AgentSettings.model_fields, *MasterSettings.model_fields})

@@ -1,0 +1,105 @@
+"""
+Settings of Puppet 7 that nothing here reads, so that a puppet.conf may hold them: what they say is kept for `$name` and `config print`.
+
+A refused one may say its default only: whoever relies on another value must not find out later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .values import boolean
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """
+    One such setting.
+
+    Attributes:
+        default: As Puppet has it; may name other settings.
+        why: A sentence: why it changes nothing here, or what to do instead of a refused value.
+        refused: The run modes (sections) in which only the default may be said.
+    """
+
+    default: str
+    why: str
+    refused: tuple[str, ...] = ()
+
+    @property
+    def flag(self) -> bool:
+        """Whether the command line writes it as --name and --no-name."""
+        return self.default in ("true", "false")
+
+    def says_nothing(self, value: Any, default: Any) -> bool:
+        """Whether a value is the default, however it is written."""
+        try:
+            return value == default or (self.flag and boolean(value) == boolean(default))
+        except ValueError:
+            return False
+
+
+_MODULE_TOOL = "There is no `puppet module` here; r10k and the like fetch modules."
+_DEVICE = "There is no `puppet device` here."
+_IN_CADIR = "The CA's files stand at their places below cadir: set that, and leave this one out."
+_MASTER = ("master",)
+_ANYBODY = ("agent", "master", "user")
+
+UNREAD: Mapping[str, Unread] = {
+    "always_retry_plugins": Unread("true", "Types and providers are looked for once in each run."),
+    "autoflush": Unread("true", "Log files are always written at once."),
+    "binder_config": Unread("", "Puppet 7 does not read it either: bindings are gone since Puppet 4."),
+    "cacert": Unread("$cadir/ca_crt.pem", _IN_CADIR, _MASTER),
+    "cacrl": Unread("$cadir/ca_crl.pem", _IN_CADIR, _MASTER),
+    "cakey": Unread("$cadir/ca_key.pem", _IN_CADIR, _MASTER),
+    "capub": Unread("$cadir/ca_pub.pem", _IN_CADIR, _MASTER),
+    "cert_inventory": Unread("$cadir/inventory.txt", _IN_CADIR, _MASTER),
+    "code": Unread("", "Give code by `puppet apply -e CODE`, or write a manifest.", _ANYBODY),
+    "configprint": Unread("", "Use `puppet config print NAME`.", _ANYBODY),
+    "csrdir": Unread("$cadir/requests", _IN_CADIR, _MASTER),
+    "deviceconfdir": Unread("$confdir/devices", _DEVICE),
+    "deviceconfig": Unread("$confdir/device.conf", _DEVICE),
+    "devicedir": Unread("$vardir/devices", _DEVICE),
+    "document_all": Unread("false", "`puppet doc` writes references of types, functions and settings, not of manifests."),
+    "environment_data_provider": Unread("", "Puppet 7 does not read it either: an environment's data is what its hiera.yaml says."),
+    "forge_authorization": Unread("", _MODULE_TOOL),
+    "freeze_main": Unread("false", "Files of modules can hold no code beside their definitions, whatever it says."),
+    "genconfig": Unread("false", "Use `puppet config print all` or `puppet doc --reference configuration`.", _ANYBODY),
+    "genmanifest": Unread("false", "Directories are made when they are needed; there is no manifest of them.", _ANYBODY),
+    "http_debug": Unread("false", "Requests are not printed; the master's access log has them (accesslog)."),
+    "ldapattrs": Unread("all", "All attributes of a node's entry become variables."),
+    "ldapstackedattrs": Unread("puppetvar", "An attribute of a node goes before that of its parent."),
+    "location_trusted": Unread("false", "A redirect to another host never gets a password."),
+    "manage_internal_file_permissions": Unread("true", "Keys and state are private whatever it says; files that stand are not changed."),
+    "max_deprecations": Unread("10", "All that are found are logged."),
+    "max_errors": Unread("10", "All that are found are logged."),
+    "max_warnings": Unread("10", "All that are found are logged."),
+    "maximum_uid": Unread("4294967290", "Linux has no larger ones, and no negative ones."),
+    "mkusers": Unread("false", "The account comes from the package, or from the administrator."),
+    "module_groups": Unread("", _MODULE_TOOL),
+    "module_repository": Unread("https://forgeapi.puppet.com", _MODULE_TOOL),
+    "module_working_dir": Unread("$vardir/puppet-module", _MODULE_TOOL),
+    "name": Unread("", "It is the command's own name."),
+    "passfile": Unread("$privatedir/password", "Private keys are kept without a password."),
+    "preferred_serialization_format": Unread("json", "Both sides agree on a format that both can; that is JSON from Puppet 5 on."),
+    "preview_outputdir": Unread("$vardir/preview", "There is no `puppet preview` here; `puppet catalog diff` compares catalogs."),
+    "privatedir": Unread("$ssldir/private", "Nothing is kept there."),
+    "profile": Unread("false", "The master counts and times by itself: see metrics_port, and `puppet catalog compile --profile`."),
+    "puppet_trace": Unread("false", "The setting trace shows where an error came from."),
+    "puppetdlog": Unread(
+        "$logdir/puppetd.log", "Syslog is there on every system that is supported; Puppet does not write it there either."
+    ),
+    "rich_data": Unread("true", "Agents that can read values of all types get them; those of 3.x get text."),
+    "serial": Unread("$cadir/serial", _IN_CADIR, _MASTER),
+    "settings_catalog": Unread("true", "Directories are made when they are needed."),
+    "signeddir": Unread("$cadir/signed", _IN_CADIR, _MASTER),
+    "storeconfigs": Unread("false", "It needs PuppetDB, which is not supported: exported resources are not collected.", ("master", "user")),
+    "storeconfigs_backend": Unread("puppetdb", "It counts with storeconfigs only, which is not supported."),
+    "tasks": Unread("false", "Plans and tasks are Bolt's, which brings its own Puppet."),
+    "vendormoduledir": Unread(
+        "/opt/puppetlabs/puppet/vendor_modules", "The types and providers of Puppet's vendored modules are built in."
+    ),
+    "versioned_environment_dirs": Unread("false", "Environments may be links, and a catalog is made of one version of the code."),
+}
