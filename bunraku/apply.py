@@ -65,7 +65,6 @@ class Wish:
     loadclasses: bool = False
     test: bool = False
     detailed: bool = False
-    profile: bool = False
     write_summary: bool = False
     show: str = ""  # what to print instead of a run
     words: list[str] = field(default_factory=list)
@@ -73,7 +72,6 @@ class Wish:
 
 _FLAGS = {
     "--loadclasses": "loadclasses",
-    "--profile": "profile",
     "-L": "loadclasses",
     "--test": "test",
     "-t": "test",
@@ -217,7 +215,7 @@ class Application:
             node = node.model_copy(update={"classes": classes})
         # On the loop's own thread: nothing else waits here, and deep manifests need the main thread's stack.
         compiled = compile_here(
-            self.master, environment, manifest, node, facts, self._say, profile=self._print_profile if wish.profile else None
+            self.master, environment, manifest, node, facts, self._say, profile=self._print_profile if settings.profile else None
         )
         self.times["config_retrieval"] = compiled.seconds
         self.log.notice(f"Compiled catalog for {node.name} in environment {environment.name} in {compiled.seconds:.2f} seconds")

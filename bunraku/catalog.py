@@ -50,7 +50,7 @@ ELSEWHERE = {"save": "A catalog is stored by the setting catalog_cache_terminus,
 def main(argv: Sequence[str]) -> int:
     """Run `puppet catalog …`; the exit code."""
     flags, left = flags_of(list(argv), AgentSettings, MasterSettings, shorts={"-v": "--verbose", "-d": "--debug"})
-    call = call_of("catalog", left, options=("facts", "terminus"), flags=("profile",))
+    call = call_of("catalog", left, options=("facts", "terminus"))
     if call.help:
         print(HELP)
         return 0
@@ -86,7 +86,8 @@ class Face:
         return agent, master
 
     def compile(self) -> None:
-        _print(self.compiled(self._name(), profile="profile" in self.call.flags))
+        agent, _ = self.settings()
+        _print(self.compiled(self._name(), profile=agent.profile))
 
     def find(self) -> None:
         _, master = self.settings()

@@ -71,6 +71,7 @@ class CommonSettings(Settings):
     trace: Flag = setting(False, doc="Show where in the program an error came from.")
     verbose: Flag = setting(False, doc="Show info messages.")
     debug: Flag = setting(False, doc="Show debug messages.")
+    profile: Flag = setting(False, doc="`puppet apply` and `puppet catalog compile` say which lines of manifests take the most time.")
     noop: Flag = setting(False, doc="Only say what would be done.")
     show_diff: Flag = setting(False, doc="Show the differences of changed files.")
     strict: Literal["off", "warning", "error"] = setting("warning", doc="How doubtful code is taken.")

@@ -86,7 +86,6 @@ UNREAD: Mapping[str, Unread] = {
     "preferred_serialization_format": Unread("json", "Both sides agree on a format that both can; that is JSON from Puppet 5 on."),
     "preview_outputdir": Unread("$vardir/preview", "There is no `puppet preview` here; `puppet catalog diff` compares catalogs."),
     "privatedir": Unread("$ssldir/private", "Nothing is kept there."),
-    "profile": Unread("false", "The master counts and times by itself: see metrics_port, and `puppet catalog compile --profile`."),
     "puppet_trace": Unread("false", "The setting trace shows where an error came from."),
     "puppetdlog": Unread(
         "$logdir/puppetd.log", "Syslog is there on every system that is supported; Puppet does not write it there either."
