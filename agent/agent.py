@@ -272,6 +272,7 @@ def state_directories(settings: AgentSettings) -> tuple[list[Path], list[Path]]:
     made = [
         settings.vardir,
         settings.statedir,
+        settings.publicdir,
         settings.client_datadir,
         settings.clientyamldir,
         settings.clientbucketdir,

@@ -180,7 +180,7 @@ def run(argv: list[str], deferring: Deferring | None = None) -> int:
     from .agent import state_directories
 
     made, looked = state_directories(settings)
-    surroundings.secure([*made, *looked])
+    surroundings.secure([*made, *looked], surroundings.public(settings))
     asked = _asked(settings, command, conf, deferring)
     if settings.daemonize and not settings.onetime:
         _background(settings)

@@ -35,8 +35,6 @@ NOTICE = 25
 
 CatalogSource = Callable[[Retrieval], Awaitable[Retrieved]]
 
-SUMMARY_MODE = 0o644  # monitoring reads it
-
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -292,7 +290,7 @@ class Run:
         if not completed and report.status != "failed":
             report = report.model_copy(update={"status": "failed"})
         self._summary = report.to_summary(last_run=int(self.now().timestamp()), initial_environment=self._initial)
-        await write_summary(settings.lastrunfile, self._summary, self.log, mode=SUMMARY_MODE)
+        await write_summary(settings.lastrunfile, self._summary, self.log)
         failpoint("agent.summary-written")
         binding = self.wiring.indirector["report"]
         if settings.report:

@@ -16,7 +16,7 @@ from typing import Any
 
 from shared import plainjson, plainyaml
 from shared.errors import BadData
-from shared.files import sweep, write_atomic
+from shared.files import make_directory, sweep, write_atomic
 from shared.models.report import Report
 from shared.plainyaml import Symbol, Timestamp
 from shared.ral.catalog import Resources
@@ -102,7 +102,7 @@ def tidy(settings: AgentSettings) -> int:
     """Remove what killed runs left half-written an hour ago or more, cached catalogs with their secrets among it; how many. Blocks."""
     caches = [folder for root in (settings.client_datadir, settings.clientyamldir) if root.is_dir() for folder in root.iterdir()]
     ssl = [settings.ssldir, settings.certdir, settings.requestdir, settings.privatekeydir, settings.publickeydir]
-    return sum(sweep(folder) for folder in (settings.statedir, *caches, *ssl) if folder.is_dir())
+    return sum(sweep(folder) for folder in (settings.statedir, settings.publicdir, *caches, *ssl) if folder.is_dir())
 
 
 class StateFile:
@@ -196,8 +196,12 @@ class TransactionStore:
         await _write(self.path, plainjson.dumps({"resources": self._new}), 0o640, log)  # JSON is YAML, and much faster to read
 
 
-async def _write(path: Path, data: bytes | dict[str, Any], mode: int, log: RunLog) -> None:
+async def _write(path: Path, data: bytes | dict[str, Any], mode: int, log: RunLog, *, folder_mode: int | None = None) -> None:
+    """`folder_mode`: the folder is made when it is missing."""
+
     def write() -> None:
+        if folder_mode is not None:
+            make_directory(path.parent, mode=folder_mode)
         write_atomic(path, data if isinstance(data, bytes) else plainyaml.dumps(data), mode=mode)
 
     try:
@@ -212,9 +216,9 @@ async def write_report(path: Path, report: Report, log: RunLog, *, legacy: bool 
     await _write(path, data, 0o640, log)
 
 
-async def write_summary(path: Path, summary: Mapping[str, Any], log: RunLog, *, mode: int = 0o640) -> None:
+async def write_summary(path: Path, summary: Mapping[str, Any], log: RunLog) -> None:
     """last_run_summary.yaml, which monitoring reads; the sections are `Report.to_summary`'s."""
-    await _write(path, dict(summary), mode, log)
+    await _write(path, dict(summary), 0o644, log, folder_mode=0o755)
 
 
 async def write_classes(path: Path, classes: Iterable[str], log: RunLog) -> None:

@@ -11,12 +11,15 @@ from pathlib import Path
 from shared.errors import ConfigError
 from shared.failpoints import VARIABLE as FAILPOINTS
 from shared.files import make_directory
+from shared.settings import AgentSettings
 
 PATH = "/opt/puppetlabs/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _KEPT = frozenset({"LANG", "LANGUAGE", "TERM", "TZ", "NO_COLOR", "NOTIFY_SOCKET", FAILPOINTS})
 _KEPT_PREFIXES = ("LC_", "FACTER_")
 UMASK = 0o022
 STATE_MODE = 0o750
+PASSABLE = 0o751  # for vardir: monitoring gets through to publicdir
+PUBLIC = 0o755
 
 
 def clean(environ: Mapping[str, str], *, home: str, user: str) -> dict[str, str]:
@@ -63,10 +66,17 @@ def complaint(path: Path, info: os.stat_result, *, trusted: frozenset[int], link
     return ""
 
 
-def secure(directories: Iterable[Path], *, euid: int | None = None) -> None:
-    """
-    Make the directories that are missing, private; refuse those that somebody else could tamper with.
+def public(settings: AgentSettings) -> dict[Path, int]:
+    """The directories that others may look into or get through, with their modes."""
+    return {settings.vardir: PASSABLE, settings.publicdir: PUBLIC}
 
+
+def secure(directories: Iterable[Path], modes: Mapping[Path, int] = {}, *, euid: int | None = None) -> None:
+    """
+    Make the directories that are missing; refuse those that somebody else could tamper with.
+
+    Args:
+        modes: of those that are made and not private.
     Raises:
         ConfigError: names the directory and what is wrong with it. Nothing is repaired: who prepared it may have prepared its contents.
     """
@@ -77,7 +87,7 @@ def secure(directories: Iterable[Path], *, euid: int | None = None) -> None:
         try:
             entry = path.lstat()
         except FileNotFoundError:
-            make_directory(path, mode=STATE_MODE)
+            make_directory(path, mode=modes.get(path, STATE_MODE))
             continue
         except OSError as err:
             raise ConfigError(f"Could not look at {path}: {err.strerror}") from err

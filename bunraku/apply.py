@@ -177,11 +177,11 @@ class Application:
     async def run(self) -> int:
         """The exit code; what is wrong has been logged."""
         from agent.logs import kept
-        from agent.surroundings import secure
+        from agent.surroundings import public, secure
 
         with kept(self.log):
             try:
-                secure((self.settings.vardir, self.settings.statedir))
+                secure((self.settings.vardir, self.settings.statedir, self.settings.publicdir), public(self.settings))
                 return await (self._apply_document() if self.wish.catalog else self._apply_manifest())
             except PuppetError as err:
                 self._complain(err)

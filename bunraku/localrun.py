@@ -44,7 +44,6 @@ from shared.types import KNOWN
 from shared.types.filebucket import Filebucket
 from shared.types.schedule import default_schedules
 
-SUMMARY_MODE = 0o644  # monitoring reads it
 RUN_MODE = "user"  # what `puppet apply` is in the summary
 
 
@@ -200,7 +199,7 @@ class LocalRun:
         summary = report.to_summary(
             last_run=int(datetime.now(UTC).timestamp()), run_mode=RUN_MODE, initial_environment=settings.environment
         )
-        await write_summary(settings.lastrunfile, summary, self.log, mode=SUMMARY_MODE)
+        await write_summary(settings.lastrunfile, summary, self.log)
         await write_report(settings.lastrunreport, report, self.log)
         if settings.report:
             try:

@@ -165,7 +165,7 @@ def told(answered: list[tuple[str, str, str, float]]) -> Iterator[str]:
 def summary(root: Path) -> dict[str, dict[str, float]]:
     import yaml
 
-    data: dict[str, dict[str, float]] = yaml.safe_load((root / "agent" / "var" / "state" / "last_run_summary.yaml").read_text())
+    data: dict[str, dict[str, float]] = yaml.safe_load((root / "agent" / "var" / "public" / "last_run_summary.yaml").read_text())
     return data
 
 

@@ -119,6 +119,10 @@ class Scripted:
         return self.agent_root / "var" / "state"
 
     @property
+    def public(self) -> Path:
+        return self.agent_root / "var" / "public"
+
+    @property
     def cached(self) -> Path:
         return self.agent_root / "var" / "client_data" / "catalog" / f"{NAME}.json"
 

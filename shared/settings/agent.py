@@ -72,7 +72,7 @@ class AgentSettings(CommonSettings):
     graphdir: Path = setting("$statedir/graphs", doc="Where those go.")
     default_file_terminus: Literal["rest", "file_server"] = setting("rest", doc="What puppet: sources without a host mean.")
 
-    lastrunfile: Path = setting("$statedir/last_run_summary.yaml", doc="The summary of the last run.")
+    lastrunfile: Path = setting("$publicdir/last_run_summary.yaml", doc="The summary of the last run, which monitoring reads.")
     lastrunreport: Path = setting("$statedir/last_run_report.yaml", doc="The report of the last run.")
     statefile: Path = setting("$statedir/state.yaml", doc="When each resource was checked and changed.")
     transactionstorefile: Path = setting("$statedir/transactionstore.yaml", doc="The values that were set, for corrective changes.")

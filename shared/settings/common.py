@@ -14,6 +14,7 @@ class CommonSettings(Settings):
 
     confdir: Path = setting(Path("/etc/puppet"), doc="Where the configuration is.")
     vardir: Path = setting(Path("/var/lib/puppet"), doc="Where everything that changes is kept.")
+    publicdir: Path = setting("$vardir/public", doc="Where files for everybody are; $vardir must let others pass, as a new one does.")
     logdir: Path = setting(Path("/var/log/puppet"), doc="Where log files go.")
     rundir: Path = setting(Path("/var/run/puppet"), doc="Where pid files go.")
     codedir: Path = setting("$confdir/code", doc="Where manifests, modules and data are.")

@@ -246,7 +246,7 @@ def test_sensitive_values_are_not_shown(apply: Callable[..., Said], file: Make) 
 def test_the_report_is_kept_and_stored(apply: Callable[..., Said], puppet: Puppet) -> None:
     apply("-e", "notify { 'hi': }")
     state = puppet.root / "vardir/state"
-    summary = plainyaml.loads((state / "last_run_summary.yaml").read_bytes())
+    summary = plainyaml.loads((puppet.root / "vardir/public/last_run_summary.yaml").read_bytes())
     assert summary["application"]["run_mode"] == "user"
     assert summary["changes"]["total"] == 1
     assert b"Notify[hi]" in (state / "last_run_report.yaml").read_bytes()

@@ -44,5 +44,5 @@ def test_the_current_resource_ends_and_the_rest_is_skipped(number: signal.Signal
     assert f"Caught {number.name.removeprefix('SIG')}; exiting" in out.decode()
     assert process.returncode == 1
     assert (tmp_path / "first").exists() and not (tmp_path / "second").exists()
-    summary = plainyaml.loads((tmp_path / "var/state/last_run_summary.yaml").read_bytes())
+    summary = plainyaml.loads((tmp_path / "var/public/last_run_summary.yaml").read_bytes())
     assert summary["resources"]["changed"] == 1 and summary["resources"]["skipped"] >= 1

@@ -126,7 +126,7 @@ async def test_the_report_and_the_state_files_say_what_was_done(pair: Pair) -> N
     assert stored["report_format"] == 12
     assert stored["host"] == NAME
     state = pair.root / "agent" / "var" / "state"
-    summary = plainyaml.loads((state / "last_run_summary.yaml").read_bytes())
+    summary = plainyaml.loads((state.parent / "public" / "last_run_summary.yaml").read_bytes())
     assert summary["application"] == {"run_mode": "agent", "initial_environment": "production", "converged_environment": "production"}
     assert summary["events"]["failure"] == 0
     assert {"node_retrieval", "plugin_sync", "fact_generation", "config_retrieval", "convert_catalog", "total"} <= set(summary["time"])

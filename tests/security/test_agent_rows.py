@@ -11,13 +11,15 @@ from typing import Any
 
 import pytest
 
+from agent.agent import state_directories
 from agent.facts.external import Limits as ProgramLimits
 from agent.facts.external import external_facts
 from agent.facts.facter import Sources, gather
 from agent.facts.host import Host
-from agent.surroundings import clean, secure
+from agent.surroundings import clean, public, secure
 from agent.testing import Reply
 from shared.errors import ConfigError
+from shared.settings import AgentSettings, Conf, load
 from tests.scripted_master import JSON, NAME, Scripted, catalog, file, reply, root_entry
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="files have to be given to somebody else")
@@ -276,3 +278,11 @@ def test_AG_16_missing_directories_are_made_private_and_links_of_root_are_follow
     assert (tmp_path / "a" / "b").stat().st_mode & 0o777 == 0o750
     (tmp_path / "link").symlink_to(tmp_path / "a")
     secure([tmp_path / "link"])
+
+
+def test_AG_16_others_get_through_to_the_public_directory_and_see_nothing_else(tmp_path: Path) -> None:
+    settings = load(AgentSettings, section="agent", flags={"vardir": str(tmp_path / "var")}, conf=Conf())
+    made, _ = state_directories(settings)
+    secure(made, public(settings))
+    open_to_others = {path.name: path.stat().st_mode & 0o007 for path in (settings.vardir, *settings.vardir.iterdir())}
+    assert {name: mode for name, mode in open_to_others.items() if mode} == {"var": 0o001, "public": 0o005}

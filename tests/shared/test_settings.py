@@ -26,7 +26,7 @@ def test_extra_headers_are_checked(text: str) -> None:
 def test_defaults_follow_the_directories(tmp_path: Path) -> None:
     settings = agent(tmp_path, certname="a.example.com", vardir="/v")
     assert settings.hostcert == tmp_path / "ssl/certs/a.example.com.pem"
-    assert settings.lastrunfile == Path("/v/state/last_run_summary.yaml")
+    assert settings.lastrunfile == Path("/v/public/last_run_summary.yaml")
     assert settings.ca_port == settings.masterport == 8140
 
 
