@@ -23,6 +23,7 @@ from shared.plainjson import dumps
 from shared.settings import AgentSettings
 
 from .facts.legacy import stringified
+from .nodename import named
 from .pluginsync import Limits as PluginLimits
 from .pluginsync import Mount, PluginSync, Synced
 from .steps import Steps
@@ -125,11 +126,14 @@ class Retrieval:
 
     def __init__(self, wiring: Wiring, steps: Steps, *, uuid: str, fixed: bool, configured: str | None) -> None:
         self.wiring = wiring
-        self.settings: AgentSettings = wiring.settings
         self.steps = steps
         self.uuid = uuid
         self.fixed = fixed
         self.configured = configured
+
+    @property
+    def settings(self) -> AgentSettings:
+        return self.wiring.settings
 
     async def retrieve(self) -> Retrieved:
         """
@@ -139,14 +143,17 @@ class Retrieval:
             NoCatalog: there is none. NotStable. PuppetError: facts could not be gathered, or strict_environment_mode forbids it.
         """
         if self.settings.use_cached_catalog:
-            cached = await self._cached()
-            if cached is not None:
-                return await self._explicit(cached)
+            kept = await self._kept()
+            if kept is not None:
+                return self._explicit(kept)
+        start = self.wiring.environment
+        facts = await self._prepared() if self.settings.node_name_fact else None  # the first question names the node
         await self._initial_environment()
         log.info("Using environment '%s'", self.wiring.environment)
-        sync = self.settings.pluginsync and await self._environment_exists()
+        if facts is None or self.wiring.environment != start:
+            facts = await self._prepared()
         fallback = self.settings.usecacheonfailure and not self.settings.use_cached_catalog
-        found = await self._round(sync=sync, fallback=fallback)
+        found = await self._round(facts, fallback=fallback)
         if self.settings.strict_environment_mode and found.catalog.environment != self.wiring.environment:
             log.error(
                 "Not using catalog because its environment '%s' does not match agent specified environment '%s' "
@@ -169,7 +176,7 @@ class Retrieval:
                 there,
             )
             self.wiring.environment = environment_name(there)
-            found = await self._round(sync=self.settings.pluginsync, fallback=fallback)
+            found = await self._round(await self._prepared(first=False), fallback=fallback)
         raise NotStable(f"Catalog environment didn't stabilize after {MAX_RESTARTS} fetches, aborting run")
 
     async def download(self) -> Retrieved:
@@ -179,22 +186,30 @@ class Retrieval:
 
     async def kept(self) -> Retrieved:
         """The catalog that was kept of the last run or download. NoCatalog: there is none."""
-        catalog = await self._cached()
-        if catalog is None:
-            raise NoCatalog(f"Could not find catalog for {self.settings.certname}")
-        return await self.given(catalog)
+        kept = await self._kept()
+        if kept is None:
+            raise NoCatalog(f"Could not find catalog for {self.settings.node_name_value}")
+        return kept
 
     async def given(self, catalog: Catalog) -> Retrieved:
         """A catalog that came from elsewhere, as if it had been kept. BadData: it is another node's."""
-        return Retrieved(_own(catalog, self.settings.certname), await self._facts(), "explicitly_requested")
+        facts = await self._facts()
+        return Retrieved(_own(catalog, self.settings.node_name_value), facts, "explicitly_requested")
 
     async def submit_facts(self) -> None:
         """Gather the facts and send them to the master. PuppetError: there are none, or it does not take them."""
         facts = await self._facts()
         await Rest(FACTS, self.wiring.server).save(Request(facts.name, self.wiring.environment, body=facts))
 
-    async def _explicit(self, catalog: Catalog) -> Retrieved:
-        """use_cached_catalog: no node, no plugins; facts only for what is decided here."""
+    async def _kept(self) -> Retrieved | None:
+        """The cached catalog, of this node by its name; None without one. Of facts there is only what is decided here."""
+        facts = await self._facts() if self.settings.node_name_fact else None
+        catalog = await self._cached()
+        return None if catalog is None else Retrieved(catalog, facts or await self._facts(), "explicitly_requested")
+
+    def _explicit(self, kept: Retrieved) -> Retrieved:
+        """use_cached_catalog: no node, no plugins."""
+        catalog = kept.catalog
         if catalog.environment and catalog.environment != self.wiring.environment and not self.settings.strict_environment_mode:
             log.log(
                 NOTICE,
@@ -205,7 +220,7 @@ class Retrieval:
             )
             self.wiring.environment = catalog.environment
         log.log(NOTICE, "Using cached catalog")
-        return Retrieved(catalog, await self._facts(), "explicitly_requested")
+        return kept
 
     # The environment to begin in.
 
@@ -228,7 +243,7 @@ class Retrieval:
         options |= {"fail_on_404": "true"} if dialect is LEGACY else {}
         if dialect is not LEGACY and self.configured:
             options["configured_environment"] = self.configured
-        name = self.settings.certname
+        name = self.settings.node_name_value
         try:
             node = await self.wiring.indirector["node"].find(Request(name, self.wiring.environment, options=options))
             if node is None:
@@ -269,11 +284,14 @@ class Retrieval:
 
     # One round: plugins, facts, catalog.
 
-    async def _round(self, *, sync: bool, fallback: bool) -> Retrieved:
-        if sync:
+    async def _prepared(self, *, first: bool = True) -> Facts:
+        """The facts, after the plugins; `first`: nobody has said yet that the environment is there."""
+        if self.settings.pluginsync and (not first or await self._environment_exists()):
             with self.steps.step("pluginsync", metric="plugin_sync") as doing:
                 doing.detail = await self._sync_plugins()
-        facts = await self._facts()
+        return await self._facts()
+
+    async def _round(self, facts: Facts, *, fallback: bool) -> Retrieved:
         with self.steps.step("catalog", metric="config_retrieval") as doing:
             try:
                 catalog = await self._ask_catalog(facts)
@@ -307,11 +325,13 @@ class Retrieval:
         with self.steps.step("facts", metric="fact_generation") as doing:
             log.info("Loading facts")
             try:
-                found: Facts | None = await self.wiring.indirector["facts"].find(Request(self.settings.certname, self.wiring.environment))
+                found: Facts | None = await self.wiring.indirector["facts"].find(
+                    Request(self.settings.node_name_value, self.wiring.environment)
+                )
             except (PuppetError, OSError) as err:
                 raise PuppetError(f"Could not retrieve local facts: {err}") from err
             if found is None:
-                raise PuppetError(f"Could not retrieve local facts: there are none for {self.settings.certname}")
+                raise PuppetError(f"Could not retrieve local facts: there are none for {self.settings.node_name_value}")
             version = (await self._dialect() or MODERN).version  # masters and manifests go by what they speak with
             own: Mapping[str, Any] = {
                 "clientcert": self.settings.certname,
@@ -321,7 +341,9 @@ class Retrieval:
                 **({"agent_specified_environment": self.configured} if self.configured else {}),
             }
             doing.detail = f"{len(found.values) + len(own)} facts"
-            return found.model_copy(update={"values": {**found.values, **own}})
+            values = {**found.values, **own}
+            self.wiring.settings = named(self.settings, values)
+            return found.model_copy(update={"name": self.settings.node_name_value, "values": values})
 
     async def _ask_catalog(self, facts: Facts) -> Catalog:
         dialect = await self.wiring.server.dialect()
@@ -335,7 +357,7 @@ class Retrieval:
             options |= {"job_uuid": self.settings.job_id} if self.settings.job_id else {}
             options |= {"check_environment": "true", "static_catalog": "true", "checksum_type": CHECKSUM_TYPES}
             options["inline_metadata"] = "true"  # our own masters answer at once what would be a question a file
-        name = self.settings.certname
+        name = self.settings.node_name_value
         request: Request[Catalog] = Request(name, self.wiring.environment, options=options, ignore_cache=True, ignore_cache_save=True)
         catalog = await self.wiring.catalog.find(request)
         if catalog is None:
@@ -344,7 +366,7 @@ class Retrieval:
 
     async def _cached(self) -> Catalog | None:
         """The catalog of the last good run; None when there is none. One that cannot be read is moved aside."""
-        name = self.settings.certname
+        name = self.settings.node_name_value
         try:
             catalog = await self.wiring.catalog.find(Request(name, self.wiring.environment, ignore_terminus=True))
             if catalog is not None:

@@ -82,7 +82,6 @@ class Run:
         catalog: CatalogSource = Retrieval.retrieve,
     ) -> None:
         self.wiring = wiring
-        self.settings: AgentSettings = wiring.settings
         self.log = runlog
         self.steps = steps
         self.now = now
@@ -96,6 +95,11 @@ class Run:
         self._retrieval = Retrieval(wiring, steps, uuid=self._uuid, fixed=fixed, configured=configured)
         if startup:
             steps.metrics["startup_time"] = startup
+
+    @property
+    def settings(self) -> AgentSettings:
+        """They are the wiring's: its node gets a name from facts."""
+        return self.wiring.settings
 
     async def execute(self) -> Outcome:
         """Do it, write the state files, send the report. Raises nothing that is foreseen: it is in the log, the report and the outcome."""
@@ -263,7 +267,7 @@ class Run:
         catalog = retrieved.catalog if retrieved else None
         modern = dialect is not LEGACY
         return RunFacts(
-            host=self.settings.certname,
+            host=self.settings.node_name_value,
             started=self._started,
             environment=self.wiring.environment,
             version=dialect.version,

@@ -200,6 +200,7 @@ class Application:
     async def _apply_manifest(self) -> int:
         from agent.facts.configured import fact_sources
         from agent.facts.host import Host
+        from agent.nodename import named
 
         from .compilation import compile_here, environment_of, facts_for, node_for
 
@@ -208,7 +209,8 @@ class Application:
         environment = environment_of(self.master, modulepath=wish.modulepath)
         await self._splay()
         facts = await facts_for(Host(), fact_sources(settings), environment, certname=settings.certname, noop=settings.noop)
-        node = await node_for(self.master, settings.certname)
+        settings = self.settings = named(settings, facts)
+        node = await node_for(self.master, settings.node_name_value)
         if wish.loadclasses and (classes := self._classes()) is None:
             return UNREADABLE_CLASSES
         elif wish.loadclasses:
@@ -229,6 +231,7 @@ class Application:
         from agent.facts.configured import fact_sources
         from agent.facts.facter import gather
         from agent.facts.host import Host
+        from agent.nodename import named
 
         from .compilation import environment_of
         from .localrun import catalog_from
@@ -241,6 +244,7 @@ class Application:
         catalog = catalog_from(text)
         environment = environment_of(self.master, modulepath=self.wish.modulepath)
         facts = await gather(Host(), fact_sources(self.settings))
+        self.settings = named(self.settings, facts)
         run = self._local_run(environment, facts)
         return await self._finish(run, await run.prepared(catalog, None))
 

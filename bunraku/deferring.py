@@ -65,7 +65,7 @@ def resolver(settings: AgentSettings, environment: str, facts: Mapping[str, Any]
         builtins=functions_without_catalog(),
     )
     known = {name: value for name, value in facts.items() if name not in ("trusted", "facts", "server_facts")}
-    node = NodeInput(settings.certname, environment=environment, facts=known, parameters=known)
+    node = NodeInput(settings.node_name_value, environment=environment, facts=known, parameters=known)
     compiler = Compiler(world, loader, node, say)
     compiler.compile()  # of nothing: it sets the facts and what else is known at top scope
     return lambda deferred: resolved(compiler, deferred)

@@ -192,7 +192,7 @@ class Face:
 
     async def _compiler(self, site: Site) -> Compiler:
         """A compilation of which nothing but top scope is there: the node's variables and facts."""
-        name = self.call.options.get("node", self.agent.certname)
+        name = self.call.options.get("node", self.agent.node_name_value)
         node = await node_for(self.master, name)
         facts = await facts_of(name, self.agent, self.master, site.environment, say)
         if "facts" in self.call.options:

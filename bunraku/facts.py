@@ -15,6 +15,7 @@ from agent.facts.facter import Sources, gather
 from agent.facts.host import Host
 from agent.facts.known import Known
 from agent.facts.legacy import legacy_facts
+from agent.nodename import named
 from shared import log as logs
 from shared import plainjson, plainyaml
 from shared.dialects import MODERN
@@ -58,7 +59,7 @@ def main(argv: Sequence[str]) -> int:
     if action == "upload":
         return _upload(load(AgentSettings, section="agent", flags=flags))
     if action == "find":
-        print(_rendered(asyncio.run(_found(settings, names[0] if names else settings.certname)), yaml))
+        print(_rendered(asyncio.run(_found(settings, names[0] if names else settings.node_name_value)), yaml))
         return 0
     names = names if action == "show" else call.words  # `show` may be left out
     print(_shown(asyncio.run(_values(settings, call)), names, call, yaml))
@@ -127,14 +128,13 @@ def _upload(settings: AgentSettings) -> int:
     """Send the facts to the master, with this host's certificate."""
     from .peer import connected  # all that speaks HTTP: as much again as everything else here
 
-    name = settings.certname
-
     async def upload() -> None:
-        data = await _found(settings, name)
+        data = await _found(settings, settings.node_name_value)
+        name = named(settings, data["values"]).node_name_value
+        logging.getLogger("puppet.facts").log(logs.NOTICE, "Uploading facts for '%s' to '%s'", name, settings.server)
         async with connected(settings, settings.server, settings.masterport) as server:
             facts = Facts(name=name, values=data["values"], timestamp=data["timestamp"])
             await Rest(FACTS, server).save(Request(name, settings.environment or "production", body=facts))
 
-    logging.getLogger("puppet.facts").log(logs.NOTICE, "Uploading facts for '%s' to '%s'", name, settings.server)
     asyncio.run(upload())
     return 0

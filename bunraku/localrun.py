@@ -179,7 +179,7 @@ class LocalRun:
         environment = catalog.environment or settings.environment
         report = report_of(
             RunFacts(
-                host=settings.certname,
+                host=settings.node_name_value,
                 started=self.started,
                 environment=environment,
                 version=MODERN.version,

@@ -196,7 +196,9 @@ class Compiler(Terminus[Catalog]):
             facts = dialect.load(FACTS, body, format)
         if facts.name != request.key:
             raise BadRequest(f'Catalog for "{request.key}" was requested with fact definition for the wrong node ("{facts.name}").')
-        values = {**facts.values, "clientcert": request.key}  # identity is the certificate's, never a fact's
+        client = request.client
+        identity = client.name if client is not None and client.authenticated else request.key
+        values = {**facts.values, "clientcert": identity}  # the certificate's, never a fact's
         timestamp = self.now().isoformat() if dialect is LEGACY or not facts.timestamp else facts.timestamp
         return facts.model_copy(update={"values": values, "timestamp": timestamp, "expiration": None})
 
@@ -208,11 +210,12 @@ def twice_decoded(text: str) -> bytes:
 
 def trusted(name: str, client: Client | None) -> dict[str, Any]:
     """`$trusted`: what the certificate says. Source: protocol reference 5.5."""
-    host, _, domain = name.partition(".")
     authenticated: str | bool = "local" if client is None else "remote" if client.authenticated else False
+    certname = client.name if client is not None and client.authenticated else name
+    host, _, domain = certname.partition(".")
     return {
         "authenticated": authenticated,
-        "certname": client.name if client is not None and client.authenticated else name,
+        "certname": certname,
         "extensions": dict(client.extensions) if client is not None else {},
         "hostname": host,
         "domain": domain or None,

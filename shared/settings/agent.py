@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+from pydantic import model_validator
+
 from .base import setting
 from .common import CommonSettings
 from .values import Duration, Flag, Headers, Size, Ttl, Words
@@ -13,6 +15,8 @@ from .values import Duration, Flag, Headers, Size, Ttl, Words
 class AgentSettings(CommonSettings):
     """What one agent does, and how long it waits for whom."""
 
+    node_name_value: str = setting("$certname", doc="The name that the master is asked about; auth.conf must allow it to the certificate.")
+    node_name_fact: str = setting("", doc="The fact whose value is that name instead; '' for none.")
     server: str = setting("puppet", doc="Host name of the master.")
     masterport: int = setting(8140, ge=1, le=65535, doc="Port of the master.")
     server_list: Words = setting((), doc="Masters (host or host:port, separated by commas), of which the first that answers is used.")
@@ -104,3 +108,9 @@ class AgentSettings(CommonSettings):
     external_fact_timeout: Duration = setting("5m", gt=0, doc="Seconds for one program that prints external facts.")
     external_fact_output: Size = setting("1MiB", gt=0, doc="Bytes that such a program may print.")
     report_timeout: Duration = setting("2m", gt=0, doc="Seconds for sending a report after the run.")
+
+    @model_validator(mode="after")
+    def _one_name(self) -> AgentSettings:
+        if self.node_name_fact and self.node_name_value != self.certname:
+            raise ValueError("node_name_fact and node_name_value cannot both be set")
+        return self

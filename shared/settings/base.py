@@ -144,8 +144,10 @@ def load(
         return cls.model_validate(values)
     except ValidationError as err:
         first_error = err.errors(include_url=False, include_input=False)[0]
-        name = str(first_error["loc"][0]) if first_error["loc"] else "?"
         message = first_error["msg"].removeprefix("Value error, ")
+        if not first_error["loc"]:  # it is about several
+            raise ConfigError(message) from err
+        name = str(first_error["loc"][0])
         raise ConfigError(f"Could not set {name}: {message}{_place(conf, layers, name)}") from err
 
 

@@ -1,0 +1,27 @@
+"""The name that a node goes by with its master: that of its certificate, one that the settings say, or the value of a fact."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from shared.errors import PuppetError
+from shared.names import certname
+from shared.settings import AgentSettings
+
+
+def named(settings: AgentSettings, facts: Mapping[str, Any]) -> AgentSettings:
+    """
+    The settings with `node_name_value` as the fact `node_name_fact` has it; unchanged without that setting.
+
+    Raises:
+        PuppetError: the fact is missing, or no node can be called so.
+    """
+    fact = settings.node_name_fact
+    if not fact:
+        return settings
+    value = facts.get(fact)
+    if not isinstance(value, str) or not value:
+        said = "there is no such fact" if value is None else f"it is {value!r}"
+        raise PuppetError(f"The fact {fact} does not name this node: {said}", hint="See the setting node_name_fact.")
+    return settings.model_copy(update={"node_name_value": certname(value)})
