@@ -80,11 +80,12 @@ class Plan:
 
 @dataclass(slots=True)
 class Synced:
-    """What was done; paths are relative. `failed`: how many files could not be brought."""
+    """What was done; paths are relative. `failed`: files that could not be brought; `problem`: why nothing could."""
 
     fetched: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     failed: int = 0
+    problem: PuppetError | OSError | None = None
 
     @property
     def changed(self) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from urllib.parse import quote, quote_plus
 
 from shared import plainyaml
 from shared.dialects import LEGACY, MODERN, Dialect
-from shared.errors import BadData, PeerAnswered, PeerError, PuppetError
+from shared.errors import BadData, NotFound, PeerAnswered, PeerError, PuppetError
 from shared.indirector.core import Option, Request
 from shared.indirector.rest import Rest
 from shared.models.catalog import Catalog
@@ -96,8 +97,8 @@ def facts_option(facts: Facts, dialect: Dialect, *, stringify: bool, old_server:
     return {"facts_format": "pson" if old_server else "application/json", "facts": quote(text, safe="")}
 
 
-async def mirrored(wiring: Wiring, dialect: Dialect | None) -> AsyncIterator[tuple[Mount, Synced]]:
-    """Plugin sync, mount by mount; one that fails is logged and left out."""
+async def mirrored(wiring: Wiring, dialect: Dialect | None) -> AsyncGenerator[tuple[Mount, Synced], None]:
+    """Plugin sync, mount by mount."""
     settings = wiring.settings
     mounts = [
         Mount("pluginfacts", settings.pluginfactsource, settings.pluginfactdest, permissions=True),
@@ -116,8 +117,7 @@ async def mirrored(wiring: Wiring, dialect: Dialect | None) -> AsyncIterator[tup
         try:
             done = await sync.sync(mount, wiring.environment, more={} if dialect is LEGACY else {"max_files": "-1"})
         except (PuppetError, OSError) as err:
-            log.error("Could not retrieve %s: %s", mount.label, err)
-            continue
+            done = Synced(problem=err)
         yield mount, done
 
 
@@ -130,6 +130,7 @@ class Retrieval:
         self.uuid = uuid
         self.fixed = fixed
         self.configured = configured
+        self._rather_cached = False  # plugins failed: a catalog may be newer than what there is to apply it
 
     @property
     def settings(self) -> AgentSettings:
@@ -286,12 +287,17 @@ class Retrieval:
 
     async def _prepared(self, *, first: bool = True) -> Facts:
         """The facts, after the plugins; `first`: nobody has said yet that the environment is there."""
-        if self.settings.pluginsync and (not first or await self._environment_exists()):
+        if self.settings.pluginsync:
             with self.steps.step("pluginsync", metric="plugin_sync") as doing:
-                doing.detail = await self._sync_plugins()
+                doing.detail = await self._sync_plugins(first=first)
         return await self._facts()
 
     async def _round(self, facts: Facts, *, fallback: bool) -> Retrieved:
+        if self._rather_cached:
+            cached = await self._cached()
+            if cached is not None and cached.environment in (None, "", self.wiring.environment):
+                log.info("Using cached catalog from environment '%s'", cached.environment)
+                return Retrieved(cached, facts, "on_failure")
         with self.steps.step("catalog", metric="config_retrieval") as doing:
             try:
                 catalog = await self._ask_catalog(facts)
@@ -315,9 +321,30 @@ class Retrieval:
         log.info("Using cached catalog from environment '%s'", cached.environment)
         return Retrieved(cached, facts, "on_failure")
 
-    async def _sync_plugins(self) -> str:
-        """What was fetched and removed, in words. A mount that fails is logged, the run goes on."""
-        done = [synced async for _, synced in mirrored(self.wiring, await self._dialect())]
+    async def _sync_plugins(self, *, first: bool) -> str:
+        """
+        What was fetched and removed, in words.
+
+        Raises:
+            PuppetError: something could not be brought, and neither is that ignored nor may an older catalog be applied instead.
+        """
+        dialect = await self._dialect()
+        done: list[Synced] = []
+        failed = ""
+        async with aclosing(mirrored(self.wiring, dialect)) as mounts:
+            async for mount, synced in mounts:
+                if synced.problem is not None:
+                    if first and not done and not await self._environment_exists():
+                        return "left out"
+                    log.error("Could not retrieve %s: %s", mount.label, synced.problem)
+                # Masters of 3.x may lack a mount, which their own agents did not mind.
+                if synced.failed or (synced.problem and not (dialect is LEGACY and isinstance(synced.problem, NotFound))):
+                    failed = failed or mount.label
+                done.append(synced)
+        if failed and not self.settings.ignore_plugin_errors:
+            if not self.settings.usecacheonfailure or self.settings.use_cached_catalog:
+                raise PuppetError(f"Failed to retrieve {failed}", hint="With ignore_plugin_errors a run goes on without.")
+            self._rather_cached = True
         fetched, removed = sum(len(each.fetched) for each in done), sum(len(each.removed) for each in done)
         return f"{fetched} fetched, {removed} removed"
 

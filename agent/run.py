@@ -277,7 +277,7 @@ class Run:
             code_id=catalog.code_id if catalog else None,
             job_id=self.settings.job_id or None,
             server_used=str(self.wiring.server.site) if modern else None,
-            cached_catalog_status=retrieved.cached if retrieved else None,
+            cached_catalog_status=retrieved.cached if retrieved else "not_used",
             noop=self.settings.noop,
             report_format=dialect.report_format,
             all_resources=not self.settings.exclude_unchanged_resources,

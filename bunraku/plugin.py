@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 
 from agent.retrieval import mirrored
@@ -12,6 +13,8 @@ from shared.settings import AgentSettings, flags_of, load
 
 from .faces import call_of
 from .peer import wired
+
+log = logging.getLogger("puppet.agent")
 
 HELP = """Usage: puppet plugin download
 
@@ -48,6 +51,9 @@ async def download(settings: AgentSettings) -> list[str]:
     """
     async with wired(settings) as wiring:
         done = [each async for each in mirrored(wiring, await wiring.server.dialect())]
-    if sum(synced.failed for _, synced in done) or not {mount.label for mount, _ in done} >= {"plugin", "pluginfacts"}:
+    problems = [(mount.label, synced.problem) for mount, synced in done if synced.problem]
+    for label, problem in problems:
+        log.error("Could not retrieve %s: %s", label, problem)
+    if problems or any(synced.failed for _, synced in done):
         raise PuppetError("Not all plugins could be downloaded")
     return [str(mount.destination / name) for mount, synced in done for name in (*synced.fetched, *synced.removed)]

@@ -47,6 +47,7 @@ class AgentSettings(CommonSettings):
     strict_environment_mode: Flag = setting(False, doc="Fail when the master says another environment.")
     use_last_environment: Flag = setting(True, doc="Begin in the environment that the last run ended in.")
     pluginsync: Flag = setting(True, doc="Fetch plugins and facts before the run.")
+    ignore_plugin_errors: Flag = setting(False, doc="Go on without plugins that cannot be fetched, instead of the cached catalog or none.")
     pluginsource: str = setting("puppet:///plugins", doc="Where plugins come from.")
     pluginfactsource: str = setting("puppet:///pluginfacts", doc="Where external facts come from.")
     plugindest: Path = setting("$libdir", doc="Where plugins go.")

@@ -28,7 +28,7 @@ from shared.indirector.termini import Json, Memory, Yaml
 from shared.models.facts import Facts
 from shared.models.report import Metric, Report
 from shared.settings import AgentSettings, Conf, load
-from tests.scripted_master import NAME, Scripted, catalog, file, reply
+from tests.scripted_master import NAME, Scripted, catalog, file, reply, root_entry
 
 FACTS = Facts(name="web1", values={"os": {"name": "Debian"}, "count": 2, "text": "a b+c%&=ü", "_timestamp": "x"})
 
@@ -93,7 +93,7 @@ async def test_the_node_s_environment_is_adopted(tmp_path: Path, caplog: pytest.
 
 async def test_an_environment_that_is_not_there_does_not_empty_the_plugins(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "puppet")
-    site = Scripted(tmp_path, {"recurse=false": Reply(404, b"gone")})
+    site = Scripted(tmp_path, {"/file_metadatas/": Reply(404, b"gone")})
     lib = site.agent_root / "var" / "lib"
     lib.mkdir(parents=True)
     (lib / "kept.rb").write_text("x")
@@ -101,6 +101,54 @@ async def test_an_environment_that_is_not_there_does_not_empty_the_plugins(tmp_p
     assert "Environment 'production' not found on server, skipping initial pluginsync." in caplog.text
     assert (lib / "kept.rb").exists()
     assert await site.run(strict_environment_mode=True) == 1
+
+
+BROKEN_PLUGIN = root_entry(relative_path="a.rb", type="file", mode=420, checksum={"type": "sha256", "value": "{sha256}" + "0" * 64})
+BROKEN = [
+    {"/file_metadatas/plugins": reply([root_entry(), BROKEN_PLUGIN]), "/file_content/": Reply(body=b"another")},
+    {"recurse=false": reply([root_entry()]), "/file_metadatas/pluginfacts": Reply(500, b"sorry")},
+]
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=["a file", "a mount"])
+@pytest.mark.parametrize(
+    ("more", "code", "status"),
+    [
+        ({}, 2, "on_failure"),
+        ({"usecacheonfailure": False}, 1, "failed"),
+        ({"ignore_plugin_errors": True}, 2, "not_used"),
+        ({"pluginsync": False}, 2, "not_used"),
+    ],
+    ids=["the cached catalog", "no run", "ignored", "not asked for"],
+)
+async def test_without_all_plugins_the_catalog_that_was_made_for_older_ones_is_applied(
+    tmp_path: Path, broken: dict[str, Reply], more: dict[str, Any], code: int, status: str
+) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    site = Scripted(tmp_path, {"/catalog/": reply(catalog(file(old, "x")))})
+    assert await site.run() == 2
+    old.unlink()
+    site.answers = {**broken, "/catalog/": reply(catalog(file(new, "x")))}
+    assert await site.run(**more) == code
+    assert (old.exists(), new.exists()) == (status == "on_failure", status == "not_used")
+    report = plainjson.loads(site.master.asked[-1].body)
+    assert report["cached_catalog_status"] == status.replace("failed", "not_used") and (report["status"] == "failed") == (code == 1)
+
+
+async def test_without_plugins_and_without_a_cached_catalog_a_new_one_is_applied(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    site = Scripted(tmp_path, {**BROKEN[0], "/catalog/": reply(catalog(file(path, "x")))})
+    assert await site.run() == 2
+    assert path.exists()
+
+
+async def test_the_plugins_are_asked_for_once(tmp_path: Path) -> None:
+    site = Scripted(tmp_path)
+    assert await site.run() == 0
+    assert [line for line in site.asked() if "file_metadatas" in line] == [
+        "GET /puppet/v3/file_metadatas/pluginfacts",
+        "GET /puppet/v3/file_metadatas/plugins",
+    ]
 
 
 async def test_strict_environment_mode_refuses_another_environment(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

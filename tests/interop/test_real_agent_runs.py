@@ -170,3 +170,19 @@ def test_a_catalog_that_was_asked_to_be_the_old_one_is(running: MasterProcess) -
     assert ran.code == 2, ran.text
     assert (stage_of(agent) / "plain").read_text() == SITE["modules/stage/files/plain.txt"]
     assert reports_of(running)[-1]["cached_catalog_status"] == "explicitly_requested"
+
+
+@pytest.mark.parametrize("options", [("--node_name_value", "another.example.com"), ("--node_name_fact", "another")])
+def test_a_node_that_goes_by_another_name_is_trusted_by_its_certificate(tmp_path: Path, options: tuple[str, str]) -> None:
+    with master(tmp_path / "master", autosign="true") as running:
+        running.write(
+            {
+                "manifests/site.pp": "notify { \"${trusted['certname']} ${trusted['hostname']} as ${clientcert}\": }\n",
+                "modules/stage/facts.d/another.txt": "another=another.example.com\n",
+                "../../../auth.conf": "path ~ ^/(catalog|node|report)/another[.]example[.]com$\nallow web1.example.com\n",
+            }
+        )
+        agent = agent_of(running.start())
+        ran = agent.test(*options)
+        assert ran.code == 2 and "web1.example.com web1 as web1.example.com" in ran, ran.text
+        assert reports_of(running, "another.example.com")[0]["host"] == "another.example.com"
