@@ -24,6 +24,7 @@ from shared.plainjson import dumps
 from shared.settings import AgentSettings
 
 from .facts.legacy import stringified
+from .facts.limits import SoftLimits
 from .nodename import named
 from .pluginsync import Limits as PluginLimits
 from .pluginsync import Mount, PluginSync, Synced
@@ -369,6 +370,8 @@ class Retrieval:
             }
             doing.detail = f"{len(found.values) + len(own)} facts"
             values = {**found.values, **own}
+            for sentence in SoftLimits.of(self.settings).excesses(values):
+                log.warning("%s", sentence)
             self.wiring.settings = named(self.settings, values)
             return found.model_copy(update={"name": self.settings.node_name_value, "values": values})
 
@@ -376,6 +379,8 @@ class Retrieval:
         dialect = await self.wiring.server.dialect()
         old = (self.wiring.server.version or (5,))[0] == 4
         options = facts_option(facts, dialect, stringify=self.settings.stringify_facts, old_server=old)
+        for sentence in SoftLimits.of(self.settings).of_payload(len(str(options["facts"]))):
+            log.warning("%s", sentence)
         options["transaction_uuid"] = self.uuid
         if dialect is LEGACY:
             options["fail_on_404"] = "true"

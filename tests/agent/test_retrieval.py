@@ -333,3 +333,10 @@ def test_the_summary_is_aligned_and_ordered_as_puppets() -> None:
             "           Puppet: 7.23.0",
         ]
     )
+
+
+async def test_facts_over_a_soft_limit_are_warned_about_and_sent(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    site = Scripted(tmp_path)
+    assert await site.run(top_level_facts_soft_limit=1, payload_soft_limit=100) == 0
+    assert "exceeds the top facts limit: 1" in caplog.text and "exceeds the payload size limit: 100" in caplog.text
+    assert [line for line in site.asked() if "/catalog/" in line] != []

@@ -1,0 +1,70 @@
+"""Facts that are more, longer or larger than a database of facts likes: each is warned about and sent all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from shared.names import shown
+from shared.settings import AgentSettings
+
+_FIXED, _PER_LEVEL = 8, 2  # bytes that a path takes in PostgreSQL's index beside its names
+
+
+@dataclass(frozen=True, slots=True)
+class SoftLimits:
+    """Bytes of a name and of a value, numbers of facts and of those at the top; bytes of all as they are sent. 0: no limit."""
+
+    name: int = 2560
+    value: int = 4096
+    top: int = 512
+    total: int = 2048
+    payload: int = 16 * 2**20
+
+    @classmethod
+    def of(cls, settings: AgentSettings) -> SoftLimits:
+        return cls(
+            settings.fact_name_length_soft_limit,
+            settings.fact_value_length_soft_limit,
+            settings.top_level_facts_soft_limit,
+            settings.number_of_facts_soft_limit,
+            settings.payload_soft_limit,
+        )
+
+    def excesses(self, facts: Mapping[str, Any]) -> Iterator[str]:
+        """A sentence for each limit that facts are over."""
+        if 0 < self.top < len(facts):
+            yield f"The current number of top level facts: {len(facts)} exceeds the top facts limit: {self.top}"
+        total = 0
+        pending: list[tuple[tuple[str, ...], Any]] = [((), facts)]
+        while pending:
+            path, value = pending.pop()
+            if isinstance(value, Mapping):
+                total += len(value)
+                pending += reversed([((*path, str(key)), each) for key, each in value.items()])
+            elif isinstance(value, list):
+                pending += reversed([((*path, str(index)), each) for index, each in enumerate(value)])
+            else:
+                yield from self._of_one(path, value)
+        if 0 < self.total < total:
+            yield f"The current total number of facts: {total} exceeds the number of facts limit: {self.total}"
+
+    def _of_one(self, path: tuple[str, ...], value: Any) -> Iterator[str]:
+        name = ".".join(path)
+        length = sum(len(part.encode("utf-8", "surrogatepass")) for part in path)
+        if 0 < self.name < length + _FIXED + _PER_LEVEL * len(path):
+            yield f"Fact {shown(name)} with length: '{length}' exceeds the length limit: {self.name}"
+        length = len(_text(value).encode("utf-8", "surrogatepass"))
+        if 0 < self.value < length:
+            yield f"Fact value of {shown(name)} with the value length: '{length}' exceeds the value length limit: {self.value}"
+
+    def of_payload(self, size: int) -> Iterator[str]:
+        """A sentence when all facts, as they are sent, are over the limit."""
+        if 0 < self.payload < size:
+            yield f"Payload with the current size of: '{size}' exceeds the payload size limit: {self.payload}"
+
+
+def _text(value: Any) -> str:
+    """A value as Ruby would write it, of which only the length counts."""
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
