@@ -16,6 +16,7 @@ from shared.models.catalog import Catalog
 from shared.models.file_bucket_file import FILE_BUCKET_FILE
 from shared.models.file_content import FILE_CONTENT
 from shared.models.file_metadata import FILE_METADATA
+from shared.textdiff import Differ
 
 from .dipper import Dipper, RemoteDipper, buckets
 from .runlog import RunLog
@@ -54,6 +55,7 @@ class Applying:
             inlined=Inlined.of(self.catalog),
             algorithm=self._digest(),
             show_diff=settings.show_diff,
+            differ=Differ.of(settings),
             lenses=(str(settings.plugindest / "augeas/lenses"),),
         )
 

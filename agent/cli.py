@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from shared import __version__
 from shared import log as logs
+from shared.daemon import take_priority
 from shared.errors import ConfigError, NotFound, PuppetError, Unsupported
 from shared.settings import AgentSettings, Conf, flags_of, load, read, unknown
 
@@ -169,6 +170,8 @@ def run(argv: list[str], deferring: Deferring | None = None) -> int:
     set_up_logs(settings, foreground=foreground)
     for sentence in problems:
         log.warning("%s", sentence)
+    surroundings.search(settings.path, os.environ)
+    take_priority(settings.priority)
     if command.enable or command.disable is not None:
         return _switch(settings, command)
     if command.show == "fingerprint":

@@ -38,7 +38,6 @@ NOTICE = 25
 
 MAX_RESTARTS = 4
 LOCALES_SINCE = (5, 3, 4)
-CHECKSUM_TYPES = "sha256.sha384.sha512.sha224.md5"
 
 
 class NoCatalog(PuppetError):
@@ -387,7 +386,11 @@ class Retrieval:
         else:
             options |= {"configured_environment": self.configured} if self.configured else {}
             options |= {"job_uuid": self.settings.job_id} if self.settings.job_id else {}
-            options |= {"check_environment": "true", "static_catalog": "true", "checksum_type": CHECKSUM_TYPES}
+            options |= {
+                "check_environment": "true",
+                "static_catalog": "true",
+                "checksum_type": ".".join(self.settings.supported_checksum_types),
+            }
             options["inline_metadata"] = "true"  # our own masters answer at once what would be a question a file
         name = self.settings.node_name_value
         request: Request[Catalog] = Request(name, self.wiring.environment, options=options, ignore_cache=True, ignore_cache_save=True)

@@ -45,6 +45,14 @@ def settle(environ: MutableMapping[str, str]) -> None:
     os.umask(UMASK)
 
 
+def search(path: str, environ: MutableMapping[str, str]) -> None:
+    """Have programs looked for where the setting `path` says; the system's own folders are added. `none`: where they are anyway."""
+    if path == "none":
+        return
+    folders = [each for each in path.split(":") if each]
+    environ["PATH"] = ":".join([*folders, *(each for each in ("/usr/sbin", "/sbin") if each not in folders)])
+
+
 def puppet_account() -> int | None:
     """The uid of the account that a master on this host runs as; None without one."""
     try:

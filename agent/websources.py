@@ -321,6 +321,7 @@ def web_sources(settings: AgentSettings) -> WebSources:
 
     return WebSources(
         authority=settings.localcacert,
+        user_agent=settings.http_user_agent or "Puppet",
         limits=Limits(connect=settings.http_connect_timeout, read=settings.http_read_timeout),
         proxy=Proxy(
             given(settings.http_proxy_host),

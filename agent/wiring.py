@@ -65,7 +65,7 @@ def client_for(settings: AgentSettings, verifier: Verifier | None, observer: Obs
             given(settings.http_proxy_password),
             settings.no_proxy,
         ),
-        user_agent=f"Puppet/{MODERN.version} Bunraku/{__version__}",
+        user_agent=settings.http_user_agent or f"Puppet/{MODERN.version} Bunraku/{__version__}",
         version=MODERN.version,
         extra_headers={name: value.strip() for name, _, value in (each.partition(":") for each in settings.http_extra_headers)},
         source=settings.sourceaddress,

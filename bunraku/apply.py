@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import random
 import sys
 from collections.abc import Sequence
@@ -12,8 +13,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agent.surroundings import public, search, secure
 from shared import __version__
 from shared import log as logs
+from shared.daemon import take_priority
 from shared.errors import ConfigError, PuppetError
 from shared.settings import AgentSettings, MasterSettings, flags_of, load, read, unknown
 
@@ -154,6 +157,8 @@ def main(argv: Sequence[str]) -> int:
     )
     for sentence in unknown(read(settings.config), MasterSettings, AgentSettings):
         log.warning("%s", sentence)
+    search(settings.path, os.environ)
+    take_priority(settings.priority)
     try:
         return asyncio.run(Application(wish, settings, master, level).run())
     except KeyboardInterrupt:
@@ -177,7 +182,6 @@ class Application:
     async def run(self) -> int:
         """The exit code; what is wrong has been logged."""
         from agent.logs import kept
-        from agent.surroundings import public, secure
 
         with kept(self.log):
             try:

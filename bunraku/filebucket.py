@@ -111,7 +111,7 @@ async def run(wish: Wish, settings: AgentSettings) -> int:
     if wish.action == "list":
         return await asyncio.to_thread(show_list, wish, settings)
     async with _opened(wish, settings) as (dipper, digest):
-        commands = Commands(dipper, digest, as_json=wish.json)
+        commands = Commands(dipper, digest, as_json=wish.json, differ=Differ.of(settings))
         words = wish.words
         if wish.action == "backup":
             return await commands.backup(words)
@@ -162,10 +162,11 @@ async def _opened(wish: Wish, settings: AgentSettings) -> AsyncIterator[tuple[Di
 class Commands:
     """The actions that local and remote buckets have in common."""
 
-    def __init__(self, dipper: Dipper, digest: Algorithm, *, as_json: bool = False) -> None:
+    def __init__(self, dipper: Dipper, digest: Algorithm, *, as_json: bool = False, differ: Differ | None = None) -> None:
         self.dipper = dipper
         self.digest = digest
         self.as_json = as_json
+        self.differ = differ or Differ()
 
     async def backup(self, files: Sequence[str]) -> int:
         """Keep every file that can be read; what is missing is said and passed over, as Puppet does."""
@@ -246,7 +247,7 @@ class Commands:
         """Print how two contents differ; what exists as a file is taken as one."""
         old, new = await self._side(left), await self._side(right)
         with old[0], new[0]:
-            text = await asyncio.to_thread(Differ().compare, old[0].fileno(), new[0].fileno(), labels=(old[1], new[1]))
+            text = await asyncio.to_thread(self.differ.compare, old[0].fileno(), new[0].fileno(), labels=(old[1], new[1]))
         sys.stdout.buffer.write(text)
         sys.stdout.buffer.flush()
         return 0

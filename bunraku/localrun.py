@@ -40,6 +40,7 @@ from shared.ral import Providers
 from shared.ral.catalog import Resources, resources_of
 from shared.richdata import Deferred
 from shared.settings import AgentSettings, MasterSettings
+from shared.textdiff import Differ
 from shared.types import KNOWN
 from shared.types.filebucket import Filebucket
 from shared.types.schedule import default_schedules
@@ -159,6 +160,7 @@ class LocalRun:
             inlined=Inlined.of(catalog),
             algorithm=digest,
             show_diff=settings.show_diff,
+            differ=Differ.of(settings),
             lenses=tuple(str(path) for folder in self.modulepath for path in folder.glob("*/lib/augeas/lenses")),
         )
 

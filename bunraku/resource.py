@@ -24,6 +24,7 @@ from shared.errors import ConfigError, PuppetError, ResourceError, Unsupported
 from shared.ral import ABSENT, Provider, Providers, State, Type, displayed
 from shared.ral.catalog import Resources
 from shared.settings import AgentSettings, flags_of, load
+from shared.textdiff import Differ
 from shared.types import builtin_types
 
 log = logging.getLogger("puppet.resource")
@@ -226,7 +227,13 @@ class Application:
 
         facts = await gather(Host(), fact_sources(self.settings))
         kept = buckets(self.settings.clientbucketdir, report=lambda level, message: self.log.log(level, message))
-        files = FileContext(sources=LocalSources(), buckets=kept, log=self.log, show_diff=self.settings.show_diff)
+        files = FileContext(
+            sources=LocalSources(),
+            buckets=kept,
+            log=self.log,
+            show_diff=self.settings.show_diff,
+            differ=Differ.of(self.settings),
+        )
         return Plugins((), builtin_types(), {}, self.log).providers(files=lambda: files, facts=facts)
 
     # --- reading

@@ -51,6 +51,7 @@ def serve(settings: MasterSettings, reread: Reread) -> int:
     import uvloop
 
     os.umask(0o027)
+    daemon.take_priority(settings.priority)
     if os.geteuid() == 0 and settings.user != "root":
         try:
             uid, gid = daemon.account(settings.user, settings.group)

@@ -43,6 +43,7 @@ from shared.models.static_file_content import STATIC_FILE_CONTENT
 from shared.models.status import STATUS, Status
 from shared.settings import MasterSettings
 from shared.settings.values import ttl
+from shared.textdiff import Differ
 
 from .ca import audit
 from .ca.audit import Audit
@@ -260,6 +261,7 @@ def bucket_files(settings: MasterSettings) -> BucketFiles:
             quota=settings.bucket_quota,
             max_file=settings.max_bucket_body,
             report=lambda level, text: log.log(LEVELS[level], "%s", text),
+            differ=Differ.of(settings),
         )
 
     return BucketFiles(bucket(digest), legacy=bucket("md5") if digest != "md5" else None)

@@ -97,6 +97,7 @@ class Bucket:
         reserve: int = 64 * 1024 * 1024,
         max_file: int = 16 * 1024**3,
         report: Report = lambda level, message: None,
+        differ: Differ | None = None,
     ) -> None:
         if algorithm not in checksums.HEX_LENGTH:
             raise BadRequest(f"A bucket cannot store by checksum type {algorithm}")
@@ -106,6 +107,7 @@ class Bucket:
         self.reserve = reserve
         self.max_file = max_file
         self.report = report
+        self.differ = differ or Differ()
 
     def key(self, text: str) -> BucketKey:
         """`BucketKey.parse` with this bucket's algorithm."""
@@ -172,11 +174,11 @@ class Bucket:
 
         return below(self.root, 0)
 
-    def diff(self, old: str, new: str, differ: Differ | None = None) -> bytes:
+    def diff(self, old: str, new: str) -> bytes:
         """What `diff` says about two entries; NotFound names the missing one."""
         with self.open(old) as first, self.open(new) as second:
             labels = (str(Checksum(self.algorithm, old)), str(Checksum(self.algorithm, new)))
-            return (differ or Differ()).compare(first.fileno(), second.fileno(), labels=labels)
+            return self.differ.compare(first.fileno(), second.fileno(), labels=labels)
 
     # -- writing ----------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import grp
+import logging
 import os
 import pwd
 import sys
@@ -11,6 +12,8 @@ from pathlib import Path
 
 from .errors import ConfigError
 from .files import make_directory, write_atomic
+
+log = logging.getLogger("puppet")
 
 
 class PidFile:
@@ -49,6 +52,16 @@ class PidFile:
                 self.path.unlink()
         except OSError:
             return
+
+
+def take_priority(priority: int | None) -> None:
+    """Ask for more or less of the processor, for this process and all that it starts after this; a warning where it may not."""
+    if priority is None:
+        return
+    try:
+        os.setpriority(os.PRIO_PROCESS, 0, priority)
+    except OSError:
+        log.warning("Failed to set process priority to '%d'", priority)
 
 
 def to_background() -> None:

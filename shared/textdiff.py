@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import Unsupported
+from .settings import CommonSettings
 
 MAX_OUTPUT = 1024 * 1024  # bytes of a diff that are kept
 TIMEOUT = 30.0  # seconds
@@ -30,6 +31,11 @@ class Differ:
     arguments: Sequence[str] = ("-u",)
     max_output: int = MAX_OUTPUT
     timeout: float = TIMEOUT
+
+    @classmethod
+    def of(cls, settings: CommonSettings) -> Differ:
+        """As the settings say; arguments are separated by spaces, there is no quoting."""
+        return cls(settings.diff, settings.diff_args.split())
 
     def compare(self, old: int, new: int, *, labels: tuple[str, str]) -> bytes:
         """

@@ -131,7 +131,9 @@ def _augeas(run: _Run) -> Sequence[Provider[Any]]:
     from .augeas.augeas import AugeasContext, AugeasLibrary
 
     files = run.context()
-    return [AugeasLibrary(AugeasContext(run.log, run.show_diff, lenses=files.lenses if files else ()))]
+    return [
+        AugeasLibrary(AugeasContext(run.log, run.show_diff, files.differ, files.lenses) if files else AugeasContext(run.log, run.show_diff))
+    ]
 
 
 def _concat_file(run: _Run) -> Sequence[Provider[Any]]:

@@ -9,7 +9,7 @@ from pydantic import model_validator
 
 from .base import setting
 from .common import CommonSettings
-from .values import Duration, Flag, Headers, Size, Ttl, Words
+from .values import ChecksumTypes, Duration, Flag, Headers, Size, Ttl, Words
 
 
 class AgentSettings(CommonSettings):
@@ -70,6 +70,9 @@ class AgentSettings(CommonSettings):
     write_catalog_summary: Flag = setting(True, doc="Write classfile and resourcefile in runs of the agent.")
     default_schedules: Flag = setting(True, doc="Have the schedules puppet, hourly, daily, weekly, monthly and never.")
     ignoreschedules: Flag = setting(False, doc="Take no notice of schedules.")
+    supported_checksum_types: ChecksumTypes = setting(
+        ("sha256", "sha384", "sha512", "sha224", "md5"), doc="Checksums that a static catalog may have for this agent, the best first."
+    )
     ignoremissingtypes: Flag = setting(False, doc="Skip resources of unknown types.")
     prerun_command: str = setting("", doc="Runs before a catalog is applied; its failure ends the run.")
     postrun_command: str = setting("", doc="Runs after a catalog was applied.")
@@ -96,6 +99,7 @@ class AgentSettings(CommonSettings):
     clientyamldir: Path = setting("$vardir/client_yaml", doc="Caches in YAML.")
 
     sourceaddress: str = setting("", doc="The address of this host that connections to masters start from; empty: any.")
+    http_user_agent: str = setting("", doc="What requests call themselves; '' for what this agent is.")
     http_extra_headers: Headers = setting((), doc="Headers for all requests to masters, name:value, separated by commas.")
     http_connect_timeout: Duration = setting("2m", gt=0, doc="Seconds to connect.")
     http_read_timeout: Duration = setting("10m", gt=0, doc="Seconds between two pieces of an answer.")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from .base import Settings, setting
-from .values import Duration, Flag, Paths, Revocation, Size, WarningKinds, Words
+from .values import Duration, Flag, Paths, Priority, Revocation, Size, WarningKinds, Words
 
 
 class CommonSettings(Settings):
@@ -72,9 +72,13 @@ class CommonSettings(Settings):
     trace: Flag = setting(False, doc="Show where in the program an error came from.")
     verbose: Flag = setting(False, doc="Show info messages.")
     debug: Flag = setting(False, doc="Show debug messages.")
+    priority: Priority = setting("", doc="How much of the processor is asked for: high, normal, low, idle, or a number as nice takes it.")
+    path: str = setting("none", doc="PATH for programs that agent and `puppet apply` start by name; none: as it is anyway.")
     profile: Flag = setting(False, doc="`puppet apply` and `puppet catalog compile` say which lines of manifests take the most time.")
     noop: Flag = setting(False, doc="Only say what would be done.")
     show_diff: Flag = setting(False, doc="Show the differences of changed files.")
+    diff: str = setting("diff", doc="The program that shows differences, by name or path; '' shows none.")
+    diff_args: str = setting("-u", doc="Its arguments, separated by spaces.")
     strict: Literal["off", "warning", "error"] = setting("warning", doc="How doubtful code is taken.")
     strict_variables: Flag = setting(False, doc="An unknown variable is an error.")
     strict_hostname_checking: Flag = setting(True, doc="Node blocks are found by a node's full name only, not by shortened ones.")

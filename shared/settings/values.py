@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, PlainSerializer
 
+from ..checksums import ALGORITHMS, is_algorithm
+
 WARNING_KINDS = ("deprecations", "undefined_variables", "undefined_resources")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "y": 365 * 86400}
 _SIZES = {"": 1, "k": 2**10, "kib": 2**10, "m": 2**20, "mib": 2**20, "g": 2**30, "gib": 2**30}
@@ -73,6 +75,26 @@ def paths(value: Any) -> tuple[Path, ...]:
     return tuple(Path(part) for part in str(value or "").split(":") if part)
 
 
+def priority(value: Any) -> int | None:
+    """What nice takes: of a word or a number; None for ''."""
+    text = str(value if value is not None else "").strip()
+    found = {"high": -10, "normal": 0, "low": 10, "idle": 19}.get(text)
+    if found is None and re.fullmatch(r"[+-]?\d{1,3}", text, re.ASCII):
+        found = int(text)
+    if text and (found is None or not -20 <= found <= 19):
+        raise ValueError(f"Invalid priority format '{value}'; write high, normal, low, idle, or a number from -20 to 19")
+    return found
+
+
+def checksum_types(value: Any) -> tuple[str, ...]:
+    """A comma separated list of checksum types."""
+    given = words(value)
+    if strange := [each for each in given if not is_algorithm(each) or each == "none"]:
+        allowed = ", ".join(each for each in ALGORITHMS if each != "none")
+        raise ValueError(f"Invalid value '{strange[0]}'; allowed values are {allowed}")
+    return given
+
+
 def revocation(value: Any) -> str:
     text = str(value).lower()
     found = {"true": "chain", "chain": "chain", "leaf": "leaf", "false": "false"}.get(text)
@@ -114,6 +136,8 @@ Size = Annotated[int, BeforeValidator(size)]  # bytes
 Flag = Annotated[bool, BeforeValidator(boolean)]
 Words = Annotated[tuple[str, ...], BeforeValidator(words)]
 Headers = Annotated[tuple[str, ...], BeforeValidator(headers)]
+ChecksumTypes = Annotated[tuple[str, ...], BeforeValidator(checksum_types)]
+Priority = Annotated[int | None, BeforeValidator(priority), PlainSerializer(lambda value: "" if value is None else str(value))]
 WarningKinds = Annotated[tuple[str, ...], BeforeValidator(warning_kinds)]
 Paths = Annotated[tuple[Path, ...], BeforeValidator(paths)]
 Revocation = Annotated[Literal["chain", "leaf", "false"], BeforeValidator(revocation)]

@@ -340,3 +340,11 @@ async def test_facts_over_a_soft_limit_are_warned_about_and_sent(tmp_path: Path,
     assert await site.run(top_level_facts_soft_limit=1, payload_soft_limit=100) == 0
     assert "exceeds the top facts limit: 1" in caplog.text and "exceeds the payload size limit: 100" in caplog.text
     assert [line for line in site.asked() if "/catalog/" in line] != []
+
+
+async def test_the_catalog_is_asked_for_with_the_checksums_and_in_the_name_that_the_settings_say(tmp_path: Path) -> None:
+    site = Scripted(tmp_path)
+    assert await site.run(supported_checksum_types="sha512,md5", http_user_agent="Ours/1") == 0
+    (asked,) = [ask for ask in site.master.asked if "/catalog/" in ask.target]
+    assert b"checksum_type=sha512.md5" in asked.body
+    assert {ask.headers["user-agent"] for ask in site.master.asked} == {"Ours/1"}

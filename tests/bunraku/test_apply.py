@@ -414,3 +414,17 @@ def test_profile_says_which_lines_took_the_time(apply: Callable[..., Said], file
     lines = said.err.splitlines()
     at = next(number for number, line in enumerate(lines) if line.startswith("Slowest manifest lines of "))
     assert lines[at + 2].split()[2:4] == ["50", f"{path}:2"]
+
+
+def test_differences_are_shown_by_the_program_that_the_settings_name(apply: Callable[..., Said], file: Callable[[str, str], Path]) -> None:
+    path = file("compared", "old\n")
+    program = file("bin/mydiff", '#!/bin/sh\necho "compared with $1 $2"; cat "$3" "$4"\n')
+    program.chmod(0o755)
+    said = apply("--show_diff", "--diff", str(program), "--diff_args", "--brief  -x", "-e", f"file {{ '{path}': content => \"new\\n\" }}")
+    assert "compared with --brief -x\nold\nnew\n" in said.out + said.err
+
+
+def test_an_empty_diff_setting_shows_none(apply: Callable[..., Said], file: Callable[[str, str], Path]) -> None:
+    path = file("compared", "old\n")
+    said = apply("--show_diff", "--diff", "", "-e", f"file {{ '{path}': content => \"new\\n\" }}")
+    assert path.read_text() == "new\n" and "-old" not in said.out + said.err

@@ -16,7 +16,7 @@ from agent.facts.external import Limits as ProgramLimits
 from agent.facts.external import external_facts
 from agent.facts.facter import Sources, gather
 from agent.facts.host import Host
-from agent.surroundings import clean, public, secure
+from agent.surroundings import clean, public, search, secure
 from agent.testing import Reply
 from shared.errors import ConfigError
 from shared.settings import AgentSettings, Conf, load
@@ -286,3 +286,13 @@ def test_AG_16_others_get_through_to_the_public_directory_and_see_nothing_else(t
     secure(made, public(settings))
     open_to_others = {path.name: path.stat().st_mode & 0o007 for path in (settings.vardir, *settings.vardir.iterdir())}
     assert {name: mode for name, mode in open_to_others.items() if mode} == {"var": 0o001, "public": 0o005}
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [("none", "/bin"), ("/a:/b", "/a:/b:/usr/sbin:/sbin"), ("/sbin:/a", "/sbin:/a:/usr/sbin"), ("", "/usr/sbin:/sbin")],
+)
+def test_AG_07_programs_are_looked_for_where_the_setting_path_says(path: str, found: str) -> None:
+    environ = {"PATH": "/bin"}
+    search(path, environ)
+    assert environ["PATH"] == found

@@ -89,7 +89,8 @@ def test_diff_is_that_of_two_entries(bucket):
 def test_a_long_diff_is_cut(bucket):
     one = bucket.add([b"a\n" * 5000])
     two = bucket.add([b"b\n" * 5000])
-    text = bucket.diff(one, two, Differ(max_output=2000))
+    bucket.differ = Differ(max_output=2000)
+    text = bucket.diff(one, two)
     assert len(text) < 2100 and text.endswith(b"... the rest of the diff is left out\n")
 
 

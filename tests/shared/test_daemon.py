@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.daemon import PidFile, account, own
+from shared.daemon import PidFile, account, own, take_priority
 from shared.errors import ConfigError
 
 
@@ -117,3 +117,20 @@ def test_a_daemon_leaves_its_terminal_and_says_goodbye_with_0(tmp_path: Path) ->
     session, pid, folder, tty = (tmp_path / "seen").read_text().split()
     assert session not in (pid, str(os.getsid(0)))
     assert (folder, tty) == ("/", "False")
+
+
+@pytest.mark.parametrize(("priority", "nice"), [("None", 0), ("7", 7)])
+def test_a_priority_holds_for_the_process_and_what_it_starts(priority: str, nice: int) -> None:
+    code = f"import os, subprocess; from shared.daemon import take_priority; take_priority({priority}); subprocess.run(['nice'])"
+    program = ["nice", "-n", "0", sys.executable, "-c", code]
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    assert int(subprocess.run(program, check=True, capture_output=True, timeout=60).stdout) == (nice or before)
+
+
+def test_a_priority_that_may_not_be_taken_is_said(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    def refuse(which: int, who: int, priority: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "setpriority", refuse)
+    take_priority(-10)
+    assert "Failed to set process priority to '-10'" in caplog.text

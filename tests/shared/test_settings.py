@@ -183,3 +183,21 @@ def test_every_setting_that_nothing_reads_says_why(setting: Unread) -> None:
 
 def test_no_setting_is_both_read_and_unread() -> None:
     assert set(UNREAD).isdisjoint({*AgentSettings.model_fields, *MasterSettings.model_fields})
+
+
+@pytest.mark.parametrize(("text", "nice"), [("", None), ("high", -10), ("normal", 0), ("low", 10), ("idle", 19), ("-5", -5), ("7", 7)])
+def test_a_priority_is_a_word_or_what_nice_takes(text: str, nice: int | None) -> None:
+    assert load(AgentSettings, section="agent", flags={"priority": text}, conf=Conf()).priority == nice
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "message"),
+    [
+        ("priority", "urgent", "Could not set priority: Invalid priority format 'urgent'"),
+        ("priority", "20", "Could not set priority: Invalid priority format '20'"),
+        ("supported_checksum_types", "sha256,crc32", "Could not set supported_checksum_types: Invalid value 'crc32'"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_named(setting: str, value: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load(AgentSettings, section="agent", flags={setting: value}, conf=Conf())

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from shared.errors import ResourceError
@@ -36,7 +36,7 @@ class AugeasContext:
 
     log: RunLog
     show_diff: Callable[[], bool] = lambda: False
-    differ: Callable[[], Differ] = Differ
+    differ: Differ = field(default_factory=Differ)
     lenses: tuple[str, ...] = ()
 
 
@@ -117,7 +117,7 @@ class AugeasLibrary(Provider[Augeas], type=Augeas, name="augeas", confine=[insta
         new = f"{path}.augnew"
         try:
             if self.context.show_diff() and resource.show_diff and not resource.is_sensitive("changes"):
-                self._say(resource, resource.loglevel, "\n" + _difference(self.context.differ(), path, new))
+                self._say(resource, resource.loglevel, "\n" + _difference(self.context.differ, path, new))
         finally:
             with place_of(new) as place:
                 remove(place)
