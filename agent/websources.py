@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urljoin, urlsplit
 
-from shared import checksums
+from shared import checksums, webtrust
 from shared.checksums import Algorithm
 from shared.errors import BadData, NotFound, PeerAnswered, PeerNotTrusted, PeerUnreachable, Unsupported
 from shared.file_serving import Wanted
@@ -141,7 +141,7 @@ class WebSources:
     No client certificate is ever shown: these servers are not the master.
 
     Args:
-        authority: A bundle of CAs trusted besides the system's own.
+        authority: A bundle of CAs trusted besides the system's own; trust_store: another, of the site (the setting ssl_trust_store).
         memory: What was fetched before.
     """
 
@@ -149,6 +149,7 @@ class WebSources:
         self,
         *,
         authority: Path | None = None,
+        trust_store: str = "",
         limits: Limits | None = None,
         proxy: Proxy | None = None,
         memory: Memory | None = None,
@@ -156,6 +157,7 @@ class WebSources:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.authority = authority
+        self.trust_store = trust_store
         self.limits = limits or Limits()
         self.proxy = proxy or Proxy()
         self.memory = memory or Memory()
@@ -305,11 +307,7 @@ class WebSources:
     def _trust(self) -> ssl.SSLContext:
         """The system's CAs and the site's own; nothing to show of ourselves. Blocks at its first call."""
         if self._context is None:
-            context = ssl.create_default_context()
-            context.minimum_version = ssl.TLSVersion.TLSv1_2
-            if self.authority is not None and self.authority.exists():
-                context.load_verify_locations(cafile=str(self.authority))
-            self._context = context
+            self._context = webtrust.context(authority=self.authority, trust_store=self.trust_store)
         return self._context
 
 
@@ -321,6 +319,7 @@ def web_sources(settings: AgentSettings) -> WebSources:
 
     return WebSources(
         authority=settings.localcacert,
+        trust_store=settings.ssl_trust_store,
         user_agent=settings.http_user_agent or "Puppet",
         limits=Limits(connect=settings.http_connect_timeout, read=settings.http_read_timeout),
         proxy=Proxy(

@@ -215,7 +215,7 @@ class LocalRun:
         makers: dict[str, Callable[[], Processor]] = {
             "store": lambda: Store(master.reportdir),
             "log": Logged,
-            "http": lambda: Http(master.reporturl),
+            "http": lambda: Http.of(master),
         }
         return Processed(processors_for(master.reports, makers))
 

@@ -357,7 +357,7 @@ def report_makers(settings: MasterSettings) -> Mapping[str, Callable[[], Process
     return {
         "store": lambda: Store(settings.reportdir, writers=Writers(queue=settings.report_queue)),
         "log": Logged,
-        "http": lambda: Http(settings.reporturl),
+        "http": lambda: Http.of(settings),
     }
 
 

@@ -13,11 +13,13 @@ import logging
 import os
 import secrets
 import shutil
+import ssl
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
+from shared import webtrust
 from shared.errors import ConfigError, OutOfSpace, Unavailable
 from shared.failpoints import failpoint
 from shared.files import make_directory, write_atomic
@@ -25,6 +27,7 @@ from shared.indirector import Request, Terminus
 from shared.log import LEVELS
 from shared.models.report import LEGACY_FORMAT, Report
 from shared.names import certname
+from shared.settings import MasterSettings
 
 from .writers import Writers
 
@@ -102,25 +105,45 @@ class Logged:
 
 
 class Http:
-    """Each report as YAML in a POST to `url`; `timeout` in seconds."""
+    """Each report as YAML in a POST to `url`; `trust` says whom to believe, `timeout` in seconds."""
 
-    def __init__(self, url: str, *, timeout: float = 30.0) -> None:
+    def __init__(self, url: str, *, trust: Callable[[], ssl.SSLContext] = ssl.create_default_context, timeout: float = 30.0) -> None:
         if not url.startswith(("http://", "https://")):
             raise ConfigError(f"The setting reporturl is not an http address: {url}")
         self.url = url
+        self.trust = trust
         self.timeout = timeout
+
+    @classmethod
+    def of(cls, settings: MasterSettings) -> Http:
+        """To the setting `reporturl`, believing this site's CA, and the system's with `report_include_system_store`."""
+
+        def trust() -> ssl.SSLContext:
+            return webtrust.context(
+                authority=settings.localcacert,
+                system=settings.report_include_system_store,
+                trust_store=settings.ssl_trust_store,
+                own=(settings.hostcert, settings.hostprivkey),
+            )
+
+        return cls(settings.reporturl, trust=trust)
 
     async def process(self, report: Report) -> None:
         import aiohttp
+        from yarl import URL
 
         body = await asyncio.to_thread(report.to_ruby_yaml)
+        context = await asyncio.to_thread(self.trust) if self.url.startswith("https:") else None
+        shown = URL(self.url).with_user(None)
         limit = aiohttp.ClientTimeout(total=self.timeout)
         async with (
             aiohttp.ClientSession(timeout=limit) as session,
-            session.post(self.url, data=body, headers={"Content-Type": "application/x-yaml"}, allow_redirects=False) as answer,
+            session.post(
+                self.url, data=body, headers={"Content-Type": "application/x-yaml"}, allow_redirects=False, ssl=context or True
+            ) as answer,
         ):
             if answer.status >= 300:
-                log.error("Unable to submit report to %s [%s] %s", self.url, answer.status, answer.reason)
+                log.error("Unable to submit report to %s [%s] %s", shown, answer.status, answer.reason)
 
     async def forget(self, host: str) -> bool:
         return False

@@ -48,6 +48,7 @@ class CommonSettings(Settings):
     localcacert: Path = setting("$certdir/ca.pem", doc="The CA's certificates, as fetched.")
     hostcrl: Path = setting("$ssldir/crl.pem", doc="The CA's revocation lists, as fetched.")
     certificate_revocation: Revocation = setting("chain", doc="Check revocation of the whole chain, of the leaf, or not at all.")
+    ssl_trust_store: str = setting("", doc="A file of CAs that web servers may have besides the system's: of file sources, of reporturl.")
     csr_attributes: Path = setting("$confdir/csr_attributes.yaml", doc="Attributes and extensions for the certificate request.")
     trusted_oid_mapping_file: Path = setting(
         "$confdir/custom_trusted_oid_mapping.yaml", doc="Names of the site's own certificate extensions."

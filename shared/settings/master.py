@@ -51,6 +51,7 @@ class MasterSettings(CommonSettings):
         300, gt=0, doc="Reports that store is writing or that wait for it; beyond that 503 with Retry-After. Above max_active_requests."
     )
     reporturl: str = setting("http://localhost:3000/reports/upload", doc="Where http sends reports.")
+    report_include_system_store: Flag = setting(False, doc="The server of reporturl may have a certificate of any CA of the system.")
     yamldir: Path = setting("$vardir/yaml", doc="Nodes and facts in YAML.")
     server_datadir: Path = setting("$vardir/server_data", doc="Nodes, facts and catalogs in JSON.")
     code_cache: Path = setting("$vardir/code_cache", doc="Compiled manifests.")

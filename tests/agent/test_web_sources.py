@@ -10,12 +10,14 @@ from aiohttp import web
 
 from agent.providers.testing import apply
 from agent.sources import Sources
-from agent.websources import Memory, WebSources, told_checksum, without_password
+from agent.websources import Memory, WebSources, told_checksum, web_sources, without_password
+from certs.testing import ThrowAwayCa
 from shared.errors import PeerAnswered
 from shared.file_serving import Wanted
 from shared.indirector import Binding, Terminus
 from shared.models.file_content import FILE_CONTENT
 from shared.models.file_metadata import FILE_METADATA
+from shared.settings import AgentSettings, Conf, load
 from shared.types.file import File
 
 DATA = b"0123456789" * 5000
@@ -64,16 +66,16 @@ class Site:
 
 
 @asynccontextmanager
-async def serving(site):
+async def serving(site, context=None):
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", site.answer)
     runner = web.AppRunner(app)
     await runner.setup()
-    listening = web.TCPSite(runner, "127.0.0.1", 0)
+    listening = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
     await listening.start()
     port = listening._server.sockets[0].getsockname()[1]
     try:
-        yield f"http://127.0.0.1:{port}"
+        yield f"https://localhost:{port}" if context else f"http://127.0.0.1:{port}"
     finally:
         await runner.cleanup()
 
@@ -87,8 +89,8 @@ async def at_once(seconds):
 
 
 def sources(memory=None):
-    web_sources = WebSources(memory=memory, sleep=at_once)
-    return Sources(Binding(FILE_METADATA, Nothing()), Binding(FILE_CONTENT, Nothing()), environment="production", web=web_sources)
+    web = WebSources(memory=memory, sleep=at_once)
+    return Sources(Binding(FILE_METADATA, Nothing()), Binding(FILE_CONTENT, Nothing()), environment="production", web=web)
 
 
 async def applied(url, tmp_path, memory=None, **more):
@@ -230,3 +232,18 @@ def test_AG_14_there_is_no_client_certificate_to_show():
     context = WebSources()._trust()
     assert context.check_hostname
     assert context.verify_mode.name == "CERT_REQUIRED"
+
+
+@pytest.mark.parametrize(("setting", "got"), [("the store", True), ("", False), ("no such file", False), ("nonsense", False)])
+async def test_a_server_of_a_ca_in_ssl_trust_store_is_trusted(setting, got, tmp_path, caplog):
+    ca = ThrowAwayCa.new()
+    (tmp_path / "the store").write_bytes(ca.pem)
+    (tmp_path / "nonsense").write_text("no certificate")
+    site = Site()
+    async with serving(site, ca.serving(tmp_path)) as url:
+        flags = {"vardir": str(tmp_path), "statedir": str(tmp_path), "ssl_trust_store": str(tmp_path / setting) if setting else ""}
+        web_only = web_sources(load(AgentSettings, section="agent", flags=flags, conf=Conf()))
+        found = Sources(Binding(FILE_METADATA, Nothing()), Binding(FILE_CONTENT, Nothing()), environment="production", web=web_only)
+        await apply(File(str(tmp_path / "got"), {"source": f"{url}/f"}), sources=found)
+    assert (tmp_path / "got").exists() is got
+    assert ("'ssl_trust_store' setting names no file" in caplog.text) is (setting in ("no such file", "nonsense"))

@@ -2,16 +2,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
+from certs.testing import ThrowAwayCa
 from master.reports.processors import Http, Logged, Processed, Store, processors_for
 from shared import plainyaml
 from shared.errors import BadRequest, ConfigError
-from shared.indirector import Binding
+from shared.indirector import Binding, Request
 from shared.models.report import REPORT, Log, Report
+from shared.settings import Conf, MasterSettings, load
 
 
 def clock() -> datetime:
@@ -92,3 +98,59 @@ def test_a_processor_that_is_not_there_is_named() -> None:
     assert processors_for(["none"], {}) == {}
     with pytest.raises(ConfigError, match="reporturl"):
         Http("ftp://x")
+
+
+@asynccontextmanager
+async def taking_reports(context: ssl.SSLContext, status: int = 200) -> AsyncIterator[tuple[int, list[bytes]]]:
+    """A web server over TLS, its port, and the bodies it got."""
+    got: list[bytes] = []
+
+    async def take(request: web.Request) -> web.Response:
+        got.append(await request.read())
+        return web.Response(status=status)
+
+    app = web.Application()
+    app.router.add_post("/upload", take)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    listening = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
+    await listening.start()
+    assert listening._server is not None
+    try:
+        yield listening._server.sockets[0].getsockname()[1], got  # type: ignore[attr-defined]
+    finally:
+        await runner.cleanup()
+
+
+@pytest.mark.parametrize(
+    ("trusted", "settings", "taken"),
+    [
+        ("localcacert", {}, True),  # as Puppet has it: this site's CA and no other
+        ("ssl_trust_store", {"report_include_system_store": "true"}, True),
+        ("ssl_trust_store", {}, False),
+        ("nobody", {"report_include_system_store": "true"}, False),
+    ],
+)
+async def test_reports_go_to_a_server_of_a_ca_that_the_settings_trust(
+    tmp_path: Path, trusted: str, settings: dict[str, str], taken: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    ca = ThrowAwayCa.new()
+    pem = tmp_path / "ca.pem"
+    pem.write_bytes(ca.pem)
+    if trusted != "nobody":
+        settings = {**settings, trusted: str(pem)}
+    async with taking_reports(ca.serving(tmp_path)) as (port, got):
+        flags = {"confdir": str(tmp_path / "conf"), "reporturl": f"https://localhost:{port}/upload", **settings}
+        http = Http.of(load(MasterSettings, section="master", flags=flags, conf=Conf()))
+        await Processed({"http": http}).save(Request("n", body=report()))
+    assert len(got) == taken
+    assert ("certificate verify failed" in caplog.text) is not taken
+
+
+async def test_a_password_in_reporturl_is_not_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    ca = ThrowAwayCa.new()
+    (tmp_path / "ca.pem").write_bytes(ca.pem)
+    trust = ssl.create_default_context(cafile=str(tmp_path / "ca.pem"))
+    async with taking_reports(ca.serving(tmp_path), status=500) as (port, _):
+        await Http(f"https://me:canary@localhost:{port}/upload", trust=lambda: trust).process(report())
+    assert "Unable to submit report to https://localhost" in caplog.text and "canary" not in caplog.text

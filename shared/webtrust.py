@@ -1,0 +1,35 @@
+"""Who is believed to be a web server that is no Puppet server: sources of files, takers of reports."""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from pathlib import Path
+
+log = logging.getLogger("puppet")
+
+
+def context(*, authority: Path | None, system: bool = True, trust_store: str = "", own: tuple[Path, Path] | None = None) -> ssl.SSLContext:
+    """
+    A TLS context for such servers. Blocks.
+
+    Args:
+        authority: Certificates of the site's own CA, if there is such a file.
+        system: Believe the system's CAs as well, and those in `trust_store` (the setting ssl_trust_store; a file that cannot
+            be used is warned about and left out).
+        own: Certificate and key to show, if there are such files.
+    """
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    made.minimum_version = ssl.TLSVersion.TLSv1_2
+    if authority is not None and authority.exists():
+        made.load_verify_locations(cafile=str(authority))
+    if system:
+        made.load_default_certs()
+        if trust_store:
+            try:
+                made.load_verify_locations(cafile=trust_store)
+            except OSError as err:  # what TLS says of a file is one too
+                log.warning("The 'ssl_trust_store' setting names no file of certificates and is ignored: '%s': %s", trust_store, err)
+    if own is not None and all(path.exists() for path in own):
+        made.load_cert_chain(*map(str, own))
+    return made
