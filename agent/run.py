@@ -181,6 +181,7 @@ class Run:
             skip_tags=settings.skip_tags,
             ignore_schedules=settings.ignoreschedules,
             evaltrace=settings.evaltrace,
+            merge_warnings=settings.merge_dependency_warnings,
             graphs=await asyncio.to_thread(dot.folder, settings),
             stop=self._stop,
             now=self.now,

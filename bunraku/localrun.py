@@ -129,6 +129,7 @@ class LocalRun:
             skip_tags=settings.skip_tags,
             ignore_schedules=settings.ignoreschedules,
             evaltrace=settings.evaltrace,
+            merge_warnings=settings.merge_dependency_warnings,
             graphs=await asyncio.to_thread(dot.folder, settings),
         )
         with stops(self.log) as stop:

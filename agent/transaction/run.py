@@ -57,6 +57,7 @@ class ApplyContext:
     skip_tags: Sequence[str] = ()
     ignore_schedules: bool = False
     evaltrace: bool = False
+    merge_warnings: bool = False  # of failed dependencies: one for a class, none for its resources
     graphs: Path | None = None  # folder for the graphs of the run, which must exist; None: they are not written
     stop: Callable[[], bool] = _never
     now: Callable[[], datetime] = utc_now
@@ -91,7 +92,9 @@ class Transaction:
         self._ahead = ReadAhead(lambda resource, limit: self._row(resource, lambda other: True, limit))
         self._turns: set[Type] = set()  # changed already, and to be evaluated whatever happens
         self._failed_dependencies: dict[Node, dict[Type, None]] = {}
+        self._failed_containers: dict[str, dict[Type, None]] = {}  # what classes and defines waited for, by their references
         self._told: set[Type] = set()  # failed dependencies that were mentioned already
+        self._told_of_class: set[Type] = set()  # and those that were the reason to skip a class
         self._prefetched: dict[Provider[Any], Mapping[str, State | None]] = {}
         self._prefetch_failed: set[Provider[Any]] = set()
         self._without_provider: dict[str, str] = {}  # type → what its providers need
@@ -378,6 +381,8 @@ class Transaction:
             self.status_of(node).fail(f"Prefetch failed for {node.ref.type} provider '{node.handler.name}'", self.context.now())
         if failed := self._failed_before(node):
             self._failed_dependencies[node] = failed
+            if isinstance(node, Anchor):
+                self._failed_containers[node.label] = failed
 
     def _failed_before(self, node: Node) -> dict[Type, None]:
         """What failed of all that a node waited for."""
@@ -405,7 +410,9 @@ class Transaction:
             node.log("debug", "Not scheduled")
             return True
         if node in self._failed_dependencies:
-            if isinstance(node, Type):
+            if self.context.merge_warnings:
+                self._tell_dependencies_of_class(node)
+            elif isinstance(node, Type):
                 self._tell_dependencies(node)
             return True
         if isinstance(node, Type) and node.handler in self._prefetch_failed:
@@ -434,6 +441,25 @@ class Transaction:
                 failed = "true" if self.status_of(dependency).failed else "false"
                 resource.log("notice", f"Dependency {dependency} has failures: {failed}")
         resource.log("warning", "Skipping because of failed dependencies")
+
+    def _tell_dependencies_of_class(self, node: Node) -> None:
+        """What is said with merge_dependency_warnings: of each failure once, by the first container that waited for it."""
+        if isinstance(node, Anchor):
+            for dependency in self._failed_dependencies[node]:
+                if dependency not in self._told:
+                    self._told.add(dependency)
+                    failed = "true" if self.status_of(dependency).failed else "false"
+                    self._log_node("notice", f"Class dependency {dependency} has failures: {failed}", node)
+            return
+        container = self.resources.container_of(node)
+        of_container = self._failed_containers.get(str(container.ref)) if container is not None else None
+        if container is None or of_container is None:
+            node.log("warning", "Skipping because of failed dependencies")
+            return
+        for dependency in of_container:
+            if dependency not in self._told_of_class:
+                self._told_of_class.add(dependency)
+                container.log("warning", "Skipping resources in class because of failed class dependencies")
 
     def _scheduled(self, resource: Type) -> bool:
         name = resource.schedule

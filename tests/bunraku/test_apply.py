@@ -428,3 +428,45 @@ def test_an_empty_diff_setting_shows_none(apply: Callable[..., Said], file: Call
     path = file("compared", "old\n")
     said = apply("--show_diff", "--diff", "", "-e", f"file {{ '{path}': content => \"new\\n\" }}")
     assert path.read_text() == "new\n" and "-old" not in said.out + said.err
+
+
+# What Puppet 7.23 says of these with --merge_dependency_warnings.
+MERGED = [
+    (
+        """\
+        exec { '/bin/false': }
+        class foo { notify { 'a': } notify { 'b': } }
+        class { 'foo': require => Exec['/bin/false'] }
+        define d() { notify { "x$title": } notify { "y$title": } }
+        d { 'one': require => Exec['/bin/false'] }
+        notify { 'plain': require => Exec['/bin/false'] }
+        """,
+        [
+            "Notice: Class[Foo]: Class dependency Exec[/bin/false] has failures: true",
+            "Warning: /Stage[main]/Foo: Skipping resources in class because of failed class dependencies",
+            "Warning: /Stage[main]/Main/Notify[plain]: Skipping because of failed dependencies",
+        ],
+    ),
+    (
+        """\
+        class bar { exec { '/bin/false': } -> notify { 'z': } }
+        include bar
+        class baz { notify { 'q': } }
+        class { 'baz': require => Class['bar'] }
+        """,
+        [
+            "Warning: /Stage[main]/Bar/Notify[z]: Skipping because of failed dependencies",
+            "Notice: Class[Bar]: Class dependency Exec[/bin/false] has failures: true",
+            "Warning: /Stage[main]/Baz: Skipping resources in class because of failed class dependencies",
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("manifest", "merged"), MERGED, ids=["classes and defines", "within and after a class"])
+def test_failed_dependencies_of_a_class_are_said_once_when_asked_for(manifest: str, merged: list[str], apply: Callable[..., Said]) -> None:
+    said = apply("--color", "false", "--merge_dependency_warnings", "-e", manifest)
+    told = [line for line in (said.out + said.err).splitlines() if "Skipping" in line or "has failures" in line]
+    assert sorted(told) == sorted(merged)
+    said = apply("--color", "false", "-e", manifest)
+    assert "Class dependency" not in said.out + said.err and "Skipping because of failed dependencies" in said.out + said.err
