@@ -161,6 +161,7 @@ class Run:
                 defaults=defaults,
                 lenient=True,
                 resolve=self._resolver(retrieved),
+                late=not settings.preprocess_deferred,
                 broken=plugins.broken,
             )
         await self._keep(catalog, retrieved.cached)

@@ -227,7 +227,8 @@ class Application:
         self.log.notice(f"Compiled catalog for {node.name} in environment {environment.name} in {compiled.seconds:.2f} seconds")
         run = self._local_run(environment, facts)
         prepared = await run.prepared(compiled.catalog, compiled.resolve)
-        compiled.let_go()
+        if not any(resource.pending for resource in prepared.resources.order):  # else its functions are called during the run
+            compiled.let_go()
         del compiled  # all of it is there a second time by now
         return await self._finish(run, prepared)
 

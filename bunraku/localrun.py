@@ -93,6 +93,7 @@ class LocalRun:
             known=frozenset(KNOWN),
             defaults=[*(default_schedules() if self.settings.default_schedules else []), self._bucket()],
             resolve=resolve,
+            late=not self.settings.preprocess_deferred,
             broken=plugins.broken,
         )
         files = self._files(catalog)

@@ -21,7 +21,7 @@ from shared.ral import ABSENT, Property, Provider, State, Type
 from shared.ral.attributes import text_of
 from shared.ral.components import Unmanaged
 from shared.ral.messages import REDACTED
-from shared.ral.providers import check_values
+from shared.ral.providers import check_values, drop_unsupported
 
 from ..runlog import RunLog
 from ..state import StateFile, TransactionStore
@@ -75,6 +75,10 @@ class Harness:
         try:
             if isinstance(resource, Unmanaged):
                 raise resource.reason
+            if resource.pending:
+                resource.settle()
+                if provider is not None:
+                    drop_unsupported(resource, provider)
             state = await self._read(resource, prefetched)
             failpoint(f"transaction.read:{resource.ref}")
             evaluation = self._begin(resource, provider, state, status)

@@ -361,7 +361,7 @@ class Transaction:
         """What comes right after a resource with the same provider, as long as it fits, without what will be skipped."""
 
         def in_row(node: Node) -> bool:
-            return isinstance(node, Type) and node.handler is resource.handler and fits(node)
+            return isinstance(node, Type) and node.handler is resource.handler and not node.pending and fits(node)
 
         row = self._walk.following(resource, in_row, limit=limit)
         return [each for each in row if isinstance(each, Type) and self._will_be_evaluated(each)]

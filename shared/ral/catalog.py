@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from .. import richdata
 from ..errors import Location, PuppetError, ResourceError, Unsupported
 from ..models.catalog import Catalog, CatalogResource
 from .components import Component, Unmanaged
-from .core import Origin, Type
+from .core import Origin, Pending, Type
 from .references import Ref
 
 Resolver = Callable[[richdata.Deferred], Any]
@@ -143,6 +144,7 @@ def resources_of(
     known: frozenset[str] = frozenset(),
     defaults: Sequence[Type] = (),
     resolve: Resolver | None = None,
+    late: bool = False,
     lenient: bool = False,
     broken: Mapping[str, PuppetError] | None = None,
 ) -> Resources:
@@ -155,7 +157,7 @@ def resources_of(
         types: the types that can be applied, by name.
         known: names of further types, which are neither classes nor defines.
         defaults: resources that are added where the catalog has none of that reference.
-        resolve: calls a Deferred value's function.
+        resolve: calls a Deferred value's function; late: at its resource's turn, when what that comes after has been applied.
         broken: types of modules that could not be loaded, and why; their resources fail with it.
         lenient: a resource with an unknown attribute or a bad value fails alone; otherwise it is raised and nothing is applied.
     Raises:
@@ -164,7 +166,7 @@ def resources_of(
     catalog.checked()
     resources = Resources(types, name=catalog.name, version=catalog.version, environment=catalog.environment)
     resources.classes = list(catalog.classes)
-    reader = _Reader(types, known, frozenset(edge.source for edge in catalog.edges), resolve, lenient, broken or {})
+    reader = _Reader(types, known, frozenset(edge.source for edge in catalog.edges), resolve, late, lenient, broken or {})
     made: dict[str, Type] = {}
     for wire in catalog.resources:
         if wire.virtual:
@@ -201,6 +203,7 @@ class _Reader:
         known: frozenset[str],
         containers: frozenset[str],
         resolve: Resolver | None,
+        late: bool,
         lenient: bool,
         broken: Mapping[str, PuppetError],
     ) -> None:
@@ -209,20 +212,26 @@ class _Reader:
         self.known = known
         self.containers = containers
         self.resolve = resolve
+        self.late = late
         self.lenient = lenient
 
     def resource(self, wire: CatalogResource) -> Type:
         ref = Ref(wire.type, wire.title)
         where = Location(wire.file, wire.line) if wire.file or wire.line else None
         plain: dict[str, Any] = {}
+        pending: dict[str, Pending] = {}
         secret = set(wire.sensitive_parameters)
         origin = Origin(where, _tags(wire, plain), wire.exported, sensitive=frozenset(secret))
         try:
             for name, value in wire.parameters.items():
-                plain[name], hidden = richdata.unwrapped(self._resolved(richdata.read(value)))
+                read = richdata.read(value)
+                if self._may_wait(ref, name) and richdata.has_deferred(read):
+                    pending[name] = partial(self._unwrapped, read)
+                    continue
+                plain[name], hidden = self._unwrapped(read)
                 if hidden:
                     secret.add(name)
-            origin = Origin(where, _tags(wire, plain), wire.exported, sensitive=frozenset(secret))
+            origin = Origin(where, _tags(wire, plain), wire.exported, sensitive=frozenset(secret), pending=pending)
             if self._is_container(wire, ref):
                 return Component(ref, plain, origin)
             if ref.type not in self.types:
@@ -233,6 +242,17 @@ class _Reader:
                 raise
             reason = err if isinstance(err, ResourceError) else ResourceError(err.message, where=where, hint=err.hint)
             return Unmanaged(ref, reason, _relations_only(plain), origin)
+
+    def _may_wait(self, ref: Ref, name: str) -> bool:
+        """Whether nobody asks for an attribute's value before its resource's turn; those of classes and defines nobody asks for at all."""
+        if not self.late or ref.type not in self.types:
+            return self.late
+        declaration = self.types[ref.type].declaration
+        declared = declaration.attributes.get(name)
+        return declared is not None and not declared.meta and name != "provider" and name not in declaration.namevars
+
+    def _unwrapped(self, value: Any) -> tuple[Any, bool]:
+        return richdata.unwrapped(self._resolved(value))
 
     def _resolved(self, value: Any) -> Any:
         if not richdata.has_deferred(value):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from ..errors import Location, PuppetError, ResourceError
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 TitlePatterns = Sequence[tuple[str, Sequence[str | tuple[str, Callable[[str], Any]]]]]
 
+Pending = Callable[[], tuple[Any, bool]]
+"""Gives an attribute's value, and whether it is a secret; PuppetError when there is none."""
+
 
 @dataclass(frozen=True, slots=True)
 class Origin:
@@ -30,6 +33,9 @@ class Origin:
     virtual: bool = False
     sensitive: frozenset[str] = frozenset()  # attributes whose values may not be shown
     purging: bool = False  # generated to remove what nobody manages
+    # Attributes whose values are only known at the resource's turn: until `settle` it is as if they were not given, and
+    # nobody asks whether all fits together.
+    pending: Mapping[str, Pending] = field(default_factory=dict)
 
 
 class Surroundings(Protocol):
@@ -134,6 +140,7 @@ class Type(Metaparams):
         self.handler: Provider[Any] | None = None  # the provider, once the run has chosen it
         self._values: dict[str, Any] = {}
         self._given: set[str] = set()
+        self.pending = self.origin.pending
         try:
             self._fill(given)
             self._complete()
@@ -160,13 +167,33 @@ class Type(Metaparams):
 
     def _complete(self) -> None:
         for attribute in self.declaration.defaulted:
-            if attribute.name not in self._values:
+            if attribute.name not in self._values and attribute.name not in self.pending:
                 self._assume(attribute)
+        if self.pending:
+            return
         try:
             self.validate()
         except (ValueError, ResourceError) as err:
             detail = err.message if isinstance(err, ResourceError) else str(err)
             raise ResourceError(f"Validation of {self.ref} failed: {detail}", where=self.origin.where) from err
+
+    def settle(self) -> None:
+        """
+        Take the values that had to wait for this resource's turn.
+
+        Raises:
+            PuppetError: one cannot be had, is refused, or does not fit the others; the rest may be in place.
+        """
+        for attribute, late in self.pending.items():
+            value, secret = late()
+            if value is None:
+                raise ResourceError(f"Got nil value for {attribute}", where=self.origin.where)
+            if secret:
+                self.origin = replace(self.origin, sensitive=self.origin.sensitive | {attribute})
+            self.assign(attribute, value)
+            self._given.add(attribute)
+        self.pending = {}
+        self._complete()
 
     def _assume(self, attribute: Param[Any]) -> None:
         value = attribute.default_for(self)
@@ -222,7 +249,7 @@ class Type(Metaparams):
     @property
     def manages_anything(self) -> bool:
         """Whether some property has a wanted value."""
-        return any(p.name in self._values for p in self.declaration.properties)
+        return any(p.name in self._values or p.name in self.pending for p in self.declaration.properties)
 
     @property
     def key(self) -> str:
@@ -347,7 +374,7 @@ def _ordered(cls: type[Type]) -> dict[str, Param[Any]]:
 
 
 _MACHINERY = frozenset(n for n in vars(Type) if not n.startswith("_") and not isinstance(vars(Type)[n], Param)) | {
-    "title", "origin", "ref", "surroundings", "handler", "declaration",
+    "title", "origin", "ref", "surroundings", "handler", "declaration", "pending",
 }  # fmt: skip
 
-__all__ = ["Origin", "Ref", "Surroundings", "TitlePatterns", "Type"]
+__all__ = ["Origin", "Pending", "Ref", "Surroundings", "TitlePatterns", "Type"]

@@ -73,6 +73,7 @@ class AgentSettings(CommonSettings):
     supported_checksum_types: ChecksumTypes = setting(
         ("sha256", "sha384", "sha512", "sha224", "md5"), doc="Checksums that a static catalog may have for this agent, the best first."
     )
+    preprocess_deferred: Flag = setting(True, doc="Call deferred functions before the first resource; else each at its resource's turn.")
     merge_dependency_warnings: Flag = setting(False, doc="Say once of a class that what it needs has failed, not of each resource in it.")
     ignoremissingtypes: Flag = setting(False, doc="Skip resources of unknown types.")
     prerun_command: str = setting("", doc="Runs before a catalog is applied; its failure ends the run.")

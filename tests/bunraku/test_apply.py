@@ -470,3 +470,42 @@ def test_failed_dependencies_of_a_class_are_said_once_when_asked_for(manifest: s
     assert sorted(told) == sorted(merged)
     said = apply("--color", "false", "-e", manifest)
     assert "Class dependency" not in said.out + said.err and "Skipping because of failed dependencies" in said.out + said.err
+
+
+def test_deferred_functions_are_called_at_their_resources_turn_when_asked_for(
+    apply: Callable[..., Said], file: Callable[[str, str], Path], puppet: Puppet
+) -> None:
+    made = puppet.root / "made"
+    manifest = f"""
+        file {{ '{made}': content => 'hello' }}
+        file {{ '{made}.copy': content => Deferred('file', ['{made}']), require => File['{made}'] }}
+        file {{ '{made}.nested': content => Sensitive(Deferred('upcase', [Deferred('file', ['{made}'])])), require => File['{made}'] }}
+        file {{ '{made}.no': content => Deferred('nosuch', []) }}
+        file {{ '{made}.mode': ensure => file, mode => Deferred('downcase', ['ZZZ']) }}
+        file {{ '{made}.after': content => 'x', require => File['{made}.no'] }}
+    """
+    said = apply("--color", "false", "--show_diff", "--no-preprocess_deferred", "--detailed-exitcodes", "-e", manifest)
+    assert said.code == 6
+    names = sorted(path.name for path in puppet.root.glob("made*"))
+    assert names == ["made", "made.copy", "made.nested"]
+    assert ((puppet.root / "made.copy").read_text(), (puppet.root / "made.nested").read_text()) == ("hello", "HELLO")
+    text = said.out + said.err
+    assert "HELLO" not in text
+    assert f"File[{made}.no]: Could not evaluate: Unknown function: 'nosuch'" in text
+    assert f'Parameter mode failed on File[{made}.mode]: The file mode specification is invalid: "zzz"' in text
+    assert "made.after]: Skipping because of failed dependencies" in text
+
+
+def test_deferred_functions_are_called_before_anything_else_by_default(apply: Callable[..., Said], puppet: Puppet) -> None:
+    made = puppet.root / "made"
+    said = apply(
+        "-e", f"file {{ '{made}': content => 'x', before => Notify['n'] }} notify {{ 'n': message => Deferred('file', ['{made}']) }}"
+    )
+    assert said.code == 1 and not made.exists()
+
+
+def test_what_waits_for_its_turn_has_to_fit_when_it_comes(apply: Callable[..., Said], file: Callable[[str, str], Path]) -> None:
+    path = file("f", "x")
+    manifest = f"file {{ '{path}': content => Deferred('downcase', ['A']), source => '{path}' }}"
+    said = apply("--color", "false", "--no-preprocess_deferred", "-e", manifest)
+    assert "Validation of File" in said.out + said.err and path.read_text() == "x"
