@@ -26,6 +26,7 @@ from ..runlog import RunLog, utc_now
 from ..state import StateFile, TransactionStore
 from . import dot
 from .ahead import ReadAhead
+from .dependencies import FailedDependencies
 from .events import EventQueue
 from .generate import Generator
 from .graph import Anchor, Graph, Node, Walk, describe_cycles, expand, relationships
@@ -91,10 +92,7 @@ class Transaction:
         self._statuses: dict[Type, Status] = {}
         self._ahead = ReadAhead(lambda resource, limit: self._row(resource, lambda other: True, limit))
         self._turns: set[Type] = set()  # changed already, and to be evaluated whatever happens
-        self._failed_dependencies: dict[Node, dict[Type, None]] = {}
-        self._failed_containers: dict[str, dict[Type, None]] = {}  # what classes and defines waited for, by their references
-        self._told: set[Type] = set()  # failed dependencies that were mentioned already
-        self._told_of_class: set[Type] = set()  # and those that were the reason to skip a class
+        self._failed = FailedDependencies(self.status_of, self._log_node, resources.container_of, merged=context.merge_warnings)
         self._prefetched: dict[Provider[Any], Mapping[str, State | None]] = {}
         self._prefetch_failed: set[Provider[Any]] = set()
         self._without_provider: dict[str, str] = {}  # type → what its providers need
@@ -379,21 +377,7 @@ class Transaction:
         if isinstance(node, Type) and node.handler in self._prefetch_failed:
             assert node.handler is not None
             self.status_of(node).fail(f"Prefetch failed for {node.ref.type} provider '{node.handler.name}'", self.context.now())
-        if failed := self._failed_before(node):
-            self._failed_dependencies[node] = failed
-            if isinstance(node, Anchor):
-                self._failed_containers[node.label] = failed
-
-    def _failed_before(self, node: Node) -> dict[Type, None]:
-        """What failed of all that a node waited for."""
-        failed: dict[Type, None] = {}
-        for dependency in self.graph.dependencies(node):
-            failed |= self._failed_dependencies.get(dependency, {})
-            if isinstance(dependency, Type):
-                status = self.status_of(dependency)
-                if status.failed or status.failed_to_restart:
-                    failed[dependency] = None
-        return failed
+        self._failed.reached(self.graph, node)
 
     # --- skipping
 
@@ -409,11 +393,8 @@ class Transaction:
         if isinstance(node, Type) and not self._scheduled(node):
             node.log("debug", "Not scheduled")
             return True
-        if node in self._failed_dependencies:
-            if self.context.merge_warnings:
-                self._tell_dependencies_of_class(node)
-            elif isinstance(node, Type):
-                self._tell_dependencies(node)
+        if node in self._failed:
+            self._failed.tell(node)
             return True
         if isinstance(node, Type) and node.handler in self._prefetch_failed:
             node.log("warning", "Skipping because provider prefetch failed")
@@ -425,7 +406,7 @@ class Transaction:
 
     def _will_be_evaluated(self, resource: Type) -> bool:
         """Whether a resource that waits for nothing any more will not be skipped; nothing is said."""
-        if self._not_selected(resource) or self._failed_before(resource) or resource.handler in self._prefetch_failed:
+        if self._not_selected(resource) or self._failed.before(self.graph, resource) or resource.handler in self._prefetch_failed:
             return False
         if resource.declaration.apply_to == "device":
             return False
@@ -433,33 +414,6 @@ class Transaction:
             return self._scheduled(resource)
         except ResourceError:
             return False  # its turn will tell
-
-    def _tell_dependencies(self, resource: Type) -> None:
-        for dependency in self._failed_dependencies[resource]:
-            if dependency not in self._told:
-                self._told.add(dependency)
-                failed = "true" if self.status_of(dependency).failed else "false"
-                resource.log("notice", f"Dependency {dependency} has failures: {failed}")
-        resource.log("warning", "Skipping because of failed dependencies")
-
-    def _tell_dependencies_of_class(self, node: Node) -> None:
-        """What is said with merge_dependency_warnings: of each failure once, by the first container that waited for it."""
-        if isinstance(node, Anchor):
-            for dependency in self._failed_dependencies[node]:
-                if dependency not in self._told:
-                    self._told.add(dependency)
-                    failed = "true" if self.status_of(dependency).failed else "false"
-                    self._log_node("notice", f"Class dependency {dependency} has failures: {failed}", node)
-            return
-        container = self.resources.container_of(node)
-        of_container = self._failed_containers.get(str(container.ref)) if container is not None else None
-        if container is None or of_container is None:
-            node.log("warning", "Skipping because of failed dependencies")
-            return
-        for dependency in of_container:
-            if dependency not in self._told_of_class:
-                self._told_of_class.add(dependency)
-                container.log("warning", "Skipping resources in class because of failed class dependencies")
 
     def _scheduled(self, resource: Type) -> bool:
         name = resource.schedule
