@@ -206,7 +206,7 @@ class Application:
         from agent.facts.host import Host
         from agent.nodename import named
 
-        from .compilation import compile_here, environment_of, facts_for, node_for
+        from .compilation import compile_here, environment_of, external_for, facts_for, node_for
 
         settings, wish = self.settings, self.wish
         manifest = self._manifest()
@@ -215,13 +215,14 @@ class Application:
         facts = await facts_for(Host(), fact_sources(settings), environment, certname=settings.certname, noop=settings.noop)
         settings = self.settings = named(settings, facts)
         node = await node_for(self.master, settings.node_name_value)
+        external = await external_for(self.master, settings.node_name_value)
         if wish.loadclasses and (classes := self._classes()) is None:
             return UNREADABLE_CLASSES
         elif wish.loadclasses:
             node = node.model_copy(update={"classes": classes})
         # On the loop's own thread: nothing else waits here, and deep manifests need the main thread's stack.
         compiled = compile_here(
-            self.master, environment, manifest, node, facts, self._say, profile=self._print_profile if settings.profile else None
+            self.master, environment, manifest, node, facts, self._say, external, profile=self._print_profile if settings.profile else None
         )
         self.times["config_retrieval"] = compiled.seconds
         self.log.notice(f"Compiled catalog for {node.name} in environment {environment.name} in {compiled.seconds:.2f} seconds")

@@ -15,7 +15,7 @@ from shared.plainjson import dumps_pretty
 from shared.settings import AgentSettings, MasterSettings, flags_of, load
 
 from .catalogdiff import difference
-from .compilation import Manifest, Site, environment_of, node_for, profiled
+from .compilation import Manifest, Site, environment_of, external_for, node_for, profiled
 from .console import complain, printer, say
 from .faces import Call, call_of
 from .nodes import facts_of, given_facts
@@ -163,9 +163,10 @@ class Face:
         if "facts" in self.call.options:
             facts |= given_facts(Path(self.call.options["facts"]))
         site = Site.of(master, found, Manifest(path=Path(found.manifest) if found.manifest else None), log)
-        data = site.data(site.compiler(node, facts, log))
+        external = await external_for(master, node.name)
+        data = site.data(site.compiler(node, facts, log, external))
         if profile:
-            print(profiled(site, node, facts), file=sys.stderr)
+            print(profiled(site, node, facts, external), file=sys.stderr)
         return data
 
     def _name(self) -> str:

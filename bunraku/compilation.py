@@ -132,6 +132,15 @@ async def node_for(settings: MasterSettings, name: str) -> Node:
     return found
 
 
+async def external_for(settings: MasterSettings, name: str) -> Mapping[str, Any]:
+    """What the setting trusted_external_command gives for this node; PuppetError when it fails."""
+    if not settings.trusted_external_command:
+        return {}
+    from master.trusted_external import TrustedExternal
+
+    return await TrustedExternal.of(settings).about(name)
+
+
 def settings_shown(settings: MasterSettings, environment: Environment, manifest: Manifest) -> dict[str, Any]:
     """What `$settings::…` is in manifests: text, numbers and booleans, and a list where the compiler asks what is in it."""
     shown = {name: value if isinstance(value, bool | int) else _text(value) for name, value in settings.model_dump().items()}
@@ -182,8 +191,8 @@ class Site:
 
         return cls(settings, environment, world, Loader(world, NAMES, CodeCache(), log=told, builtins=all_functions()))
 
-    def compiler(self, node: Node, facts: Mapping[str, Any], log: Say, *, trusted_as: dict[str, Any] | None = None) -> Compiler:
-        """What compiles the catalog of this node."""
+    def compiler(self, node: Node, facts: Mapping[str, Any], log: Say, external: Mapping[str, Any]) -> Compiler:
+        """What compiles the catalog of this node; `external`: of its trusted data."""
         known = {name: value for name, value in facts.items() if name not in RESERVED_FACTS}
         given = NodeInput(
             node.name,
@@ -191,7 +200,7 @@ class Site:
             facts=known,
             parameters={**known, **node.parameters},
             classes=node.class_parameters(),
-            trusted=trusted(node.name, None) if trusted_as is None else trusted_as,
+            trusted=trusted(node.name, None, external),
             server_facts={"environment": self.environment.name},
         )
         return Compiler(self.world, self.loader, given, log)
@@ -215,6 +224,7 @@ def compile_here(
     node: Node,
     facts: Mapping[str, Any],
     log: Say,
+    external: Mapping[str, Any],
     *,
     profile: Callable[[str], None] | None = None,
 ) -> Compiled:
@@ -226,20 +236,20 @@ def compile_here(
     """
     began = time.perf_counter()
     site = Site.of(settings, environment, manifest, log)
-    compiler = site.compiler(node, facts, log)
+    compiler = site.compiler(node, facts, log, external)
     data = site.data(compiler)
     seconds = time.perf_counter() - began
     if profile is not None:
-        profile(profiled(site, node, facts))
+        profile(profiled(site, node, facts, external))
     return Compiled(CATALOG.model.from_data(data), lambda deferred: resolved(compiler, deferred), seconds, lambda: let_go(compiler))
 
 
-def profiled(site: Site, node: Node, facts: Mapping[str, Any]) -> str:
+def profiled(site: Site, node: Node, facts: Mapping[str, Any], external: Mapping[str, Any]) -> str:
     """Where the time goes when a catalog is compiled once more, with everything read: the slowest lines."""
     from .profiling import LineTimes
 
     times = LineTimes()
-    compiler = site.compiler(node, facts, lambda entry: None)
+    compiler = site.compiler(node, facts, lambda entry: None, external)
     with room(), times:
         compiler.compile()
     return times.text()

@@ -24,7 +24,7 @@ from shared import plainyaml
 from shared.errors import BadData, ConfigError, Location, ParseError, PuppetError, Unsupported
 from shared.settings import AgentSettings, MasterSettings, flags_of, load
 
-from .compilation import Manifest, Site, environment_of, node_for
+from .compilation import Manifest, Site, environment_of, external_for, node_for
 from .console import complain, printer, say
 from .faces import Call, call_of
 from .nodes import facts_of, given_facts
@@ -197,7 +197,7 @@ class Face:
         facts = await facts_of(name, self.agent, self.master, site.environment, say)
         if "facts" in self.call.options:
             facts |= given_facts(Path(self.call.options["facts"]))
-        compiler = site.compiler(node, facts, printer(self.agent.log_level))
+        compiler = site.compiler(node, facts, printer(self.agent.log_level), await external_for(self.master, node.name))
         compiler.open_top_scope()
         return compiler
 

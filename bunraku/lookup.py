@@ -21,7 +21,7 @@ from shared.models.node import Node
 from shared.plainjson import dumps_pretty
 from shared.settings import AgentSettings, MasterSettings, flags_of, load
 
-from .compilation import Manifest, Site, environment_of, node_for
+from .compilation import Manifest, Site, environment_of, external_for, node_for
 from .console import printer, say
 from .faces import Call, call_of
 from .nodes import facts_of, given_facts
@@ -142,7 +142,7 @@ async def _compiler(call: Call, agent: AgentSettings, master: MasterSettings) ->
     node = await node_for(master, name) if compiles else Node(name=name)
     manifest = Manifest(path=Path(environment.manifest)) if compiles and environment.manifest else Manifest(code="undef")
     site = Site.of(master, environment, manifest, log)
-    compiler = site.compiler(node, facts, log)
+    compiler = site.compiler(node, facts, log, await external_for(master, node.name))
     compiler.compile()
     return compiler
 

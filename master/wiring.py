@@ -76,6 +76,7 @@ from .termini.facts import StoredFacts
 from .termini.files import ContentServer, MetadataServer, VersionedContent
 from .termini.node import Classifier, Ldap, Plain, WithFacts
 from .termini.resource_type import NotManaged, Parser
+from .trusted_external import TrustedExternal
 from .workers import Workers, processors
 
 log = logging.getLogger("puppet.master")
@@ -316,6 +317,7 @@ def bind(settings: MasterSettings, environments: Environments, workers: Workers,
             default_environment=settings.environment,
             now=lambda: datetime.now(UTC),
             static=StaticCatalogs(code, environments, metadata),
+            external=TrustedExternal.of(settings).about,
         )
 
     catalogs = catalog_makers(settings, compiler)

@@ -69,6 +69,8 @@ def _programs(settings: MasterSettings) -> Iterator[Finding]:
     commands = {"code_id_command": settings.code_id_command, "code_content_command": settings.code_content_command}
     if settings.node_terminus == "exec":
         commands["external_nodes"] = settings.external_nodes
+    if settings.trusted_external_command and not Path(settings.trusted_external_command).is_dir():
+        commands["trusted_external_command"] = settings.trusted_external_command
     for name, command in commands.items():
         program = Path(shlex.split(command)[0]) if command.strip() else None
         if program is not None and not (program.is_absolute() and program.is_file() and os.access(program, os.X_OK)):

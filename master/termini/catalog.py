@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
@@ -67,6 +67,10 @@ class PreparedCatalog(Catalog):
         return CATALOG.model.from_data(plainjson.loads(self.body)).to_data(dialect)
 
 
+async def _nothing(name: str) -> Mapping[str, Any]:
+    return {}
+
+
 class Compiler(Terminus[Catalog]):
     """
     Catalogs compiled on demand.
@@ -77,6 +81,7 @@ class Compiler(Terminus[Catalog]):
         now: for the time that facts arrived.
         default_environment: where a node is whose classifier names none and who asks for one that does not exist.
         static: makes catalogs static and knows the version of the code; None: neither.
+        external: what `$trusted['external']` is, by certname.
     """
 
     def __init__(
@@ -90,6 +95,7 @@ class Compiler(Terminus[Catalog]):
         default_environment: str,
         now: Callable[[], datetime],
         static: StaticCatalogs | None = None,
+        external: Callable[[str], Awaitable[Mapping[str, Any]]] = _nothing,
     ) -> None:
         self.facts = facts
         self.nodes = nodes
@@ -99,6 +105,7 @@ class Compiler(Terminus[Catalog]):
         self.default_environment = default_environment
         self.now = now
         self.static = static
+        self.external = external
 
     async def find(self, request: Request[Catalog]) -> Catalog | None:
         """
@@ -158,7 +165,7 @@ class Compiler(Terminus[Catalog]):
             facts={key: value for key, value in (facts.values if facts else {}).items() if key not in RESERVED_FACTS},
             parameters=node.parameters,
             classes=node.class_parameters(),
-            trusted=trusted(name, request.client),
+            trusted=trusted(name, request.client, await self.external(_identity(name, request.client))),
             server_facts={**self.server_facts, "environment": environment},
             code_id=code_id,
         )
@@ -196,9 +203,7 @@ class Compiler(Terminus[Catalog]):
             facts = dialect.load(FACTS, body, format)
         if facts.name != request.key:
             raise BadRequest(f'Catalog for "{request.key}" was requested with fact definition for the wrong node ("{facts.name}").')
-        client = request.client
-        identity = client.name if client is not None and client.authenticated else request.key
-        values = {**facts.values, "clientcert": identity}  # the certificate's, never a fact's
+        values = {**facts.values, "clientcert": _identity(request.key, request.client)}  # the certificate's, never a fact's
         timestamp = self.now().isoformat() if dialect is LEGACY or not facts.timestamp else facts.timestamp
         return facts.model_copy(update={"values": values, "timestamp": timestamp, "expiration": None})
 
@@ -208,10 +213,15 @@ def twice_decoded(text: str) -> bytes:
     return unquote_to_bytes(text.replace("+", " ").encode("utf-8", "surrogateescape"))
 
 
-def trusted(name: str, client: Client | None) -> dict[str, Any]:
+def _identity(name: str, client: Client | None) -> str:
+    """The certname behind a request about a node, which may go by another name."""
+    return client.name if client is not None and client.authenticated else name
+
+
+def trusted(name: str, client: Client | None, external: Mapping[str, Any]) -> dict[str, Any]:
     """`$trusted`: what the certificate says. Source: protocol reference 5.5."""
     authenticated: str | bool = "local" if client is None else "remote" if client.authenticated else False
-    certname = client.name if client is not None and client.authenticated else name
+    certname = _identity(name, client)
     host, _, domain = certname.partition(".")
     return {
         "authenticated": authenticated,
@@ -219,5 +229,5 @@ def trusted(name: str, client: Client | None) -> dict[str, Any]:
         "extensions": dict(client.extensions) if client is not None else {},
         "hostname": host,
         "domain": domain or None,
-        "external": {},
+        "external": dict(external),
     }

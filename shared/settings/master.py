@@ -59,6 +59,7 @@ class MasterSettings(CommonSettings):
     code_id_command: str = setting("", doc="A program that prints the version of an environment's code.")
     code_content_command: str = setting("", doc="A program that prints a file of a version of an environment's code.")
     max_code_content: Size = setting("1GiB", gt=0, doc="Bytes of one file that code_content_command may print.")
+    trusted_external_command: str = setting("", doc="A program that prints JSON for $trusted['external'] of a node, or a folder of them.")
     ldapserver: str = setting("ldap", doc="The LDAP server of the ldap node terminus.")
     ldapport: int = setting(389, ge=1, le=65535, doc="Its port.")
     ldapbase: str = setting("", doc="Where nodes are searched.")

@@ -509,3 +509,13 @@ def test_what_waits_for_its_turn_has_to_fit_when_it_comes(apply: Callable[..., S
     manifest = f"file {{ '{path}': content => Deferred('downcase', ['A']), source => '{path}' }}"
     said = apply("--color", "false", "--no-preprocess_deferred", "-e", manifest)
     assert "Validation of File" in said.out + said.err and path.read_text() == "x"
+
+
+def test_trusted_external_data_is_what_a_program_prints(apply: Callable[..., Said], file: Callable[[str, str], Path]) -> None:
+    program = file("bin/ext", '#!/bin/sh\necho "{\\"role\\": \\"of $1\\"}"\n')
+    program.chmod(0o755)
+    said = apply("--trusted_external_command", str(program), "-e", "notice($trusted['external'])")
+    assert "{role => of node1.example.com}" in said.out + said.err
+    program.write_text("#!/bin/sh\nexit 1\n")
+    said = apply("--trusted_external_command", str(program), "-e", "notify { 'no': }")
+    assert said.code == 1 and "Failed to find external trusted facts of node1.example.com" in said.err

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -160,7 +161,7 @@ async def test_facts_are_searched_by_nothing_else(tmp_path: Path, name: str) -> 
 class Master:
     """The compiler terminus with fakes around it."""
 
-    def __init__(self, *nodes: Node) -> None:
+    def __init__(self, *nodes: Node, external: Callable[[str], Awaitable[Mapping[str, Any]]] | None = None) -> None:
         self.jobs: list[CompileJob] = []
         self.facts: Shelf[Facts] = Shelf()
         facts = Binding(FACTS, self.facts)
@@ -174,6 +175,7 @@ class Master:
                 environments=lambda name: name in ("production", "test"),
                 default_environment="production",
                 now=lambda: datetime(2026, 11, 20, tzinfo=UTC),
+                **({"external": external} if external else {}),
             ),
         )
 
@@ -181,9 +183,9 @@ class Master:
         self.jobs.append(job)
         return b'{"name":"%s","environment":"%s","resources":[]}' % (job.certname.encode(), job.environment.encode())
 
-    async def ask(self, dialect: Dialect = MODERN, environment: str = "production", **options: str) -> Any:
+    async def ask(self, dialect: Dialect = MODERN, environment: str = "production", key: str = "n", **options: str) -> Any:
         client = Client("n", "127.0.0.1", True, extensions={"pp_role": "web"})
-        return await self.catalogs.find(Request(key="n", options=options, client=client, dialect=dialect, environment=environment))
+        return await self.catalogs.find(Request(key=key, options=options, client=client, dialect=dialect, environment=environment))
 
 
 FACTS_JSON = '{"name":"n","values":{"greeting":"a b+c%d ü","clientcert":"forged"}}'
@@ -270,3 +272,23 @@ async def test_an_unknown_node_and_an_unknown_environment_are_named() -> None:
 def test_escapes_of_all_versions_are_undone() -> None:
     assert twice_decoded("a%20b+c") == b"a b c"
     assert twice_decoded("%C3%BC") == "ü".encode()
+
+
+async def test_programs_of_the_site_are_asked_about_the_certificates_name() -> None:
+    async def external(name: str) -> Mapping[str, Any]:
+        return {"asked": name}
+
+    master = Master(external=external)
+    await master.ask(key="another")
+    (job,) = master.jobs
+    assert (job.certname, job.trusted["certname"], job.trusted["external"]) == ("another", "n", {"asked": "n"})
+
+
+async def test_no_catalog_is_made_without_what_a_program_of_the_site_says() -> None:
+    async def external(name: str) -> Mapping[str, Any]:
+        raise PuppetError("not today")
+
+    master = Master(external=external)
+    with pytest.raises(PuppetError, match="not today"):
+        await master.ask()
+    assert master.jobs == []
