@@ -18,6 +18,7 @@ from shared.indirector.routes import read_routes
 from shared.settings import AgentSettings
 
 from .lock import DisabledLock, RunLock
+from .srv import Srv
 from .steps import Observer as StepObserver
 from .steps import Steps
 
@@ -67,6 +68,7 @@ class Agent:
     Args:
         watch_steps, watch_exchanges: called with each step and each HTTP exchange; for the demo and for tests.
         began: monotonic time at which the process started.
+        srv: What DNS says of servers; None: the system's is asked, when the settings say so.
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class Agent:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         tell: Callable[[str], None] = print,
         began: float | None = None,
+        srv: Srv | None = None,
     ) -> None:
         self.settings = settings
         self.asked = asked or Asked()
@@ -91,6 +94,7 @@ class Agent:
         self._now = now
         self._sleep = sleep
         self._tell = tell
+        self._srv = srv or Srv(settings.srv_domain)
         self._began = time.monotonic() if began is None else began
 
     async def once(self) -> int:
@@ -136,8 +140,8 @@ class Agent:
         from .wiring import client_for
 
         settings = self.settings
-        if not settings.localcacert.exists() or not settings.hostcert.exists():
-            settings = await selected(settings, listening)
+        if settings.use_srv_records or not settings.localcacert.exists() or not settings.hostcert.exists():
+            settings = await selected(settings, listening, srv=self._srv)
         bootstrap = Bootstrap(
             SslDir(settings.ssldir, settings.certname),
             Site(settings.ca_server, settings.ca_port),
@@ -189,7 +193,7 @@ class Agent:
         from .retrieval import Retrieval
         from .run import Run
         from .runlog import RunLog
-        from .selection import running, selected
+        from .selection import reachable, running, selected
         from .wiring import Wiring, client_for
 
         settings = self.settings
@@ -199,7 +203,7 @@ class Agent:
         async with client_for(settings, verifier, self._watch_exchanges) as client:
             with kept(runlog):
                 try:
-                    settings = await selected(settings, running(client))
+                    settings = await selected(settings, running(client), srv=self._srv, reached=reachable(client))
                 except PeerError as err:
                     log.error("%s", err)  # the cached catalog, if there is one, needs no server
                 wiring = Wiring(settings, client, spoken, routes, environment=settings.environment)

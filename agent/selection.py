@@ -1,4 +1,4 @@
-"""`server_list`: the first server of several that answers. Source: protocol reference 6.3, 6.9."""
+"""Which servers a run talks to: those of `server_list`, or those that DNS names. Source: protocol reference 6.3, 6.9."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from shared.settings import AgentSettings
 
 from .http import Client
 from .sites import Site
+from .srv import Srv
 
 log = logging.getLogger("puppet.agent")
 
+SERVICES = (("puppet", "server", "masterport"), ("ca", "ca_server", "ca_port"), ("report", "report_server", "report_port"))
 CONNECT_SECONDS = 10.0  # for one server of several: there are others
 
 
@@ -63,13 +65,56 @@ def running(client: Client) -> Callable[[Site], Awaitable[bool]]:
     return answers
 
 
-async def selected(settings: AgentSettings, answers: Callable[[Site], Awaitable[bool]]) -> AgentSettings:
-    """
-    The settings with the first server of `server_list` that answers as `server`, and for all that followed `server`.
+def reachable(client: Client) -> Callable[[Site], Awaitable[bool]]:
+    """Whether a verified server answers at all."""
 
-    Raises:
-        PeerError: none of them answers.
+    async def answers(site: Site) -> bool:
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                await (await client.request(site, "GET", "/status/v1/simple", {"Accept": "text/plain, */*"})).read()
+        except (PeerError, PuppetError, TimeoutError) as err:
+            log.error("Connection to %s failed, trying next route: %s", site, err or "it did not answer in time")
+            return False
+        return True
+
+    return answers
+
+
+async def located(settings: AgentSettings, srv: Srv, answers: Callable[[Site], Awaitable[bool]]) -> tuple[AgentSettings, bool]:
+    """The settings with the servers that DNS names and that answer, and whether a master is among them; others stay as they are."""
+    tried: dict[Site, bool] = {}
+    changes: dict[str, object] = {}
+    for service, host, port in SERVICES:
+        for site in await srv.sites(service):
+            if site not in tried:
+                tried[site] = await answers(site)
+            if tried[site]:
+                log.debug("Resolved service '%s' to %s", service, site)
+                changes |= {host: site.host, port: site.port}
+                break
+    return settings.model_copy(update=changes), "server" in changes
+
+
+async def selected(
+    settings: AgentSettings,
+    answers: Callable[[Site], Awaitable[bool]],
+    *,
+    srv: Srv | None = None,
+    reached: Callable[[Site], Awaitable[bool]] | None = None,
+) -> AgentSettings:
     """
+    The settings with the servers to use: with `use_srv_records` those that DNS names; else, or when none of these is
+    there, the first of `server_list` that answers as `server` and for all that followed `server`.
+
+    Args:
+        srv: the records; by default asked of the system's DNS. reached: what answers by DNS must pass; `answers` by default.
+    Raises:
+        PeerError: none of server_list answers.
+    """
+    if settings.use_srv_records:
+        settings, found = await located(settings, srv or Srv(settings.srv_domain), reached or answers)
+        if found:
+            return settings
     if not settings.server_list:
         return settings
     for site in sites(settings.server_list, settings.masterport):

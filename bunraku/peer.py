@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
 from agent.http import Client
-from agent.selection import running, selected
+from agent.selection import reachable, running, selected
 from agent.server import Server, Spoken
 from agent.sites import Site
 from agent.tls import Verifier
@@ -61,5 +61,5 @@ async def wired(settings: AgentSettings) -> AsyncIterator[Wiring]:
     spoken = await asyncio.to_thread(Spoken.of_setting, settings.scheme, settings.statedir / "dialects.json")
     routes = await asyncio.to_thread(read_routes, settings.route_file, "agent")
     async with verified(settings) as client:
-        settings = await selected(settings, running(client))
+        settings = await selected(settings, running(client), reached=reachable(client))
         yield Wiring(settings, client, spoken, routes, environment=settings.environment or "production")

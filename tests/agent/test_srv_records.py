@@ -1,0 +1,198 @@
+"""Masters that DNS names, by a small DNS server on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import dns.asyncresolver
+import dns.message
+import dns.rcode
+import dns.rrset
+import pytest
+
+from agent.agent import Agent, Asked
+from agent.selection import selected
+from agent.sites import Site
+from agent.srv import Record, Srv, ordered
+from agent.testing import Reply
+from shared.settings import AgentSettings, Conf, load
+from tests.scripted_master import Scripted
+
+DOMAIN = "example.test"
+
+
+@dataclass
+class Dns(asyncio.DatagramProtocol):
+    """Answers SRV questions from `records`: name → (priority, weight, port, target); `asked` are the names of all questions."""
+
+    records: dict[str, list[tuple[int, int, int, str]]] = field(default_factory=dict)
+    ttl: int = 60
+    silent: bool = False
+    asked: list[str] = field(default_factory=list)
+    port: int = 0
+
+    def connection_made(self, transport: Any) -> None:
+        self.transport = transport
+
+    def datagram_received(self, data: bytes, address: tuple[str, int]) -> None:
+        query = dns.message.from_wire(data)
+        name = query.question[0].name.to_text()
+        self.asked.append(name)
+        if self.silent:
+            return
+        answer = dns.message.make_response(query)
+        if name in self.records:
+            texts = [f"{priority} {weight} {port} {target}" for priority, weight, port, target in self.records[name]]
+            answer.answer.append(dns.rrset.from_text(name, self.ttl, "IN", "SRV", *texts))
+        else:
+            answer.set_rcode(dns.rcode.NXDOMAIN)
+        self.transport.sendto(answer.to_wire(), address)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Dns]:
+        transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(lambda: self, local_addr=("127.0.0.1", 0))
+        self.port = transport.get_extra_info("sockname")[1]
+        try:
+            yield self
+        finally:
+            transport.close()
+
+    def resolver(self) -> dns.asyncresolver.Resolver:
+        made = dns.asyncresolver.Resolver(configure=False)
+        made.nameservers, made.port = ["127.0.0.1"], self.port
+        return made
+
+    def srv(self, **more: Any) -> Srv:
+        return Srv(DOMAIN, self.resolver, **more)
+
+
+def least(low: int, high: int) -> int:
+    return low
+
+
+def settings(**flags: Any) -> AgentSettings:
+    return load(AgentSettings, section="agent", flags={"certname": "a", "use_srv_records": "true", **flags}, conf=Conf())
+
+
+# --- in which order
+
+
+def test_the_smallest_priority_comes_first() -> None:
+    records = [Record(20, 0, Site("c", 1)), Record(10, 0, Site("b", 1)), Record(5, 0, Site("a", 1))]
+    assert [site.host for site in ordered(records)] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("marks", "hosts"),
+    [([0, 0, 0], "abc"), ([4, 1, 0], "cba"), ([1, 0, 0], "bac"), ([3, 0, 0], "bac"), ([4, 0, 0], "cab")],
+)
+def test_within_a_priority_the_mark_falls_into_a_weight(marks: list[int], hosts: str) -> None:
+    # Weights 0, 3 and 7, in this order: a is met by 0 alone, b by 1 to 3, c by 4 to 10.
+    pending = list(marks)
+    records = [Record(1, 3, Site("b", 1)), Record(1, 0, Site("a", 1)), Record(1, 7, Site("c", 1))]
+    assert "".join(site.host for site in ordered(records, lambda low, high: min(pending.pop(0), high))) == hosts
+
+
+def test_weights_are_kept_over_many_choices() -> None:
+    records = [Record(1, 10, Site("a", 1)), Record(1, 30, Site("b", 1)), Record(1, 0, Site("c", 1))]
+    first = Counter(ordered(records)[0].host for _ in range(4000))
+    assert 2 < first["b"] / first["a"] < 4.5
+    assert 0 < first["c"] < 400
+
+
+# --- what is asked
+
+
+async def test_records_are_found_by_service_and_those_of_the_master_count_for_what_has_none() -> None:
+    server = Dns({f"_x-puppet._tcp.{DOMAIN}.": [(1, 0, 8140, "M1.test.")], f"_x-puppet-ca._tcp.{DOMAIN}.": [(1, 0, 8141, "ca.test.")]})
+    async with server.running():
+        srv = server.srv()
+        assert await srv.sites("puppet") == [Site("m1.test", 8140)]
+        assert await srv.sites("ca") == [Site("ca.test", 8141)]
+        assert await srv.sites("report") == [Site("m1.test", 8140)]
+    assert server.asked == [f"{label}._tcp.{DOMAIN}." for label in ("_x-puppet", "_x-puppet-ca", "_x-puppet-report")]
+
+
+async def test_an_answer_is_kept_as_long_as_it_says() -> None:
+    times = iter([100.0, 100.0, 129.0, 131.0, 131.0])
+    server = Dns({f"_x-puppet._tcp.{DOMAIN}.": [(1, 0, 8140, "m1.test.")]}, ttl=30)
+    async with server.running():
+        srv = server.srv(clock=lambda: next(times))
+        for questions in (1, 1, 2):
+            await srv.sites("puppet")
+            assert len(server.asked) == questions
+
+
+@pytest.mark.parametrize("records", [{}, {f"_x-puppet._tcp.{DOMAIN}.": [(0, 0, 0, ".")]}], ids=["no records", "decidedly none"])
+async def test_a_domain_without_masters_names_none(records: dict[str, Any]) -> None:
+    async with Dns(records).running() as server:
+        assert await server.srv().sites("puppet") == []
+
+
+async def test_nobody_who_answers_is_said_and_ends(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent.srv.LOOKUP_SECONDS", 0.3)
+    async with Dns(silent=True).running() as server:
+        assert await server.srv().sites("puppet") == []
+    assert f"Could not look up the SRV records _x-puppet._tcp.{DOMAIN}." in caplog.text
+
+
+# --- what is chosen
+
+
+async def test_the_first_that_answers_is_used_for_each_service() -> None:
+    tried: list[str] = []
+
+    async def answers(site: Site) -> bool:
+        tried.append(site.host)
+        return site.host != "m1.test"
+
+    records = {
+        f"_x-puppet._tcp.{DOMAIN}.": [(1, 0, 8140, "m1.test."), (2, 0, 8150, "m2.test.")],
+        f"_x-puppet-ca._tcp.{DOMAIN}.": [(1, 0, 8141, "ca.test.")],
+    }
+    async with Dns(records).running() as server:
+        chosen = await selected(settings(server_list="unused"), answers, srv=server.srv(chance=least))
+    assert (chosen.server, chosen.masterport) == ("m2.test", 8150)
+    assert (chosen.ca_server, chosen.ca_port) == ("ca.test", 8141)
+    assert (chosen.report_server, chosen.report_port) == ("m2.test", 8150)
+    assert tried == ["m1.test", "m2.test", "ca.test"]
+
+
+async def test_without_one_that_answers_the_settings_hold() -> None:
+    async def answers(site: Site) -> bool:
+        return site.host == "b"
+
+    async with Dns({f"_x-puppet._tcp.{DOMAIN}.": [(1, 0, 8140, "m1.test.")]}).running() as server:
+        chosen = await selected(settings(server_list="a,b"), answers, srv=server.srv())
+        assert (chosen.server, chosen.ca_server) == ("b", "b")
+        assert (await selected(settings(server="x"), answers, srv=server.srv())).server == "x"
+
+
+async def test_without_the_setting_nobody_is_asked() -> None:
+    async with Dns().running() as server:
+        await selected(settings(use_srv_records="false"), answers=_never, srv=server.srv())
+    assert server.asked == []
+
+
+async def _never(site: Site) -> bool:
+    raise AssertionError(site)
+
+
+@pytest.mark.parametrize("away", [True, False], ids=["the first is away", "the first is there"])
+async def test_a_run_goes_to_the_master_that_dns_names(tmp_path: Path, away: bool) -> None:
+    site = Scripted(tmp_path, {"/status/v1/simple": Reply(body=b"running")})
+    async with site.master.running():
+        port = site.master.port
+        records = {f"_x-puppet._tcp.{DOMAIN}.": [(1, 0, 1 if away else port, "localhost."), (2, 0, port, "localhost.")]}
+        async with Dns(records).running() as server:
+            flags = site.settings(server="unused.test", use_srv_records="true", srv_domain=DOMAIN)
+            assert await Agent(flags, Asked(), tell=lambda text: None, srv=server.srv()).once() == 0
+    assert site.asked()[-1].startswith("PUT /puppet/v3/report/")
+    names = [f"{label}._tcp.{DOMAIN}." for label in ("_x-puppet", "_x-puppet-ca", "_x-puppet-report")]
+    assert server.asked == names  # once each, although certificates and the run both ask
