@@ -143,7 +143,7 @@ class Agent:
         if settings.use_srv_records or not settings.localcacert.exists() or not settings.hostcert.exists():
             settings = await selected(settings, listening, srv=self._srv)
         bootstrap = Bootstrap(
-            SslDir(settings.ssldir, settings.certname),
+            SslDir.of(settings),
             Site(settings.ca_server, settings.ca_port),
             bootstrap_options(settings, self.asked.waitforcert),
             lambda verifier: client_for(settings, verifier, self._watch_exchanges),

@@ -245,7 +245,7 @@ def _fingerprint(settings: AgentSettings, digest: str) -> int:
     from .bootstrap import fingerprint_text
 
     try:
-        print(fingerprint_text(SslDir(settings.ssldir, settings.certname), digest))
+        print(fingerprint_text(SslDir.of(settings), digest))
     except NotFound as err:
         print(err, file=sys.stderr)
         return 1

@@ -38,7 +38,7 @@ def place_for(flags: dict[str, Any], *, make: bool = True) -> cli.CaPlace:
         _for_the_master(settings)
     return cli.CaPlace(
         CaFiles.at(settings.cadir),
-        SslDir(settings.ssldir, settings.certname),
+        SslDir.of(settings),
         rules=ca_rules(settings),
         ca=settings.ca,
         ca_name=settings.ca_name,

@@ -82,7 +82,7 @@ class HostSsl:
 
     def __init__(self, settings: AgentSettings) -> None:
         self.settings = settings
-        self.layout = SslDir(settings.ssldir, settings.certname)
+        self.layout = SslDir.of(settings)
 
     def bootstrap(self) -> None:
         """NoCertificate when waiting is over."""

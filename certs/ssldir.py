@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,6 +13,7 @@ from cryptography import x509
 from shared.errors import BadData
 from shared.files import make_directory, write_atomic
 from shared.names import certname as checked_certname
+from shared.settings import CommonSettings
 
 from . import bundles, keys
 from .keys import PrivateKey
@@ -26,29 +27,42 @@ PRIVATE_DIRECTORY_MODE = 0o750
 
 @dataclass(frozen=True, slots=True)
 class SslDir:
-    """The files of one node below `root`; `certname` has passed the name rule."""
+    """
+    The files of one node below `root`; `certname` has passed the name rule.
+
+    `places`: what is elsewhere, by the name that this class has for it.
+    """
 
     root: Path
     certname: str
+    places: Mapping[str, Path] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         checked_certname(self.certname)
 
+    @classmethod
+    def of(cls, settings: CommonSettings) -> SslDir:
+        """Where the settings put each of them."""
+        names = ("certdir", "privatekeydir", "publickeydir", "requestdir", "localcacert")
+        own = ("hostcert", "hostprivkey", "hostpubkey", "hostcsr", "hostcrl")
+        places: dict[str, Path] = {name: getattr(settings, name) for name in (*names, *own)}
+        return cls(settings.ssldir, settings.certname, {**places, "lock": settings.ssl_lockfile})
+
     @property
     def certdir(self) -> Path:
-        return self.root / "certs"
+        return self.places.get("certdir", self.root / "certs")
 
     @property
     def privatekeydir(self) -> Path:
-        return self.root / "private_keys"
+        return self.places.get("privatekeydir", self.root / "private_keys")
 
     @property
     def publickeydir(self) -> Path:
-        return self.root / "public_keys"
+        return self.places.get("publickeydir", self.root / "public_keys")
 
     @property
     def requestdir(self) -> Path:
-        return self.root / "certificate_requests"
+        return self.places.get("requestdir", self.root / "certificate_requests")
 
     @property
     def privatedir(self) -> Path:
@@ -56,31 +70,31 @@ class SslDir:
 
     @property
     def localcacert(self) -> Path:
-        return self.certdir / "ca.pem"
+        return self.places.get("localcacert", self.certdir / "ca.pem")
 
     @property
     def hostcert(self) -> Path:
-        return self.certdir / f"{self.certname}.pem"
+        return self.places.get("hostcert", self.certdir / f"{self.certname}.pem")
 
     @property
     def hostprivkey(self) -> Path:
-        return self.privatekeydir / f"{self.certname}.pem"
+        return self.places.get("hostprivkey", self.privatekeydir / f"{self.certname}.pem")
 
     @property
     def hostpubkey(self) -> Path:
-        return self.publickeydir / f"{self.certname}.pem"
+        return self.places.get("hostpubkey", self.publickeydir / f"{self.certname}.pem")
 
     @property
     def hostcsr(self) -> Path:
-        return self.requestdir / f"{self.certname}.pem"
+        return self.places.get("hostcsr", self.requestdir / f"{self.certname}.pem")
 
     @property
     def hostcrl(self) -> Path:
-        return self.root / "crl.pem"
+        return self.places.get("hostcrl", self.root / "crl.pem")
 
     @property
     def lock(self) -> Path:
-        return self.root / "ssl.lock"
+        return self.places.get("lock", self.root / "ssl.lock")
 
     @property
     def cadir(self) -> Path:
@@ -99,7 +113,8 @@ class SslDir:
         make_directory(self.root, mode=DIRECTORY_MODE)
         public = ((folder, DIRECTORY_MODE) for folder in (self.certdir, self.publickeydir, self.requestdir))
         private = ((folder, PRIVATE_DIRECTORY_MODE) for folder in (self.privatekeydir, self.privatedir))
-        for folder, mode in (*public, *private):
+        others = ((path.parent, DIRECTORY_MODE) for path in (self.localcacert, self.hostcrl, self.lock, *self.own_files()))
+        for folder, mode in (*public, *private, *others):
             if not folder.exists():
                 make_directory(folder, mode=mode)
                 if self.owner is not None:

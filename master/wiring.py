@@ -152,7 +152,7 @@ def open_ca(settings: MasterSettings, report: Audit) -> CaService:
     """The CA of this master, made at the first start. Blocks, for seconds then."""
     if settings.autosign is True:
         log.warning("autosign is true: every request is signed. Anybody who reaches this port gets a certificate.")
-    own = SslDir(settings.ssldir, settings.certname)
+    own = SslDir.of(settings)
     authority = bootstrap(
         CaFiles.at(settings.cadir),
         ca_rules(settings),

@@ -47,6 +47,7 @@ class CommonSettings(Settings):
     hostcsr: Path = setting("$requestdir/$certname.pem", doc="This host's certificate request.")
     localcacert: Path = setting("$certdir/ca.pem", doc="The CA's certificates, as fetched.")
     hostcrl: Path = setting("$ssldir/crl.pem", doc="The CA's revocation lists, as fetched.")
+    ssl_lockfile: Path = setting("$ssldir/ssl.lock", doc="Held while keys and certificates are made or fetched.")
     certificate_revocation: Revocation = setting("chain", doc="Check revocation of the whole chain, of the leaf, or not at all.")
     ssl_trust_store: str = setting("", doc="A file of CAs that web servers may have besides the system's: of file sources, of reporturl.")
     csr_attributes: Path = setting("$confdir/csr_attributes.yaml", doc="Attributes and extensions for the certificate request.")

@@ -7,6 +7,7 @@ from certs.bundles import dump
 from certs.keys import KeyKind
 from certs.ssldir import SslDir
 from shared.errors import BadData, BadName
+from shared.settings import CommonSettings, Conf, load
 
 
 def test_files_are_where_puppet_has_them_with_its_modes(tmp_path, ca) -> None:
@@ -62,3 +63,17 @@ def test_root_gives_new_files_to_the_owner_of_the_directory(tmp_path, ca) -> Non
     ssl.save_key(KeyKind("ec").generate())
     ssl.save_certificate(ca.leaf("web1"))
     assert {p.stat().st_uid for p in ssl.root.rglob("*")} == {65534}
+
+
+def test_each_file_is_where_the_settings_say(tmp_path) -> None:
+    flags = {"ssldir": str(tmp_path / "ssl"), "certdir": str(tmp_path / "certs"), "hostprivkey": str(tmp_path / "keys" / "own.pem")}
+    settings = load(
+        CommonSettings, section="agent", flags={**flags, "certname": "web1", "ssl_lockfile": str(tmp_path / "lock")}, conf=Conf()
+    )
+    ssl = SslDir.of(settings)
+    ssl.create()
+    ssl.save_key(KeyKind("ec").generate())
+    assert ssl.localcacert == tmp_path / "certs" / "ca.pem" and ssl.hostcert == tmp_path / "certs" / "web1.pem"
+    assert (tmp_path / "keys" / "own.pem").stat().st_mode & 0o777 == 0o640
+    assert ssl.hostcrl == tmp_path / "ssl" / "crl.pem" and ssl.lock == tmp_path / "lock"
+    assert not (tmp_path / "ssl" / "certs").exists()

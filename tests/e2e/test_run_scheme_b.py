@@ -244,3 +244,20 @@ async def test_facts_are_sent_again_after_a_run_that_wants_it(pair: Pair) -> Non
         ran = await pair.run(resubmit_facts=True)
         assert ran.asked[-2:] == [f"PUT /puppet/v3/facts/{NAME} 200", f"PUT /puppet/v3/report/{NAME} 200"]
         assert ran.report is not None and "resubmit_facts" in [name for name, _, _ in ran.report.metrics["time"].values]
+
+
+async def test_keys_and_certificates_are_where_the_settings_put_them(tmp_path: Path) -> None:
+    places = {
+        "certdir": tmp_path / "c",
+        "privatekeydir": tmp_path / "k",
+        "hostcrl": tmp_path / "crls" / "crl.pem",
+        "ssl_lockfile": tmp_path / "l",
+    }
+    pair = Pair(tmp_path, flags={name: str(path) for name, path in places.items()})
+    async with pair.mastered():
+        first, second = await pair.run(), await pair.run()
+    assert (first.code, second.code) == (2, 0)
+    assert second.asked == SECOND
+    assert {path.name for path in (tmp_path / "c").iterdir()} == {"ca.pem", f"{NAME}.pem"}
+    assert (tmp_path / "k" / f"{NAME}.pem").exists() and (tmp_path / "crls" / "crl.pem").exists()
+    assert not (tmp_path / "agent/ssl/private_keys").exists() and not (tmp_path / "agent/ssl/crl.pem").exists()
