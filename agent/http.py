@@ -140,6 +140,7 @@ class Client:
         version: str = "",
         extra_headers: Mapping[str, str] | None = None,
         source: str = "",
+        ciphers: str = "",
         observer: Observer | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
@@ -152,6 +153,7 @@ class Client:
         known = {name.lower() for name in own}
         self._headers = {name: value for name, value in (extra_headers or {}).items() if name.lower() not in known} | own
         self._source = source
+        self._ciphers = ciphers
         self._observer = observer
         self._sleep = sleep
         self._jitter = jitter
@@ -202,10 +204,13 @@ class Client:
         )
 
     def _tls(self) -> tuple[ssl.SSLContext, Callable[[bytes, str], None] | None]:
+        context = unverified_context() if self.verifier is None else self.verifier.context()
+        if self._ciphers:
+            context.set_ciphers(self._ciphers)
         if self.verifier is None:
-            return unverified_context(), None
+            return context, None
         verifier, trust = self.verifier, self.verifier.trust()
-        return verifier.context(), lambda der, host: verifier.check(der, host, trust)
+        return context, lambda der, host: verifier.check(der, host, trust)
 
     async def request(
         self,

@@ -69,6 +69,7 @@ def client_for(settings: AgentSettings, verifier: Verifier | None, observer: Obs
         version=MODERN.version,
         extra_headers={name: value.strip() for name, _, value in (each.partition(":") for each in settings.http_extra_headers)},
         source=settings.sourceaddress,
+        ciphers=settings.ciphers,
         observer=observer,
     )
 

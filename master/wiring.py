@@ -186,7 +186,9 @@ def node_makers(settings: MasterSettings) -> Makers:
             parent_attribute=settings.ldapparentattr,
             user=settings.ldapuser,
             password=settings.ldappassword,
-            tls=settings.ldaptls,
+            attributes=settings.ldapattrs,
+            stacked_attributes=settings.ldapstackedattrs,
+            tls="from the start" if settings.ldapssl else "by StartTLS" if settings.ldaptls else "",
         ),
     }
 

@@ -9,7 +9,7 @@ from pydantic import model_validator
 
 from .base import setting
 from .common import CommonSettings
-from .values import ChecksumTypes, Duration, Flag, Headers, Size, Ttl, Words
+from .values import ChecksumTypes, Ciphers, Duration, Flag, Headers, Size, Ttl, Words
 
 
 class AgentSettings(CommonSettings):
@@ -102,6 +102,7 @@ class AgentSettings(CommonSettings):
     client_datadir: Path = setting("$vardir/client_data", doc="The cached catalog.")
     clientyamldir: Path = setting("$vardir/client_yaml", doc="Caches in YAML.")
 
+    ciphers: Ciphers = setting("", doc="Ciphers for TLS up to 1.2 to masters, as OpenSSL names them; '' for those of this system.")
     sourceaddress: str = setting("", doc="The address of this host that connections to masters start from; empty: any.")
     http_user_agent: str = setting("", doc="What requests call themselves; '' for what this agent is.")
     http_extra_headers: Headers = setting((), doc="Headers for all requests to masters, name:value, separated by commas.")

@@ -68,7 +68,10 @@ class MasterSettings(CommonSettings):
     ldapstring: str = setting("(&(objectclass=puppetClient)(cn=%s))", doc="The filter; %s is the node's name.")
     ldapclassattrs: Words = setting(("puppetclass",), doc="Attributes that name classes.")
     ldapparentattr: str = setting("parentnode", doc="The attribute that names a parent node.")
-    ldaptls: Flag = setting(False, doc="Use TLS to the LDAP server.")
+    ldapattrs: Words = setting(("all",), doc="Attributes that become variables; all: every one.")
+    ldapstackedattrs: Words = setting(("puppetvar",), doc="Attributes that hold name=value, of a node and of its parents.")
+    ldapssl: Flag = setting(False, doc="TLS from the first byte on to the LDAP server.")
+    ldaptls: Flag = setting(False, doc="TLS to the LDAP server by StartTLS, on its usual port.")
 
     compile_workers: int = setting(0, ge=0, le=256, doc="Processes that compile; 0: as many as there are processors.")
     compile_jobs: int = setting(10_000, ge=0, doc="Catalogs after which a compiling process is replaced by a new one; 0: never.")

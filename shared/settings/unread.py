@@ -69,8 +69,6 @@ UNREAD: Mapping[str, Unread] = {
     "genconfig": Unread("false", "Use `puppet config print all` or `puppet doc --reference configuration`.", _ANYBODY),
     "genmanifest": Unread("false", "Directories are made when they are needed; there is no manifest of them.", _ANYBODY),
     "http_debug": Unread("false", "Requests are not printed; the master's access log has them (accesslog)."),
-    "ldapattrs": Unread("all", "All attributes of a node's entry become variables."),
-    "ldapstackedattrs": Unread("puppetvar", "An attribute of a node goes before that of its parent."),
     "location_trusted": Unread("false", "A redirect to another host never gets a password."),
     "manage_internal_file_permissions": Unread("true", "Keys and state are private whatever it says; files that stand are not changed."),
     "max_deprecations": Unread("10", "All that are found are logged."),

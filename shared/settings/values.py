@@ -95,6 +95,19 @@ def checksum_types(value: Any) -> tuple[str, ...]:
     return given
 
 
+def ciphers(value: Any) -> str:
+    """What OpenSSL takes as a list of ciphers."""
+    text = str(value)
+    if text:
+        import ssl  # few settings need it
+
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).set_ciphers(text)
+        except ssl.SSLError as err:
+            raise ValueError(f"Invalid list of ciphers '{text}'; write names as `openssl ciphers` shows them") from err
+    return text
+
+
 def revocation(value: Any) -> str:
     text = str(value).lower()
     found = {"true": "chain", "chain": "chain", "leaf": "leaf", "false": "false"}.get(text)
@@ -136,6 +149,7 @@ Size = Annotated[int, BeforeValidator(size)]  # bytes
 Flag = Annotated[bool, BeforeValidator(boolean)]
 Words = Annotated[tuple[str, ...], BeforeValidator(words)]
 Headers = Annotated[tuple[str, ...], BeforeValidator(headers)]
+Ciphers = Annotated[str, BeforeValidator(ciphers)]
 ChecksumTypes = Annotated[tuple[str, ...], BeforeValidator(checksum_types)]
 Priority = Annotated[int | None, BeforeValidator(priority), PlainSerializer(lambda value: "" if value is None else str(value))]
 WarningKinds = Annotated[tuple[str, ...], BeforeValidator(warning_kinds)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import ssl
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,7 +22,7 @@ from agent.testing import Ask, FakeMaster, Reply
 from agent.tls import Verifier
 from certs.testing import ThrowAwayCa
 from shared.dialects import LEGACY, MODERN
-from shared.errors import BadData, PeerAnswered, PeerNotTrusted, PeerUnreachable, TooLarge
+from shared.errors import BadData, PeerAnswered, PeerError, PeerNotTrusted, PeerUnreachable, TooLarge
 
 
 def verifier(ca: ThrowAwayCa, root: Path, **changes: Any) -> Verifier:
@@ -331,3 +332,16 @@ async def test_a_server_that_was_upgraded_is_asked_anew(tmp_path: Path) -> None:
     spoken = Spoken(known={"puppet:8140": LEGACY})
     spoken.heard(Site("puppet", 8140), {"x-puppet-version": "7.23.0"})
     assert spoken.of(Site("puppet", 8140)) is None
+
+
+@pytest.mark.parametrize(("ciphers", "agreed"), [("ECDHE-ECDSA-AES256-GCM-SHA384", True), ("ECDHE-RSA-AES256-GCM-SHA384", False)])
+async def test_ciphers_of_tls_1_2_are_those_that_are_wanted(ciphers: str, agreed: bool, ca: ThrowAwayCa, tmp_path: Path) -> None:
+    pair = Pair(ca, tmp_path, lambda ask: Reply(body=b"x"), ciphers=ciphers)
+    assert pair.master.context is not None
+    pair.master.context.maximum_version = ssl.TLSVersion.TLSv1_2  # the server's key is an EC one
+    async with pair.master.running(), pair.client:
+        if agreed:
+            assert await pair.ask() == (200, b"x")
+        else:
+            with pytest.raises(PeerError):
+                await pair.ask()

@@ -201,3 +201,9 @@ def test_a_priority_is_a_word_or_what_nice_takes(text: str, nice: int | None) ->
 def test_a_value_that_does_not_fit_is_named(setting: str, value: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         load(AgentSettings, section="agent", flags={setting: value}, conf=Conf())
+
+
+def test_ciphers_are_what_openssl_knows() -> None:
+    assert load(AgentSettings, section="agent", flags={"ciphers": "ECDHE+AESGCM"}, conf=Conf()).ciphers == "ECDHE+AESGCM"
+    with pytest.raises(ConfigError, match="Could not set ciphers: Invalid list of ciphers 'NOSUCH'"):
+        load(AgentSettings, section="agent", flags={"ciphers": "NOSUCH"}, conf=Conf())

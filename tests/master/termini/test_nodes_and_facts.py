@@ -82,11 +82,11 @@ async def test_ACL_03_facts_cannot_set_what_only_the_master_says() -> None:
     assert node.environment == "production"
 
 
-def ldap_with(entries: dict[str, dict[str, Any]]) -> Ldap:
+def ldap_with(entries: dict[str, dict[str, Any]], **more: Any) -> Ldap:
     ldap3 = pytest.importorskip("ldap3")
     terminus = Ldap(
         server="fake", port=389, base="ou=Hosts,dc=example", query="(&(objectclass=puppetClient)(cn=%s))",
-        class_attributes=["puppetclass"], parent_attribute="parentnode", strategy=ldap3.MOCK_SYNC,
+        class_attributes=["puppetclass"], parent_attribute="parentnode", strategy=ldap3.MOCK_SYNC, **more,
     )  # fmt: skip
     made = terminus._connection
 
@@ -112,6 +112,37 @@ async def test_ldap_says_classes_parameters_and_inherits_from_a_parent() -> None
     assert list(node.class_parameters()) == ["apache", "ssl", "ntp"]
     assert node.environment == "test"
     assert {key: node.parameters[key] for key in ("colour", "size")} == {"colour": "blue", "size": "big"}
+
+
+async def test_ldap_stacks_variables_over_those_of_the_parent() -> None:
+    terminus = ldap_with(
+        {
+            "web1": {"parentnode": "base", "puppetvar": ["role=web", "formula=a=b", "odd"], "colour": "blue"},
+            "base": {"puppetvar": ["role=none", "site=prague"]},
+        },
+        stacked_attributes=["puppetvar"],
+    )
+    node = await Binding(NODE, terminus).find("web1")
+    assert node is not None
+    assert {key: node.parameters[key] for key in ("role", "formula", "site", "colour")} == {
+        "role": "web", "formula": "a=b", "site": "prague", "colour": "blue"
+    }  # fmt: skip
+    assert not {"odd", "puppetvar"} & set(node.parameters)
+
+
+async def test_ldap_takes_the_attributes_that_are_named_only() -> None:
+    entries = {"web1": {"puppetclass": "apache", "colour": "blue", "size": "big", "environment": "test"}}
+    node = await Binding(NODE, ldap_with(entries, attributes=["colour"])).find("web1")
+    assert node is not None
+    assert (dict(node.parameters), list(node.class_parameters()), node.environment) == ({"colour": "blue"}, ["apache"], "test")
+
+
+@pytest.mark.parametrize(
+    ("tls", "from_the_start", "by_starttls"), [("", False, False), ("from the start", True, False), ("by StartTLS", False, True)]
+)
+def test_ldap_is_asked_over_tls_from_the_start_or_by_starttls(tls: Any, from_the_start: bool, by_starttls: bool) -> None:
+    terminus = ldap_with({}, tls=tls)
+    assert (terminus._server.ssl, terminus.starts_tls) == (from_the_start, by_starttls)
 
 
 async def test_ldap_knows_no_stranger_and_ends_a_circle() -> None:
