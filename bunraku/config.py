@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from shared.errors import ConfigError
+from shared.errors import ConfigError, NotFound
 from shared.files import make_directory, write_atomic
 from shared.plainjson import dumps_pretty
 from shared.settings import (
@@ -64,7 +65,23 @@ def in_force(section: str, flags: dict[str, Any]) -> dict[str, str]:
         found |= {name: printed(getattr(settings, name)) for name in cls.model_fields}
     _, layers = layered(MasterSettings, section=section, flags=flags)
     found |= {name: str(layers.value(name)) for name in UNREAD}
+    found |= of_environment(load(MasterSettings, section=section, flags=flags))
     return dict(sorted(found.items()))
+
+
+def of_environment(settings: MasterSettings) -> dict[str, str]:
+    """What the environment in force has of its own; empty values when there is no such environment."""
+    from master.environments import Environments, EnvironmentSettings  # what reads them is only needed here
+
+    try:
+        found = Environments(EnvironmentSettings.of(settings)).read(settings.environment)
+    except NotFound:
+        return {"manifest": "", "modulepath": ""}
+    return {
+        "config_version": found.config_version,
+        "manifest": str(found.manifest or "no_manifest"),
+        "modulepath": os.pathsep.join(found.modulepath),
+    }
 
 
 def print_settings(names: Sequence[str], section: str, flags: dict[str, Any], *, as_json: bool) -> int:
@@ -90,6 +107,8 @@ def set_setting(section: str, name: str, value: str, flags: dict[str, Any]) -> i
     for cls in (AgentSettings, MasterSettings):
         if setting in cls.model_fields:
             load(cls, section=section, flags={**flags, setting: value})
+    if setting in UNREAD:  # what is in [main] is the master's too
+        load(MasterSettings, section="master" if section == "main" else section, flags={**flags, setting: value})
     path = _file(section, flags)
     text = path.read_text("utf-8") if path.exists() else ""
     make_directory(path.parent)

@@ -63,6 +63,8 @@ class EnvironmentSettings:
     environment_timeout: float | None = 0
     config_version: str = ""  # of the command line; counts for every environment, whatever its environment.conf says
     static_catalogs: bool = True
+    rich_data: bool = True
+    data_provider: str = ""
     variables: Mapping[str, str] = field(default_factory=dict)
     compiler: Mapping[str, Any] = field(default_factory=dict)
     read_roots: tuple[str, ...] = ()
@@ -78,6 +80,8 @@ class EnvironmentSettings:
             default_manifest=settings.default_manifest,
             disable_per_environment_manifest=settings.disable_per_environment_manifest,
             config_version=settings.config_version,
+            rich_data=settings.rich_data,
+            data_provider=settings.environment_data_provider,
             variables={name: str(getattr(settings, name)) for name in ("codedir", "confdir", "vardir")},
             **more,
         )
@@ -144,10 +148,10 @@ def read_environment(name: str, root: str, files: Files, settings: EnvironmentSe
         absolute(manifest),
         config_version,
         timeout,
-        given.get("rich_data", "true").lower() != "false",
+        given.get("rich_data", str(settings.rich_data)).lower() != "false",
         given.get("static_catalogs", str(settings.static_catalogs)).lower() == "true",
         tuple(warnings),
-        given.get("environment_data_provider", ""),
+        given.get("environment_data_provider", settings.data_provider),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from .base import setting
 from .common import CommonSettings
@@ -56,6 +57,10 @@ class MasterSettings(CommonSettings):
     server_datadir: Path = setting("$vardir/server_data", doc="Nodes, facts and catalogs in JSON.")
     code_cache: Path = setting("$vardir/code_cache", doc="Compiled manifests.")
     static_catalogs: Flag = setting(True, doc="Inline the metadata of files where an agent can use it.")
+    rich_data: Flag = setting(True, doc="Catalogs keep values of all types, where an agent can read them; an environment.conf may differ.")
+    environment_data_provider: Literal["", "none", "hiera", "function"] = setting(
+        "", doc="Where an environment's data is that has no hiera.yaml; deprecated, and an environment.conf may differ."
+    )
     code_id_command: str = setting("", doc="A program that prints the version of an environment's code.")
     code_content_command: str = setting("", doc="A program that prints a file of a version of an environment's code.")
     max_code_content: Size = setting("1GiB", gt=0, doc="Bytes of one file that code_content_command may print.")

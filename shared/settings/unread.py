@@ -63,7 +63,6 @@ UNREAD: Mapping[str, Unread] = {
     "deviceconfig": Unread("$confdir/device.conf", _DEVICE),
     "devicedir": Unread("$vardir/devices", _DEVICE),
     "document_all": Unread("false", "`puppet doc` writes references of types, functions and settings, not of manifests."),
-    "environment_data_provider": Unread("", "Puppet 7 does not read it either: an environment's data is what its hiera.yaml says."),
     "forge_authorization": Unread("", _MODULE_TOOL),
     "freeze_main": Unread("false", "Files of modules can hold no code beside their definitions, whatever it says."),
     "genconfig": Unread("false", "Use `puppet config print all` or `puppet doc --reference configuration`.", _ANYBODY),
@@ -88,7 +87,6 @@ UNREAD: Mapping[str, Unread] = {
     "puppetdlog": Unread(
         "$logdir/puppetd.log", "Syslog is there on every system that is supported; Puppet does not write it there either."
     ),
-    "rich_data": Unread("true", "Agents that can read values of all types get them; those of 3.x get text."),
     "serial": Unread("$cadir/serial", _IN_CADIR, _MASTER),
     "settings_catalog": Unread("true", "Directories are made when they are needed."),
     "signeddir": Unread("$cadir/signed", _IN_CADIR, _MASTER),

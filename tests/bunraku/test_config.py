@@ -120,3 +120,27 @@ def test_a_broken_puppet_conf_is_named_with_its_line(puppet: Puppet, file: Calla
     said = puppet("config", "print", "server")
     assert said.code == 1
     assert f"Could not match line 'server a' (file: {path}, line: 2)" in said.err
+
+
+def test_print_shows_where_the_environments_manifests_and_modules_are(puppet: Puppet, conf: Path, file: Callable[[str, str], Path]) -> None:
+    environment = file("conf/code/environments/production/manifests/site.pp", "").parents[1]
+    assert puppet("config", "print", "manifest").out == f"{environment}/manifests\n"
+    assert puppet("config", "print", "modulepath", "--section", "server").out.startswith(f"{environment}/modules:")
+    file("conf/code/environments/other/environment.conf", "modulepath = /m:$basemodulepath\nmanifest = /site.pp\nconfig_version = /bin/v\n")
+    said = puppet("config", "print", "modulepath", "manifest", "config_version", "--environment", "other").out
+    assert said.splitlines()[0] == "config_version = /bin/v"
+    assert "manifest = /site.pp\nmodulepath = /m:" in said
+    assert puppet("config", "print", "modulepath", "--environment", "nosuch").out == "\n"
+
+
+def test_print_shows_settings_that_nothing_reads(puppet: Puppet, file: Callable[[str, str], Path]) -> None:
+    file("conf/puppet.conf", "[main]\nprivatedir = $ssldir/p\nautoflush = false\n")
+    said = puppet("config", "print", "privatedir", "autoflush", "serial")
+    ssldir = puppet.conf / "ssl"
+    assert said.out == f"autoflush = false\nprivatedir = {ssldir}/p\nserial = {ssldir}/ca/serial\n"
+
+
+def test_set_refuses_what_would_be_refused_at_a_start(puppet: Puppet, conf: Path) -> None:
+    said = puppet("config", "set", "storeconfigs", "true", "--section", "server")
+    assert said.code == 1 and "storeconfigs" in said.err and "PuppetDB" in said.err
+    assert conf.read_text() == TEXT

@@ -14,6 +14,7 @@ from master.compiler.world import NodeInput
 from master.environments import Environments, EnvironmentSettings, seconds
 from master.loaded_environments import LoadedEnvironments
 from shared.errors import ConfigError, NotFound
+from shared.settings import Conf, MasterSettings, load
 
 
 class Clock:
@@ -172,3 +173,14 @@ async def test_the_listing_is_what_the_api_answers(tmp_path: Path) -> None:
     listing = await Environments(_settings(tmp_path)).listing()
     assert listing["search_paths"] == [(tmp_path / "environments").as_uri()]
     assert listing["environments"]["production"]["settings"]["environment_timeout"] == 0
+
+
+def test_an_environment_without_words_of_its_own_goes_by_the_masters_settings(tmp_path: Path) -> None:
+    root = tmp_path / "environments"
+    _write(root, {"plain/manifests/site.pp": "", "own/environment.conf": "rich_data = true\nenvironment_data_provider = hiera\n"})
+    flags = {"environmentpath": str(root), "rich_data": "false", "environment_data_provider": "none"}
+    environments = Environments(EnvironmentSettings.of(load(MasterSettings, section="master", flags=flags, conf=Conf())))
+    assert [(found.rich_data, found.data_provider) for found in map(environments.read, ("plain", "own"))] == [
+        (False, "none"),
+        (True, "hiera"),
+    ]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from shared.errors import ConfigError
-from shared.settings import UNREAD, AgentSettings, Conf, MasterSettings, Unread, conf, flags_of, load, printed, unknown
+from shared.settings import UNREAD, AgentSettings, Conf, MasterSettings, Unread, canonical, conf, flags_of, load, printed, unknown
 from shared.settings.values import duration, size
 
 
@@ -207,3 +207,14 @@ def test_ciphers_are_what_openssl_knows() -> None:
     assert load(AgentSettings, section="agent", flags={"ciphers": "ECDHE+AESGCM"}, conf=Conf()).ciphers == "ECDHE+AESGCM"
     with pytest.raises(ConfigError, match="Could not set ciphers: Invalid list of ciphers 'NOSUCH'"):
         load(AgentSettings, section="agent", flags={"ciphers": "NOSUCH"}, conf=Conf())
+
+
+# The names that `puppet config print` of 7.23 knows.
+PUPPETS = (Path(__file__).parents[1] / "data" / "settings-of-puppet-7.23.txt").read_text().split()
+OF_ENVIRONMENTS = {"manifest", "modulepath"}  # in environment.conf, and refused in puppet.conf as Puppet does
+
+
+def test_every_setting_of_puppet_is_read_or_said_to_have_no_effect() -> None:
+    known = {*AgentSettings.model_fields, *MasterSettings.model_fields, *UNREAD, *OF_ENVIRONMENTS}
+    assert [name for name in PUPPETS if canonical(name) not in known] == []
+    assert sorted(name for name in UNREAD if name not in PUPPETS) == []
