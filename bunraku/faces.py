@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
+from shared import log as logs
 from shared.errors import ConfigError
+from shared.settings import AgentSettings, flags_of, load
 
 RENDERERS = ("console", "s", "json")
 
@@ -77,3 +79,26 @@ def call_of(face: str, left: Sequence[str], *, options: Collection[str] = (), fl
     if form not in RENDERERS:
         raise ConfigError(f"I don't know how to render '{form}'", hint=f"There are {', '.join(RENDERERS)}.")
     return Call(face, tuple(words), given, frozenset(seen - {"help", "json"}), form == "json" or "json" in seen, "help" in seen, lists)
+
+
+def only_action(face: str, action: str, argv: Sequence[str], usage: str) -> tuple[Call, AgentSettings] | None:
+    """
+    The call of a face that has one action, and this machine's settings; logs go where they say. None: usage was asked for, and printed.
+
+    Raises:
+        ConfigError: another action, or what `call_of` and the settings do not take.
+    """
+    flags, left = flags_of(list(argv), AgentSettings, shorts={"-v": "--verbose", "-d": "--debug"})
+    call = call_of(face, left)
+    if call.help:
+        print(usage)
+        return None
+    if not call.words:
+        raise ConfigError(f"'{face}' has no default action.  See `puppet help {face}`.")
+    if call.words[0] != action:
+        raise call.unknown_action(call.words[0])
+    settings = load(AgentSettings, section="agent", flags=flags)
+    logs.set_up(
+        level=logs.wanted_level(debug=settings.debug, verbose=settings.verbose, log_level=settings.log_level), colour=settings.color
+    )
+    return call, settings

@@ -7,11 +7,10 @@ import logging
 from collections.abc import Sequence
 
 from agent.retrieval import mirrored
-from shared import log as logs
-from shared.errors import ConfigError, PuppetError
-from shared.settings import AgentSettings, flags_of, load
+from shared.errors import PuppetError
+from shared.settings import AgentSettings
 
-from .faces import call_of
+from .faces import only_action
 from .peer import wired
 
 log = logging.getLogger("puppet.agent")
@@ -25,18 +24,11 @@ Exit codes: 0 done, 1 something could not be brought."""
 
 def main(argv: Sequence[str]) -> int:
     """Run `puppet plugin …`; the exit code."""
-    flags, left = flags_of(list(argv), AgentSettings, shorts={"-v": "--verbose", "-d": "--debug"})
-    call = call_of("plugin", left)
-    if call.help:
-        print(HELP)
+    asked = only_action("plugin", "download", argv, HELP)
+    if asked is None:
         return 0
-    if not call.words:
-        raise ConfigError("'plugin' has no default action.  See `puppet help plugin`.")
-    if call.words[0] != "download":
-        raise call.unknown_action(call.words[0])
+    call, settings = asked
     call.counted("download", 0)
-    settings = load(AgentSettings, section="agent", flags=flags)
-    logs.set_up(level=logs.wanted_level(debug=settings.debug, verbose=settings.verbose, log_level=settings.log_level))
     brought = asyncio.run(download(settings))
     print(f"Downloaded these plugins: {', '.join(brought)}" if brought else "No plugins downloaded.")
     return 0

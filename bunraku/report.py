@@ -9,12 +9,12 @@ from pathlib import Path
 
 from shared import log as logs
 from shared import plainjson, plainyaml
-from shared.errors import BadData, ConfigError, PuppetError
+from shared.errors import BadData, PuppetError
 from shared.indirector import Request
 from shared.models.report import Report
-from shared.settings import AgentSettings, flags_of, load
+from shared.settings import AgentSettings
 
-from .faces import call_of
+from .faces import only_action
 from .peer import wired
 
 HELP = """Usage: puppet report submit [FILE] [--server HOST]
@@ -29,19 +29,10 @@ MAX_REPORT = 64 * 2**20  # bytes
 
 def main(argv: Sequence[str]) -> int:
     """Run `puppet report …`; the exit code."""
-    flags, left = flags_of(list(argv), AgentSettings, shorts={"-v": "--verbose", "-d": "--debug"})
-    call = call_of("report", left)
-    if call.help:
-        print(HELP)
+    asked = only_action("report", "submit", argv, HELP)
+    if asked is None:
         return 0
-    if not call.words:
-        raise ConfigError("'report' has no default action.  See `puppet help report`.")
-    if call.words[0] != "submit":
-        raise call.unknown_action(call.words[0])
-    settings = load(AgentSettings, section="agent", flags=flags)
-    logs.set_up(
-        level=logs.wanted_level(debug=settings.debug, verbose=settings.verbose, log_level=settings.log_level), colour=settings.color
-    )
+    call, settings = asked
     report = read(Path(call.counted("submit", 1)[0]) if call.words[1:] else settings.lastrunreport)
     asyncio.run(submit(report, settings))
     logging.getLogger("puppet.report").log(logs.NOTICE, "Uploaded report for %s", report.name)
