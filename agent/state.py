@@ -17,7 +17,6 @@ from typing import Any
 from shared import plainjson, plainyaml
 from shared.errors import BadData
 from shared.files import make_directory, sweep, write_atomic
-from shared.models.report import Report
 from shared.plainyaml import Symbol, Timestamp
 from shared.ral.catalog import Resources
 from shared.ral.components import Component
@@ -210,10 +209,9 @@ async def _write(path: Path, data: bytes | dict[str, Any], mode: int, log: RunLo
         log.err(f"Could not write {path}: {err.strerror}")
 
 
-async def write_report(path: Path, report: Report, log: RunLog, *, legacy: bool = False) -> None:
+async def write_report(path: Path, body: bytes, log: RunLog) -> None:
     """last_run_report.yaml: readable by its owner and group only, because of the diffs in it."""
-    data = await asyncio.to_thread(report.to_ruby_yaml, legacy=legacy)
-    await _write(path, data, 0o640, log)
+    await _write(path, body, 0o640, log)
 
 
 async def write_summary(path: Path, summary: Mapping[str, Any], log: RunLog) -> None:

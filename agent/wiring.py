@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -116,7 +117,8 @@ class LastRunReport(Terminus[Report]):
     async def save(self, request: Request[Report]) -> object:
         from .runlog import RunLog
 
-        await write_report(self.path, request.instance, RunLog(), legacy=self.legacy())
+        body = await asyncio.to_thread(request.instance.to_ruby_yaml, legacy=self.legacy())
+        await write_report(self.path, body, RunLog())
         return str(self.path)
 
 

@@ -25,7 +25,7 @@ from agent.transaction import dot
 from agent.transaction.run import Applied, ApplyContext, apply_catalog
 from agent.transaction.summary import RunFacts, report_of
 from master.fileserver import FileServer
-from master.reports.processors import Http, Logged, Processed, Processor, Store, processors_for
+from master.reports.processors import Http, Logged, Processed, Processor, Render, Store, processors_for
 from master.termini.files import ContentServer, MetadataServer
 from shared import plainjson
 from shared.checksums import algorithm
@@ -204,20 +204,21 @@ class LocalRun:
             last_run=int(datetime.now(UTC).timestamp()), run_mode=RUN_MODE, initial_environment=settings.environment
         )
         await write_summary(settings.lastrunfile, summary, self.log)
-        await write_report(settings.lastrunreport, report, self.log)
+        body = await asyncio.to_thread(report.to_ruby_yaml)
+        await write_report(settings.lastrunreport, body, self.log)
         if settings.report:
             try:
-                await self._processors().save(Request(report.name, environment, body=report))
+                await self._processors(lambda report: body).save(Request(report.name, environment, body=report))
             except (PuppetError, OSError) as err:
                 self.log.err(f"Could not send report: {err}")
         return report
 
-    def _processors(self) -> Processed:
+    def _processors(self, render: Render) -> Processed:
         master = self.master
         makers: dict[str, Callable[[], Processor]] = {
-            "store": lambda: Store(master.reportdir),
+            "store": lambda: Store(master.reportdir, render=render),
             "log": Logged,
-            "http": lambda: Http.of(master),
+            "http": lambda: Http.of(master, render),
         }
         return Processed(processors_for(master.reports, makers))
 

@@ -43,12 +43,29 @@ class Processor(Protocol):
         """Remove what is kept of a host; whether there was anything."""
 
 
+Render = Callable[[Report], bytes]
+"""Makes the YAML of a report; blocks."""
+
+
+def of_its_age(report: Report) -> bytes:
+    """The YAML of a report; of one of 3.x as 3.x wrote it: readers of old reports expect old reports."""
+    return report.to_ruby_yaml(legacy=report.report_format <= LEGACY_FORMAT)
+
+
 class Store:
     """`<root>/<host>/<YYYYMMDDHHMM>.yaml` in UTC, by the master's clock; a second one in a minute gets `-1` and so on."""
 
-    def __init__(self, root: Path, *, now: Callable[[], datetime] = lambda: datetime.now(UTC), writers: Writers | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        writers: Writers | None = None,
+        render: Render = of_its_age,
+    ) -> None:
         self.root = root
         self.now = now
+        self.render = render
         self.writers = writers or Writers()
 
     async def process(self, report: Report) -> None:
@@ -67,7 +84,7 @@ class Store:
     def _write(self, host: str, report: Report) -> None:
         folder = self.root / host
         make_directory(folder, mode=0o750)
-        body = report.to_ruby_yaml(legacy=report.report_format <= LEGACY_FORMAT)  # readers of old reports expect old reports
+        body = self.render(report)
         temporary = folder / f".report.{secrets.token_hex(8)}.tmp"
         failpoint("report.store")
         write_atomic(temporary, body, mode=0o640)
@@ -107,15 +124,23 @@ class Logged:
 class Http:
     """Each report as YAML in a POST to `url`; `trust` says whom to believe, `timeout` in seconds."""
 
-    def __init__(self, url: str, *, trust: Callable[[], ssl.SSLContext] = ssl.create_default_context, timeout: float = 30.0) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        trust: Callable[[], ssl.SSLContext] = ssl.create_default_context,
+        timeout: float = 30.0,
+        render: Render = Report.to_ruby_yaml,
+    ) -> None:
         if not url.startswith(("http://", "https://")):
             raise ConfigError(f"The setting reporturl is not an http address: {url}")
         self.url = url
         self.trust = trust
         self.timeout = timeout
+        self.render = render
 
     @classmethod
-    def of(cls, settings: MasterSettings) -> Http:
+    def of(cls, settings: MasterSettings, render: Render = Report.to_ruby_yaml) -> Http:
         """To the setting `reporturl`, believing this site's CA, and the system's with `report_include_system_store`."""
 
         def trust() -> ssl.SSLContext:
@@ -126,13 +151,13 @@ class Http:
                 own=(settings.hostcert, settings.hostprivkey),
             )
 
-        return cls(settings.reporturl, trust=trust)
+        return cls(settings.reporturl, trust=trust, render=render)
 
     async def process(self, report: Report) -> None:
         import aiohttp
         from yarl import URL
 
-        body = await asyncio.to_thread(report.to_ruby_yaml)
+        body = await asyncio.to_thread(self.render, report)
         context = await asyncio.to_thread(self.trust) if self.url.startswith("https:") else None
         shown = URL(self.url).with_user(None)
         limit = aiohttp.ClientTimeout(total=self.timeout)

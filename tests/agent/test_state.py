@@ -119,7 +119,7 @@ async def test_the_last_run_files_have_puppets_forms(tmp_path: Path) -> None:
     report = Report(
         name="n1", configuration_version=7, puppet_version="7.23.0", environment="production", metrics=metrics_of([], {"total": 1.5})
     )
-    await write_report(tmp_path / "report.yaml", report, log)
+    await write_report(tmp_path / "report.yaml", report.to_ruby_yaml(), log)
     await write_summary(tmp_path / "summary.yaml", report.to_summary(last_run=1795222115), log)
     assert (tmp_path / "report.yaml").read_text().startswith("--- !ruby/object:Puppet::Transaction::Report\nhost: n1\n")
     assert (tmp_path / "report.yaml").stat().st_mode & 0o777 == 0o640

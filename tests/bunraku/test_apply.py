@@ -15,6 +15,7 @@ import pytest
 from bunraku.apply import options
 from shared import plainyaml
 from shared.errors import ConfigError
+from shared.models.report import Report
 from tests.command_line import Puppet, Said
 
 MODULE = "conf/code/environments/production/modules/m"
@@ -519,3 +520,17 @@ def test_trusted_external_data_is_what_a_program_prints(apply: Callable[..., Sai
     program.write_text("#!/bin/sh\nexit 1\n")
     said = apply("--trusted_external_command", str(program), "-e", "notify { 'no': }")
     assert said.code == 1 and "Failed to find external trusted facts of node1.example.com" in said.err
+
+
+def test_the_report_is_made_into_yaml_once(apply: Callable[..., Said], puppet: Puppet, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[bytes] = []
+    render = Report.to_ruby_yaml
+
+    def counted(report: Report, *, legacy: bool = False) -> bytes:
+        made.append(render(report, legacy=legacy))
+        return made[-1]
+
+    monkeypatch.setattr(Report, "to_ruby_yaml", counted)
+    apply("-e", "notify { 'hi': }")
+    (stored,) = (puppet.root / "vardir/reports/node1.example.com").glob("*.yaml")
+    assert made == [stored.read_bytes()] == [(puppet.root / "vardir/state/last_run_report.yaml").read_bytes()]
