@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from shared import __version__
 from shared import log as logs
+from shared.cli import ended
 from shared.daemon import take_priority
 from shared.errors import ConfigError, NotFound, PuppetError, Unsupported
 from shared.settings import AgentSettings, Conf, flags_of, load, read, unknown
@@ -133,16 +134,7 @@ def main(argv: Sequence[str] | None = None, *, deferring: Deferring | None = Non
     # A run makes many objects and drops few: with the usual thresholds collections took a tenth of its time and freed nothing.
     gc.set_threshold(100_000, 50, 100)
     surroundings.settle(os.environ)
-    try:
-        return run(list(sys.argv[1:] if argv is None else argv), deferring)
-    except PuppetError as err:
-        print(f"Error: {err}", file=sys.stderr)
-        if err.hint:
-            print(err.hint, file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("Cancelling startup", file=sys.stderr)
-        return 0
+    return ended(lambda: run(list(sys.argv[1:] if argv is None else argv), deferring))
 
 
 def entitle(title: str) -> None:

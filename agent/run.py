@@ -7,7 +7,7 @@ import logging
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from shared.dialects import LEGACY, MODERN, Dialect
@@ -21,7 +21,7 @@ from shared.settings import AgentSettings
 from .admincommands import CommandFailed, run_command
 from .retrieval import NoCatalog, Retrieval, Retrieved
 from .runlog import RunLog, utc_now
-from .state import StateFile, TransactionStore, write_classes, write_resources, write_summary
+from .state import TransactionStore, write_classes, write_resources, write_summary
 from .steps import Steps
 
 if TYPE_CHECKING:
@@ -145,7 +145,6 @@ class Run:
 
         from .applying import Applying
         from .plugins import plugins_for
-        from .transaction import dot
         from .transaction.run import ApplyContext, apply_catalog
 
         settings, catalog = self.settings, retrieved.catalog
@@ -172,21 +171,8 @@ class Run:
         retrieved.catalog = catalog = catalog.model_copy(update={"resources": [], "edges": []})
         await self._prerun()
         store = TransactionStore(settings.transactionstorefile)
-        context = ApplyContext(
-            log=self.log,
-            providers=plugins.providers(files=Applying(self.wiring, catalog, self.log, dialect).files, facts=retrieved.facts.values),
-            state=StateFile(settings.statefile, ttl=timedelta(seconds=settings.statettl or 0)),
-            store=store,
-            noop=settings.noop,
-            tags=settings.tags,
-            skip_tags=settings.skip_tags,
-            ignore_schedules=settings.ignoreschedules,
-            evaltrace=settings.evaltrace,
-            merge_warnings=settings.merge_dependency_warnings,
-            graphs=await asyncio.to_thread(dot.folder, settings),
-            stop=self._stop,
-            now=self.now,
-        )
+        providers = plugins.providers(files=Applying(self.wiring, catalog, self.log, dialect).files, facts=retrieved.facts.values)
+        context = await ApplyContext.of(settings, self.log, providers, store=store, stop=self._stop, now=self.now)
         with self.steps.step("apply") as doing:
             applied = await apply_catalog(resources, context)
             changed = sum(1 for status in applied.statuses.values() if status.changed)

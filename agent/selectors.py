@@ -76,16 +76,7 @@ class LocalContent(Terminus[FileContent]):
 
     async def find(self, request: Request[FileContent]) -> FileContent | None:
         opened = await asyncio.to_thread(file_serving.content, *file_serving.local(_path(request)))
-
-        async def chunks() -> AsyncIterator[bytes]:
-            try:
-                blocks = opened.blocks()
-                while (block := await asyncio.to_thread(next, blocks, None)) is not None:
-                    yield block
-            finally:
-                opened.close()
-
-        return FileContent(name=request.key, chunks=chunks)
+        return FileContent(name=request.key, chunks=opened.chunks)
 
 
 def _path(request: Request[FileMetadata] | Request[FileContent]) -> Path:

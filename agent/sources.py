@@ -6,6 +6,7 @@ import asyncio
 import logging
 import re
 from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
 from pathlib import Path
 from typing import Protocol
 
@@ -50,12 +51,9 @@ class LocalSources:
 
     async def content(self, source: str, metadata: FileMetadata | None) -> AsyncIterator[bytes]:
         opened = await asyncio.to_thread(file_serving.content, *file_serving.local(local_path(source)))
-        try:
-            blocks = opened.blocks()
-            while (block := await asyncio.to_thread(next, blocks, None)) is not None:
+        async with aclosing(opened.chunks()) as chunks:
+            async for block in chunks:
                 yield block
-        finally:
-            opened.close()
 
 
 def local_path(source: str) -> Path:

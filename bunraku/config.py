@@ -19,9 +19,9 @@ from shared.settings import (
     canonical,
     conf,
     flags_of,
-    layered,
     load,
     printed,
+    texts_of_unread,
 )
 
 from .faces import call_of
@@ -63,8 +63,7 @@ def in_force(section: str, flags: dict[str, Any]) -> dict[str, str]:
     for cls in classes if section != "master" else reversed(classes):
         settings = load(cls, section=section, flags=flags)
         found |= {name: printed(getattr(settings, name)) for name in cls.model_fields}
-    _, layers = layered(MasterSettings, section=section, flags=flags)
-    found |= {name: str(layers.value(name)) for name in UNREAD}
+    found |= texts_of_unread(MasterSettings, section=section, flags=flags)
     found |= of_environment(load(MasterSettings, section=section, flags=flags))
     return dict(sorted(found.items()))
 

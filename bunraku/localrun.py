@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,7 @@ from agent.providers.file.posix import FileContext
 from agent.providers.file.sourcing import Inlined
 from agent.runlog import RunLog
 from agent.sources import Sources
-from agent.state import StateFile, write_classes, write_report, write_resources, write_summary
-from agent.transaction import dot
+from agent.state import write_classes, write_report, write_resources, write_summary
 from agent.transaction.run import Applied, ApplyContext, apply_catalog
 from agent.transaction.summary import RunFacts, report_of
 from master.fileserver import FileServer
@@ -120,21 +119,9 @@ class LocalRun:
         return Filebucket("puppet", {"path": str(self.settings.clientbucketdir)})
 
     async def _applied(self, resources: Resources, providers: Providers) -> Applied:
-        settings = self.settings
-        context = ApplyContext(
-            log=self.log,
-            providers=providers,
-            state=StateFile(settings.statefile, ttl=timedelta(seconds=settings.statettl or 0)),
-            noop=settings.noop,
-            tags=settings.tags,
-            skip_tags=settings.skip_tags,
-            ignore_schedules=settings.ignoreschedules,
-            evaltrace=settings.evaltrace,
-            merge_warnings=settings.merge_dependency_warnings,
-            graphs=await asyncio.to_thread(dot.folder, settings),
-        )
+        context = await ApplyContext.of(self.settings, self.log, providers)
         with stops(self.log) as stop:
-            async with asyncio.timeout(settings.runtimeout or None):
+            async with asyncio.timeout(self.settings.runtimeout or None):
                 applied = await apply_catalog(resources, replace(context, stop=stop))
         return replace(applied, completed=False) if stop() else applied
 

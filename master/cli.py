@@ -11,6 +11,7 @@ from typing import Any
 
 from shared import __version__
 from shared import log as logs
+from shared.cli import ended
 from shared.errors import ConfigError, PuppetError
 from shared.plainjson import dumps_pretty
 from shared.settings import AgentSettings, MasterSettings, flags_of, load, read, unknown
@@ -47,16 +48,7 @@ COMPILE_FAILED = 30
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `puppet master …`; the exit code."""
-    try:
-        return run(list(sys.argv[1:] if argv is None else argv))
-    except PuppetError as err:
-        print(f"Error: {err}", file=sys.stderr)
-        if err.hint:
-            print(err.hint, file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("Cancelling startup", file=sys.stderr)
-        return 0
+    return ended(lambda: run(list(sys.argv[1:] if argv is None else argv)))
 
 
 def run(argv: list[str]) -> int:

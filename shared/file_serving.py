@@ -6,11 +6,12 @@ Everything here blocks: call it in a thread. Used by the file server (confined t
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import stat
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final, get_args
@@ -408,6 +409,15 @@ class Content:
                 raise PeerUnreachable(f"The file was cut while it was read: {offset} of {self.size} bytes")
             offset += len(block)
             yield block
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        """As `blocks`, read in threads; closes the file at the end."""
+        try:
+            blocks = self.blocks()
+            while (block := await asyncio.to_thread(next, blocks, None)) is not None:
+                yield block
+        finally:
+            self.close()
 
     def close(self) -> None:
         if self.file is not None:

@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from shared.ral import Provider, Providers, Ref, State, Type
 from shared.ral.catalog import Resources
 from shared.ral.components import Component, Unmanaged
 from shared.ral.providers import drop_unsupported
+from shared.settings import AgentSettings
 
 from ..runlog import RunLog, utc_now
 from ..state import StateFile, TransactionStore
@@ -62,6 +63,23 @@ class ApplyContext:
     graphs: Path | None = None  # folder for the graphs of the run, which must exist; None: they are not written
     stop: Callable[[], bool] = _never
     now: Callable[[], datetime] = utc_now
+
+    @classmethod
+    async def of(cls, settings: AgentSettings, log: RunLog, providers: Providers, **more: Any) -> ApplyContext:
+        """As the settings say; `more` are further attributes."""
+        return cls(
+            log=log,
+            providers=providers,
+            state=StateFile(settings.statefile, ttl=timedelta(seconds=settings.statettl or 0)),
+            noop=settings.noop,
+            tags=settings.tags,
+            skip_tags=settings.skip_tags,
+            ignore_schedules=settings.ignoreschedules,
+            evaltrace=settings.evaltrace,
+            merge_warnings=settings.merge_dependency_warnings,
+            graphs=await asyncio.to_thread(dot.folder, settings),
+            **more,
+        )
 
 
 @dataclass(repr=False)  # asyncio puts the repr of a task's result together, which here is a whole report

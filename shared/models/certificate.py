@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Self
 
-from ..errors import BadData
 from ..indirector.core import Indirection
 from .pem import PemText, text_with
 
@@ -14,14 +13,9 @@ class Certificate(PemText):
 
     @classmethod
     def from_bytes(cls, body: bytes) -> Self:
-        from cryptography import x509
+        from cryptography.x509 import load_pem_x509_certificate
 
-        try:
-            found = x509.load_pem_x509_certificate(text_with(body, b"CERTIFICATE"))
-            names = found.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
-        except ValueError as err:
-            raise BadData(f"The certificate is not well-formed: {err}") from err
-        return cls(name=str(names[0].value) if len(names) == 1 else "", pem=body)
+        return cls.read("certificate", text_with(body, b"CERTIFICATE"), load_pem_x509_certificate)
 
 
 CERTIFICATE = Indirection(

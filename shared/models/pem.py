@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Self
 
 from pydantic import Field
 
 from ..dialects import Dialect
 from ..errors import BadData
 from ..indirector.core import Model
+
+if TYPE_CHECKING:
+    from cryptography import x509
 
 
 class PemText(Model):
@@ -18,6 +22,17 @@ class PemText(Model):
 
     def to_bytes(self, dialect: Dialect) -> bytes:
         return self.pem
+
+    @classmethod
+    def read(cls, what: str, pem: bytes, load: Callable[[bytes], x509.Certificate | x509.CertificateSigningRequest]) -> Self:
+        """The text, by the subject's common name, '' when it has none or several; BadData when it is not well-formed."""
+        from cryptography.x509 import NameOID
+
+        try:
+            names = load(pem).subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+        except ValueError as err:
+            raise BadData(f"The {what} is not well-formed: {err}") from err
+        return cls(name=str(names[0].value) if len(names) == 1 else "", pem=pem)
 
     @classmethod
     def named(cls, name: str, pem: bytes) -> Self:

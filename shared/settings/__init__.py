@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from .agent import AgentSettings
-from .base import Layers, Settings, canonical, flags_of, layered, load, unknown
+from .base import Layers, Settings, canonical, flags_of, load, texts_of_unread, unknown
 from .common import CommonSettings
 from .conf import Conf, parse, read
 from .unread import UNREAD, Unread
@@ -23,11 +23,11 @@ __all__ = [
     "Unread",
     "canonical",
     "flags_of",
-    "layered",
     "load",
     "parse",
     "printed",
     "read",
+    "texts_of_unread",
     "unknown",
 ]
 

@@ -37,6 +37,7 @@ def setting(default: Any, *, doc: str, **limits: Any) -> Any:
     return Field(default, description=doc, **limits)
 
 
+Texts = Mapping[str, Any]
 S = TypeVar("S", bound=Settings)
 
 
@@ -136,7 +137,7 @@ def load(
         ConfigError: an unparsable file, a bad value (names setting, file and line), a `$name` that is unknown, a setting that
             only an environment may have, a value that is refused.
     """
-    conf, layers = layered(cls, section=section, flags=flags, application=application, conf=conf, root=root, home=home)
+    conf, layers = _layered(cls, section, flags or {}, application or {}, conf, root, home)
     _refuse_environments_own(conf)
     _refuse_unread(conf, layers)
     values = {name: layers.value(name) for name in cls.model_fields}
@@ -151,28 +152,27 @@ def load(
         raise ConfigError(f"Could not set {name}: {message}{_place(conf, layers, name)}") from err
 
 
-def layered(
-    cls: type[Settings],
-    *,
-    section: str,
-    flags: Mapping[str, Any] | None = None,
-    application: Mapping[str, Any] | None = None,
-    conf: Conf | None = None,
-    root: bool | None = None,
-    home: Path | None = None,
+def texts_of_unread(cls: type[Settings], *, section: str, flags: Mapping[str, Any]) -> dict[str, str]:
+    """What is said of the settings that nothing reads, by name; `cls` has the settings that they may name."""
+    _, layers = _layered(cls, section, flags, {}, None, None, None)
+    return {name: str(layers.value(name)) for name in UNREAD}
+
+
+def _layered(
+    cls: type[Settings], section: str, flags: Texts, application: Texts, conf: Conf | None, root: bool | None, home: Path | None
 ) -> tuple[Conf, Layers]:
-    """The file and all texts that `load` makes settings of; also those of settings that nothing reads."""
-    given = {canonical(name): value for name, value in (flags or {}).items()}
+    """The file, and all texts that settings are made of."""
+    given = {canonical(name): value for name, value in flags.items()}
     base = directories(root=os.geteuid() == 0 if root is None else root, home=home or Path.home())
     defaults = {**{name: each.default for name, each in UNREAD.items()}, **_defaults(cls), **base}
     if conf is None:
-        first = Layers([given, dict(application or {}), defaults], run_mode=section)
+        first = Layers([given, application, defaults], run_mode=section)
         conf = read(Path(str(first.value("config"))))
     own = {canonical(k): v for k, v in conf.section(section).items()}
     main = {canonical(k): v for k, v in conf.section("main").items()}
-    if not any("certname" in layer for layer in (given, own, main, application or {})):
+    if not any("certname" in layer for layer in (given, own, main, application)):
         defaults["certname"] = default_certname()
-    return conf, Layers([given, own, main, dict(application or {}), defaults], run_mode=section)
+    return conf, Layers([given, own, main, application, defaults], run_mode=section)
 
 
 def _place(conf: Conf, layers: Layers, name: str) -> str:

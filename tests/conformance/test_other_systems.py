@@ -139,23 +139,23 @@ def versions(provider: str, first: str, last: str, *, name: str = "pc-alpha") ->
 RPM_QUERY = "rpm -q --queryformat '%{NAME} %{VERSION}-%{RELEASE}\\n' pc-alpha | grep -v 'not installed'"
 RPM_GONE = "rpm --erase --force-debian pc-alpha 2>/dev/null || true"
 RUBY = "its prefetch of RPMs fails with this Ruby"
+
+
+def of_dnf(provider: str, first: str, setup: str) -> System:
+    """RPMs by dnf, whatever it is called."""
+    return System(
+        packages="dnf",
+        setup=REPOSITORY + DNF_KNOWS + setup,
+        ask=RPM_QUERY,
+        reset=RPM_GONE,
+        steps=versions(provider, first, "2.0-1"),
+        alone=RUBY,
+    )
+
+
 SYSTEMS = {
-    "dnf": System(
-        packages="dnf",
-        setup=REPOSITORY + DNF_KNOWS + "rm -f /usr/bin/yum",
-        ask=RPM_QUERY,
-        reset=RPM_GONE,
-        steps=versions("dnf", "1.0-1", "2.0-1"),
-        alone=RUBY,
-    ),
-    "yum, where it is a link to dnf": System(
-        packages="dnf",
-        setup=REPOSITORY + DNF_KNOWS + "ln -sf dnf /usr/bin/yum",
-        ask=RPM_QUERY,
-        reset=RPM_GONE,
-        steps=versions("yum", "1.1-1", "2.0-1"),
-        alone=RUBY,
-    ),
+    "dnf": of_dnf("dnf", "1.0-1", "rm -f /usr/bin/yum"),
+    "yum, where it is a link to dnf": of_dnf("yum", "1.1-1", "ln -sf dnf /usr/bin/yum"),
     "repositories of yum and dnf": System(
         packages="dnf",
         setup=REPOSITORY,
