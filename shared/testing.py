@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+import logging
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any, Generic, TypeVar
 
 from .indirector.core import Model, Request, Stream, Terminus
 
 M = TypeVar("M", bound=Model)
+
+
+@contextmanager
+def logging_kept() -> Iterator[None]:
+    """Whatever handlers and levels are set while this lasts, it leaves logging as it was."""
+    root, puppet = logging.getLogger(), logging.getLogger("puppet")
+    handlers, levels = list(root.handlers), (root.level, puppet.level)
+    try:
+        yield
+    finally:
+        for handler in root.handlers:
+            if handler not in handlers:
+                handler.close()
+        root.handlers[:] = handlers
+        root.setLevel(levels[0])
+        puppet.setLevel(levels[1])
 
 
 class Shelf(Terminus[M], Generic[M]):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,20 +11,14 @@ from bunraku.resource import Application, Shown, edited, main, options, rendered
 from shared.errors import ConfigError, ResourceError
 from shared.ral import Platform, Providers
 from shared.settings import AgentSettings, load
+from shared.testing import logging_kept
 from tests.agent.providers.recorded import Program
 
 
 @pytest.fixture(autouse=True)
 def clean_logging() -> Iterator[None]:
-    root, puppet = logging.getLogger(), logging.getLogger("puppet")
-    handlers, levels = list(root.handlers), (root.level, puppet.level)
-    yield
-    for handler in root.handlers:
-        if handler not in handlers:
-            handler.close()
-    root.handlers[:] = handlers
-    root.setLevel(levels[0])
-    puppet.setLevel(levels[1])
+    with logging_kept():
+        yield
 
 
 def settings(root: Path) -> AgentSettings:

@@ -58,16 +58,21 @@ async def until(condition: Any, within: float = 3.0) -> None:
         await asyncio.sleep(0.01)
 
 
+async def sent_and_left(master: Any, gate: Gate) -> None:
+    """A client sends facts and is gone before it has an answer, which `gate` holds up."""
+    client = await master.client("agent1")
+    body = b'{"name":"agent1","values":{}}'
+    head = f"PUT {V3}/facts/agent1{ENV} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    await client.send(head.encode() + body)
+    await until(lambda: gate.begun == 1)
+    client.writer.transport.abort()
+    await until(lambda: all(each.transport is None for each in master.server.listener.server.all))
+
+
 async def test_R_13_a_client_that_leaves_does_not_break_off_what_was_begun(start: Start, shelves: Shelves) -> None:
     shelves["facts"] = gate = Gate(shelves["facts"])
     async with start() as master:
-        client = await master.client("agent1")
-        body = b'{"name":"agent1","values":{}}'
-        head = f"PUT {V3}/facts/agent1{ENV} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        await client.send(head.encode() + body)
-        await until(lambda: gate.begun == 1)
-        client.writer.transport.abort()
-        await until(lambda: all(each.transport is None for each in master.server.listener.server.all))
+        await sent_and_left(master, gate)
         gate.open.set()
         await until(lambda: "agent1" in gate.instances)
 
@@ -111,13 +116,7 @@ async def test_R_15_a_stop_lets_requests_end_and_frees_the_port(start: Start, sh
 async def test_R_15_a_stop_waits_for_what_was_begun_by_a_client_that_left(start: Start, shelves: Shelves) -> None:
     shelves["facts"] = gate = Gate(shelves["facts"])
     async with start() as master:
-        client = await master.client("agent1")
-        body = b'{"name":"agent1","values":{}}'
-        head = f"PUT {V3}/facts/agent1{ENV} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        await client.send(head.encode() + body)
-        await until(lambda: gate.begun == 1)
-        client.writer.transport.abort()
-        await until(lambda: all(each.transport is None for each in master.server.listener.server.all))
+        await sent_and_left(master, gate)
         stopping = asyncio.create_task(master.server.stop(5.0))
         await asyncio.sleep(0.1)
         assert not stopping.done()

@@ -31,6 +31,7 @@ from shared.log import (
     set_up,
     wanted_level,
 )
+from shared.testing import logging_kept
 
 
 class Terminal(io.StringIO):
@@ -53,15 +54,8 @@ def record(message: str, level: int = LEVELS["notice"], **extra: Any) -> logging
 
 @pytest.fixture
 def same_logging_afterwards() -> Iterator[None]:
-    root, puppet = logging.getLogger(), logging.getLogger("puppet")
-    handlers, levels = list(root.handlers), (root.level, puppet.level)
-    yield
-    for handler in root.handlers:
-        if handler not in handlers:
-            handler.close()
-    root.handlers[:] = handlers
-    root.setLevel(levels[0])
-    puppet.setLevel(levels[1])
+    with logging_kept():
+        yield
 
 
 @pytest.mark.parametrize("name", LEVELS)

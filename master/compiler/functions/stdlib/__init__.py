@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ..api import Function, collect
@@ -20,58 +21,36 @@ if TYPE_CHECKING:
 
 __all__ = ["Library", "stdlib_functions"]
 
+TOPICS = (
+    "arrays",
+    "booleans",
+    "choosing",
+    "deleting",
+    "deprecations",
+    "documents",
+    "environment",
+    "facts",
+    "hashes",
+    "networks",
+    "numbers",
+    "paths",
+    "predicates",
+    "quoting",
+    "randoms",
+    "resources",
+    "secrets",
+    "sensitivity",
+    "strings",
+    "validators",
+    "writers",
+)
+
 
 def stdlib_functions() -> Mapping[str, Function]:
     """All bundled functions by name."""
-    from . import (
-        arrays,
-        booleans,
-        choosing,
-        deleting,
-        deprecations,
-        documents,
-        environment,
-        facts,
-        hashes,
-        networks,
-        numbers,
-        paths,
-        predicates,
-        quoting,
-        randoms,
-        resources,
-        secrets,
-        sensitivity,
-        strings,
-        validators,
-        writers,
-    )
+    from . import deprecations
 
-    found = collect(
-        (
-            arrays,
-            booleans,
-            choosing,
-            deleting,
-            deprecations,
-            documents,
-            environment,
-            facts,
-            hashes,
-            networks,
-            numbers,
-            paths,
-            predicates,
-            quoting,
-            randoms,
-            resources,
-            secrets,
-            sensitivity,
-            strings,
-            validators,
-            writers,
-        )
-    )
+    found = collect([import_module(f"{__name__}.{topic}") for topic in TOPICS])
     return {**found, **deprecations.moved_functions()}
 
 
