@@ -15,6 +15,8 @@ from typing import Literal, Protocol
 
 from shared.indirector.core import Client, Option
 
+from .expressions import Expression
+
 ALT_NAMES = "subject-alt-name"  # the one extension whose values are `DNS:x`, `IP:x` and so on
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -57,11 +59,10 @@ class Prefix:
 class Pattern:
     """An unanchored regular expression, as `path ~ x` in 3.8's file."""
 
-    regex: re.Pattern[str]
+    regex: Expression
 
     def match(self, path: str) -> Sequence[str] | None:
-        found = self.regex.search(path)
-        return None if found is None else tuple(group or "" for group in found.groups())
+        return self.regex.search(path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ class Entry:
     allows: bool
     kind: Literal["all", "exact", "captured", "domain", "regex", "network", "extensions"]
     text: str
-    regex: re.Pattern[str] | None = None
+    regex: Expression | None = None
     network: Network | None = None
     extensions: tuple[tuple[str, frozenset[str]], ...] = ()
 

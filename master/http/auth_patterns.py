@@ -9,6 +9,7 @@ from shared.errors import ConfigError, Location
 from shared.names import shown
 
 from .auth import Entry, Network
+from .expressions import Expression, Unbounded
 
 _HOST = re.compile(r"(\w[-\w]*\.)+[-\w]+", re.ASCII)
 _DOMAIN = re.compile(r"\*(\.\w[-\w]*)+", re.ASCII)
@@ -18,14 +19,18 @@ _OCTETS = re.compile(r"((?:\d{1,3}\.){1,3})\*", re.ASCII)
 _RUBY_ONLY = ((r"\A", r"\A"), (r"\z", r"\Z"), (r"\h", "[0-9a-fA-F]"), ("(?<", "(?P<"))
 
 
-def regex(text: str, where: Location) -> re.Pattern[str]:
+def regex(text: str, where: Location) -> Expression:
     """A regular expression as Ruby writes it; keys hold no control characters, so that lines do not matter."""
+    written = text
     for ruby, python in _RUBY_ONLY:
         text = text.replace(ruby, python) if ruby != "(?<" else re.sub(r"\(\?<(?![=!])", python, text)
     try:
-        return re.compile(text)
+        return Expression.of(text)
     except re.error as err:
         raise ConfigError(f"The regular expression {shown(text)} is not valid: {err}", where=where) from err
+    except Unbounded as err:
+        hint = "Write it without a repeat inside a repeat, or without looking around and back."
+        raise ConfigError(f"The regular expression {shown(written)} is refused: {err}", where=where, hint=hint) from err
 
 
 def entry(text: str, allows: bool, where: Location) -> Entry:
