@@ -26,8 +26,9 @@ def system_providers(platform: Platform) -> Mapping[str, Callable[[], Sequence[P
     def package() -> Sequence[Provider[Any]]:
         from .package.apk import Apk
         from .package.apt import Apt
+        from .package.dnfmodule import DnfModule
         from .package.dpkg import Dpkg
-        from .package.gem import Gem
+        from .package.gem import Gem, PuppetGem, PuppetserverGem
         from .package.npm import Npm
         from .package.pacman import Pacman
         from .package.pip import Pip, Pip2, Pip3
@@ -36,7 +37,10 @@ def system_providers(platform: Platform) -> Mapping[str, Callable[[], Sequence[P
         from .package.yum import Dnf, Yum
         from .package.zypper import Zypper
 
-        return [Apt(), Dpkg(), Dnf(), Yum(), Rpm(), Zypper(), Apk(), Pacman(), Pip(), Pip3(), Pip2(), Gem(), Npm(), Snap()]
+        return [
+            Apt(), Dpkg(), Dnf(), Yum(), Rpm(), Zypper(), Apk(), Pacman(), Pip(), Pip3(), Pip2(), Gem(), Npm(), Snap(),
+            DnfModule(), PuppetGem(), PuppetserverGem(),
+        ]  # fmt: skip
 
     def service() -> Sequence[Provider[Any]]:
         from .service.base import Base

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
 from urllib.parse import unquote, urlsplit
 
-from shared.errors import ResourceError
-from shared.ral import Output, State
+from shared import hocon
+from shared.errors import BadData, ResourceError
+from shared.ral import Output, State, execute, which
+from shared.ral.providers import program
 from shared.types.package import Package
 
+from .packages import LISTING_SECONDS
 from .targeted import Targeted, one_of
-from .versions import gem
+from .versions import Order, gem
 
+PUPPETS_GEM = "/opt/puppetlabs/puppet/bin/gem"
+PUPPETSERVER = "/opt/puppetlabs/bin/puppetserver"
 _LINE = re.compile(r"(\S+)\s+\((.+)\)")
 _NO_DOCUMENT = "2.0.0"  # before it, --no-document was two options
 
@@ -23,11 +32,10 @@ def parse(text: str) -> dict[str, list[str]]:
     return {m[1]: [v.split()[0] for v in re.split(r",\s*", m[2].replace("default: ", "")) if v.split()] for m in matches if m}
 
 
-class Gem(Targeted, name="gem", features=("version_ranges", "uninstall_options"), confine=[one_of("gem")]):
-    """Gems; several versions of one may be installed, so `ensure` is a list of them."""
+class Gems(Targeted, name="gems", features=("version_ranges", "uninstall_options")):
+    """Gems of one Ruby; several versions of one may be installed, so `ensure` is a list of them."""
 
-    programs = ("gem",)
-    order = staticmethod(gem)
+    order: Order | None = staticmethod(gem)
 
     async def instances(self) -> Mapping[str, State]:
         said = await self.asked(None, "list", "--local")
@@ -62,10 +70,13 @@ class Gem(Targeted, name="gem", features=("version_ranges", "uninstall_options")
         version = self.version_wanted(resource)
         if version is not None:
             words += ["-v", self._requirement(version)]
-        own = (await self.asked(resource, "--version")).text.strip()
-        words += ["--no-document"] if _newer(own) else ["--no-rdoc", "--no-ri"]
+        words += await self._undocumented(resource)
         said = await self.run(resource, *words, *self._what(resource))
         self._check("install", said)
+
+    async def _undocumented(self, resource: Package) -> list[str]:
+        own = (await self.asked(resource, "--version")).text.strip()
+        return ["--no-document"] if _newer(own) else ["--no-rdoc", "--no-ri"]
 
     def _requirement(self, version: str) -> str:
         inside = self.range_of(version)
@@ -92,6 +103,76 @@ class Gem(Targeted, name="gem", features=("version_ranges", "uninstall_options")
     def _check(self, what: str, said: Output) -> None:
         if "ERROR" in said.text:
             raise ResourceError(f"Could not {what}: {said.text.strip()}")
+
+
+class Gem(Gems, name="gem", confine=[one_of("gem")]):
+    """Gems of the system's Ruby."""
+
+    programs = ("gem",)
+
+
+class OwnGems(Gems, name="own_gems"):
+    """Gems of a Ruby of Puppet's own: there is one command, and versions are meant literally."""
+
+    order = None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.features = self.features - {"targetable", "version_ranges"}
+
+
+class PuppetGem(OwnGems, name="puppet_gem", confine=[program(PUPPETS_GEM)]):
+    """Gems of the Ruby that Puppet's own agent package brings."""
+
+    programs = (PUPPETS_GEM,)
+    environment: ClassVar[Mapping[str, str]] = {"PKG_CONFIG_PATH": "/opt/puppetlabs/puppet/lib/pkgconfig"}
+
+
+class PuppetserverGem(OwnGems, name="puppetserver_gem", confine=[program(PUPPETSERVER)]):
+    """
+    Gems of puppetserver's JRuby.
+
+    Its own command starts a Java each time; what is installed is listed by Puppet's Ruby instead, where there is one. Gems
+    that belong to a Ruby itself are nobody's to manage.
+    """
+
+    programs = (PUPPETSERVER,)
+    lister: ClassVar[str] = PUPPETS_GEM
+    configuration: ClassVar[Path] = Path("/etc/puppetlabs/puppetserver/conf.d/puppetserver.conf")
+
+    async def run(self, resource: Package | None, *words: str, seconds: float | None = None, fail: bool = True) -> Output:
+        return await super().run(resource, "gem", *words, seconds=seconds, fail=fail)
+
+    async def asked(self, resource: Package | None, *words: str, fail: bool = True) -> Output:
+        if words[:2] != ("list", "--local"):
+            return await super().asked(resource, *words, fail=fail)
+        if which(self.lister) is None:
+            said = await super().asked(resource, *words, fail=fail)
+        else:
+            places = await asyncio.to_thread(gem_places, self.configuration)
+            said = await execute([self.lister, *words], environment=places, seconds=LISTING_SECONDS, fail=fail)
+        return replace(said, text="".join(line for line in said.text.splitlines(keepends=True) if "(default: " not in line))
+
+    async def _undocumented(self, resource: Package) -> list[str]:
+        return ["--no-document"]
+
+
+def gem_places(configuration: Path) -> dict[str, str]:
+    """Where puppetserver's gems are, as the environment of a `gem` says it: as its configuration has it, else as it is packaged. Blocks."""
+    server = "/opt/puppetlabs/server/data/puppetserver"
+    home, path = f"{server}/jruby-gems", None
+    try:
+        said = hocon.loads(configuration.read_text("utf-8"))
+        jruby = said.get("jruby-puppet") if isinstance(said, dict) else None
+        if isinstance(jruby, dict):
+            home, path = jruby.get("gem-home", home), jruby.get("gem-path")
+    except FileNotFoundError:
+        pass
+    except (OSError, UnicodeDecodeError, BadData) as err:
+        raise ResourceError(f"Could not list gems: {configuration} cannot be read: {err}") from err
+    if not isinstance(path, list):
+        path = [home, f"{server}/vendored-jruby-gems", "/opt/puppetlabs/puppet/lib/ruby/vendor_gems"]
+    return {"GEM_HOME": str(home), "GEM_PATH": ":".join(map(str, path))}
 
 
 def pessimistic(term: str) -> str:

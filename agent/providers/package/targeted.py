@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -25,16 +25,17 @@ def one_of(*programs: str) -> Confine:
 
 
 class Targeted(Packages, name="targeted", features=("versionable", "install_options", "targetable")):
-    """Never a system's default. `programs`: names of its command, the first that is found is used."""
+    """Never a system's default. `programs`: names of its command, the first that is found is used; `environment`: what it needs."""
 
     last_resort = True
     programs: ClassVar[Sequence[str]] = ()
+    environment: ClassVar[Mapping[str, str]] = {}
 
     async def run(self, resource: Package | None, *words: str, seconds: float | None = None, fail: bool = True) -> Output:
         """Run the resource's own command, or the first of ours that is found."""
         program = await asyncio.to_thread(self._program, resource)
         home = {"HOME": os.environ["HOME"]} if "HOME" in os.environ else {}
-        return await execute([program, *words], environment=home, seconds=seconds, fail=fail)
+        return await execute([program, *words], environment={**home, **self.environment}, seconds=seconds, fail=fail)
 
     async def asked(self, resource: Package | None, *words: str, fail: bool = True) -> Output:
         """The same for a question, which may not take long."""

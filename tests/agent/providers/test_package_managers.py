@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from agent.providers.package.apk import Apk
-from agent.providers.package.gem import Gem
+from agent.providers.package.dnfmodule import DnfModule
+from agent.providers.package.dnfmodule import parse as modules_in
+from agent.providers.package.gem import Gem, PuppetGem, PuppetserverGem, gem_places
 from agent.providers.package.npm import Npm
 from agent.providers.package.pacman import Pacman
 from agent.providers.package.pip import Pip2, Pip3
@@ -249,3 +251,162 @@ async def test_a_latest_version_that_cannot_be_told_fails_the_property_and_not_t
     provider = ToldNpm(answers={"list": '{"dependencies": {"vim": {"version": "1"}}}', "view": ("no network", 1)})
     with pytest.raises(ResourceError, match=r"Could not get latest version: .*no network"):
         await settled(provider, ensure="latest")
+
+
+# --- modules of dnf
+
+MODULES = """\
+Fedora Modular 38 - x86_64
+Name         Stream     Profiles                        Summary
+nodejs       10         common [d], development         Javascript runtime
+nodejs       12 [e]     common [d], development         Javascript runtime
+postgresql   9.6 [d][e] client, server [d] [i], minimal PostgreSQL server
+perl         5.24 [x]   common [d], minimal             Practical Extraction
+perl         5.26 [x]   common [d], minimal             Practical Extraction
+
+Hint: [d]efault, [e]nabled, [x]disabled, [i]nstalled
+"""
+
+
+def test_a_listing_of_modules_says_stream_and_profile() -> None:
+    assert modules_in(MODULES) == {
+        "nodejs": {"ensure": "12", "flavor": "absent"},
+        "postgresql": {"ensure": "9.6", "flavor": "server"},
+        "perl": {"ensure": "disabled", "flavor": "absent"},
+    }
+
+
+def listed(stream: str = "", marks: str = "[e]", profiles: str = "client, server") -> str:
+    return f"vim {stream} {marks} {profiles} an editor\n" if stream else ""
+
+
+REMOVED = ["module remove -d 0 -e 1 -y vim", "module reset -d 0 -e 1 -y vim"]
+STREAMS = [
+    ("", {}, ["module install -d 0 -e 1 -y vim"]),
+    ("", {"ensure": "9"}, ["module install -d 0 -e 1 -y vim:9"]),
+    ("", {"ensure": "9", "flavor": "client"}, ["module install -d 0 -e 1 -y vim:9/client"]),
+    ("", {"ensure": "9", "enable_only": True}, ["module enable -d 0 -e 1 -y vim:9"]),
+    ("", {"ensure": "disabled"}, ["module disable -d 0 -e 1 -y vim"]),
+    ("", {"ensure": "absent"}, []),
+    (listed("9"), {}, []),
+    (listed("9"), {"ensure": "9"}, []),
+    (listed("9"), {"ensure": "10"}, [*REMOVED, "module install -d 0 -e 1 -y vim:10"]),
+    (listed("9"), {"ensure": "absent"}, REMOVED),
+    (listed("9"), {"ensure": "purged"}, REMOVED),
+    (listed("9", "[x]"), {"ensure": "disabled"}, []),
+    (listed("9", "[x]"), {"ensure": "9"}, [*REMOVED, "module install -d 0 -e 1 -y vim:9"]),
+    (listed("9", "[x]"), {}, [*REMOVED, "module install -d 0 -e 1 -y vim"]),
+]
+
+
+@pytest.mark.parametrize(("there", "given", "done"), STREAMS)
+async def test_dnf_is_told_which_stream_and_profile_of_a_module_is_wanted(there: str, given: dict[str, Any], done: list[str]) -> None:
+    provider = DnfModule()
+    provider.manager = program = Program("dnf", {"module list": there})  # type: ignore[misc, assignment]
+    await settled(provider, **given)
+    assert [call for call in program.calls if not call.startswith("module list")] == done
+
+
+async def test_another_profile_of_a_module_replaces_the_one_that_is_there() -> None:
+    provider = DnfModule()
+    provider.manager = program = Program("dnf", {"module list": listed("9", "[e]", "client [i]")})  # type: ignore[misc, assignment]
+    resource = Package("vim", {"ensure": "9", "flavor": "server"})
+    state = await provider.retrieve(resource)
+    assert state is not None and state["flavor"] == "client"
+    await provider.set(resource, "flavor", "server", state)
+    assert program.calls[1:] == [*REMOVED, "module install -d 0 -e 1 -y vim:9/server"]
+
+
+@pytest.mark.parametrize(("flavor", "enabled"), [({}, True), ({"flavor": "server"}, False)])
+async def test_a_module_without_a_default_profile_is_enabled(flavor: dict[str, str], enabled: bool) -> None:
+    provider = DnfModule()
+    failure = ("Error: Problems in request:\nmissing groups or modules: vim:9", 1)
+    provider.manager = program = Program("dnf", {"module install": failure})  # type: ignore[misc, assignment]
+    if enabled:
+        await settled(provider, ensure="9")
+        assert program.calls[-1] == "module enable -d 0 -e 1 -y vim:9"
+    else:
+        with pytest.raises(ResourceError, match="missing groups or modules"):
+            await settled(provider, ensure="9", **flavor)
+
+
+@pytest.mark.parametrize(("version", "refused"), [("3.0.0", True), ("3.0.1", False), ("4.14.0\n  Installed: dnf", False)])
+async def test_modules_need_a_dnf_that_has_them(version: str, refused: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    provider = DnfModule()
+    provider.manager = Program("dnf", {"--version": version, "module list": MODULES})  # type: ignore[misc, assignment]
+    if refused:
+        with pytest.raises(ResourceError, match=r"Modules are not supported on DNF versions lower than 3\.0\.1"):
+            await provider.prefetch({})
+    else:
+        assert await provider.prefetch({}) == {}
+
+
+# --- gems of Puppet's own Rubies
+
+TOLD = '#!/bin/sh\necho "$GEM_HOME|$GEM_PATH|$PKG_CONFIG_PATH|$*" >> "$0.calls"\n'
+
+
+def stand_in(path: Path, more: str = "") -> Path:
+    path.write_text(TOLD + more)
+    path.chmod(0o755)
+    return path
+
+
+def said_to(path: Path) -> list[str]:
+    return (path.parent / f"{path.name}.calls").read_text().splitlines()
+
+
+async def test_gems_of_puppets_own_ruby_are_managed_by_its_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gem = stand_in(tmp_path / "gem", 'case "$1" in list) echo "vim (1.0)";; --version) echo 3.3;; esac\n')
+    monkeypatch.setattr(PuppetGem, "programs", (str(gem),))
+    state = await settled(PuppetGem(), ensure="2.0")
+    assert state["ensure"] == ["1.0"]
+    config = "/opt/puppetlabs/puppet/lib/pkgconfig"
+    assert said_to(gem) == [
+        rf"||{config}|list --local \Avim\z",
+        f"||{config}|--version",
+        f"||{config}|install -v 2.0 --no-document vim",
+    ]
+
+
+PLACED = 'jruby-puppet: { gem-home: /srv/gems, gem-path: [${jruby-puppet.gem-home}, "/srv/more"] }\n'
+PACKAGED, VENDORED = "/opt/puppetlabs/server/data/puppetserver", "/opt/puppetlabs/puppet/lib/ruby/vendor_gems"
+
+
+@pytest.mark.parametrize(
+    ("configured", "home", "path"),
+    [
+        (PLACED, "/srv/gems", "/srv/gems:/srv/more"),
+        ("other: 1\n", f"{PACKAGED}/jruby-gems", f"{PACKAGED}/jruby-gems:{PACKAGED}/vendored-jruby-gems:{VENDORED}"),
+    ],
+)
+async def test_gems_of_puppetserver_are_listed_by_puppets_ruby_and_changed_by_its_own(
+    configured: str, home: str, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lister = stand_in(tmp_path / "gem", 'echo "vim (default: 9.0)"; echo "vim (1.0)"\n')
+    server = stand_in(tmp_path / "puppetserver", 'case "$2" in list) echo "vim (2.0, 1.0)";; esac\n')
+    (tmp_path / "puppetserver.conf").write_text(configured)
+    for name, value in {"programs": (str(server),), "lister": str(lister), "configuration": tmp_path / "puppetserver.conf"}.items():
+        monkeypatch.setattr(PuppetserverGem, name, value)
+    state = await settled(PuppetserverGem(), ensure="latest", install_options=["--clear-sources"], source="https://x.test")
+    assert state["ensure"] == ["1.0"]
+    assert said_to(lister) == [rf"{home}|{path}||list --local \Avim\z"]
+    assert said_to(server) == [
+        r"|||gem list --remote --source https://x.test \Avim\z",
+        "|||gem install --clear-sources --no-document --source https://x.test vim",
+    ]
+
+
+async def test_without_puppets_ruby_puppetserver_lists_its_gems_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = stand_in(tmp_path / "puppetserver", 'echo "vim (1.0)"\n')
+    monkeypatch.setattr(PuppetserverGem, "programs", (str(server),))
+    monkeypatch.setattr(PuppetserverGem, "lister", "/nonexistent/gem")
+    await settled(PuppetserverGem(), ensure="absent")
+    assert said_to(server) == [r"|||gem list --local \Avim\z", "|||gem uninstall --executables --all vim"]
+
+
+async def test_a_configuration_of_puppetserver_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "puppetserver.conf").write_text("jruby-puppet: {")
+    with pytest.raises(ResourceError, match=r"puppetserver\.conf cannot be read"):
+        gem_places(tmp_path / "puppetserver.conf")

@@ -1,0 +1,95 @@
+"""Modules of `dnf`: a stream of one, with one of its profiles. Source: resource layer reference 7.3."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from shared.errors import ResourceError
+from shared.ral import ABSENT, Command, State
+from shared.types.package import GONE, Package
+
+from .packages import LISTING_SECONDS, Packages
+from .versions import rpm
+
+QUIET = ("-d", "0", "-e", "1")
+SINCE = "3.0.1"
+_CHOSEN = re.compile(r"\[[eix]\][, ]")  # enabled, installed, disabled
+
+
+def parse(text: str) -> dict[str, State]:
+    """The modules of which a stream was chosen, in the output of `dnf module list`: the stream or `disabled`, and the installed profile."""
+    found: dict[str, State] = {}
+    for line in text.splitlines():
+        if not _CHOSEN.search(line):
+            continue
+        line = line.replace("[d]", "")
+        words = line.split()
+        before = line.partition("[i]")[0].split() if "[i]" in line else []
+        found.setdefault(words[0], {"ensure": "disabled" if "[x]" in line else words[1], "flavor": before[-1] if before else ABSENT})
+    return found
+
+
+class DnfModule(Packages, name="dnfmodule", features=("versionable", "purgeable", "disableable", "supports_flavors")):
+    """`ensure` is a stream, `flavor` a profile of it; what is the latest of streams nobody can say."""
+
+    manager = Command("dnf")
+    last_resort = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.features = self.features - {"upgradeable"}
+
+    async def prefetch(self, wanted: Mapping[str, Package]) -> Mapping[str, State | None]:
+        if os.geteuid() != 0:
+            raise ResourceError(f"The {self.name} provider can only be used as root")
+        said = (await self.manager("--version", seconds=LISTING_SECONDS)).text.split()
+        if said and rpm(said[0], SINCE) < 0:
+            raise ResourceError(f"Modules are not supported on DNF versions lower than {SINCE}")
+        return await super().prefetch(wanted)
+
+    async def instances(self) -> Mapping[str, State]:
+        return parse((await self.manager("module", "list", *QUIET, seconds=LISTING_SECONDS)).text)
+
+    async def query(self, resource: Package) -> State | None:
+        return dict(await self.instances()).get(resource.name)
+
+    async def install(self, resource: Package, state: State | None) -> None:
+        if (state or {}).get("ensure", ABSENT) not in GONE:
+            await self.uninstall(resource, state)  # two streams cannot be chosen at once
+        what = resource.name
+        if stream := self.version_wanted(resource):
+            what += f":{stream}"
+        if resource.flavor:
+            what += f"/{resource.flavor}"
+        if resource.enable_only:
+            await self._module("enable", what)
+            return
+        try:
+            await self._module("install", what)
+        except ResourceError as err:
+            # dnf up to 4.2.7 takes a module without a default profile for none.
+            missing = rf"^(?:missing|broken) groups or modules: {re.escape(resource.name)}(?::\S+)?$"
+            if resource.flavor or not re.search(missing, err.message, re.MULTILINE):
+                raise
+            await self._module("enable", what)
+
+    async def uninstall(self, resource: Package, state: State | None) -> None:
+        await self._module("remove", resource.name)
+        await self._module("reset", resource.name)
+
+    async def purge(self, resource: Package, state: State | None) -> None:
+        await self.uninstall(resource, state)
+
+    async def set(self, resource: Package, attribute: str, wanted: Any, state: State | None) -> None:
+        if attribute == "flavor":
+            await self.install(resource, state)
+        elif wanted == "disabled":
+            await self._module("disable", resource.name)
+        else:
+            await super().set(resource, attribute, wanted, state)
+
+    async def _module(self, action: str, what: str) -> None:
+        await self.manager("module", action, *QUIET, "-y", what)
