@@ -441,7 +441,7 @@ async def _serving(settings: MasterSettings, ca: CaService | None, metrics: Metr
         ),
         oid_names=OidNames.load(settings.trusted_oid_mapping_file),
         compiler=settings.certname,
-        on_crl_expired=_refreshing(ca) if ca else None,
+        on_crl_expired=ca.refresh_crl_if_due if ca else None,
         metrics=metrics,
         on_refused=trail,
     )
@@ -476,13 +476,6 @@ async def _serving(settings: MasterSettings, ca: CaService | None, metrics: Metr
         await http.stop(0)
         await collectors.stop()
         await workers.close()
-
-
-def _refreshing(ca: CaService) -> Callable[[], Any]:
-    async def refresh() -> None:
-        await ca.refresh_crl_if_due()
-
-    return refresh
 
 
 async def local_catalog(settings: MasterSettings, name: str) -> Any:

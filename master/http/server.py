@@ -53,7 +53,7 @@ class HttpServer:
         proxy: ProxyRules | None = None,
         oid_names: OidNames | None = None,
         compiler: str = "",
-        on_crl_expired: Callable[[], Awaitable[None]] | None = None,
+        on_crl_expired: Callable[[], Awaitable[object]] | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         delay: Callable[[int], int] = _random_delay,
         metrics: Metrics | None = None,

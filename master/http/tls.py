@@ -214,7 +214,7 @@ class ServerTls:
         files: TrustFiles,
         *,
         interval: float = 0.5,
-        on_expired: Callable[[], Awaitable[None]] | None = None,
+        on_expired: Callable[[], Awaitable[object]] | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.files = files

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from master.testing import RunningMaster
+from master.testing import RawClient, RunningMaster
 from shared.indirector.core import Stream, Terminus
 from shared.testing import Shelf
 
@@ -58,13 +58,19 @@ async def until(condition: Any, within: float = 3.0) -> None:
         await asyncio.sleep(0.01)
 
 
-async def sent_and_left(master: Any, gate: Gate) -> None:
-    """A client sends facts and is gone before it has an answer, which `gate` holds up."""
-    client = await master.client("agent1")
+async def sent(master: Any, gate: Gate) -> RawClient:
+    """A client that has sent facts, whose answer `gate` holds up."""
+    client: RawClient = await master.client("agent1")
     body = b'{"name":"agent1","values":{}}'
     head = f"PUT {V3}/facts/agent1{ENV} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     await client.send(head.encode() + body)
     await until(lambda: gate.begun == 1)
+    return client
+
+
+async def sent_and_left(master: Any, gate: Gate) -> None:
+    """It is gone before it has the answer."""
+    client = await sent(master, gate)
     client.writer.transport.abort()
     await until(lambda: all(each.transport is None for each in master.server.listener.server.all))
 
@@ -82,11 +88,7 @@ async def test_R_13_an_answer_that_nobody_takes_is_no_error_in_the_log(
 ) -> None:
     shelves["facts"] = gate = Gate(shelves["facts"])
     async with start() as master:
-        client = await master.client("agent1")
-        body = b'{"name":"agent1","values":{}}'
-        head = f"PUT {V3}/facts/agent1{ENV} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        await client.send(head.encode() + body)
-        await until(lambda: gate.begun == 1)
+        await sent(master, gate)
         (connection,) = master.server.listener.server.all
         connection.transport.close()  # the end of the peer has been noticed, and is not yet told
         gate.open.set()
