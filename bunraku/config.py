@@ -69,13 +69,15 @@ def in_force(section: str, flags: dict[str, Any]) -> dict[str, str]:
 
 
 def of_environment(settings: MasterSettings) -> dict[str, str]:
-    """What the environment in force has of its own; empty values when there is no such environment."""
+    """What the environment in force has of its own; empty values when it is not there."""
     from master.environments import Environments, EnvironmentSettings  # what reads them is only needed here
 
     try:
         found = Environments(EnvironmentSettings.of(settings)).read(settings.environment)
     except NotFound:
-        return {"manifest": "", "modulepath": ""}
+        if settings.environment != "production":
+            return {"manifest": "", "modulepath": ""}
+        return {"manifest": "no_manifest", "modulepath": printed(settings.basemodulepath)}  # nobody needs to make that one
     return {
         "config_version": found.config_version,
         "manifest": str(found.manifest or "no_manifest"),

@@ -9,6 +9,7 @@ import pwd
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Literal
 
 from .errors import ConfigError
 from .files import make_directory, write_atomic
@@ -54,9 +55,9 @@ class PidFile:
             return
 
 
-def take_priority(priority: int | None) -> None:
+def take_priority(priority: int | Literal[""]) -> None:
     """Ask for more or less of the processor, for this process and all that it starts after this; a warning where it may not."""
-    if priority is None:
+    if priority == "":
         return
     try:
         os.setpriority(os.PRIO_PROCESS, 0, priority)

@@ -75,13 +75,15 @@ def paths(value: Any) -> tuple[Path, ...]:
     return tuple(Path(part) for part in str(value or "").split(":") if part)
 
 
-def priority(value: Any) -> int | None:
-    """What nice takes: of a word or a number; None for ''."""
-    text = str(value if value is not None else "").strip()
+def priority(value: Any) -> int | Literal[""]:
+    """What nice takes: of a word or a number; '' stays."""
+    text = str(value).strip()
     found = {"high": -10, "normal": 0, "low": 10, "idle": 19}.get(text)
     if found is None and re.fullmatch(r"[+-]?\d{1,3}", text, re.ASCII):
         found = int(text)
-    if text and (found is None or not -20 <= found <= 19):
+    if not text:
+        return ""
+    if found is None or not -20 <= found <= 19:
         raise ValueError(f"Invalid priority format '{value}'; write high, normal, low, idle, or a number from -20 to 19")
     return found
 
@@ -151,7 +153,7 @@ Words = Annotated[tuple[str, ...], BeforeValidator(words)]
 Headers = Annotated[tuple[str, ...], BeforeValidator(headers)]
 Ciphers = Annotated[str, BeforeValidator(ciphers)]
 ChecksumTypes = Annotated[tuple[str, ...], BeforeValidator(checksum_types)]
-Priority = Annotated[int | None, BeforeValidator(priority), PlainSerializer(lambda value: "" if value is None else str(value))]
+Priority = Annotated[int | Literal[""], BeforeValidator(priority)]
 WarningKinds = Annotated[tuple[str, ...], BeforeValidator(warning_kinds)]
 Paths = Annotated[tuple[Path, ...], BeforeValidator(paths)]
 Revocation = Annotated[Literal["chain", "leaf", "false"], BeforeValidator(revocation)]

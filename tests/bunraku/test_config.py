@@ -133,6 +133,12 @@ def test_print_shows_where_the_environments_manifests_and_modules_are(puppet: Pu
     assert puppet("config", "print", "modulepath", "--environment", "nosuch").out == "\n"
 
 
+def test_print_shows_the_modules_of_all_environments_where_there_is_none(puppet: Puppet, conf: Path) -> None:
+    assert puppet("config", "print", "modulepath").out == puppet("config", "print", "basemodulepath").out
+    assert puppet("config", "print", "manifest").out == "no_manifest\n"
+    assert puppet("config", "print", "priority").out == "\n"
+
+
 def test_print_shows_settings_that_nothing_reads(puppet: Puppet, file: Callable[[str, str], Path]) -> None:
     file("conf/puppet.conf", "[main]\nprivatedir = $ssldir/p\nautoflush = false\n")
     said = puppet("config", "print", "privatedir", "autoflush", "serial")

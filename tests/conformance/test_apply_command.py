@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ import pytest
 from bunraku.apply import main
 from shared import plainyaml
 from shared.models.report import Report
+from shared.testing import logging_kept
 from tests.conformance import test_apply as recorded
 
 FRAMES = ("Compiled catalog for ", "Using environment ")
@@ -29,16 +29,10 @@ OTHERWISE = {"deferred-fails": "an unknown function is refused in the compiler's
 def clean_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Logging, umask and time zone as in a process of its own."""
     monkeypatch.setenv("TZ", "UTC")
-    root, puppet = logging.getLogger(), logging.getLogger("puppet")
-    handlers, levels, mask = list(root.handlers), (root.level, puppet.level), os.umask(0o022)
-    yield
+    mask = os.umask(0o022)
+    with logging_kept():
+        yield
     os.umask(mask)
-    for handler in root.handlers:
-        if handler not in handlers:
-            handler.close()
-    root.handlers[:] = handlers
-    root.setLevel(levels[0])
-    puppet.setLevel(levels[1])
 
 
 def applied(case: dict[str, Any], manifest: str, scratch: recorded.Scratch) -> dict[str, Any]:

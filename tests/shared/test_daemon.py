@@ -119,7 +119,7 @@ def test_a_daemon_leaves_its_terminal_and_says_goodbye_with_0(tmp_path: Path) ->
     assert (folder, tty) == ("/", "False")
 
 
-@pytest.mark.parametrize(("priority", "nice"), [("None", 0), ("7", 7)])
+@pytest.mark.parametrize(("priority", "nice"), [("''", 0), ("7", 7)])
 def test_a_priority_holds_for_the_process_and_what_it_starts(priority: str, nice: int) -> None:
     code = f"import os, subprocess; from shared.daemon import take_priority; take_priority({priority}); subprocess.run(['nice'])"
     program = ["nice", "-n", "0", sys.executable, "-c", code]

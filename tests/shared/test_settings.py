@@ -191,8 +191,8 @@ def test_no_setting_is_both_read_and_unread() -> None:
     assert set(UNREAD).isdisjoint({*AgentSettings.model_fields, *MasterSettings.model_fields})
 
 
-@pytest.mark.parametrize(("text", "nice"), [("", None), ("high", -10), ("normal", 0), ("low", 10), ("idle", 19), ("-5", -5), ("7", 7)])
-def test_a_priority_is_a_word_or_what_nice_takes(text: str, nice: int | None) -> None:
+@pytest.mark.parametrize(("text", "nice"), [("", ""), ("high", -10), ("normal", 0), ("low", 10), ("idle", 19), ("-5", -5), ("7", 7)])
+def test_a_priority_is_a_word_or_what_nice_takes(text: str, nice: int | str) -> None:
     assert load(AgentSettings, section="agent", flags={"priority": text}, conf=Conf()).priority == nice
 
 
