@@ -18,7 +18,7 @@ help:
 	@echo "make image   a Debian in a folder, in which interop tests change users, packages and services (needs root)"
 	@echo "make types-page  writes docs/types.md anew, from the declarations of types and providers"
 	@echo "make modules compiles a use of every module of Debian, here and with Debian's puppet (root)"
-	@echo "make interop-server  our agent against Debian's puppetserver, which must be installed"
+	@echo "make interop-server  our agent against Debian's puppetserver where it is installed, and 8.7 where make peers put it"
 	@echo "make openapi writes docs/api/openapi.yaml anew, from what routes"
 	@echo "make lock    pins what a release and its wheel need, with hashes: requirements/"
 	@echo "make audit   asks for known vulnerabilities of these; says so when nobody can be asked"

@@ -101,15 +101,22 @@ class Site:
         return {str(p.relative_to(self.destination)): p.read_bytes() for p in sorted(self.destination.rglob("*")) if p.is_file()}
 
 
-async def test_a_second_sync_fetches_nothing(tmp_path: Path) -> None:
+async def test_a_second_sync_fetches_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
     site = Site(tmp_path, {"facter/a.rb": b"a", "puppet/type/t.rb": b"t" * 100_000, "with space & ü%41.rb": b"s"})
     first = await site.sync.sync(site.mount, "production")
     assert sorted(first.fetched) == sorted(site.files)
     assert site.tree() == site.files
     assert (site.destination / "facter/a.rb").stat().st_mode & 0o777 == 0o644
+    created = [record for record in caplog.records if record.getMessage() == "created"]
+    assert [vars(each)["source"] for each in created] == [
+        f"/File[{site.destination}/{folder}]/ensure" for folder in ("facter", "puppet", "puppet/type")
+    ]
+    caplog.clear()
     second = await site.sync.sync(site.mount, "production")
     assert not second.changed
     assert len(site.content.asked) == 3
+    assert "created" not in caplog.text
 
 
 async def test_only_what_differs_is_fetched_and_what_is_gone_is_removed(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
-"""The agents of Puppet 3.8, 5.5 and 8, unmodified, against our master: what every one of them does on each run."""
+"""The agents of Puppet 3.8, 5.5 and 8, unmodified, against our master: what every one of them does."""
 
 from __future__ import annotations
+
+import re
 
 import pytest
 
@@ -38,3 +40,75 @@ def test_a_first_run_changes_and_a_second_has_nothing_to_do(running: MasterProce
     reports = reports_of(running)
     assert [report["status"] for report in reports] == ["changed", "unchanged"]
     assert {report["puppet_version"] for report in reports} == {agent.release.version}
+
+
+def test_noop_changes_nothing_and_says_so_in_its_report(running: MasterProcess, agent: OtherAgent) -> None:
+    ran = agent.test("--noop")
+    assert ran.code == 0 and "(noop)" in ran, ran.text
+    assert not stage_of(agent).exists()
+    (report,) = reports_of(running)
+    assert report["status"] == "unchanged"
+    assert {event["status"] for each in report["resource_statuses"].values() for event in each["events"]} == {"noop"}
+
+
+def test_tags_choose_what_is_applied(running: MasterProcess, agent: OtherAgent) -> None:
+    running.write(
+        {
+            "manifests/site.pp": "file { $facts['stage_root']: ensure => directory, tag => 'wanted' }\n"
+            "file { \"${facts['stage_root']}/a\": content => 'a', tag => 'wanted' }\n"
+            "file { \"${facts['stage_root']}/b\": content => 'b', tag => 'other' }\n"
+        }
+    )
+    assert agent.test("--tags", "wanted").code == 2
+    assert [path.name for path in stage_of(agent).iterdir()] == ["a"]
+    assert agent.test().code == 2
+    assert sorted(path.name for path in stage_of(agent).iterdir()) == ["a", "b"]
+
+
+def test_the_agent_chooses_an_environment(running: MasterProcess, agent: OtherAgent) -> None:
+    running.write({"../testing/manifests/site.pp": 'notify { "here is ${environment}": }\n'})
+    ran = agent.test("--environment", "testing")
+    assert ran.code == 2 and "here is testing" in ran, ran.text
+    assert not stage_of(agent).exists()
+    assert reports_of(running)[-1]["environment"] == "testing"
+
+
+def test_a_compile_error_is_shown_with_its_place_and_the_last_catalog_is_applied(running: MasterProcess, agent: OtherAgent) -> None:
+    assert agent.test().code == 2
+    (stage_of(agent) / "facts").unlink()
+    running.write({"manifests/site.pp": "fail('not today')\n"})
+    failed = agent.test("--no-usecacheonfailure")
+    assert failed.code == 1 and "not today" in failed and re.search(r"site\.pp\b.*\bline: 1\b", failed.text), failed.text
+    assert not (stage_of(agent) / "facts").exists()
+    ran = agent.puppet("agent", "--onetime", "--no-daemonize", "--verbose", "--detailed-exitcodes", "--usecacheonfailure")
+    assert ran.code == 2 and "not today" in ran, ran.text
+    assert (stage_of(agent) / "facts").read_text() == "ruby says hello\n"
+
+
+def test_a_file_goes_into_the_bucket_and_comes_back(running: MasterProcess, agent: OtherAgent) -> None:
+    assert agent.test().code == 2
+    path = agent.root / "precious"
+    path.write_text("one\n")
+    stored = agent.puppet("filebucket", "backup", str(path), "--remote")
+    assert stored.code == 0, stored.text
+    (checksum,) = re.findall(r"precious: (?:\{\w+\})?([0-9a-f]{32,64})", stored.text)
+    path.write_text("two\n")
+    restored = agent.puppet("filebucket", "restore", str(path), checksum, "--remote")
+    assert restored.code == 0 and path.read_text() == "one\n", restored.text
+
+
+def test_a_revoked_agent_is_refused(running: MasterProcess, agent: OtherAgent) -> None:
+    assert agent.test().code == 2
+    assert running.puppet("cert", "revoke", agent.certname).code == 0
+    before = len(reports_of(running))
+    refused = agent.test()
+    assert refused.code == 1, refused.text
+    assert len(reports_of(running)) == before
+
+
+@pytest.mark.parametrize("running", ["false"], indirect=True)
+def test_a_request_waits_for_the_administrator(running: MasterProcess, agent: OtherAgent) -> None:
+    assert agent.test("--waitforcert", "0").code == 1
+    assert agent.certname in running.puppet("cert", "list")
+    assert running.puppet("cert", "sign", agent.certname).code == 0
+    assert agent.test().code == 2
