@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import json
-import signal
-import socket
-import subprocess
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.interop.peers import PUPPET_3, OtherAgent
+from tests.interop.peers import PUPPET_3, OtherAgent, Release
 from tests.interop.puppetserver import AUTOSIGN
+from tests.interop.ruby_master import RubyMaster
 from tests.interop.stage import SITE
-from tests.processes import Done, OurAgent, clean_environment, free_port, run
-
-START = 120.0  # seconds for a puppetmaster to listen
-ENVIRONMENTS = "conf/environments"
+from tests.processes import OurAgent, clean_environment
 
 # Loaded by the master's own ruby, it only looks: every request and its answer as they go over the wire, one JSON object a line.
 RECORDER = r"""
@@ -111,50 +105,14 @@ esac
 
 
 @dataclass(slots=True)
-class Puppetmaster:
+class Puppetmaster(RubyMaster):
     """`puppet master` 3.8.5 below `root`; `settings` are its options."""
 
-    root: Path
-    settings: dict[str, str] = field(default_factory=dict)
-    port: int = 0
-    _process: subprocess.Popen[bytes] | None = None
+    release: Release = PUPPET_3
 
     @property
-    def options(self) -> list[str]:
-        """The options that put everything below `root`; for `puppet cert` too."""
-        base = {
-            "confdir": str(self.root / "conf"),
-            "vardir": str(self.root / "var"),
-            "rundir": str(self.root / "run"),
-            "logdir": str(self.root / "log"),
-            "ssldir": str(self.ssl),
-            "environmentpath": str(self.root / ENVIRONMENTS),
-            "certname": "localhost",
-            "dns_alt_names": "localhost",
-            "keylength": "2048",
-            "user": "root",
-            "group": "root",
-            "autosign": "true",
-            "color": "false",
-            **self.settings,
-        }
-        return [part for name, value in base.items() for part in (f"--{name}", value)]
-
-    @property
-    def ssl(self) -> Path:
-        return self.root / "conf" / "ssl"
-
-    @property
-    def ca(self) -> Path:
-        return self.ssl / "ca"
-
-    @property
-    def reports(self) -> Path:
-        return self.root / "var" / "reports"
-
-    @property
-    def log(self) -> str:
-        return (self.root / "master.log").read_text("utf-8", "replace")
+    def environ(self) -> dict[str, str]:
+        return clean_environment(HOME=str(self.root), RUBYOPT=f"-r{self.root}/recorder.rb", RECORD=str(self.root / "record"))
 
     @property
     def recorded(self) -> list[dict[str, Any]]:
@@ -162,64 +120,15 @@ class Puppetmaster:
         path = self.root / "record"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
-    def write(self, files: Mapping[str, str | bytes]) -> None:
-        """Put files into the environment `production`, or by `../` into another."""
-        for name, content in files.items():
-            path = self.root / ENVIRONMENTS / "production" / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content.encode() if isinstance(content, str) else content)
-
     def with_site(self) -> Puppetmaster:
         """The site above, a program that classifies, and one that signs all but `manual*`."""
         self.write(SITE_38)
-        (self.root / ENVIRONMENTS / "production/modules/stage/files/linked/link").symlink_to("real")
+        (self.site / "modules/stage/files/linked/link").symlink_to("real")
         for name, text in (("autosign", AUTOSIGN), ("node_enc", ENC)):
             (self.root / name).write_text(text)
             (self.root / name).chmod(0o755)
         self.settings |= {"autosign": str(self.root / "autosign"), "node_terminus": "exec", "external_nodes": str(self.root / "node_enc")}
         return self
-
-    def start(self) -> Puppetmaster:
-        self.write({})
-        (self.root / ENVIRONMENTS / "production" / "manifests").mkdir(parents=True, exist_ok=True)
-        (self.root / "recorder.rb").write_text(RECORDER)
-        self.port = self.port or free_port()
-        words = ["puppet", "master", "--no-daemonize", "--verbose", "--bindaddress", "127.0.0.1", "--masterport", str(self.port)]
-        environ = clean_environment(HOME=str(self.root), RUBYOPT=f"-r{self.root}/recorder.rb", RECORD=str(self.root / "record"))
-        with (self.root / "master.log").open("ab") as output:
-            self._process = subprocess.Popen(
-                PUPPET_3.command(self.root, *words, *self.options),
-                stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=environ, cwd="/",
-            )  # fmt: skip
-        deadline = time.monotonic() + START
-        while time.monotonic() < deadline:
-            if self._process.poll() is not None:
-                raise RuntimeError(f"the puppetmaster ended with {self._process.returncode}:\n{self.log}")
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return self
-            time.sleep(0.2)
-        self.kill()
-        raise RuntimeError(f"the puppetmaster did not listen within {START} seconds:\n{self.log}")
-
-    def stop(self) -> None:
-        if self._process is not None:
-            self._process.send_signal(signal.SIGTERM)
-            try:
-                self._process.wait(30)
-                self._process = None
-            except subprocess.TimeoutExpired:
-                self.kill()
-
-    def kill(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait(10)
-            self._process = None
-
-    def puppet(self, *words: str) -> Done:
-        """`puppet …` of 3.8.5 with this master's settings."""
-        return run(PUPPET_3.command(self.root, "puppet", *words, *self.options), clean_environment(HOME=str(self.root)))
 
     def agent(self, root: Path, name: str, facts: Mapping[str, str] | None = None) -> OurAgent:
         """Our agent of this master; `name` without its domain."""
@@ -240,6 +149,7 @@ class Puppetmaster:
 def puppetmaster(root: Path, **settings: str) -> Iterator[Puppetmaster]:
     """A puppetmaster below `root`, which `start()` starts; it is ended whatever happens."""
     root.mkdir(parents=True, exist_ok=True)
+    (root / "recorder.rb").write_text(RECORDER)
     process = Puppetmaster(root, settings)
     try:
         yield process

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from tests.processes import OurAgent, RealAgent
+
 PATIENCE = 60.0  # seconds without a byte on a connection
 
 
@@ -98,13 +100,15 @@ def _chunks(stream: io.BytesIO) -> Iterator[bytes]:
 class Recorder:
     """
     Args:
-        upstream: the server's port.
-        own: the server's certificate, its key and its CA's, which the relay shows in its place.
-        pair: the agent's certificate and key, which exist once the agent shows one.
+        upstream: the port of a server that is called localhost.
+        ssl: the server's ssldir, whose certificate the relay shows in its place.
+        agent: whose certificate and key it shows the server, once the agent shows one.
     """
 
-    def __init__(self, upstream: int, own: tuple[Path, Path, Path], pair: tuple[Path, Path]) -> None:
-        self._upstream, self._own, self._pair = upstream, own, pair
+    def __init__(self, upstream: int, ssl: Path, agent: RealAgent | OurAgent) -> None:
+        self._upstream = upstream
+        self._own = (ssl / "certs/localhost.pem", ssl / "private_keys/localhost.pem", ssl / "certs/ca.pem")
+        self._pair = (agent.certificate, agent.ssl / "private_keys" / f"{agent.certname}.pem")
         self._connections: list[Connection] = []
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listening.getsockname()[1]

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
-from tests.interop.peers import PUPPET_5, Release
+from tests.interop.peers import PUPPET_3, PUPPET_5, Release
 from tests.processes import Done, clean_environment, free_port, run
 
 START = 120.0  # seconds for it to listen
@@ -31,7 +32,9 @@ class RubyMaster:
     def options(self) -> list[str]:
         """The options that put everything below `root`; for `puppet cert` too."""
         base = {f"{place}dir": str(self.root / place) for place in ("conf", "var", "run", "log")}
-        base |= {"ssldir": str(self.ssl), "codedir": str(self.root / "conf/code"), "environmentpath": str(self.site.parent)}
+        base |= {"ssldir": str(self.ssl), "environmentpath": str(self.site.parent)}
+        if self.release is not PUPPET_3:
+            base["codedir"] = str(self.root / "conf/code")
         base |= {"certname": "localhost", "dns_alt_names": "localhost", "keylength": "2048", "color": "false", "autosign": "true"}
         base |= {"user": "root", "group": "root", **self.settings}
         return [part for name, value in base.items() for part in (f"--{name}", value)]
@@ -64,7 +67,12 @@ class RubyMaster:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content.encode() if isinstance(content, str) else content)
 
-    def start(self) -> RubyMaster:
+    @property
+    def environ(self) -> dict[str, str]:
+        """What it sees of this machine."""
+        return clean_environment(HOME=str(self.root))
+
+    def start(self) -> Self:
         """Start it and wait until it listens."""
         (self.site / "manifests").mkdir(parents=True, exist_ok=True)
         self.port = self.port or free_port()
@@ -75,7 +83,7 @@ class RubyMaster:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env=clean_environment(HOME=str(self.root)),
+                env=self.environ,
                 cwd="/",
             )
         deadline = time.monotonic() + START

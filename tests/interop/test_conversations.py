@@ -108,8 +108,7 @@ def record(sides: dict[str, Side], tmp_path_factory: pytest.TempPathFactory, req
         agent: RealAgent | OurAgent = OurAgent(root, 0, name, facts=facts)
         if whose_agent == "theirs":
             agent = OtherAgent(root, 0, name, facts, PUPPET_8)
-        own = (side.ssl / "certs/localhost.pem", side.ssl / "private_keys/localhost.pem", side.ssl / "certs/ca.pem")
-        with Recorder(side.port, own, (agent.certificate, agent.ssl / f"private_keys/{name}.pem")).running() as relay:
+        with Recorder(side.port, side.ssl, agent).running() as relay:
             agent.port = relay.port
             first, second = (agent.test("--environment", environment) for _ in range(2))
             assert (first.code, second.code) == (2, 0), first.text + second.text

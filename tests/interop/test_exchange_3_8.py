@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, quote_plus, unquote_plus, urlsplit
 import pytest
 
 from tests.interop.peers import PUPPET_3, OtherAgent, agent_of
-from tests.interop.puppetmaster import ENVIRONMENTS, Puppetmaster, puppetmaster
+from tests.interop.puppetmaster import Puppetmaster, puppetmaster
 from tests.processes import OurAgent, master
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.skipif(bool(PUPPET_3.why_not()), reason=PUPPET_3.why_not())]
@@ -314,7 +314,7 @@ def test_both_masters_answer_the_same(tmp_path: Path) -> None:
         agent = agent_of(running, PUPPET_3)
         assert agent.test("--noop").code == 0
         ours = ask_all(running.port, agent, questions)
-    roots = real.root / ENVIRONMENTS, running.root / "conf/code/environments"
+    roots = real.site.parent, running.root / "conf/code/environments"
     different = []
     for question, their, our in zip(questions, theirs, ours, strict=True):
         text = question not in STATUS_ONLY

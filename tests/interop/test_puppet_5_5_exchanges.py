@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.interop.overheard import Exchange, overheard
 from tests.interop.pairs import NAME, Pair, pair, stage_of
 from tests.interop.peers import PUPPET_5
+from tests.interop.recorder import Exchange, Recorder
 from tests.interop.stage import SITE
 from tests.processes import RealAgent
 
@@ -38,10 +38,10 @@ class Said:
 
 
 def plain(exchange: Exchange, root: Path) -> Said:
-    body = exchange.answer
-    if exchange.answered.get("content-encoding") == "gzip":
+    body, answered = exchange.answer.body, exchange.answer.headers
+    if answered.get("content-encoding") == "gzip":
         body = gzip.decompress(body)
-    kind = exchange.answered.get("content-type", "").partition(";")[0].replace("text/pson", "application/json")
+    kind = answered.get("content-type", "").partition(";")[0].replace("text/pson", "application/json")
     found: Any = body.replace(str(root).encode(), b"ROOT")
     if kind == "application/json" and found:
         found = json.loads(found)
@@ -108,11 +108,11 @@ def conversation(kind: str, root: Path, happens: Callable[[RealAgent, Pair], Non
         assert isinstance(agent, RealAgent)
         if happens is not runs:
             assert agent.test().code == 2
-        with overheard(here.master.port, here.master.ca.parent, agent.ssl, agent.certname) as between:
+        with Recorder(here.master.port, here.master.ca.parent, agent).running() as between:
             agent.port = between.port
             happens(agent, here)
             assert stage_of(agent).exists()
-        found = [plain(each, root) for each in between.exchanges]
+        found = [plain(each, root) for each in between.exchanges()]
     if happens is goes_elsewhere:  # up to the catalog, for which servers since 7.10 send the agent to an environment that there is
         return found[: [each.asked for each in found].index(f"POST /puppet/v3/catalog/{NAME}")]
     return found
