@@ -65,8 +65,9 @@ class Worker:
 
     async def send(self, message: dict[str, Any]) -> None:
         assert self.process.stdin is not None
+        data = frames.packed(message)
         try:
-            self.process.stdin.write(frames.packed(message))
+            self.process.stdin.write(data)
         except RuntimeError as err:  # what uvloop says when it has noticed the end of the process
             raise BrokenPipeError(str(err)) from err
         await self.process.stdin.drain()
