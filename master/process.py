@@ -110,7 +110,7 @@ async def until_signalled(settings: MasterSettings, reread: Reread) -> int:
     async with running(settings) as master:
         status = f"Serving Puppet on {master.host} port {master.port} as {settings.certname}"
         log.log(NOTICE, "%s", status)
-        settle()
+        settle(circles=True)
         notifier.ready(status)
         tasks = [
             asyncio.create_task(heartbeat(notifier), name="tell systemd that all is well"),
