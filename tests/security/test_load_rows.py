@@ -31,8 +31,8 @@ ROUNDS = 3  # of which one has to keep the bound: the machine has other things t
 # The lateness of beats in a process that does nothing else: what the machine, not the master, is to blame for.
 BESIDE = f"""
 import sys, threading, time
-threading.Thread(target=lambda: (sys.stdin.read(), over.append(1)), daemon=True).start()
 over, worst = [], 0.0
+threading.Thread(target=lambda: (sys.stdin.read(), over.append(1)), daemon=True).start()
 while not over:
     before = time.monotonic()
     time.sleep({BEAT})
