@@ -27,8 +27,8 @@ log = logging.getLogger("puppet.http")
 
 T = TypeVar("T")
 
-_IN_A_THREAD_FROM = 64 * 1024  # bytes of a body whose parsing takes a millisecond or two
-_SLOW_FROM = 4 * 1024  # the same, for YAML
+_IN_A_THREAD_FROM = 8 * 1024  # bytes of a body; parsing it takes a moment, and hundreds may have come in one turn of the loop
+_SLOW_FROM = 2 * 1024  # the same, for YAML
 _MAX_HELD = 16 * 1024 * 1024  # bytes of a stream that a format without a raw form has to hold
 _MAX_KEY = 4096
 
