@@ -111,7 +111,7 @@ class MasterApp:
                 answer = scheme.error(err)
                 report(err, answer.status, address, name)
             except Exception as err:  # the request's outermost frame
-                if isinstance(err, ConnectionError) and request.connection.transport is None:
+                if isinstance(err, ConnectionError) and request.connection.gone:
                     raise  # the client is gone; a lost connection to somebody else is an incident
                 answer = self._incident(scheme, request)
             status = answer.status

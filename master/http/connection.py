@@ -150,11 +150,16 @@ class Connection(RequestHandler):
         if self.transport is not None:
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
+    @property
+    def gone(self) -> bool:
+        """The peer has closed the connection; the goodbye of TLS may still be under way."""
+        return self.transport is None or self.transport.is_closing()
+
     def handle_error(
         self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
     ) -> web.StreamResponse:
         """The answer to what is not HTTP; the parser's complaint goes to the log, shortened."""
-        if isinstance(exc, ConnectionError) and self.transport is None:
+        if isinstance(exc, ConnectionError) and self.gone:
             raise exc  # the peer is gone: nobody to answer, nothing to report
         if status >= 500 and exc is not None:
             log.error("Error while answering %s", self.address, exc_info=exc)
