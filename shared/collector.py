@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 from collections.abc import Callable
 
@@ -26,8 +27,10 @@ async def collecting(idle: Callable[[], bool]) -> None:
     """
     Runs until cancelled, beside an event loop that must not be held up: few objects are looked at at a time.
 
-    Only while it is `idle`, or never is for as long again, are all that have been made since the start.
+    Only while it is `idle`, or never is for as long again, are all that have been made since the start. What is free then goes
+    back to the system: threads leave it in pieces, of which a busy process has some 10 MiB after 100,000 requests.
     """
+    trim = _trim()
     gc.set_threshold(_YOUNG, 20, 1_000_000)
     while True:
         await asyncio.sleep(_ALL_EVERY)
@@ -36,6 +39,15 @@ async def collecting(idle: Callable[[], bool]) -> None:
                 break
             await asyncio.sleep(0.1)
         gc.collect()
+        trim(0)
+
+
+def _trim() -> Callable[[int], object]:
+    """glibc's malloc_trim, which takes a millisecond; nothing elsewhere."""
+    try:
+        return ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError):
+        return lambda pad: None
 
 
 __all__ = ["collecting", "settle"]
