@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from shared.errors import BadRequest, ConfigError, Denied, PuppetError
-from shared.indirector.termini import kill_group, run_bounded
+from shared.indirector.termini import emptied, kill_group, run_bounded
 from shared.names import shown
 
 __all__ = ["CodeCommands", "check_code_id", "check_path"]
@@ -136,6 +136,7 @@ class CodeCommands:
                 yield held
         finally:
             kill_group(process.pid)
+            await emptied(process.stdout)
             await process.wait()
             complaint.cancel()
 

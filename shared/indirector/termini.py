@@ -266,6 +266,8 @@ async def run_output(
         raise PuppetError(f"Failed to {what}: {argv[0]} did not end within {timeout:g} seconds") from None
     finally:
         kill_group(process.pid)
+        await emptied(process.stdout)
+        await emptied(process.stderr)
         await process.wait()
     output, overflown = printed.result()
     if overflown:
@@ -293,6 +295,12 @@ async def _exited(process: asyncio.subprocess.Process) -> None:
     finally:
         loop.remove_reader(fd)
         os.close(fd)
+
+
+async def emptied(stream: asyncio.StreamReader) -> None:
+    """What a killed program still has in a pipe is thrown away: while one is too full to be read from, its end is not seen either."""
+    while await stream.read(65536):
+        pass
 
 
 def kill_group(pid: int) -> None:
