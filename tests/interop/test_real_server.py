@@ -248,7 +248,7 @@ def test_a_revoked_agent_is_refused_and_others_learn_of_it(server: RealServer, t
 
 
 def test_our_master_below_the_real_ca_keeps_its_revocations_fresh(server: RealServer, tmp_path: Path) -> None:
-    beside, gone = server.agent(tmp_path, "master3"), server.agent(tmp_path, "reader8")
+    beside, gone = server.agent(tmp_path, "master3"), server.agent(tmp_path, "reader10")
     assert beside.test().code == 2 and gone.test().code == 2
     names = {"certname": beside.certname, "ssldir": str(beside.ssl), "hostcrl": str(tmp_path / "crl.pem")}
     with master(tmp_path / "ours", **names) as ours:

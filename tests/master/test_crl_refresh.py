@@ -48,7 +48,7 @@ REFUSED: dict[str, tuple[Callable[[CaFolder], bytes], str]] = {
     "one that another signed in the CA's name": (lambda ca: numbered(SAME_NAME, 9), "Invalid signature"),
     "an older one": (lambda ca: numbered(ca, 4), "its number 4 is lower than 5"),
     "one that has ended": (lambda ca: numbered(ca, 9, now=NOW - timedelta(days=10), lifetime=timedelta(days=9)), "is not now"),
-    "one that has not begun": (lambda ca: numbered(ca, 9, now=NOW + timedelta(days=1)), "is not now"),
+    "one that has not begun": (lambda ca: numbered(ca, 9, now=NOW + timedelta(days=2)), "is not now"),
 }
 
 

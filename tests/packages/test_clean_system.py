@@ -45,7 +45,7 @@ grep "Linux node1.test" /srv/applied
 
 
 def reason() -> str:
-    if not BUILT.is_dir():
+    if not (os.environ.get("BUNRAKU_TEST_PACKAGES") and BUILT.is_dir()):
         return "takes minutes: make test-packages"
     if os.geteuid() != 0:
         return "needs root, for a Debian in a folder"
