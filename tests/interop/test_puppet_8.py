@@ -89,6 +89,7 @@ def test_it_follows_a_new_ca_by_itself(running: MasterProcess, agent: OtherAgent
     often = ("--ca_refresh_interval", "0s")
 
     def next_phase(*words: str) -> None:
+        time.sleep(1.1)  # If-Modified-Since has seconds: what changes in that of the last refresh is not seen
         done = running.puppet("cert", "rollover", *words)
         assert done.code == 0, done.text
         time.sleep(2.1)  # the master looks at its files twice a second; ages count in whole seconds
