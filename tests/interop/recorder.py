@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import io
+import select
 import socket
 import ssl
 import threading
@@ -151,18 +152,25 @@ class Recorder:
                 with towards_server.wrap_socket(connected, server_hostname="localhost") as server:
                     connection = Connection()
                     self._connections.append(connection)
-                    back = threading.Thread(target=_pump, args=(server, agent, connection.answered.extend), daemon=True)
-                    back.start()
-                    _pump(agent, server, lambda data: connection.asked.append((time.monotonic(), data)))
-                    back.join(PATIENCE)
+                    keep = {server: connection.answered.extend, agent: lambda data: connection.asked.append((time.monotonic(), data))}
+                    _relay({agent: server, server: agent}, keep)
 
 
-def _pump(source: ssl.SSLSocket, target: ssl.SSLSocket, keep: Callable[[bytes], None]) -> None:
-    """Brings what comes from one to the other, until either ends."""
+def _relay(other: dict[ssl.SSLSocket, ssl.SSLSocket], keep: dict[ssl.SSLSocket, Callable[[bytes], None]]) -> None:
+    """Brings what comes from one to the other, until either ends; in one thread, as OpenSSL wants it."""
     with contextlib.suppress(OSError):
-        while data := source.recv(65536):
-            keep(data)
-            target.sendall(data)
-    for each in (source, target):
-        with contextlib.suppress(OSError):
-            each.shutdown(socket.SHUT_RDWR)
+        while True:
+            ready = [each for each in other if each.pending()] or select.select(list(other), [], [], PATIENCE)[0]
+            for source in ready:
+                source.settimeout(0)
+                try:
+                    data = source.recv(65536)
+                except ssl.SSLWantReadError:  # a part of a record, or one that is only TLS's own
+                    continue
+                if not data:
+                    return
+                keep[source](data)
+                other[source].settimeout(PATIENCE)
+                other[source].sendall(data)
+            if not ready:
+                return
