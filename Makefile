@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -q
 
 .PHONY: help demo compose-demo compose-base test check lint types types-page unit e2e interop interop-server peers image modules openapi lock audit \
-  sbom bench chart fleet soak wheel deb test-packages clean
+  sbom bench chart fleet soak wheel deb package-image test-packages clean
 
 help:
 	@echo "make demo    a master and two agent runs on this machine, in a temporary directory"
@@ -134,7 +134,9 @@ PACKAGE_IMAGE ?= $(or $(BUNRAKU_PACKAGE_IMAGE),/var/tmp/bunraku-package-image)
 $(PACKAGE_IMAGE):
 	sh packaging/deb/image.sh $@
 
-test-packages: deb $(PACKAGE_IMAGE)
+package-image: $(PACKAGE_IMAGE)
+
+test-packages: deb package-image
 	BUNRAKU_TEST_PACKAGES=$(CURDIR)/dist $(PYTEST) tests/packages
 
 bench: $(VENV)/.installed

@@ -160,7 +160,7 @@ def drop_in(machine: Booted, unit: str, text: str) -> None:
 
 def changed(machine: Booted) -> int:
     """How many resources the last run changed."""
-    summary = yaml.safe_load(machine.path("/var/lib/puppet/state/last_run_summary.yaml").read_text())
+    summary = yaml.safe_load(machine.path("/var/lib/puppet/public/last_run_summary.yaml").read_text())
     return int(summary["resources"]["changed"])
 
 
