@@ -20,8 +20,8 @@ from types import FrameType
 from typing import Any, BinaryIO
 
 from shared import plainjson
-from shared.collector import settle
 from shared.errors import CompileError, Location, PuppetError
+from shared.memory import settle
 
 from . import frames
 from .compiler.catalogs import compile_catalog

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from shared import daemon
 from shared import log as logs
-from shared.collector import collecting, settle
 from shared.errors import ConfigError, PuppetError
 from shared.files import appending
 from shared.log import NOTICE
+from shared.memory import collecting, one_heap, settle
 from shared.settings import MasterSettings
 from shared.systemd import Notifier
 
@@ -52,6 +52,7 @@ def serve(settings: MasterSettings, reread: Reread) -> int:
     import setproctitle
     import uvloop
 
+    one_heap()
     os.umask(0o027)
     daemon.take_priority(settings.priority)
     if os.geteuid() == 0 and settings.user != "root":
@@ -118,7 +119,7 @@ async def until_signalled(settings: MasterSettings, reread: Reread) -> int:
         notifier.ready(status)
         tasks = [
             asyncio.create_task(master.http.metrics.watch_loop(), name="measure the event loop"),
-            asyncio.create_task(collecting(lambda: master.http.idle), name="collect garbage"),
+            asyncio.create_task(collecting(lambda: master.http.deserted, lambda: master.http.idle), name="collect garbage"),
             asyncio.create_task(heartbeat(notifier), name="tell systemd that all is well"),
             asyncio.create_task(reloading(master, settings, reread, hup, notifier, status), name="wait for HUP"),
         ]

@@ -115,6 +115,11 @@ class HttpServer:
         return address
 
     @property
+    def deserted(self) -> bool:
+        """Whether nobody is connected."""
+        return self.listener is None or not self.listener.open
+
+    @property
     def idle(self) -> bool:
         """Whether no request is under way."""
         return self.listener is None or not self.listener.server.working

@@ -86,7 +86,7 @@ def compile_again(codedir: Path, facts: dict[str, Any], repeat: int, catalog: Pa
     from master.environments import EnvironmentSettings
     from master.loaded_environments import LoadedEnvironments
     from shared import plainjson
-    from shared.collector import settle
+    from shared.memory import settle
 
     settings = EnvironmentSettings((str(codedir / "environments"),), environment_timeout=None)
     environments = LoadedEnvironments(settings, CodeCache(), log=lambda level, entry: None)

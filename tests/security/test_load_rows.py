@@ -18,7 +18,7 @@ import pytest
 
 from master.reports.processors import Store
 from master.testing import RawAnswer, RawClient
-from shared.collector import settle
+from shared.memory import settle
 from tests.bad_requests import bad_requests
 from tests.wired_site import ENV, V3, WiredSite
 
