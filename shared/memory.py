@@ -11,8 +11,9 @@ _YOUNG = 300  # objects made and not yet gone, after which the young ones are lo
 _SECOND = 1.0
 # Seconds between two looks at everything; connections and errors leave circles that only these find.
 _SOON, _NOW_AND_THEN, _AT_LAST = 10, 60, 120
-_M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8  # of mallopt(3)
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # of mallopt(3)
 _LARGE = 512 * 1024  # bytes; more than the pieces that files are read in
+_SPARE = 8 * 1024 * 1024  # bytes at the heap's end that may stay free: those pieces come and go all the time
 
 
 def one_heap() -> None:
@@ -26,6 +27,7 @@ def one_heap() -> None:
     mallopt = _of_glibc("mallopt")
     mallopt(_M_ARENA_MAX, 1)
     mallopt(_M_MMAP_THRESHOLD, _LARGE)
+    mallopt(_M_TRIM_THRESHOLD, _SPARE)
 
 
 def settle() -> None:
