@@ -23,8 +23,8 @@ LOOKS = 3  # samples each time
 BETWEEN = 0.5  # seconds from one to the next
 # What is counted, and how many pieces more are no growth.
 SLACK = {
-    "PSS of all processes, MiB": 0.0,
-    "PSS of the front, MiB": 0.0,
+    "memory of all processes, MiB": 0.0,
+    "memory of the front, MiB": 0.0,
     "descriptors": 2.0,
     "threads": 1.0,
     "tasks": 2.0,
@@ -46,19 +46,19 @@ def standing(process: MasterProcess, port: int) -> Sample:
     found = dict.fromkeys(SLACK, 0.0)
     for pid in family(process.pid):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            found["PSS of all processes, MiB"] += proportional(pid)
+            found["memory of all processes, MiB"] += own_memory(pid)
             found["descriptors"] += len(list(Path(f"/proc/{pid}/fd").iterdir()))
             found["threads"] += len(list(Path(f"/proc/{pid}/task").iterdir()))
-    found["PSS of the front, MiB"] = proportional(process.pid)
+    found["memory of the front, MiB"] = own_memory(process.pid)
     found["tasks"] = metrics(port)["puppet_tasks"]
     found["temporary files"] = len(temporary_files(process.root))
     return found
 
 
-def proportional(pid: int) -> float:
-    """MiB of one process, pages that it shares with others counted in part."""
-    (kilobytes,) = re.findall(r"^Pss:\s+(\d+) kB$", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)
-    return int(kilobytes) / 1024
+def own_memory(pid: int) -> float:
+    """MiB of one process that are of no file, pages that it shares with its own in part; those of libraries count by who else has them."""
+    told = dict(re.findall(r"^(Pss_\w+):\s+(\d+) kB$", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE))
+    return (int(told["Pss_Anon"]) + int(told["Pss_Shmem"])) / 1024
 
 
 @dataclass(slots=True)
