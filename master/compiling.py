@@ -32,6 +32,7 @@ from .compiler.locations import current, place_of
 from .compiler.reads import Reads
 from .compiler.world import NodeInput
 from .environments import EnvironmentSettings
+from .listings import Listings
 from .loaded_environments import LoadedEnvironment, LoadedEnvironments
 from .memo import Memo
 from .resource_types import ResourceTypes
@@ -47,6 +48,7 @@ class Bench:
         self.code = CodeCache(cache)
         self.environments = LoadedEnvironments(settings, self.code, log=self._found)
         self.types = ResourceTypes(self.environments.directories, lambda level, text: self._log(LogEntry(level, text)))
+        self.listings = Listings(self.environments.directories, self._found)
         self.memo = Memo(memo)
         self.generation = 0
         self.failed = False  # the last job
@@ -65,12 +67,15 @@ class Bench:
             self.generation = job["generation"]
         if job["ask"] == "resource_types":
             return plainjson.dumps(self.types.answer(job))
+        if job["ask"] == "listing":
+            return self.listings.answer(job)
         return self._compile(job, log)
 
     def forget(self) -> None:
         """Read everything again at the next job."""
         self.environments.forget()
         self.types.forget()
+        self.listings.forget()
         self.memo.forget()
 
     def _compile(self, job: Mapping[str, Any], log: Callable[[LogEntry], None]) -> bytes:

@@ -14,13 +14,13 @@ from shared.errors import BadRequest, PuppetError
 from shared.names import shown
 
 from .compiler import nodes as n
-from .compiler.checker.findings import CHILDREN
 from .compiler.definitions import NodeBlock
 from .compiler.parser import parse
 from .compiler.regexps import Regexp
 from .compiler.source import Source
 from .environment_files import DiskFiles
 from .environments import Environments
+from .source_text import text_of
 from .worlds import FolderWorld
 
 __all__ = ["KINDS", "ResourceTypes", "check_kind", "check_name", "check_pattern", "definitions"]
@@ -74,7 +74,7 @@ def definitions(source: Source) -> list[Found]:
         elif isinstance(each, n.DefineDefinition):
             found.append(_described(each, source, "defined_type", each.name, each.parameters, None))
         elif isinstance(each, n.NodeDefinition):
-            parent = _text(each.parent, source) if each.parent is not None else None
+            parent = text_of(each.parent, source) if each.parent is not None else None
             found += [_described(each, source, "node", _node_name(match), (), parent) for match in each.matches]
     return found
 
@@ -83,7 +83,7 @@ def _described(node: n.Node, source: Source, kind: str, name: str, parameters: t
     return {
         "name": name.lower().removeprefix("::"),
         "kind": kind,
-        "parameters": {each.name: None if each.default is None else _text(each.default, source) for each in parameters},
+        "parameters": {each.name: None if each.default is None else text_of(each.default, source) for each in parameters},
         "doc": _doc(source, source.line(node.at)),
         "file": source.file,
         "line": source.line(node.at),
@@ -95,19 +95,6 @@ def _node_name(match: n.Node) -> str:
     if isinstance(match, n.Regex):
         return NodeBlock.title_of(Regexp(match.source))
     return match.value.lower() if isinstance(match, n.String) else "default"
-
-
-def _text(node: n.Node, source: Source) -> str:
-    """An expression as it is written. The place of a binary one is its operator, so that the leftmost part is looked for."""
-    start, end = node.at, node.end
-    pending = [node]
-    while pending:
-        each = pending.pop()
-        start, end = min(start, each.at), max(end, each.end)
-        for field in CHILDREN[type(each)]:
-            value = getattr(each, field)
-            pending += value if isinstance(value, tuple) else [value] if value is not None else []
-    return source.text[start:end]
 
 
 def _doc(source: Source, line: int) -> str:

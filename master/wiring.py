@@ -18,10 +18,8 @@ from shared import plainjson
 from shared.bucket import Bucket
 from shared.checksums import algorithm
 from shared.dialects import MODERN
-from shared.errors import ConfigError, Location, NotFound
-from shared.indirector import Binding, Client, Indirection, Indirector, Terminus
-from shared.indirector.plugins import PluginContext, find_plugins, indirection_of, terminus_of
-from shared.indirector.routes import read_routes
+from shared.errors import Location, NotFound
+from shared.indirector import Binding, Client, Indirector, Terminus
 from shared.indirector.termini import Code, Json, Memory, WriteOnlyYaml, Yaml
 from shared.log import LEVELS
 from shared.models.catalog import CATALOG
@@ -52,6 +50,7 @@ from .ca.bootstrap import bootstrap, ensure_own_certificate
 from .ca.configured import ca_rules, key_kind, trail_of
 from .ca.service import CaService
 from .ca.store import CaFiles
+from .choice import Choice, Makers
 from .code_commands import CodeCommands
 from .crl_refresh import CrlRefresh
 from .environments import Environments, EnvironmentSettings
@@ -65,6 +64,7 @@ from .http.identity import ProxyRules
 from .http.limits import Limits
 from .http.metrics import MetricsListener
 from .http.server import HttpServer
+from .http.server_endpoints import ServerEndpoints
 from .http.tls import TrustFiles
 from .metrics import Metrics
 from .reports.processors import Http, Logged, Processed, Processor, Store, processors_for
@@ -82,8 +82,6 @@ from .trusted_external import TrustedExternal
 from .workers import Workers, processors
 
 log = logging.getLogger("puppet.master")
-
-Makers = Mapping[str, Callable[[], Terminus[Any]]]
 
 
 @dataclass(slots=True)
@@ -204,49 +202,6 @@ def facts_makers(settings: MasterSettings) -> Makers:
         "json": lambda: StoredFacts(Json(FACTS, settings.server_datadir / "facts", durable=False)),
         "memory": Memory,
     }
-
-
-class Choice:
-    """Termini by name: routes.yaml first, then the setting, then the default; modules may bring more."""
-
-    def __init__(self, settings: MasterSettings, environments: Environments) -> None:
-        self.settings = settings
-        self.routes = read_routes(settings.route_file, "master")
-        modules = environments.modulepath(settings.environment) if environments.has(settings.environment) else []
-        libs = [lib for base in modules if base.is_dir() for lib in sorted(base.glob("*/lib"))]
-        self.plugins = find_plugins([*libs, settings.libdir])
-
-    def terminus(self, indirection: Indirection[Any], makers: Makers, name: str) -> Terminus[Any]:
-        """The terminus that answers."""
-        route = self.routes.get(indirection.name)
-        return self._made(indirection, makers, (route.terminus if route else None) or name)
-
-    def cache(self, indirection: Indirection[Any], makers: Makers, name: str = "") -> Terminus[Any] | None:
-        """The cache, if there is to be one."""
-        route = self.routes.get(indirection.name)
-        chosen = route.cache if route is not None and route.cache is not None else name
-        return self._made(indirection, makers, chosen) if chosen else None
-
-    def _made(self, indirection: Indirection[Any], makers: Makers, name: str) -> Terminus[Any]:
-        if name in makers:
-            return makers[name]()
-        plugin = self.plugins.get((indirection.name, name))
-        if plugin is None:
-            raise ConfigError(f"There is no terminus {name} for {indirection.name}", hint=f"There are {', '.join(sorted(makers))}.")
-        return terminus_of(plugin, PluginContext(self.settings.model_dump(), indirection=indirection))
-
-    def own_indirections(self, known: set[str]) -> list[Binding[Any]]:
-        """Bindings of the indirections that modules declare; a route names the terminus when there are several."""
-        bindings: dict[str, Binding[Any]] = {}
-        for (name, terminus), plugin in self.plugins.items():
-            route = self.routes.get(name)
-            if name in known or (route is not None and route.terminus not in (None, terminus)):
-                continue
-            declared = indirection_of(plugin)
-            if declared is not None:
-                context = PluginContext(self.settings.model_dump(), indirection=declared)
-                bindings.setdefault(name, Binding(declared, terminus_of(plugin, context)))
-        return list(bindings.values())
 
 
 def server_facts(settings: MasterSettings) -> dict[str, str]:
@@ -430,6 +385,7 @@ async def _serving(settings: MasterSettings, ca: CaService | None, metrics: Metr
         environments=environments,
         trust=trust_files(settings),
         limits=limits,
+        server_endpoints=ServerEndpoints(environments, workers.listing),
         ca=CaEndpoints(ca, limits) if ca else None,
         auth_conf=settings.rest_authconfig,
         filetimeout=settings.filetimeout,

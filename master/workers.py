@@ -222,6 +222,16 @@ class Workers:
         found: list[dict[str, Any]] = plainjson.loads(body)
         return found
 
+    async def listing(self, what: str, environment: str = "") -> bytes:
+        """
+        What tools ask of an environment (see `listings`), '' for all of them, as JSON.
+
+        Raises:
+            NotFound: no such environment. And as for a catalog.
+        """
+        where = f"environment {environment}" if environment else "all environments"
+        return await self._asked({"ask": "listing", "of": what, "environment": environment}, f"The list of the {what} of {where}")
+
     async def _asked(self, question: dict[str, Any], what: str) -> bytes:
         """The body of the answer to a question; `what` is asked for, in messages."""
         if self.waiting >= self.queue:

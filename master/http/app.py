@@ -1,7 +1,7 @@
 """
 The master's application: one door for everything, behind it identity, authorization, the endpoints, and the way back.
 
-    Connection (connection.py) → MasterApp.handle → identity → Native | CaEndpoints | Handlers → Answer → answers.send
+    Connection (connection.py) → MasterApp.handle → identity → Native | ServerEndpoints | CaEndpoints | Handlers → Answer → answers.send
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from .handlers import OF_THE_CA, Handlers
 from .identity import Peer, ProxyRules
 from .limits import Limits
 from .native import Native, Target, endpoint_of
-from .schemes import LEGACY_SCHEME, MODERN_SCHEME, Scheme, not_routed, one_line
+from .schemes import LEGACY_SCHEME, MODERN_SCHEME, PLAIN_SCHEME, Scheme, not_routed, one_line
+from .server_endpoints import ServerEndpoints, server_endpoint
 from .tls import ServerTls
 
 log = logging.getLogger("puppet.http")
@@ -66,6 +67,7 @@ class MasterApp:
         *,
         handlers: Handlers,
         native: Native,
+        server: ServerEndpoints | None,
         ca: Ca | None,
         auth: AuthFile,
         tls: ServerTls,
@@ -81,6 +83,7 @@ class MasterApp:
     ) -> None:
         self.handlers = handlers
         self.native = native
+        self.server = server
         self.ca = ca
         self.auth = auth
         self.tls = tls
@@ -101,7 +104,8 @@ class MasterApp:
         address = identity.address_of(request.connection.peername)
         origin = ORIGIN.set(Origin(f"{next(self._numbers) % 2**48:012x}", address))
         raw_path, _, raw_query = request.raw_path.partition("?")
-        scheme: Scheme = MODERN_SCHEME if is_scheme_b(raw_path) else LEGACY_SCHEME
+        own = self.server is not None and server_endpoint(raw_path) != ""
+        scheme: Scheme = PLAIN_SCHEME if own else MODERN_SCHEME if is_scheme_b(raw_path) else LEGACY_SCHEME
         # /v2.0 is of Puppet 3.5 to 3.8, in whose time its errors were JSON already.
         request.version_header = LEGACY_SCHEME.dialect.version if raw_path.startswith("/v2.0/") else scheme.dialect.version
         if request.method == "POST" and raw_path.startswith("/puppet/v3/catalog/"):
@@ -190,6 +194,11 @@ class MasterApp:
 
     async def _answer(self, request: HttpRequest, client: Client, raw_path: str, raw_query: str, scheme: Scheme) -> Answer:
         rules = await self.auth.rules()
+        if scheme is PLAIN_SCHEME and self.server is not None:
+            request.about = server_endpoint(raw_path)
+            target = Target.of(request.method, raw_path, raw_query)
+            async with self.admission.slot(client.name, request.about if request.about in _LANES else ""):
+                return await self.server.answer(request, target, client, rules)
         if scheme is LEGACY_SCHEME or (raw_path.startswith("/puppet/v3/") and raw_path != "/puppet/v3/environments"):
             call = parse(request.method, raw_path, raw_query)
             if call.indirection in self.handlers.indirector:

@@ -84,6 +84,12 @@ ENDPOINTS = (
     Endpoint("/metrics", {"GET": ""}, "text/plain", "What the master counts, for Prometheus."),
     Endpoint("/puppet/v3/environments", {"GET": ""}, "application/json", "The environments and their settings."),
     Endpoint("/v2.0/environments", {"GET": ""}, "application/json", "The same, for Puppet 3.5 to 3.8."),
+    Endpoint(
+        "/puppet/v3/environment_classes", {"GET": ""}, "application/json", "The classes of an environment, by file.", ("environment",)
+    ),
+    Endpoint(
+        "/puppet/v3/environment_modules", {"GET": ""}, "application/json", "The modules of an environment, or of all.", ("environment",)
+    ),
     Endpoint("/puppet-admin-api/v1/environment-cache", {"DELETE": ""}, "", "Read code again.", ("environment",)),
 )
 _BODIES: Mapping[Body, Sequence[str]] = {"json": JSON_KINDS, "pem": ("text/plain",), "ocsp": ("application/ocsp-request",)}

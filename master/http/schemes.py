@@ -39,6 +39,7 @@ _PREFIXES: tuple[tuple[type[PuppetError], str], ...] = (
     (MethodNotAllowed, "Method Not Allowed: "),
     (UnsupportedMediaType, "Unsupported Media Type: "),
 )
+PLAIN = "text/plain;charset=utf-8"
 _SAME_EVERYWHERE = (TooLarge, Unavailable, OutOfSpace, TooSlow)
 
 
@@ -134,6 +135,18 @@ class ModernScheme(Scheme):
         return MissingHeader("Missing required Accept header")
 
 
+class PlainScheme(ModernScheme):
+    """What puppetserver answers itself, without Puppet behind it: the message as text; nothing about its kind where a thing is missing."""
+
+    def error(self, error: PuppetError) -> Answer:
+        message = f"Internal Server Error: {error}" if error.status == 500 else str(error)
+        kind = None if isinstance(error, NotFound) else PLAIN
+        return replace(text(error.status, one_line(message), kind), headers=_headers(error))
+
+    def incident(self, number: str) -> Answer:
+        return replace(text(500, f"Internal Server Error: incident {number}", PLAIN), close=True)
+
+
 def _prefix(error: PuppetError) -> str:
     if isinstance(error, NotAuthorizedByTerminus):
         return "Server Error: "
@@ -160,6 +173,7 @@ def not_routed(path: str, accept: str) -> Answer:
 
 LEGACY_SCHEME = LegacyScheme()
 MODERN_SCHEME = ModernScheme()
+PLAIN_SCHEME = PlainScheme()
 
 
 def scheme_of(dialect: Dialect) -> Scheme:

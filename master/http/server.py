@@ -22,6 +22,7 @@ from .identity import ProxyRules
 from .limits import Limits
 from .listener import Listener
 from .native import Native
+from .server_endpoints import ServerEndpoints
 from .tls import ServerTls, TrustFiles
 
 
@@ -47,6 +48,7 @@ class HttpServer:
         environments: Environments,
         trust: TrustFiles,
         limits: Limits,
+        server_endpoints: ServerEndpoints | None = None,
         ca: Ca | None = None,
         auth_conf: Path | None = None,
         filetimeout: float = 15.0,
@@ -70,6 +72,7 @@ class HttpServer:
         self.app = MasterApp(
             handlers=Handlers(indirector, environments, limits),
             native=Native(environments, lambda: self.state, __version__, self.metrics.text),
+            server=server_endpoints,
             ca=ca,
             auth=self.auth,
             tls=self.tls,

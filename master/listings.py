@@ -1,0 +1,118 @@
+"""
+What tools ask of an environment: its classes, its modules. Answers are JSON in puppetserver's order of keys.
+
+Files are read anew for each question; what was made of one is kept while its content is the same. Source: protocol reference 3.15.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from shared import plainjson
+from shared.errors import NotFound, PuppetError
+
+from .class_listing import classes
+from .compiler.checker import Issue
+from .compiler.checker.findings import Strict
+from .compiler.source import Source
+from .environment_files import DiskFiles
+from .environments import Environments
+from .worlds import FolderWorld
+
+__all__ = ["Listings"]
+
+
+class Listings:
+    """`log` is told of severity and finding, or of level and text: what is odd about manifests and modules."""
+
+    def __init__(self, environments: Environments, log: Callable[[str, Issue | str], None]) -> None:
+        self.environments = environments
+        self.log = log
+        self._read: dict[str, tuple[bytes, dict[str, Any]]] = {}
+
+    def answer(self, question: Mapping[str, Any]) -> bytes:
+        """The JSON that is asked for: what the list is `of`, in which `environment` ('': in all). NotFound: there is no such."""
+        environment: str = question["environment"]
+        if question["of"] == "classes":
+            return plainjson.dumps(self.classes(environment))
+        if environment:
+            return plainjson.dumps(self.modules(environment))
+        return plainjson.dumps(list(self._all_modules()))
+
+    def forget(self) -> None:
+        """Drop what is kept."""
+        self._read.clear()
+
+    def classes(self, environment: str) -> dict[str, Any]:
+        """The classes in every manifest of an environment, or what is wrong with it, by file."""
+        world = self._world(environment)
+        return {"files": [self._classes_of(path) for path in sorted(set(_manifests(world)))], "name": environment}
+
+    def modules(self, environment: str) -> dict[str, Any]:
+        """The modules of an environment: what they are called on the Forge, and their version, where their metadata say so."""
+        world = self._world(environment)
+        return {"modules": [self._module(world, root) for root in world.module_roots()], "name": environment}
+
+    def _all_modules(self) -> Iterator[dict[str, Any]]:
+        for name in self.environments.names():
+            try:
+                yield self.modules(name)
+            except NotFound:
+                continue  # it went a moment ago
+
+    def _world(self, environment: str) -> FolderWorld:
+        found = self.environments.read(environment)
+        return FolderWorld(environment, found.root, DiskFiles(), modulepath=found.modulepath, manifest=found.manifest)
+
+    def _classes_of(self, path: str) -> dict[str, Any]:
+        try:
+            content = DiskFiles().read(path)
+            if content is None:
+                return {"error": f"The file {path} does not exist", "path": path}
+            digest = hashlib.sha256(content).digest()
+            kept = self._read.get(path)
+            if kept is None or kept[0] != digest:
+                kept = self._read[path] = digest, self._listed(path, content)
+            return kept[1]
+        except PuppetError as err:
+            return {"error": str(err), "path": path}
+
+    def _listed(self, path: str, content: bytes) -> dict[str, Any]:
+        strict: Strict = self.environments.settings.compiler.get("strict") or "warning"
+        try:
+            source = Source(content.decode("utf-8"), path)
+            return {"classes": classes(source, strict=strict, log=self.log), "path": path}
+        except UnicodeDecodeError as err:
+            return {"error": f"{path} is not valid UTF-8: {err.reason} at octet {err.start}", "path": path}
+        except PuppetError as err:
+            return {"error": str(err), "path": path}
+
+    def _module(self, world: FolderWorld, root: str) -> dict[str, Any]:
+        """A module whose metadata are wrong is one without: its classes are used all the same."""
+        name, version = root.rpartition("/")[2], None
+        path = f"{root}/metadata.json"
+        try:
+            content = world.files.read(path)
+            metadata = plainjson.loads(content) if content else {}
+        except PuppetError as err:
+            self.log("warning", f"{path} cannot be read: {err}")
+            metadata = {}
+        if isinstance(metadata, dict):
+            if isinstance(metadata.get("name"), str) and metadata["name"]:
+                name = metadata["name"].replace("-", "/")
+            version = metadata["version"] if isinstance(metadata.get("version"), str) else None
+        return {"name": name, "version": version}
+
+
+def _manifests(world: FolderWorld) -> Iterator[str]:
+    """The paths of the main manifests and of those of all modules, without those that are hidden."""
+    files = world.files
+    if world.manifest is not None and not files.is_folder(world.manifest) and files.exists(world.manifest):
+        yield world.manifest
+    folders = [world.manifest] if world.manifest is not None and files.is_folder(world.manifest) else []
+    for folder in [*folders, *(f"{root}/manifests" for root in world.module_roots())]:
+        for path in files.matching(folder, "**/*.pp"):
+            if "/." not in path.removeprefix(folder):
+                yield path
