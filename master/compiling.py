@@ -84,7 +84,7 @@ class Bench:
         for _ in range(ATTEMPTS):
             loaded = self.environments.get(job["environment"])
             node = _node(loaded, job)
-            known = self.memo.get(loaded, node, job["code_id"])
+            known = self.memo.get(loaded, node, job["code_id"], exported=job["exported"])
             if known is not None:
                 body, logs = known
                 for entry in logs:
@@ -93,7 +93,7 @@ class Bench:
             changed_meanwhile = loaded.begin()
             made: tuple[bytes, Callable[[], None]] | PuppetError
             try:
-                made = self._compiled(loaded, node, job["code_id"], log)
+                made = self._compiled(loaded, node, job, log)
             except PuppetError as err:
                 made = err
             changed = changed_meanwhile() or ""
@@ -111,7 +111,7 @@ class Bench:
         )
 
     def _compiled(
-        self, loaded: LoadedEnvironment, node: NodeInput, code_id: Any, log: Callable[[LogEntry], None]
+        self, loaded: LoadedEnvironment, node: NodeInput, job: Mapping[str, Any], log: Callable[[LogEntry], None]
     ) -> tuple[bytes, Callable[[], None]]:
         """The catalog of a node, from an environment as it is loaded, and what keeps it for the next time."""
         said: list[LogEntry] = []
@@ -121,14 +121,17 @@ class Bench:
             log(entry)
 
         reads = Reads() if self.memo.limit else None
-        rich = loaded.environment.rich_data
-        catalog = compile_catalog(loaded.world, loaded.loader, node, version=loaded.version, log=heard, rich=rich, reads=reads)
+        rich, exported, code_id = loaded.environment.rich_data, job["exported"], job["code_id"]
+        catalog = compile_catalog(
+            loaded.world, loaded.loader, node, version=loaded.version, log=heard, rich=rich, exported=exported, reads=reads
+        )
         body = plainjson.dumps(catalog | {"code_id": code_id})
 
         def remember() -> None:
             if reads is not None:
                 files = loaded.live.taken()
-                self.memo.put(loaded, node, code_id, reads=reads, files=files, body=body, uuid=catalog["catalog_uuid"], logs=said)
+                uuid = catalog["catalog_uuid"]
+                self.memo.put(loaded, node, code_id, reads=reads, files=files, body=body, uuid=uuid, logs=said, exported=exported)
 
         return body, remember
 
@@ -170,7 +173,8 @@ def answer(bench: Bench, job: Mapping[str, Any], say: Callable[[bytes], None]) -
     """The last frame of a job: the catalog, or what is wrong."""
 
     def log(entry: LogEntry) -> None:
-        say(frames.packed({"log": [entry.level, entry.text, entry.source]}))
+        where = entry.where or Location(None)
+        say(frames.packed({"log": [entry.level, entry.text, entry.source, where.file, where.line]}))
 
     try:
         with deadline(job["seconds"]):

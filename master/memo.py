@@ -59,7 +59,7 @@ class Kept:
 
 class Memo:
     """
-    The last catalog of each node, those asked for longest ago leaving first.
+    The last catalog of each node, and its last with exported resources, those asked for longest ago leaving first.
 
     `limit`: octets for all; 0: none is kept. `hits`: how many were answered.
     """
@@ -68,11 +68,13 @@ class Memo:
         self.limit = limit
         self.size = 0
         self.hits = 0
-        self._kept: OrderedDict[tuple[str, str], Kept] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, str, bool], Kept] = OrderedDict()
 
-    def get(self, environment: object, node: NodeInput, code_id: str | None) -> tuple[bytes, Sequence[LogEntry]] | None:
+    def get(
+        self, environment: object, node: NodeInput, code_id: str | None, *, exported: bool = False
+    ) -> tuple[bytes, Sequence[LogEntry]] | None:
         """The catalog's JSON under a new UUID, and what compiling it said; None when it has to be compiled."""
-        key = node.environment, node.certname
+        key = node.environment, node.certname, exported
         kept = self._kept.get(key)
         if kept is None or not kept.answers(environment, node, code_id):
             return None
@@ -91,9 +93,10 @@ class Memo:
         body: bytes,
         uuid: str,
         logs: Sequence[LogEntry],
+        exported: bool = False,
     ) -> None:
         """Keep a catalog that was just compiled; or forget the node's last one, when this one may be another the next time."""
-        key = node.environment, node.certname
+        key = node.environment, node.certname, exported
         self._drop(key)
         if reads.doubt or self.limit <= 0:
             return
@@ -109,7 +112,7 @@ class Memo:
         self._kept.clear()
         self.size = 0
 
-    def _drop(self, key: tuple[str, str]) -> None:
+    def _drop(self, key: tuple[str, str, bool]) -> None:
         kept = self._kept.pop(key, None)
         if kept is not None:
             self.size -= kept.size

@@ -57,6 +57,7 @@ from .environments import Environments, EnvironmentSettings
 from .expiry import Expiries, of_agents, of_server
 from .fileserver import FileServer
 from .folders import tidy
+from .given_catalogs import GivenCatalogs
 from .http.auth import Prefix, Rule
 from .http.auth_patterns import entry
 from .http.ca import CaEndpoints
@@ -258,9 +259,7 @@ def bind(settings: MasterSettings, environments: Environments, workers: Workers,
         generation=lambda: environments.generation,
     )
     metadata = MetadataServer(files, digest=algorithm(settings.digest_algorithm))
-    code = CodeCommands.of(
-        settings.code_id_command, settings.code_content_command, timeout=settings.command_timeout, most=settings.max_code_content
-    )
+    code = code_commands(settings)
     nodes, known_facts, reports = node_makers(settings), facts_makers(settings), report_termini(settings)
     facts = Binding(FACTS, choice.terminus(FACTS, known_facts, settings.facts_terminus or "yaml"), cache=choice.cache(FACTS, known_facts))
     node: Binding[Any] = Binding(
@@ -304,6 +303,31 @@ def bind(settings: MasterSettings, environments: Environments, workers: Workers,
     ]
     bindings += choice.own_indirections({each.indirection.name for each in bindings})
     return Indirector(bindings).prepared()
+
+
+def code_commands(settings: MasterSettings) -> CodeCommands | None:
+    """The site's programs that know versions of code, if there are any."""
+    commands = settings.code_id_command, settings.code_content_command
+    return CodeCommands.of(*commands, timeout=settings.command_timeout, most=settings.max_code_content)
+
+
+def given_catalogs(settings: MasterSettings, environments: Environments, workers: Workers, indirector: Indirector) -> GivenCatalogs:
+    """Catalogs of given facts, for whatever the terminus of catalogs is."""
+    code = code_commands(settings)
+
+    async def code_id(environment: str) -> str | None:
+        return await code.code_id(environment) if code else None
+
+    return GivenCatalogs(
+        facts=indirector.facts,
+        nodes=indirector.node,
+        catalogs=indirector.catalog,
+        compile=workers,
+        server_facts=server_facts(settings),
+        environments=environments.has,
+        code_id=code_id,
+        now=lambda: datetime.now(UTC),
+    )
 
 
 def ca_bindings(ca: CaService | None) -> list[Binding[Any]]:
@@ -380,12 +404,13 @@ async def _serving(settings: MasterSettings, ca: CaService | None, metrics: Metr
     workers = workers_for(settings, environments, metrics)
     limits = Limits.of(settings)
     indirector = await asyncio.to_thread(bind, settings, environments, workers, ca)
+    given = await asyncio.to_thread(given_catalogs, settings, environments, workers, indirector)
     http = HttpServer(
         indirector=indirector,
         environments=environments,
         trust=trust_files(settings),
         limits=limits,
-        server_endpoints=ServerEndpoints(environments, workers.listing),
+        server_endpoints=ServerEndpoints(environments, workers.listing, given, limits),
         ca=CaEndpoints(ca, limits) if ca else None,
         auth_conf=settings.rest_authconfig,
         filetimeout=settings.filetimeout,

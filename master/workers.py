@@ -16,6 +16,7 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from shared.log import LEVELS
 from . import frames
 from .environments import Environments
 from .metrics import Metrics
-from .termini.catalog import CompileJob
+from .termini.catalog import CompileJob, Heard
 from .termini.resource_type import DefinitionsWanted
 
 log = logging.getLogger("puppet.compiler")
@@ -202,14 +203,14 @@ class Workers:
         except (PuppetError, _Lost) as err:
             log.error("%s", err)
 
-    async def __call__(self, job: CompileJob) -> bytes:
+    async def __call__(self, job: CompileJob, heard: list[Heard] | None = None) -> bytes:
         """
-        The catalog as JSON.
+        The catalog as JSON. `heard` gets what was logged for it.
 
         Raises:
             CompileError and others: what is wrong, located. Unavailable: too many wait. PuppetError: the process died.
         """
-        return await self._asked({"ask": "catalog", **_plain(job)}, f"The catalog of {job.certname}")
+        return await self._asked({"ask": "catalog", **_plain(job)}, f"The catalog of {job.certname}", heard)
 
     async def definitions(self, wanted: DefinitionsWanted) -> list[dict[str, Any]]:
         """
@@ -232,7 +233,7 @@ class Workers:
         where = f"environment {environment}" if environment else "all environments"
         return await self._asked({"ask": "listing", "of": what, "environment": environment}, f"The list of the {what} of {where}")
 
-    async def _asked(self, question: dict[str, Any], what: str) -> bytes:
+    async def _asked(self, question: dict[str, Any], what: str, heard: list[Heard] | None = None) -> bytes:
         """The body of the answer to a question; `what` is asked for, in messages."""
         if self.waiting >= self.queue:
             raise Unavailable(f"{self.waiting} catalogs wait to be compiled", retry_after=5 + int(self.delay() * 55))
@@ -245,10 +246,10 @@ class Workers:
         began, how = time.monotonic(), "failed"
         try:
             try:
-                body, how = await self._answered(message, what)
+                body, how = await self._answered(message, what, heard)
             except _Lost as lost:
                 log.warning("%s; another process is asked", lost.error)
-                body, how = await self._answered(message, what)
+                body, how = await self._answered(message, what, heard)
             return body
         except _Lost as lost:
             how = "died"
@@ -260,13 +261,15 @@ class Workers:
             self._slots.release()
             self.on_answer(how, time.monotonic() - began)
 
-    async def _answered(self, message: dict[str, Any], what: str) -> tuple[bytes, str]:
+    async def _answered(self, message: dict[str, Any], what: str, heard: list[Heard] | None) -> tuple[bytes, str]:
+        if heard is not None:
+            heard.clear()  # of what a process said that was lost
         node = str(message.get("certname", ""))
         worker = await self._worker(node)
         try:
             async with asyncio.timeout(self.timeout + GRACE):
                 await worker.send(message)
-                found = await self._answer(worker)
+                found = await self._answer(worker, heard)
         except TimeoutError:
             await self._drop(worker, "hung")
             raise _Overdue(
@@ -298,11 +301,13 @@ class Workers:
                 self._served.popitem(last=False)
         return found
 
-    async def _answer(self, worker: Worker) -> tuple[bytes, str]:
+    async def _answer(self, worker: Worker, heard: list[Heard] | None) -> tuple[bytes, str]:
         while True:
             message, body = await worker.next()
             if "log" in message:
-                level, text, source = message["log"]
+                level, text, source, file, line = message["log"]
+                if heard is not None:
+                    heard.append(Heard(level, text, source, file, line, datetime.now(UTC)))
                 log.log(LEVELS.get(level, LEVELS["notice"]), "%s", text, extra={"source": source})
             elif "done" in message:
                 return body, "memory" if message.get("memory") else "done"

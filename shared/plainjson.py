@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
 
 import orjson
@@ -42,6 +43,7 @@ def _constant(text: str) -> Any:
     raise BadData(f"{text} is not JSON")
 
 
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")  # of a surrogate pair; the other half may stand beside it
 _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_float=_float, parse_int=_int, parse_constant=_constant)
 
 
@@ -50,25 +52,31 @@ def loads(body: bytes) -> Any:
     The value of a JSON text in UTF-8.
 
     Stricter than `json.loads`: repeated keys, NaN, Infinity and numbers beyond a float are refused, not
-    resolved; so are other encodings, a byte order mark, trailing data and nesting that exhausts the stack.
+    resolved; so are halves of surrogate pairs, other encodings, a byte order mark, trailing data and nesting that
+    exhausts the stack.
 
     Raises:
         BadData: with what is wrong, without echoing the text.
     """
     try:
-        return _loaded(body.decode("utf-8"))
+        return _loaded(body.decode("utf-8"), "strict")
     except UnicodeDecodeError as err:
         raise BadData(f"Not JSON: byte {err.start} is not UTF-8") from err
 
 
 def loads_pson(body: bytes) -> Any:
     """As `loads`, but strings may hold any bytes: those that are not UTF-8 become surrogate escapes, which `dumps_pson` writes back."""
-    return _loaded(body.decode("utf-8", "surrogateescape"))
+    return _loaded(body.decode("utf-8", "surrogateescape"), "surrogateescape")
 
 
-def _loaded(text: str) -> Any:
+def _loaded(text: str, errors: str) -> Any:
     try:
-        return _DECODER.decode(text)
+        found = _DECODER.decode(text)
+        if _HALF.search(text):
+            json.dumps(found, ensure_ascii=False).encode("utf-8", errors)
+        return found
+    except UnicodeEncodeError as err:
+        raise BadData("Not JSON: a string holds half of a pair of escapes, which is no character") from err
     except json.JSONDecodeError as err:
         raise BadData(f"Not JSON: {err.msg} (line: {err.lineno}, column: {err.colno})") from err
     except RecursionError as err:

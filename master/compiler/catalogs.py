@@ -29,14 +29,16 @@ def compile_catalog(
     version: int | str,
     log: Callable[[LogEntry], None],
     rich: bool = True,
+    exported: bool = False,
     reads: Reads | None = None,
 ) -> dict[str, Any]:
     """
-    The catalog of a node, as plain data: `protocol reference 3.4`, without exported and virtual resources.
+    The catalog of a node, as plain data: `protocol reference 3.4`, without virtual resources, and those that are exported.
 
     Args:
         version: what `config_version` says, or seconds since the epoch.
         rich: values that JSON has not are encoded as `__ptype` maps; else turned into text.
+        exported: exported resources stay in it.
         reads: notes what is read of the node.
     Raises:
         CompileError: located, in the reference's words.
@@ -45,7 +47,7 @@ def compile_catalog(
     with room():
         compiler.compile()
         try:
-            return wire_catalog(compiler, version=version, rich=rich)
+            return wire_catalog(compiler, version=version, rich=rich, exported=exported)
         finally:
             let_go(compiler)
 

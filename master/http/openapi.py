@@ -90,6 +90,7 @@ ENDPOINTS = (
     Endpoint(
         "/puppet/v3/environment_modules", {"GET": ""}, "application/json", "The modules of an environment, or of all.", ("environment",)
     ),
+    Endpoint("/puppet/v4/catalog", {"POST": "json"}, "application/json", "A catalog compiled with facts that are given."),
     Endpoint("/puppet-admin-api/v1/environment-cache", {"DELETE": ""}, "", "Read code again.", ("environment",)),
 )
 _BODIES: Mapping[Body, Sequence[str]] = {"json": JSON_KINDS, "pem": ("text/plain",), "ocsp": ("application/ocsp-request",)}

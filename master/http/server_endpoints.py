@@ -15,16 +15,22 @@ from typing import Protocol
 from shared.errors import BadRequest, NotFound
 from shared.indirector.core import Client, Option
 from shared.indirector.paths import parameters
+from shared.models.catalog import CATALOG
 from shared.names import environment as environment_name
 
+from ..given_catalogs import CatalogWanted
+from . import bodies
 from .answers import Answer
 from .auth_conf import Rules
+from .catalog_request import catalog_wanted
 from .connection import HttpRequest
-from .handlers import Environments
+from .handlers import Environments, parsed
+from .limits import Limits
 from .native import Target, only, permitted
 
 _PATH = re.compile(
-    r"/puppet/v3/(environment_classes|environment_modules|environment_transports|tasks|plans|compile)(?:/.*)?", re.DOTALL | re.ASCII
+    r"/puppet/v3/(environment_classes|environment_modules|environment_transports|tasks|plans|compile)(?:/.*)?|/puppet/v4/(catalog)",
+    re.DOTALL | re.ASCII,
 )
 _PACKED = re.compile(r"--gzip$")  # what Jetty puts behind a tag, and clients send back
 
@@ -40,7 +46,7 @@ _MISSING = {
 def server_endpoint(raw_path: str) -> str:
     """The name of the endpoint that a path, as it was sent, belongs to; '' for every other path."""
     match = _PATH.fullmatch(raw_path)
-    return match[1] if match is not None else ""
+    return match[1] or match[2] if match is not None else ""
 
 
 class Listing(Protocol):
@@ -48,16 +54,26 @@ class Listing(Protocol):
         """What is listed of an environment, or of all, as JSON; NotFound, Unavailable."""
 
 
-class ServerEndpoints:
-    """`listing` asks a compiling process."""
+class Catalogs(Protocol):
+    async def find(self, wanted: CatalogWanted) -> bytes:
+        """The answer as JSON; BadName, NotFound, CompileError, Unavailable."""
 
-    def __init__(self, environments: Environments, listing: Listing) -> None:
+
+class ServerEndpoints:
+    """`listing` and `catalogs` ask compiling processes."""
+
+    def __init__(self, environments: Environments, listing: Listing, catalogs: Catalogs, limits: Limits) -> None:
         self.environments = environments
         self.listing = listing
+        self.catalogs = catalogs
+        self.limits = limits
 
     async def answer(self, request: HttpRequest, target: Target, client: Client, rules: Rules) -> Answer:
         """The answer of the endpoint that the target names; PuppetError for the plain scheme to put into words."""
         name = target.segments[2]
+        if name == "catalog":
+            only(target, "POST")
+            return permitted(target, client, rules) or await self._catalog(request)
         if name in _MISSING:
             denied = permitted(target, client, rules)
             if denied is None:
@@ -74,6 +90,10 @@ class ServerEndpoints:
         if name == "environment_modules":
             return _json(await self.listing("modules", environment))
         return await _tagged(await self.listing("classes", environment), request.headers.get("If-None-Match", ""))
+
+    async def _catalog(self, request: HttpRequest) -> Answer:
+        body = await bodies.whole(request, self.limits.body(CATALOG.limit), self.limits)
+        return Answer(200, await self.catalogs.find(await parsed(catalog_wanted, body)), "application/json")
 
     async def _environment(self, options: Mapping[str, Option]) -> str:
         name = options.get("environment")

@@ -36,7 +36,11 @@ log = logging.getLogger("puppet.compiler")
 
 @dataclass(frozen=True, slots=True)
 class CompileJob:
-    """All that a compile depends on besides the environment's files: plain data, sent to a worker process."""
+    """
+    All that a compile depends on besides the environment's files: plain data, sent to a worker process.
+
+    `exported`: whether resources that are exported stay in the catalog; agents get it without.
+    """
 
     certname: str
     environment: str
@@ -46,11 +50,24 @@ class CompileJob:
     trusted: Mapping[str, Any] = field(default_factory=dict)
     server_facts: Mapping[str, Any] = field(default_factory=dict)
     code_id: str | None = None
+    exported: bool = False
 
 
 class Compile(Protocol):
     async def __call__(self, job: CompileJob) -> bytes:
         """The catalog as JSON with rich data; CompileError, Unavailable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What was logged while a catalog was compiled; `message` ends in its place, if it has one."""
+
+    level: str
+    message: str
+    source: str
+    file: str | None
+    line: int | None
+    time: datetime
 
 
 class PreparedCatalog(Catalog):

@@ -180,8 +180,17 @@ class WithFacts(Terminus[Node]):
         if node is None:
             return None
         facts = await self.facts.find(request.key, environment=request.environment)
-        values = dict(facts.values) if facts else {}
-        for name in sorted(RESERVED_FACTS & set(values)):
-            log.warning("Ignoring the fact %s of %s: only the master sets it", name, request.key)
-            del values[name]
-        return node.merged(values, request.environment)
+        return _with(node, facts.values if facts else {}, request)
+
+    async def find_with(self, request: Request[Node], facts: Mapping[str, Any]) -> Node | None:
+        """The node with other facts than those that are stored."""
+        node = await self.inner.find(request)
+        return None if node is None else _with(node, facts, request)
+
+
+def _with(node: Node, facts: Mapping[str, Any], request: Request[Node]) -> Node:
+    values = dict(facts)
+    for name in sorted(RESERVED_FACTS & set(values)):
+        log.warning("Ignoring the fact %s of %s: only the master sets it", name, request.key)
+        del values[name]
+    return node.merged(values, request.environment)

@@ -119,7 +119,14 @@ def unchanged_again(settings: Any, facts: dict[str, Any], server: dict[str, str]
     from master.compiling import Bench
 
     bench = Bench(settings, None, memo=2**26)
-    job = {"ask": "catalog", "certname": "bench.example.com", "environment": "production", "classes": {}, "code_id": None}
+    job = {
+        "ask": "catalog",
+        "certname": "bench.example.com",
+        "environment": "production",
+        "classes": {},
+        "code_id": None,
+        "exported": False,
+    }
     job |= {"parameters": facts, "trusted": trusted, "server_facts": server, "generation": 0}
     seconds = []
     for number in range(repeat + 1):

@@ -52,6 +52,7 @@ class Site:
             "trusted": {"certname": "n.test"},
             "server_facts": {"servername": "m"},
             "code_id": None,
+            "exported": False,
             "generation": 0,
         }
         self.logs.clear()
@@ -94,6 +95,21 @@ def test_what_a_manifest_does_not_read_may_change(tmp_path: Path, manifest: str)
     assert first.pop("catalog_uuid") != second.pop("catalog_uuid")
     assert first == second
     assert site.logs == logs
+
+
+def test_a_catalog_with_exported_resources_is_another_one(tmp_path: Path) -> None:
+    site = Site(tmp_path, {"manifests/site.pp": "@@notify { 'exported': }\nnotify { \"for ${trusted['certname']}\": }"})
+
+    def titles(**changed: Any) -> list[str]:
+        return [each["title"] for each in site.ask(**changed)["resources"] if each["type"] == "Notify"]
+
+    for _ in range(2):  # the second time from memory
+        assert titles(exported=False) == ["for n.test"]
+        assert titles(exported=True) == ["exported", "for n.test"]
+    assert site.bench.memo.hits == 2
+    assert titles(exported=True, trusted={"certname": "t"}) == ["exported", "for t"]
+    assert titles(exported=True) == ["exported", "for n.test"]
+    assert site.bench.memo.hits == 2
 
 
 def _pure(text: str) -> dict[str, str]:

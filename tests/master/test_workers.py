@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from master.environments import Environments, EnvironmentSettings
-from master.termini.catalog import CompileJob
+from master.termini.catalog import CompileJob, Heard
 from master.termini.resource_type import DefinitionsWanted
 from master.workers import COMMAND, Workers
 from shared.errors import BadRequest, CompileError, NotFound, PuppetError, Unavailable
@@ -259,6 +259,28 @@ async def test_definitions_are_listed_by_the_same_processes(tmp_path: Path) -> N
         with pytest.raises(BadRequest, match="Not the name"):
             await workers.definitions(DefinitionsWanted("production", name="../x"))
         assert len(workers._all) == 1
+
+
+async def test_classes_and_modules_are_listed_by_the_same_processes(tmp_path: Path) -> None:
+    async with pool(tmp_path, "class c ($p = 1) { }\n") as workers:
+        listed = json.loads(await workers.listing("classes", "production"))
+        assert listed["files"][0]["classes"] == [{"name": "c", "params": [{"default_literal": 1, "default_source": "1", "name": "p"}]}]
+        assert json.loads(await workers.listing("modules")) == [{"modules": [], "name": "production"}]
+        with pytest.raises(NotFound):
+            await workers.listing("classes", "nowhere")
+
+
+async def test_what_is_logged_for_a_catalog_can_be_heard_also_from_memory(tmp_path: Path) -> None:
+    async with pool(tmp_path, "warning('careful')\nnotify { \"${unknown}x\": }", memo=2**20) as workers:
+        for _ in range(2):
+            heard: list[Heard] = []
+            await workers(job(), heard)
+            site = str(tmp_path / "environments/production/manifests/site.pp")
+            assert [(each.level, each.source, each.file, each.line) for each in heard] == [
+                ("warning", "Scope(Class[main])", None, None),
+                ("warning", "", site, 2),
+            ]
+            assert heard[1].message == f"Unknown variable: 'unknown'. (file: {site}, line: 2, column: 13)"
 
 
 async def test_a_pattern_that_never_ends_costs_its_caller_only(tmp_path: Path) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from master.given_catalogs import CatalogWanted
+from master.http.limits import Limits
 from master.http.server_endpoints import ServerEndpoints
 from master.testing import RunningMaster
 from shared.errors import CompileError, NotFound, PuppetError, Unavailable
@@ -20,7 +24,8 @@ RULES = """authorization: { version: 1, rules: [
   { name: "tools", sort-order: 100, match-request: { path: "/puppet", type: path }, allow: "tool" } ] }
 """
 CLASSES, MODULES = "/puppet/v3/environment_classes", "/puppet/v3/environment_modules"
-ALL = (CLASSES, MODULES, "/puppet/v3/environment_transports", "/puppet/v3/tasks", "/puppet/v3/plans/a/b", "/puppet/v3/compile")
+CATALOG = "/puppet/v4/catalog"
+ALL = (CATALOG, CLASSES, MODULES, "/puppet/v3/environment_transports", "/puppet/v3/tasks", "/puppet/v3/plans/a/b", "/puppet/v3/compile")
 
 
 class Lists:
@@ -37,27 +42,51 @@ class Lists:
         return f"{what} of {environment}".encode()
 
 
+class Catalogs:
+    """Catalogs that are nothing but what is wanted."""
+
+    def __init__(self) -> None:
+        self.wanted: list[CatalogWanted] = []
+
+    async def find(self, wanted: CatalogWanted) -> bytes:
+        self.wanted.append(wanted)
+        return b'{"catalog":{}}'
+
+
 @pytest.fixture
 def lists() -> Lists:
     return Lists()
 
 
 @pytest.fixture
-async def site(serve: Serve, lists: Lists, tmp_path: Path) -> AsyncIterator[RunningMaster]:
+def catalogs() -> Catalogs:
+    return Catalogs()
+
+
+@pytest.fixture
+def endpoints(lists: Lists, catalogs: Catalogs) -> ServerEndpoints:
+    return ServerEndpoints(KnownEnvironments(), lists, catalogs, Limits(max_facts_body=5000))
+
+
+@pytest.fixture
+async def site(serve: Serve, endpoints: ServerEndpoints, tmp_path: Path) -> AsyncIterator[RunningMaster]:
     rules = tmp_path / "auth.conf"
     rules.write_text(RULES)
-    async with serve(server_endpoints=ServerEndpoints(KnownEnvironments(), lists), auth_conf=rules) as master:
+    async with serve(server_endpoints=endpoints, auth_conf=rules) as master:
         yield master
 
 
 @pytest.mark.parametrize("path", ALL)
-async def test_nobody_is_let_in_without_a_rule_of_the_site(serve: Serve, lists: Lists, path: str) -> None:
-    async with serve(server_endpoints=ServerEndpoints(KnownEnvironments(), lists)) as master:
+async def test_nobody_is_let_in_without_a_rule_of_the_site(
+    serve: Serve, endpoints: ServerEndpoints, lists: Lists, catalogs: Catalogs, path: str
+) -> None:
+    method = "POST" if path in (CATALOG, "/puppet/v3/compile") else "GET"
+    async with serve(server_endpoints=endpoints) as master:
         for name in (None, "agent1"):
-            answer = await (await master.client(name)).ask("GET", f"{path}?environment=production")
+            answer = await (await master.client(name)).ask(method, f"{path}?environment=production", b"{}" if method == "POST" else b"")
             assert answer.status == 403
-            assert answer.text == f"Forbidden request: {path} (method :get). Please see the server logs for details."
-    assert lists.asked == []
+            assert answer.text == f"Forbidden request: {path} (method :{method.lower()}). Please see the server logs for details."
+    assert lists.asked == [] and catalogs.wanted == []
 
 
 async def test_a_rule_lets_in_whom_it_names(site: RunningMaster, lists: Lists) -> None:
@@ -137,3 +166,106 @@ async def test_what_goes_wrong_behind_it_is_told_as_text(site: RunningMaster, li
 async def test_no_other_spelling_is_an_endpoint(site: RunningMaster, lists: Lists, path: str) -> None:
     assert (await (await site.client("tool")).ask("GET", f"{path}?environment=production")).status == 404
     assert lists.asked == []
+
+
+ASKED: dict[str, Any] = {"certname": "web1", "persistence": {"facts": False, "catalog": False}, "environment": "production"}
+
+
+async def test_a_catalog_is_asked_for_with_nothing_but_what_must_be(site: RunningMaster, catalogs: Catalogs) -> None:
+    answer = await (await site.client("tool")).ask("POST", CATALOG, json.dumps(ASKED).encode())
+    assert (answer.status, answer.headers["content-type"], answer.body) == (200, "application/json", b'{"catalog":{}}')
+    assert catalogs.wanted == [CatalogWanted("web1", "production")]
+
+
+async def test_a_catalog_is_asked_for_with_everything_there_is(site: RunningMaster, catalogs: Catalogs) -> None:
+    asked = {
+        **ASKED,
+        "persistence": {"facts": True, "catalog": True},
+        "facts": {"values": {"role": "web"}},
+        "trusted_facts": {"values": {"certname": "t"}},
+        "job_id": "7",
+        "transaction_uuid": "u",
+        "options": {"capture_logs": True, "log_level": "err", "prefer_requested_environment": True},
+    }
+    answer = await (await site.client("tool")).ask("POST", CATALOG, json.dumps(asked).encode(), Content_Type="application/json")
+    assert answer.status == 200
+    assert catalogs.wanted == [
+        CatalogWanted(
+            "web1", "production", {"role": "web"}, {"certname": "t"}, save_facts=True, save_catalog=True, prefer_environment=True,
+            log_level="err", transaction_uuid="u",
+        )
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "level"),
+    [({"capture_logs": True}, "info"), ({"capture_logs": False, "log_level": "debug"}, ""), ({"log_level": "debug"}, ""), ({}, "")],
+)
+async def test_the_log_comes_along_only_for_who_wants_it(
+    site: RunningMaster, catalogs: Catalogs, options: dict[str, Any], level: str
+) -> None:
+    assert (await (await site.client("tool")).ask("POST", CATALOG, json.dumps({**ASKED, "options": options}).encode())).status == 200
+    assert catalogs.wanted[0].log_level == level
+
+
+LONG = "longer than nineteen characters"
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"certname": 5}, '{"certname" (not (instance? java.lang.String 5))}'),
+    ({"certname": None}, '{"certname" (not (instance? java.lang.String nil))}'),
+    ({"certname": ["a", 1]}, '{"certname" (not (instance? java.lang.String ["a" 1]))}'),
+    ({"certname": {"a": True}}, '{"certname" (not (instance? java.lang.String {"a" true}))}'),
+    ({"certname": [[]]}, '{"certname" (not (instance? java.lang.String a-clojure.lang.PersistentVector))}'),
+    ({"environment": "a-b"}, '{"environment" (not (puppetlabs.services.master.master-core/valid-env-name? "a-b"))}'),
+    ({"environment": LONG}, '{"environment" (not (puppetlabs.services.master.master-core/valid-env-name? a-java.lang.String))}'),
+    ({"persistence": 5}, '{"persistence" (not (map? 5))}'),
+    (
+        {"persistence": {"facts": "yes"}},
+        '{"persistence" {"facts" (not (instance? java.lang.Boolean "yes")), "catalog" missing-required-key}}',
+    ),
+    ({"facts": {"values": []}}, '{"facts" {"values" (not (map? []))}}'),
+    ({"facts": {"values": {}, "name": "x"}}, '{"facts" {"name" disallowed-key}}'),
+    ({"trusted_facts": None}, '{"trusted_facts" (not (map? nil))}'),
+    ({"options": {"log_level": "notice"}}, '{"options" {"log_level" (not (#{"warning" "err" "info" "debug"} "notice"))}}'),
+    ({"options": {"log_level": []}}, '{"options" {"log_level" (not (#{"warning" "err" "info" "debug"} []))}}'),
+    ({"extra": 1, "more": 2}, '{"extra" disallowed-key, "more" disallowed-key}'),
+]
+
+
+@pytest.mark.parametrize(("change", "wrong"), WRONG, ids=lambda each: str(each) if isinstance(each, dict) else "")
+async def test_a_body_of_another_shape_is_refused_in_puppetservers_words(
+    site: RunningMaster, catalogs: Catalogs, change: dict[str, Any], wrong: str
+) -> None:
+    answer = await (await site.client("tool")).ask("POST", CATALOG, json.dumps(ASKED | change).encode())
+    assert (answer.status, answer.text) == (400, f"Invalid input: {wrong}")
+    assert catalogs.wanted == []
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "text"),
+    [
+        (b"", 400, "Invalid input: (not (map? nil))"),
+        (b"[]", 400, "Invalid input: (not (map? []))"),
+        (b"{", 400, "Error parsing JSON: Not JSON: "),
+        (b'{"certname": "a", "certname": "b"}', 400, "Error parsing JSON: The key 'certname' stands twice in one object"),
+        (b"\xff", 400, "Error parsing JSON: Not JSON: byte 0 is not UTF-8"),
+        (b'{"certname": "\\ud800"}', 400, "Error parsing JSON: Not JSON: a string holds half of a pair of escapes"),
+        (b"[" * 4000, 400, "Error parsing JSON: Not JSON"),
+        (b"{%s}" % b",".join(b'"%04d":1' % n for n in range(500)), 400, 'Invalid input: {"certname" missing-required-key'),
+        (b" " * 5001, 413, "The body is larger than 5000 bytes"),
+    ],
+)
+async def test_a_body_that_cannot_be_read_is_refused(site: RunningMaster, catalogs: Catalogs, body: bytes, status: int, text: str) -> None:
+    answer = await (await site.client("tool")).ask("POST", CATALOG, body)
+    assert answer.status == status and answer.text.startswith(text) and len(answer.body) < 2100
+    assert catalogs.wanted == []
+
+
+async def test_who_may_not_ask_for_a_catalog_is_told_so_before_the_body_is_read(site: RunningMaster, catalogs: Catalogs) -> None:
+    answer = await (await site.client("other")).ask("POST", CATALOG, b"{")
+    assert answer.status == 403 and catalogs.wanted == []
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "HEAD"])
+async def test_catalogs_of_given_facts_are_for_post_only(site: RunningMaster, catalogs: Catalogs, method: str) -> None:
+    assert (await (await site.client("tool")).ask(method, CATALOG)).status == 405
+    assert catalogs.wanted == []
