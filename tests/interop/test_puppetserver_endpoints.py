@@ -212,11 +212,12 @@ def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
         own = {"environmentpath": environments, "rest_authconfig": root / "conf.d/auth.conf", "external_nodes": root / "enc"}
-        if request.param is not PUPPETSERVERS[0]:
-            own |= {"strict": "error", "strict_variables": "true"}  # the defaults of 8
         own |= {"code_id_command": root / "id", "code_content_command": root / "content", "node_terminus": "exec"}
         settings = {name: str(value) for name, value in own.items()}
         folder = tmp_path_factory.mktemp("ours")
+        if request.param is not PUPPETSERVERS[0]:
+            (folder / "conf").mkdir()
+            (folder / "conf/puppet.conf").write_text("[main]\nstrict = error\nstrict_variables = true\n")  # the defaults of 8
         with puppetserver.running(root, port, request.param), master(folder, **settings) as process:
             yield Both(request.param, environments, port, process.start().port, root / "output")
     finally:
