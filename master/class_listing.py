@@ -6,7 +6,7 @@ Source: protocol reference 3.15.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from shared.errors import EvaluationError
@@ -22,6 +22,7 @@ from .compiler.types.base import Type, TypeReference
 from .compiler.types.builtin import BUILTIN_TYPES
 from .compiler.types.references import ResourceType
 from .compiler.values import DEFAULT, Value, key_of
+from .key_order import in_order
 from .source_text import text_of
 
 __all__ = ["Listed", "classes"]
@@ -44,7 +45,7 @@ def _parameter(parameter: n.Parameter, source: Source) -> Listed:
     if parameter.default is not None:
         literal = _literal(parameter.default)
         if literal is not None and literal is not _OPEN:
-            found["default_literal"] = literal
+            found["default_literal"] = in_order(literal)
         found["default_source"] = text_of(parameter.default, source)
     found["name"] = parameter.name
     if parameter.type is not None:
@@ -78,18 +79,8 @@ def _literal(node: n.Node) -> Any:
         entries = [(_literal(each.key), _literal(each.value)) for each in node.entries]
         if any(not isinstance(key, str) or value is _OPEN for key, value in entries):
             return _OPEN
-        return _sorted(dict(entries))
+        return dict(entries)
     return _OPEN
-
-
-def _sorted(data: Mapping[str, Any]) -> dict[str, Any]:
-    """In the order of Clojure's keywords: what stands before a slash is a namespace, and no namespace comes first."""
-
-    def place(key: str) -> tuple[bool, str, str]:
-        namespace, slash, name = key.partition("/")
-        return (True, namespace, name) if slash and key != "/" else (False, "", key)
-
-    return {key: data[key] for key in sorted(data, key=place)}
 
 
 # The types of resources that are always known there, also before any environment is: those that no module brought nor brings.

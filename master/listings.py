@@ -1,7 +1,7 @@
 """
-What tools ask of an environment: its classes, its modules. Answers are JSON in puppetserver's order of keys.
+What tools ask of an environment: its classes, modules, tasks, plans. Answers are JSON in puppetserver's order of keys.
 
-Files are read anew for each question; what was made of one is kept while its content is the same. Source: protocol reference 3.15.
+Files are read anew for each question; what was made of a manifest is kept while its content is the same. Source: protocol reference 3.15.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from .compiler.checker.findings import Strict
 from .compiler.source import Source
 from .environment_files import DiskFiles
 from .environments import Environments
+from .key_order import in_order
+from .tasks import WrongTask, plan, plans, task, tasks
 from .worlds import FolderWorld
 
 __all__ = ["Listings"]
@@ -35,11 +37,20 @@ class Listings:
     def answer(self, question: Mapping[str, Any]) -> bytes:
         """The JSON that is asked for: what the list is `of`, in which `environment` ('': in all). NotFound: there is no such."""
         environment: str = question["environment"]
-        if question["of"] == "classes":
-            return plainjson.dumps(self.classes(environment))
-        if environment:
-            return plainjson.dumps(self.modules(environment))
-        return plainjson.dumps(list(self._all_modules()))
+        match question["of"]:
+            case "classes":
+                return plainjson.dumps(self.classes(environment))
+            case "modules":
+                return plainjson.dumps(self.modules(environment) if environment else list(self._all_modules()))
+            case "tasks":
+                return plainjson.dumps(list(self._tasks(environment)))
+            case "task":
+                return plainjson.dumps(task(self._world(environment), question["module"], question["name"]))
+            case "plans":
+                where = [{"name": environment, "code_id": None}]
+                return plainjson.dumps([{"name": name, "environment": where} for name in plans(self._world(environment))])
+            case _:
+                return plainjson.dumps(plan(self._world(environment), question["module"], question["name"]))
 
     def forget(self) -> None:
         """Drop what is kept."""
@@ -61,6 +72,19 @@ class Listings:
                 yield self.modules(name)
             except NotFound:
                 continue  # it went a moment ago
+
+    def _tasks(self, environment: str) -> Iterator[dict[str, Any]]:
+        """Those that can be run; what is wrong with others is logged."""
+        for name, found in tasks(self._world(environment)):
+            if isinstance(found, WrongTask):
+                self.log("warning", f"The task {name} of environment {environment} is not listed: {found.message}")
+                continue
+            yield {
+                "name": name,
+                "private": in_order(found.get("private", False)),
+                "description": in_order(found.get("description", "")),
+                "environment": [{"name": environment, "code_id": None}],
+            }
 
     def _world(self, environment: str) -> FolderWorld:
         found = self.environments.read(environment)

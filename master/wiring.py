@@ -410,7 +410,7 @@ async def _serving(settings: MasterSettings, ca: CaService | None, metrics: Metr
         environments=environments,
         trust=trust_files(settings),
         limits=limits,
-        server_endpoints=ServerEndpoints(environments, workers.listing, given, limits),
+        server_endpoints=ServerEndpoints(environments, workers.listing, given, limits, code_commands(settings)),
         ca=CaEndpoints(ca, limits) if ca else None,
         auth_conf=settings.rest_authconfig,
         filetimeout=settings.filetimeout,

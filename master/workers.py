@@ -223,15 +223,16 @@ class Workers:
         found: list[dict[str, Any]] = plainjson.loads(body)
         return found
 
-    async def listing(self, what: str, environment: str = "") -> bytes:
+    async def listing(self, what: str, environment: str = "", module: str = "", name: str = "") -> bytes:
         """
-        What tools ask of an environment (see `listings`), '' for all of them, as JSON.
+        What tools ask of an environment (see `listings`), '' for all of them, or of something in one of its modules, as JSON.
 
         Raises:
-            NotFound: no such environment. And as for a catalog.
+            NotFound: no such environment, or nothing of that name. And as for a catalog.
         """
         where = f"environment {environment}" if environment else "all environments"
-        return await self._asked({"ask": "listing", "of": what, "environment": environment}, f"The list of the {what} of {where}")
+        question = {"ask": "listing", "of": what, "environment": environment, "module": module, "name": name}
+        return await self._asked(question, f"The list of the {what} of {where}")
 
     async def _asked(self, question: dict[str, Any], what: str, heard: list[Heard] | None = None) -> bytes:
         """The body of the answer to a question; `what` is asked for, in messages."""

@@ -46,6 +46,7 @@ MODERN_RULES = (
     _rule("/puppet/v3/file_content", Below("/file_content"), "find", _EVERYBODY),
     _rule("/puppet/v3/file_bucket_file", Below("/file_bucket_file"), "find save", _EVERYBODY),
     _rule("/puppet/v3/static_file_content", Below("/puppet/v3/static_file_content"), "find", _EVERYBODY),
+    _rule("/puppet/v3/tasks", Below("/puppet/v3/tasks"), "find", _EVERYBODY),
     _rule("/puppet/v3/status", Below("/puppet/v3/status"), "find", _EVERYBODY),  # of 4 and 5, whose balancers and tools ask for it
     _rule("/puppet/v3/environments", Exactly("/puppet/v3/environments"), "find", _EVERYBODY),
     _rule("/v2.0/environments", Exactly("/v2.0/environments"), "find", _EVERYBODY),

@@ -90,6 +90,10 @@ ENDPOINTS = (
     Endpoint(
         "/puppet/v3/environment_modules", {"GET": ""}, "application/json", "The modules of an environment, or of all.", ("environment",)
     ),
+    Endpoint("/puppet/v3/tasks", {"GET": ""}, "application/json", "The tasks of an environment.", ("environment",)),
+    Endpoint("/puppet/v3/tasks/{module}/{task}", {"GET": ""}, "application/json", "A task and its files.", ("environment",)),
+    Endpoint("/puppet/v3/plans", {"GET": ""}, "application/json", "The plans of an environment.", ("environment",)),
+    Endpoint("/puppet/v3/plans/{module}/{plan}", {"GET": ""}, "application/json", "A plan.", ("environment",)),
     Endpoint("/puppet/v4/catalog", {"POST": "json"}, "application/json", "A catalog compiled with facts that are given."),
     Endpoint("/puppet-admin-api/v1/environment-cache", {"DELETE": ""}, "", "Read code again.", ("environment",)),
 )

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from master.code_commands import CodeCommands
 from master.given_catalogs import CatalogWanted
 from master.http.limits import Limits
 from master.http.server_endpoints import ServerEndpoints
@@ -25,21 +26,22 @@ RULES = """authorization: { version: 1, rules: [
 """
 CLASSES, MODULES = "/puppet/v3/environment_classes", "/puppet/v3/environment_modules"
 CATALOG = "/puppet/v4/catalog"
-ALL = (CATALOG, CLASSES, MODULES, "/puppet/v3/environment_transports", "/puppet/v3/tasks", "/puppet/v3/plans/a/b", "/puppet/v3/compile")
+ALL = (CATALOG, CLASSES, MODULES, "/puppet/v3/environment_transports", "/puppet/v3/plans", "/puppet/v3/plans/a/b", "/puppet/v3/compile")
 
 
 class Lists:
     """Lists that are nothing but their questions; `fail` is raised when it is set."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[str, str]] = []
+        self.asked: list[tuple[str, ...]] = []
         self.fail: PuppetError | None = None
+        self.task: dict[str, Any] = {}
 
-    async def __call__(self, what: str, environment: str = "") -> bytes:
-        self.asked.append((what, environment))
+    async def __call__(self, what: str, environment: str = "", module: str = "", name: str = "") -> bytes:
+        self.asked.append((what, environment, module, name) if module else (what, environment))
         if self.fail is not None:
             raise self.fail
-        return f"{what} of {environment}".encode()
+        return json.dumps(self.task).encode() if what == "task" else f"{what} of {environment}".encode()
 
 
 class Catalogs:
@@ -135,7 +137,7 @@ async def test_errors_are_bare_text(site: RunningMaster, lists: Lists, target: s
     assert lists.asked == []
 
 
-@pytest.mark.parametrize("name", ["environment_transports", "tasks", "tasks/a/b", "plans", "plans/a/b", "compile"])
+@pytest.mark.parametrize("name", ["environment_transports", "environment_transports/x", "compile"])
 async def test_what_is_not_there_is_named(site: RunningMaster, name: str) -> None:
     answer = await (await site.client("tool")).ask("POST" if name == "compile" else "GET", f"/puppet/v3/{name}?environment=production")
     assert answer.status == 404 and answer.text.startswith(f"/puppet/v3/{name} is not served here: ")
@@ -166,6 +168,86 @@ async def test_what_goes_wrong_behind_it_is_told_as_text(site: RunningMaster, li
 async def test_no_other_spelling_is_an_endpoint(site: RunningMaster, lists: Lists, path: str) -> None:
     assert (await (await site.client("tool")).ask("GET", f"{path}?environment=production")).status == 404
     assert lists.asked == []
+
+
+async def test_tasks_are_for_every_node_and_no_stranger(serve: Serve, endpoints: ServerEndpoints, lists: Lists) -> None:
+    async with serve(server_endpoints=endpoints) as master:
+        assert (await (await master.client(None)).ask("GET", "/puppet/v3/tasks?environment=production")).status == 403
+        assert lists.asked == []
+        assert (await (await master.client("agent1")).ask("GET", "/puppet/v3/tasks?environment=production")).status == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [
+        ("tasks", ("tasks", "production")),
+        ("tasks/m/t", ("task", "production", "m", "t")),
+        ("plans", ("plans", "production")),
+        ("plans/m/p", ("plan", "production", "m", "p")),
+    ],
+)
+async def test_tasks_and_plans_are_listed_and_described(site: RunningMaster, lists: Lists, path: str, asked: tuple[str, ...]) -> None:
+    lists.task = {"files": []}
+    answer = await (await site.client("tool")).ask("GET", f"/puppet/v3/{path}?environment=production")
+    assert (answer.status, answer.headers["content-type"]) == (200, "application/json;charset=utf-8")
+    assert lists.asked == [asked]
+
+
+@pytest.mark.parametrize("path", ["tasks/", "tasks/m", "tasks/m/", "tasks/m/t/x", "plans//p"])
+async def test_there_is_nothing_else_below_tasks_and_plans(site: RunningMaster, lists: Lists, path: str) -> None:
+    assert (await (await site.client("tool")).ask("GET", f"/puppet/v3/{path}?environment=production")).status == 404
+    assert lists.asked == []
+
+
+async def test_what_is_wrong_with_a_task_is_an_error_of_its_kind(site: RunningMaster, lists: Lists) -> None:
+    lists.task = {"error": {"kind": "puppet.tasks/invalid-file", "msg": "m", "details": {}}}
+    answer = await (await site.client("tool")).ask("GET", "/puppet/v3/tasks/m/t?environment=production")
+    assert (answer.status, answer.headers["content-type"]) == (500, "application/json;charset=utf-8")
+    assert json.loads(answer.body) == {"kind": "puppet.tasks/invalid-file", "msg": "m", "details": {}}
+
+
+TASK = b"echo task\n"
+PLACES = {
+    "t.sh": ["modules", "m", "tasks", "t.sh"],
+    "m/files/a/b": ["modules", "m", "files", "a/b"],
+    "m/lib/c.rb": ["modules", "m", "lib", "c.rb"],
+    "m/scripts/d": ["modules", "m", "scripts", "d"],
+}
+SERVED = {"t.sh": "tasks/m/t.sh", "m/files/a/b": "modules/m/a/b", "m/lib/c.rb": "plugins/c.rb", "m/scripts/d": "scripts/m/d"}
+
+
+@pytest.mark.parametrize("version", ["", "as it was", "another", "none"])
+async def test_files_of_a_task_are_had_by_version_where_they_are_as_at_that(
+    serve: Serve, lists: Lists, catalogs: Catalogs, tmp_path: Path, version: str
+) -> None:
+    printed = {"as it was": f"printf '{TASK.decode()}'", "another": "echo other", "none": "exit 1"}
+    program = tmp_path / "content"
+    program.write_text(f"#!/bin/sh\n{printed.get(version, '')}\n")
+    program.chmod(0o755)
+    identify = tmp_path / "id"
+    identify.write_text("#!/bin/sh\necho v1\n")
+    identify.chmod(0o755)
+    code = CodeCommands.of(str(identify), str(program), timeout=10, most=1000) if version else None
+    digest = hashlib.sha256(TASK).hexdigest()
+    lists.task = {
+        "metadata": {},
+        "name": "m::t",
+        "files": [{"filename": name, "sha256": digest, "size_bytes": 10, "place": place} for name, place in PLACES.items()],
+    }
+    endpoints = ServerEndpoints(KnownEnvironments(), lists, catalogs, Limits(), code)
+    async with serve(server_endpoints=endpoints) as master:
+        answer = await (await master.client("agent1")).ask("GET", "/puppet/v3/tasks/m/t?environment=production")
+    found = json.loads(answer.body)["files"]
+    assert [list(each) for each in found] == [["filename", "sha256", "size_bytes", "uri"]] * 4
+    if version == "as it was":
+        params = {"environment": "production", "code_id": "v1"}
+        assert [each["uri"]["path"] for each in found] == [f"/puppet/v3/static_file_content/{'/'.join(each)}" for each in PLACES.values()]
+    else:
+        params = {"environment": "production"}
+        assert {each["filename"]: each["uri"]["path"] for each in found} == {
+            name: f"/puppet/v3/file_content/{path}" for name, path in SERVED.items()
+        }
+    assert all(each["uri"]["params"] == params for each in found)
 
 
 ASKED: dict[str, Any] = {"certname": "web1", "persistence": {"facts": False, "catalog": False}, "environment": "production"}

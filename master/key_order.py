@@ -1,0 +1,21 @@
+"""Plain data in the order of puppetserver, which sorts the keys of all maps as Clojure sorts keywords."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["in_order"]
+
+
+def in_order(data: Any) -> Any:
+    """The same, sorted at every level: what stands before a slash is a namespace, and no namespace comes first."""
+    if isinstance(data, dict):
+        return {key: in_order(data[key]) for key in sorted(data, key=_place)}
+    if isinstance(data, list):
+        return [in_order(each) for each in data]
+    return data
+
+
+def _place(key: str) -> tuple[bool, str, str]:
+    namespace, slash, name = key.partition("/")
+    return (True, namespace, name) if slash and key != "/" else (False, "", key)
