@@ -132,6 +132,57 @@ node /^web/ { notify { 'web': } }
     "unparsable/environment.conf": OWN_CONF,
     "unparsable/manifests/site.pp": "class {",
 }
+DESCRIPTION = {"description": "does", "private": True, "parameters": {"b": {"type": "String"}, "a": {"type": "Integer"}}}
+IMPLEMENTED = {
+    "implementations": [{"name": "linux.sh", "requirements": ["shell"]}, {"name": "win.ps1", "files": ["t/files/a.txt"]}],
+    "files": ["t/files/a.txt", "t/scripts/"],
+}
+WORK = {
+    "work/environment.conf": "modulepath = modules:elsewhere/modules\n",
+    "work/modules/t/tasks/init.sh": "#!/bin/sh\n",
+    "work/modules/t/tasks/noext": "x",
+    "work/modules/t/tasks/described.sh": "x\n",
+    "work/modules/t/tasks/described.json": json.dumps(DESCRIPTION),
+    "work/modules/t/tasks/empty.sh": "x",
+    "work/modules/t/tasks/empty.json": "",
+    "work/modules/t/tasks/linux.sh": "l",
+    "work/modules/t/tasks/win.ps1": "w",
+    "work/modules/t/tasks/many.json": json.dumps(IMPLEMENTED),
+    "work/modules/t/tasks/alone.json": "{}",
+    "work/modules/t/tasks/Upper.sh": "x",
+    "work/modules/t/tasks/readme.md": "x",
+    "work/modules/t/tasks/folder/x.sh": "x",
+    "work/modules/t/files/a.txt": "a\n",
+    "work/modules/t/lib/c.rb": "c\n",
+    "work/modules/t/scripts/s.sh": "s\n",
+    "work/modules/t/manifests/init.pp": "",
+    "work/modules/t/plans/init.pp": "plan t() { }\n",
+    "work/modules/t/plans/both.pp": "plan {\n",
+    "work/modules/t/plans/both.yaml": "steps: []\n",
+    "work/modules/t/plans/yaml.yaml": "steps: []\n",
+    "work/modules/t/plans/class.pp": "",
+    "work/modules/t/plans/Up.pp": "",
+    "work/modules/t/plans/x.txt": "",
+    # Of another folder than the programs for versions look in: what they print is never as the file.
+    "work/elsewhere/modules/v/tasks/init.sh": "v",
+    "work/elsewhere/modules/v/tasks/init.json": json.dumps({"files": ["v/files/x", "v/lib/", "v/scripts/x"]}),
+    "work/elsewhere/modules/v/files/x": "x",
+    "work/elsewhere/modules/v/lib/v/x.rb": "x",
+    "work/elsewhere/modules/v/scripts/x": "x",
+}
+WRONG_TASKS: dict[str, Any] = {
+    "files_text": {"files": "x"},
+    "files_module": {"files": ["nomod/files/x"]},
+    "files_mount": {"files": ["t/manifests/init.pp"]},
+    "files_climb": {"files": ["t/files/../../../environment.conf"]},
+    "files_missing": {"files": ["t/files/missing"]},
+    "files_folder": {"files": ["t/lib"]},
+    "impl_text": {"implementations": "x"},
+    "impl_requirements": {"implementations": [{"name": "init.sh", "requirements": "x"}]},
+    "impl_missing": {"implementations": [{"name": "nope.sh"}]},
+}
+WORK |= {f"work/modules/t/tasks/{name}.json": json.dumps(metadata) for name, metadata in WRONG_TASKS.items()}
+WORK |= {f"work/modules/t/tasks/{name}.sh": "x" for name in WRONG_TASKS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +258,7 @@ def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         conf = root / "conf.d/puppetserver.conf"
         conf.write_text(conf.read_text().replace("jruby-puppet: {", "jruby-puppet: {\n environment-class-cache-enabled: true", 1))
         environments = root / "code/environments"
-        for name, text in (LISTED | COMPILED).items():
+        for name, text in (LISTED | COMPILED | WORK).items():
             path = environments / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
@@ -455,3 +506,75 @@ def test_facts_are_kept_where_the_next_catalog_finds_them(both: Both) -> None:
         if ours.status == 200:
             assert text(told(ours)) == text(told(theirs))
     assert "broken by a fact" in ours.text  # kept before it was compiled
+
+
+# --- tasks and plans
+
+TASKS, PLANS = "/puppet/v3/tasks", "/puppet/v3/plans"
+
+
+@pytest.mark.parametrize("listing", [TASKS, PLANS])
+def test_tasks_and_plans_are_listed_the_same(both: Both, listing: str) -> None:
+    theirs, ours = both.ask("GET", f"{listing}?environment=work")
+    assert (ours.status, ours.kind, len(ours.body)) == (theirs.status, theirs.kind, len(theirs.body))
+    assert sorted(map(text, ours.data)) == sorted(map(text, theirs.data)) != []
+    assert both.same("GET", f"{listing}?environment=bare").data == []
+
+
+@pytest.mark.parametrize("name", ["init", "noext", "described", "empty", "linux", "alone", *WRONG_TASKS])
+def test_a_task_is_described_the_same_to_the_byte(both: Both, name: str) -> None:
+    answer = both.same("GET", f"{TASKS}/t/{name}?environment=work")
+    assert answer.status == (500 if name in WRONG_TASKS or name == "alone" else 200)
+
+
+@pytest.mark.parametrize("target", ["t/many", "v/init"])
+def test_a_task_brings_the_same_files(both: Both, target: str) -> None:
+    """By version where the site's program gives them as they are, else by mount; those of a folder are in no order."""
+    theirs, ours = both.ask("GET", f"{TASKS}/{target}?environment=work")
+    assert (ours.status, len(ours.body), text(ours.data["metadata"])) == (200, len(theirs.body), text(theirs.data["metadata"]))
+    assert sorted(map(text, ours.data["files"])) == sorted(map(text, theirs.data["files"]))
+    kind = "static_file_content" if target == "t/many" else "file_content"
+    assert {each["uri"]["path"].split("/")[3] for each in ours.data["files"]} == {kind}
+
+
+def test_a_file_that_is_no_longer_as_at_its_version_is_had_by_its_mount(both: Both) -> None:
+    program = both.environments.parent.parent / "content"
+    before = program.read_text()
+    program.write_text("#!/bin/sh\necho another\n")
+    try:
+        assert "/puppet/v3/file_content/tasks/t/init.sh" in both.same("GET", f"{TASKS}/t/init?environment=work").text
+    finally:
+        program.write_text(before)
+
+
+@pytest.mark.parametrize("name", ["init", "both", "yaml"])
+def test_a_plan_is_described_the_same(both: Both, name: str) -> None:
+    assert both.same("GET", f"{PLANS}/t/{name}?environment=work").status == 200
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        TASKS,
+        f"{TASKS}?environment=nowhere",
+        f"{TASKS}?environment=a-b",
+        f"{TASKS}/t/nope?environment=work",
+        f"{TASKS}/t/Upper?environment=work",
+        f"{TASKS}/t/folder?environment=work",
+        f"{TASKS}/nomod/x?environment=work",
+        f"{TASKS}/T/init?environment=work",
+        f"{TASKS}/t/init",
+        PLANS,
+        f"{PLANS}?environment=nowhere",
+        f"{PLANS}/t/class?environment=work",
+        f"{PLANS}/nomod/x?environment=work",
+    ],
+)
+def test_what_is_not_there_is_named_in_the_same_words(both: Both, target: str) -> None:
+    assert both.same("GET", target).status in (400, 404)
+
+
+@pytest.mark.parametrize("target", [f"{TASKS}/", f"{TASKS}/t", f"{TASKS}/t/", f"{TASKS}/t/init/x", f"{PLANS}/t"])
+def test_there_is_nothing_else_below_them(both: Both, target: str) -> None:
+    theirs, ours = both.ask("GET", f"{target}?environment=work")
+    assert theirs.status == ours.status == 404
