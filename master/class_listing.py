@@ -83,7 +83,7 @@ def _literal(node: n.Node) -> Any:
     return _OPEN
 
 
-# The types of resources that are always known there, also before any environment is: those that no module brought nor brings.
+# The types of resources that are known without any environment: those that Puppet itself has.
 _OF_PUPPET = "component exec file filebucket group node notify package resources schedule service stage tidy user whit"
 _RESOURCES = frozenset(_OF_PUPPET.split())
 _LOADED_LATER = frozenset(("error", "target"))  # data types that puppetserver finds in an environment only

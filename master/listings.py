@@ -7,6 +7,7 @@ Files are read anew for each question; what was made of a manifest is kept while
 from __future__ import annotations
 
 import hashlib
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -25,6 +26,10 @@ from .worlds import FolderWorld
 
 __all__ = ["Listings"]
 
+MAX_ENVIRONMENTS = 16  # of which it is kept what was read
+Read = dict[str, tuple[bytes, dict[str, Any]]]
+"""By path: the hash of a manifest, and what is listed of it."""
+
 
 class Listings:
     """`log` is told of severity and finding, or of level and text: what is odd about manifests and modules."""
@@ -32,7 +37,7 @@ class Listings:
     def __init__(self, environments: Environments, log: Callable[[str, Issue | str], None]) -> None:
         self.environments = environments
         self.log = log
-        self._read: dict[str, tuple[bytes, dict[str, Any]]] = {}
+        self._read: OrderedDict[str, Read] = OrderedDict()  # by environment, those asked for longest ago first
 
     def answer(self, question: Mapping[str, Any]) -> bytes:
         """The JSON that is asked for: what the list is `of`, in which `environment` ('': in all). NotFound: there is no such."""
@@ -52,6 +57,11 @@ class Listings:
             case _:
                 return plainjson.dumps(plan(self._world(environment), question["module"], question["name"]))
 
+    @property
+    def kept(self) -> int:
+        """Environments of which something is kept."""
+        return len(self._read)
+
     def forget(self) -> None:
         """Drop what is kept."""
         self._read.clear()
@@ -59,7 +69,13 @@ class Listings:
     def classes(self, environment: str) -> dict[str, Any]:
         """The classes in every manifest of an environment, or what is wrong with it, by file."""
         world = self._world(environment)
-        return {"files": [self._classes_of(path) for path in sorted(set(_manifests(world)))], "name": environment}
+        before = self._read.pop(environment, {})
+        now: Read = {}
+        files = [self._classes_of(path, before, now) for path in sorted(set(_manifests(world)))]
+        self._read[environment] = now
+        while len(self._read) > MAX_ENVIRONMENTS:
+            self._read.popitem(last=False)
+        return {"files": files, "name": environment}
 
     def modules(self, environment: str) -> dict[str, Any]:
         """The modules of an environment: what they are called on the Forge, and their version, where their metadata say so."""
@@ -90,15 +106,16 @@ class Listings:
         found = self.environments.read(environment)
         return FolderWorld(environment, found.root, DiskFiles(), modulepath=found.modulepath, manifest=found.manifest)
 
-    def _classes_of(self, path: str) -> dict[str, Any]:
+    def _classes_of(self, path: str, before: Read, now: Read) -> dict[str, Any]:
         try:
             content = DiskFiles().read(path)
             if content is None:
                 return {"error": f"The file {path} does not exist", "path": path}
             digest = hashlib.sha256(content).digest()
-            kept = self._read.get(path)
+            kept = before.get(path)
             if kept is None or kept[0] != digest:
-                kept = self._read[path] = digest, self._listed(path, content)
+                kept = digest, self._listed(path, content)
+            now[path] = kept
             return kept[1]
         except PuppetError as err:
             return {"error": str(err), "path": path}

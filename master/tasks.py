@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from shared import plainjson
-from shared.errors import BadData, NotFound
+from shared.errors import BadData, NotFound, PuppetError
 
 from .environment_files import DiskFiles
 from .key_order import in_order
@@ -122,7 +122,10 @@ def _task_files(root: str) -> list[Path]:
 
 def _metadata(files: Sequence[Path], name: str, full: str) -> dict[str, Any]:
     path = next((path for path in files if path.stem == name and path.suffix == ".json"), None)
-    content = DiskFiles().read(str(path)) if path is not None else None
+    try:
+        content = DiskFiles().read(str(path)) if path is not None else None
+    except PuppetError as err:
+        raise WrongTask(f"Error reading metadata: {err.message}", "unreadable-metadata") from err
     if not content:
         return {}
     try:

@@ -232,7 +232,7 @@ class Workers:
         """
         where = f"environment {environment}" if environment else "all environments"
         question = {"ask": "listing", "of": what, "environment": environment, "module": module, "name": name}
-        return await self._asked(question, f"The list of the {what} of {where}")
+        return await self._asked(question, f"What is asked of the {what} of {where}")
 
     async def _asked(self, question: dict[str, Any], what: str, heard: list[Heard] | None = None) -> bytes:
         """The body of the answer to a question; `what` is asked for, in messages."""

@@ -11,7 +11,7 @@ import pytest
 from master.class_listing import classes
 from master.compiler.source import Source
 from master.environments import Environments, EnvironmentSettings
-from master.listings import Listings
+from master.listings import MAX_ENVIRONMENTS, Listings
 from shared.errors import NotFound, ParseError
 
 METADATA = {"name": "acme-meta", "version": "1.2.3"}
@@ -77,6 +77,22 @@ def test_a_file_that_changes_is_read_again(listings: Listings, tmp_path: Path) -
     assert of_file(listings, "init.pp")["classes"][0]["params"][0]["default_literal"] == 80
     (tmp_path / "environments/production/modules/web/manifests/init.pp").write_text("class web (Integer $port = 81) { }\n")
     assert of_file(listings, "init.pp")["classes"][0]["params"][0]["default_literal"] == 81
+
+
+def test_a_manifest_that_is_nested_too_deeply_says_so(listings: Listings, tmp_path: Path) -> None:
+    depth = 3000
+    (tmp_path / "environments/production/manifests/site.pp").write_text(f"class deep ($p = {'[' * depth}{']' * depth}) {{ }}\n")
+    assert "Nested too deeply" in of_file(listings, "site.pp")["error"]
+    assert of_file(listings, "init.pp")["classes"][0]["name"] == "web"
+
+
+def test_what_was_read_of_environments_is_not_kept_without_end(listings: Listings, tmp_path: Path) -> None:
+    for number in range(MAX_ENVIRONMENTS + 5):
+        (tmp_path / f"environments/e{number}").mkdir()
+        listings.classes(f"e{number}")
+    assert listings.kept == MAX_ENVIRONMENTS
+    listings.forget()
+    assert listings.kept == 0
 
 
 def test_an_environment_without_files_has_no_classes_and_no_modules(listings: Listings) -> None:
