@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 
 from shared import plainjson
 from shared.errors import (
+    BadData,
     BadRequest,
     CompileError,
     ConfigError,
@@ -28,8 +29,11 @@ _ERRORS: dict[str, type[PuppetError]] = {
 
 
 def packed(message: dict[str, Any], body: bytes = b"") -> bytes:
-    """One frame."""
-    text = plainjson.dumps_pson(message)
+    """One frame; BadData when the message is nested too deeply for one."""
+    try:
+        text = plainjson.dumps_pson(message)
+    except RecursionError as err:
+        raise BadData("Facts, or what else a catalog is made of, are nested too deeply") from err
     return HEAD.pack(len(text), len(body)) + text + body
 
 

@@ -95,7 +95,10 @@ class FilePerKey(Terminus[M]):
         return [each for each in found if each is not None]
 
     async def save(self, request: Request[M]) -> object:
-        await asyncio.to_thread(self._write, request.key, request.instance)
+        try:
+            await asyncio.to_thread(self._write, request.key, request.instance)
+        except RecursionError as err:  # JSON may be nested more deeply than a writer goes
+            raise BadData(f"The {self.indirection.name} of {shown(request.key)} cannot be stored: nested too deeply") from err
         return str(self.path(request.key))
 
     async def destroy(self, request: Request[M]) -> object:

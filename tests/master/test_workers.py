@@ -16,7 +16,7 @@ from master.environments import Environments, EnvironmentSettings
 from master.termini.catalog import CompileJob, Heard
 from master.termini.resource_type import DefinitionsWanted
 from master.workers import COMMAND, Workers
-from shared.errors import BadRequest, CompileError, NotFound, PuppetError, Unavailable
+from shared.errors import BadData, BadRequest, CompileError, NotFound, PuppetError, Unavailable
 
 pytestmark = pytest.mark.slow
 
@@ -259,6 +259,17 @@ async def test_definitions_are_listed_by_the_same_processes(tmp_path: Path) -> N
         with pytest.raises(BadRequest, match="Not the name"):
             await workers.definitions(DefinitionsWanted("production", name="../x"))
         assert len(workers._all) == 1
+
+
+async def test_facts_that_are_nested_too_deeply_are_refused_and_the_process_goes_on(tmp_path: Path) -> None:
+    deep: list[Any] = []
+    for _ in range(2000):
+        deep = [deep]
+    async with pool(tmp_path, "notify { 'x': }\n") as workers:
+        with pytest.raises(BadData, match="nested too deeply"):
+            await workers(job(deep=deep))
+        assert titles(await workers(job())) == ["x"]
+        assert workers.ended == {}
 
 
 async def test_classes_and_modules_are_listed_by_the_same_processes(tmp_path: Path) -> None:

@@ -11,10 +11,11 @@ import pytest
 from master.termini.catalog import CompileJob, Compiler, twice_decoded
 from master.termini.facts import StoredFacts
 from master.termini.node import Classifier, Ldap, Plain, WithFacts, node_from
+from shared import plainjson
 from shared.dialects import LEGACY, MODERN, Dialect
 from shared.errors import BadData, BadRequest, NotFound, PuppetError, UnsupportedMediaType
 from shared.indirector import Binding, Client, Request
-from shared.indirector.termini import Json
+from shared.indirector.termini import Json, Yaml
 from shared.models.catalog import CATALOG
 from shared.models.facts import FACTS, Facts
 from shared.models.node import NODE, Node
@@ -149,6 +150,14 @@ async def test_ldap_knows_no_stranger_and_ends_a_circle() -> None:
     assert await Binding(NODE, ldap_with({})).find("nobody") is None
     with pytest.raises(PuppetError, match="loop"):
         await Binding(NODE, ldap_with({"a": {"parentnode": "b"}, "b": {"parentnode": "a"}})).find("a")
+
+
+async def test_facts_that_are_nested_too_deeply_to_be_stored_are_the_nodes_mistake(tmp_path: Path) -> None:
+    deep = plainjson.loads(b"[" * 900 + b"]" * 900)
+    facts = Binding(FACTS, StoredFacts(Yaml(FACTS, tmp_path)))
+    with pytest.raises(BadData, match="The facts of 'n' cannot be stored: nested too deeply"):
+        await facts.save(Facts(name="n", values={"deep": deep}))
+    assert list(tmp_path.iterdir()) == [] and await facts.find("n") is None
 
 
 async def test_facts_are_stored_and_found_again(tmp_path: Path) -> None:
