@@ -26,6 +26,7 @@ help:
 	@echo "make wheel   a wheel of this project in dist/"
 	@echo "make deb     a Debian package with all that it needs, in dist/ (on Debian)"
 	@echo "make test-packages  installs both in a plain Debian in a folder and starts them (root, debootstrap)"
+	@echo "make package-image  that plain Debian alone"
 	@echo "make bench   measures this against Debian's puppet-agent and puppetserver"
 	@echo "make chart   draws docs/performance.svg anew, from docs/performance.json or NUMBERS=FILE"
 	@echo "make fleet   a thousand simulated agents at one master, all at once"
