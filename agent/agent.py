@@ -135,13 +135,11 @@ class Agent:
         from certs.ssldir import SslDir
 
         from .bootstrap import Bootstrap
-        from .selection import listening, selected
+        from .selection import located_ca
         from .sites import Site
         from .wiring import client_for
 
         settings = self.settings
-        if settings.use_srv_records or not settings.localcacert.exists() or not settings.hostcert.exists():
-            settings = await selected(settings, listening, srv=self._srv)
         bootstrap = Bootstrap(
             SslDir.of(settings),
             Site(settings.ca_server, settings.ca_port),
@@ -151,6 +149,7 @@ class Agent:
             now=self._now,
             sleep=self._sleep,
             tell=self._tell,
+            locate=lambda: located_ca(settings, srv=self._srv),
         )
         with Steps(self._watch_steps).step("certificates"):
             return await bootstrap.run()
@@ -193,7 +192,7 @@ class Agent:
         from .retrieval import Retrieval
         from .run import Run
         from .runlog import RunLog
-        from .selection import reachable, running, selected
+        from .selection import Selection
         from .wiring import Wiring, client_for
 
         settings = self.settings
@@ -202,11 +201,13 @@ class Agent:
         steps = Steps(self._watch_steps)
         async with client_for(settings, verifier, self._watch_exchanges) as client:
             with kept(runlog):
+                selection = Selection.over(client, settings, srv=self._srv)
+                files = None
                 try:
-                    settings = await selected(settings, running(client), srv=self._srv, reached=reachable(client))
+                    settings, files = await selection.applied(), await selection.site("fileserver")
                 except PeerError as err:
                     log.error("%s", err)  # the cached catalog, if there is one, needs no server
-                wiring = Wiring(settings, client, spoken, routes, environment=settings.environment)
+                wiring = Wiring(settings, client, spoken, routes, environment=settings.environment, files=files)
                 run = Run(
                     wiring,
                     runlog,

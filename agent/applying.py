@@ -80,7 +80,7 @@ class Applying:
     async def _static(self, path: str, code_id: str) -> AsyncIterator[bytes]:
         query = urlencode({"environment": self.wiring.environment, "code_id": code_id})
         target = f"/puppet/v3/static_file_content/{quote(path)}?{query}"
-        opened = await self.wiring.server.open(Outgoing("GET", target), {"Accept": "application/octet-stream"})
+        opened = await self.wiring.file_server.open(Outgoing("GET", target), {"Accept": "application/octet-stream"})
         if opened.status != 200:
             text = (await opened.read()).decode("utf-8", "replace").strip()
             if opened.status == 404:

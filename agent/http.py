@@ -20,7 +20,7 @@ from shared.indirector.rest import Answer
 from shared.names import shown
 
 from .bodies import Inflater, retry_after
-from .sites import Exchange, Limits, Observer, Proxy, Site
+from .sites import PROBE, Exchange, Limits, Observer, Proxy, Site
 from .tls import Verifier, refusal, unverified_context, without_system_authorities
 
 with without_system_authorities():
@@ -127,7 +127,7 @@ class Client:
     One pool of connections with one trust.
 
     `verifier` None: nothing is verified, no certificate shown, no connection ever used twice, and nothing can be asked but
-    for the CA's certificate.
+    for the CA's certificate, and whether there is a server at all.
     """
 
     def __init__(
@@ -228,7 +228,7 @@ class Client:
         Raises:
             PeerUnreachable, PeerNotTrusted; PeerAnswered for a redirect elsewhere or one too many.
         """
-        if self.verifier is None and not (method == "GET" and target.partition("?")[0].endswith("/certificate/ca")):
+        if self.verifier is None and not (method == "GET" and target.partition("?")[0].endswith(("/certificate/ca", PROBE))):
             raise PeerNotTrusted(f"Refusing to send {method} {target} to {site}: nobody has verified who that is")
         waits = redirects = 0
         while True:

@@ -105,7 +105,7 @@ async def mirrored(wiring: Wiring, dialect: Dialect | None) -> AsyncGenerator[tu
         Mount("pluginfacts", settings.pluginfactsource, settings.pluginfactdest, permissions=True),
         Mount("plugin", settings.pluginsource, settings.plugindest),
     ]
-    if not settings.disable_i18n and (wiring.server.version or ()) >= LOCALES_SINCE:
+    if not settings.disable_i18n and (wiring.file_server.version or wiring.server.version or ()) >= LOCALES_SINCE:
         mounts.append(Mount("locales", settings.localesource, settings.localedest))
     sync = PluginSync(
         wiring.indirector["file_metadata"],

@@ -1,24 +1,34 @@
-"""Which servers a run talks to: those of `server_list`, or those that DNS names. Source: protocol reference 6.3, 6.9."""
+"""Which server does what: those that DNS names, those of `server_list`, or those of the settings. Source: protocol reference 6.3, 6.9."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from datetime import UTC, datetime
 
 from shared.errors import ConfigError, PeerError, PuppetError
 from shared.names import shown
 from shared.settings import AgentSettings
 
 from .http import Client
-from .sites import Site
+from .sites import PROBE, Site
 from .srv import Srv
+from .tls import Verifier
+from .wiring import client_for
 
 log = logging.getLogger("puppet.agent")
 
-SERVICES = (("puppet", "server", "masterport"), ("ca", "ca_server", "ca_port"), ("report", "report_server", "report_port"))
+# The settings that name each service's server, when neither DNS nor `server_list` does.
+SERVICES = {
+    "puppet": ("server", "masterport"),
+    "ca": ("ca_server", "ca_port"),
+    "report": ("report_server", "report_port"),
+    "fileserver": ("server", "masterport"),
+}
 CONNECT_SECONDS = 10.0  # for one server of several: there are others
+
+Answers = Callable[[Site], Awaitable[bool]]
 
 
 def sites(entries: Sequence[str], port: int) -> list[Site]:
@@ -36,42 +46,29 @@ def sites(entries: Sequence[str], port: int) -> list[Site]:
     return found
 
 
-async def listening(site: Site) -> bool:
-    """Whether somebody takes a connection there; who that is, nobody has looked."""
-    try:
-        async with asyncio.timeout(CONNECT_SECONDS):
-            _, writer = await asyncio.open_connection(site.host, site.port)
-    except (OSError, TimeoutError):
-        return False
-    writer.close()
-    with suppress(OSError):
-        await writer.wait_closed()
-    return True
-
-
-def running(client: Client) -> Callable[[Site], Awaitable[bool]]:
-    """Whether a verified server says that it is running; one of 3.x has no such page, but its version."""
+def running(client: Client) -> Answers:
+    """Whether a server says that it is running; one of 3.x has no such page, but its version."""
 
     async def answers(site: Site) -> bool:
         try:
-            async with asyncio.timeout(CONNECT_SECONDS):
-                answer = await client.request(site, "GET", "/status/v1/simple", {"Accept": "text/plain, */*"})
-                await answer.read()
+            status, named = await _probed(client, site)
         except (PeerError, PuppetError, TimeoutError) as err:
-            log.debug("Unable to connect to server from server_list setting: %s: %s", site, err or "it did not answer in time")
+            log.warning("Unable to connect to server from server_list setting: %s: %s", site, err or "it did not answer in time")
             return False
-        return answer.status == 200 or "x-puppet-version" in answer.headers
+        if status != 200 and not named:
+            log.warning("Puppet server %s is unavailable: %d", site, status)
+            return False
+        return True
 
     return answers
 
 
-def reachable(client: Client) -> Callable[[Site], Awaitable[bool]]:
-    """Whether a verified server answers at all."""
+def reachable(client: Client) -> Answers:
+    """Whether a server answers at all."""
 
     async def answers(site: Site) -> bool:
         try:
-            async with asyncio.timeout(CONNECT_SECONDS):
-                await (await client.request(site, "GET", "/status/v1/simple", {"Accept": "text/plain, */*"})).read()
+            await _probed(client, site)
         except (PeerError, PuppetError, TimeoutError) as err:
             log.error("Connection to %s failed, trying next route: %s", site, err or "it did not answer in time")
             return False
@@ -80,55 +77,94 @@ def reachable(client: Client) -> Callable[[Site], Awaitable[bool]]:
     return answers
 
 
-async def located(settings: AgentSettings, srv: Srv, answers: Callable[[Site], Awaitable[bool]]) -> tuple[AgentSettings, bool]:
-    """The settings with the servers that DNS names and that answer, and whether a master is among them; others stay as they are."""
-    tried: dict[Site, bool] = {}
-    changes: dict[str, object] = {}
-    for service, host, port in SERVICES:
-        for site in await srv.sites(service):
-            if site not in tried:
-                tried[site] = await answers(site)
-            if tried[site]:
-                log.debug("Resolved service '%s' to %s", service, site)
-                changes |= {host: site.host, port: site.port}
-                break
-    return settings.model_copy(update=changes), "server" in changes
+async def _probed(client: Client, site: Site) -> tuple[int, bool]:
+    """The status of its answer, and whether that says a version."""
+    async with asyncio.timeout(CONNECT_SECONDS):
+        answer = await client.request(site, "GET", PROBE, {"Accept": "text/plain, */*"})
+        await answer.read()
+    return answer.status, "x-puppet-version" in answer.headers
 
 
-async def selected(
-    settings: AgentSettings,
-    answers: Callable[[Site], Awaitable[bool]],
-    *,
-    srv: Srv | None = None,
-    reached: Callable[[Site], Awaitable[bool]] | None = None,
-) -> AgentSettings:
+class Selection:
     """
-    The settings with the servers to use: with `use_srv_records` those that DNS names; else, or when none of these is
-    there, the first of `server_list` that answers as `server` and for all that followed `server`.
+    Where each service is, looked for when it is first asked for.
 
     Args:
-        srv: the records; by default asked of the system's DNS. reached: what answers by DNS must pass; `answers` by default.
+        answers: what a server of `server_list` must pass. reached: what one that DNS names must.
+        srv: the records; by default asked of the system's DNS.
+    """
+
+    def __init__(self, settings: AgentSettings, answers: Answers, *, reached: Answers | None = None, srv: Srv | None = None) -> None:
+        self.settings = settings
+        self._answers = answers
+        self._reached = reached or answers
+        self._srv = srv or Srv(settings.srv_domain)
+        self._found: dict[str, Site] = {}
+        self._tried: dict[Site, bool] = {}
+        self._listed: Site | None = None
+
+    @classmethod
+    def over(cls, client: Client, settings: AgentSettings, *, srv: Srv | None = None) -> Selection:
+        """By what servers answer over these connections."""
+        return cls(settings, running(client), reached=reachable(client), srv=srv)
+
+    async def site(self, service: str) -> Site:
+        """
+        With `use_srv_records` the first of those that DNS names which answers; else the first of `server_list` that does, for all
+        whose own setting nobody has set; else that of the setting.
+
+        Raises:
+            PeerError: none of server_list answers.
+        """
+        if service not in self._found:
+            self._found[service] = await self._looked_for(service)
+            log.debug("Resolved service '%s' to %s", service, self._found[service])
+        return self._found[service]
+
+    async def _looked_for(self, service: str) -> Site:
+        settings = self.settings
+        if settings.use_srv_records:
+            for site in await self._srv.sites(service):
+                if site not in self._tried:
+                    self._tried[site] = await self._reached(site)
+                if self._tried[site]:
+                    return site
+        host, port = SERVICES[service]
+        if settings.server_list and (host == "server" or settings.given(host) is None):
+            return await self._of_list()
+        return Site(getattr(settings, host), getattr(settings, port))
+
+    async def _of_list(self) -> Site:
+        """The server of `server_list` that is used for everything."""
+        if self._listed is None:
+            for site in sites(self.settings.server_list, self.settings.masterport):
+                if await self._answers(site):
+                    log.debug("Selected server from the `server_list` setting: %s", site)
+                    self._listed = site
+                    break
+            else:
+                names = ",".join(self.settings.server_list)
+                raise PeerError(f"Could not select a functional puppet server from server_list: '{names}'")  # noqa: S608  # not SQL
+        return self._listed
+
+    async def applied(self, services: Iterable[str] = SERVICES) -> AgentSettings:
+        """The settings with the servers to use. PeerError as above."""
+        changes: dict[str, object] = {}
+        for service in services:
+            if service != "fileserver":  # which no setting names
+                site = await self.site(service)
+                changes |= zip(SERVICES[service], (site.host, site.port), strict=True)
+        return self.settings.model_copy(update=changes)
+
+
+async def located_ca(settings: AgentSettings, *, srv: Srv | None = None) -> Site:
+    """
+    Where the CA is, for a host that may have no certificate yet: nothing is shown, and nobody believed before the CA's certificate is here.
+
     Raises:
         PeerError: none of server_list answers.
     """
-    if settings.use_srv_records:
-        settings, found = await located(settings, srv or Srv(settings.srv_domain), reached or answers)
-        if found:
-            return settings
-    if not settings.server_list:
-        return settings
-    for site in sites(settings.server_list, settings.masterport):
-        if await answers(site):
-            log.debug("Selected server from the `server_list` setting: %s", site)
-            return pointed_at(settings, site)
-    names = ",".join(settings.server_list)
-    raise PeerError(f"Could not select a functional puppet server from server_list: '{names}'")  # noqa: S608  # not SQL
-
-
-def pointed_at(settings: AgentSettings, site: Site) -> AgentSettings:
-    """The settings with another server; the servers for certificates and reports follow unless they were set to others."""
-    changes: dict[str, object] = {"server": site.host, "masterport": site.port}
-    for host, port in (("ca_server", "ca_port"), ("report_server", "report_port")):
-        if getattr(settings, host) == settings.server:
-            changes |= {host: site.host, port: site.port}
-    return settings.model_copy(update=changes)
+    known = settings.localcacert.exists()
+    verifier = Verifier(settings.localcacert, None, False, lambda: datetime.now(UTC), None, None) if known else None
+    async with client_for(settings, verifier) as client:
+        return await Selection.over(client, settings, srv=srv).site("ca")

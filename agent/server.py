@@ -18,12 +18,11 @@ from shared.indirector.paths import Outgoing
 from shared.indirector.rest import Answer
 
 from .http import Client, OpenAnswer, whole
-from .sites import Site
+from .sites import PROBE, Site
 
 log = logging.getLogger("puppet.http")
 
 Version = tuple[int, ...]
-PROBE = "/status/v1/simple"  # what servers of all ages answer with their version
 
 
 def version_of(header: str | None) -> Version | None:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from yarl import URL
 
+PROBE = "/status/v1/simple"  # what servers of all ages answer with their version
+
 
 @dataclass(frozen=True, slots=True)
 class Site:

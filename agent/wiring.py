@@ -124,7 +124,11 @@ class LastRunReport(Terminus[Report]):
 
 @dataclass
 class Wiring:
-    """All that one run talks to. `environment` is the current one; it changes when the master says so."""
+    """
+    All that one run talks to. `environment` is the current one; it changes when the master says so.
+
+    `files` is where files come from whose URL names no host; None: the master.
+    """
 
     settings: AgentSettings
     client: Client
@@ -132,17 +136,22 @@ class Wiring:
     routes: Mapping[str, Route] = field(default_factory=dict)
     host: Host = field(default_factory=Host)
     environment: str = "production"
+    files: Site | None = None
 
     def __post_init__(self) -> None:
         settings = self.settings
         self.server = self.server_at(settings.server, settings.masterport)
+        self.file_server = self.server if self.files in (None, self.server.site) else self._server(self.files)
         self.report_server = self.server_at(settings.report_server, settings.report_port)
         self.ca_server = self.server_at(settings.ca_server, settings.ca_port)
         self.indirector = Indirector([self._binding(indirection) for indirection in self._declared()])
 
     def server_at(self, host: str, port: int | None) -> Server:
         """A server by name, over this run's connections."""
-        return Server(Site(host, port or self.settings.masterport), self.client, self.spoken, lambda: self.environment)
+        return self._server(Site(host, port or self.settings.masterport))
+
+    def _server(self, site: Site) -> Server:
+        return Server(site, self.client, self.spoken, lambda: self.environment)
 
     def _declared(self) -> Mapping[Indirection[Any], tuple[str, str]]:
         """Terminus and cache of each indirection, by name, before routes.yaml. Source: protocol reference 1.6."""
@@ -208,7 +217,8 @@ class Wiring:
             return _Reports(self.report_server, self.settings.report_serialization_format)
         if indirection in (CERTIFICATE, CERTIFICATE_REQUEST, CERTIFICATE_REVOCATION_LIST):
             return Rest(indirection, self.ca_server, prefix="puppet-ca")
-        return Rest(indirection, server or self.server, post=indirection is CATALOG)
+        usual = self.file_server if indirection in (FILE_METADATA, FILE_CONTENT) else self.server
+        return Rest(indirection, server or usual, post=indirection is CATALOG)
 
     def _selector(self, indirection: Indirection[Any]) -> Terminus[Any]:
         def elsewhere(host: str, port: int | None) -> Terminus[Any]:

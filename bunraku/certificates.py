@@ -170,7 +170,7 @@ async def _remote(words: list[str]) -> int:
     if action != "list" and len(names) != 1:
         raise ConfigError(f"puppet certificate {action} takes 1 argument, but you gave {len(names)}")
     settings = await asyncio.to_thread(load, AgentSettings, section="agent", flags=flags)
-    async with connected(settings, settings.ca_server, settings.ca_port) as server:
+    async with connected(settings, "ca") as server:
         states = Binding(CERTIFICATE_STATUS, Rest(CERTIFICATE_STATUS, server, prefix="puppet-ca"))
         if action == "find":
             found = await Binding(CERTIFICATE, Rest(CERTIFICATE, server, prefix="puppet-ca")).find(names[0])

@@ -131,8 +131,8 @@ def _upload(settings: AgentSettings) -> int:
     async def upload() -> None:
         data = await _found(settings, settings.node_name_value)
         name = named(settings, data["values"]).node_name_value
-        logging.getLogger("puppet.facts").log(logs.NOTICE, "Uploading facts for '%s' to '%s'", name, settings.server)
-        async with connected(settings, settings.server, settings.masterport) as server:
+        async with connected(settings) as server:
+            logging.getLogger("puppet.facts").log(logs.NOTICE, "Uploading facts for '%s' to '%s'", name, server.site.host)
             facts = Facts(name=name, values=data["values"], timestamp=data["timestamp"])
             await Rest(FACTS, server).save(Request(name, settings.environment or "production", body=facts))
 

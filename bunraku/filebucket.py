@@ -152,7 +152,7 @@ async def _opened(wish: Wish, settings: AgentSettings) -> AsyncIterator[tuple[Di
 
     from .peer import connected
 
-    async with connected(settings, settings.server, settings.masterport) as server:
+    async with connected(settings) as server:
         digest = await server.digest(settings.given("digest_algorithm"))
         binding = Binding(FILE_BUCKET_FILE, Rest(FILE_BUCKET_FILE, server))
         yield RemoteDipper(binding, algorithm=digest, environment=settings.environment or "production"), digest

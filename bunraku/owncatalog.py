@@ -35,7 +35,7 @@ def download(settings: AgentSettings) -> int:
 
 
 async def _downloaded(settings: AgentSettings) -> None:
-    async with wired(settings) as wiring:
+    async with wired(settings, "puppet") as wiring:
         retrieval = Retrieval(wiring, Steps(), uuid=str(uuid.uuid4()), fixed=True, configured=settings.environment)
         catalog = (await retrieval.download()).catalog
         cache = wiring.catalog.cache

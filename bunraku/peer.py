@@ -8,9 +8,8 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
 from agent.http import Client
-from agent.selection import reachable, running, selected
+from agent.selection import Selection
 from agent.server import Server, Spoken
-from agent.sites import Site
 from agent.tls import Verifier
 from agent.wiring import Wiring, client_for
 from shared.errors import PeerNotTrusted
@@ -44,16 +43,22 @@ async def verified(settings: AgentSettings) -> AsyncIterator[Client]:
 
 
 @asynccontextmanager
-async def connected(settings: AgentSettings, host: str, port: int) -> AsyncIterator[Server]:
-    """One server over such connections; PeerNotTrusted as there."""
+async def connected(settings: AgentSettings, service: str = "puppet") -> AsyncIterator[Server]:
+    """
+    The server of one service over such connections, by the settings, `server_list` or DNS.
+
+    Raises:
+        PeerNotTrusted: as there. PeerError: no server of server_list answers.
+    """
     async with verified(settings) as client:
-        yield Server(Site(host, port), client, Spoken(), lambda: settings.environment or "production")
+        site = await Selection.over(client, settings).site(service)
+        yield Server(site, client, Spoken(), lambda: settings.environment or "production")
 
 
 @asynccontextmanager
-async def wired(settings: AgentSettings) -> AsyncIterator[Wiring]:
+async def wired(settings: AgentSettings, service: str) -> AsyncIterator[Wiring]:
     """
-    All that a run of the agent talks to, over such connections: the server of `server_list` that answers, the termini of routes.yaml.
+    All that a run of the agent talks to, over such connections: the termini of routes.yaml, and of one service the server that is selected.
 
     Raises:
         PeerNotTrusted: as there. PeerError: no server of server_list answers.
@@ -61,5 +66,6 @@ async def wired(settings: AgentSettings) -> AsyncIterator[Wiring]:
     spoken = await asyncio.to_thread(Spoken.of_setting, settings.scheme, settings.statedir / "dialects.json")
     routes = await asyncio.to_thread(read_routes, settings.route_file, "agent")
     async with verified(settings) as client:
-        settings = await selected(settings, running(client), reached=reachable(client))
-        yield Wiring(settings, client, spoken, routes, environment=settings.environment or "production")
+        selection = Selection.over(client, settings)
+        settings, files = await selection.applied([service]), await selection.site("fileserver") if service == "fileserver" else None
+        yield Wiring(settings, client, spoken, routes, environment=settings.environment or "production", files=files)

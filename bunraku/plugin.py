@@ -41,8 +41,8 @@ async def download(settings: AgentSettings) -> list[str]:
     Raises:
         PuppetError: a mount or a file could not be brought; which one, and why, has been logged.
     """
-    async with wired(settings) as wiring:
-        done = [each async for each in mirrored(wiring, await wiring.server.dialect())]
+    async with wired(settings, "fileserver") as wiring:
+        done = [each async for each in mirrored(wiring, await wiring.file_server.dialect())]
     problems = [(mount.label, synced.problem) for mount, synced in done if synced.problem]
     for label, problem in problems:
         log.error("Could not retrieve %s: %s", label, problem)

@@ -61,7 +61,7 @@ def read(path: Path) -> Report:
 
 async def submit(report: Report, settings: AgentSettings) -> None:
     """PuppetError: the master did not take it."""
-    async with wired(settings) as wiring:
+    async with wired(settings, "report") as wiring:
         environment = report.environment or wiring.environment
         try:
             async with asyncio.timeout(settings.report_timeout):

@@ -14,6 +14,7 @@ from cryptography import x509
 from agent.agent import bootstrap_options
 from agent.bootstrap import Bootstrap
 from agent.bootstrap.texts import NoCertificate, mismatch
+from agent.selection import located_ca
 from agent.server import Spoken
 from agent.sites import Site
 from agent.wiring import client_for
@@ -39,7 +40,8 @@ HELP = """Usage: puppet ssl bootstrap | submit_request | download_cert | verify 
   show             the certificate as text
   clean            remove key, request and certificate of this host; --localca: the CA's certificate and its revocation list too
 
-The CA is ca_server, on ca_port; every setting is an option.
+The CA is ca_server, on ca_port, or the first that answers of those that DNS (use_srv_records) or server_list names; every setting is
+an option.
 
 Exit codes: 0 done, 1 it could not be done."""
 
@@ -83,6 +85,7 @@ class HostSsl:
     def __init__(self, settings: AgentSettings) -> None:
         self.settings = settings
         self.layout = SslDir.of(settings)
+        self._ca = Site(settings.ca_server, settings.ca_port)
 
     def bootstrap(self) -> None:
         """NoCertificate when waiting is over."""
@@ -94,7 +97,7 @@ class HostSsl:
         try:
             asyncio.run(self._bootstrap(0))
         except NoCertificate:
-            log.log(logs.NOTICE, "Submitted certificate request for '%s' to %s", name, self.settings.ca_server)
+            log.log(logs.NOTICE, "Submitted certificate request for '%s' to %s", name, self._ca.host)
             log.info("The certificate for '%s' has not yet been signed", name)
         else:
             self._downloaded()
@@ -115,12 +118,17 @@ class HostSsl:
         spoken = await asyncio.to_thread(Spoken.of_setting, settings.scheme, settings.statedir / "dialects.json")
         await Bootstrap(
             self.layout,
-            Site(settings.ca_server, settings.ca_port or settings.masterport),
+            self._ca,
             bootstrap_options(settings, waitforcert),
             lambda verifier: client_for(settings, verifier),
             spoken,
             now=lambda: datetime.now(UTC),
+            locate=self._located,
         ).run()
+
+    async def _located(self) -> Site:
+        self._ca = await located_ca(self.settings)
+        return self._ca
 
     def _certificate(self) -> x509.Certificate:
         certificate = self.layout.certificate()
@@ -184,6 +192,6 @@ class HostSsl:
 
     async def _known_to_the_ca(self) -> bool:
         settings = self.settings
-        async with connected(settings, settings.ca_server, settings.ca_port or settings.masterport) as server:
+        async with connected(settings, "ca") as server:
             found = await Rest(CERTIFICATE, server, prefix="puppet-ca").find(Request(settings.certname, settings.environment))
         return found is not None

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 from email.utils import formatdate
 from pathlib import Path
@@ -16,10 +16,10 @@ from cryptography import x509
 
 from certs import bundles, csr, fingerprints, keys, verify
 from certs.csr import CsrAttributes
-from certs.keys import KeyKind, PrivateKey
+from certs.keys import PrivateKey
 from certs.oids import OidNames
 from certs.ssldir import SslDir
-from certs.verify import Revocation, Trust
+from certs.verify import Trust
 from shared.dialects import LEGACY, MODERN, Dialect
 from shared.errors import BadData, PeerAnswered, PeerError, PeerNotTrusted, PuppetError, TooLarge
 from shared.failpoints import failpoint
@@ -35,6 +35,7 @@ from ..server import Server, Spoken, dialect_of, version_of
 from ..tls import Verifier
 from . import texts
 from .keeping import keep_authorities, keep_crls
+from .options import Options
 from .sequence import State, Step, next_step, quarter, spread
 
 if TYPE_CHECKING:
@@ -47,31 +48,12 @@ NOTICE = 25
 MAX_STEPS = 100  # without waiting: more is a circle
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """The settings that the bootstrap reads; durations in seconds, 0 for never."""
-
-    environment: str = "production"
-    waitforcert: int = 120
-    maxwaitforcert: int | None = None
-    waitforlock: float = 0.0
-    ca_fingerprint: str = ""
-    revocation: Revocation = "chain"
-    key: KeyKind = field(default_factory=KeyKind)
-    dns_alt_names: tuple[str, ...] = ()
-    csr_attributes: Path | None = None
-    oid_mapping: Path | None = None
-    ca_refresh: int = 0
-    crl_refresh: int = 0
-    renewal: int = 0
-    expire_warning: int = 60 * 86400
-
-
 class Bootstrap:
     """
     Brings an ssldir to the point where a verified connection can be made.
 
     Args:
+        site: the CA. locate: looks for it first, when it has to be asked at all.
         connect: makes a pool of connections with that trust; None: an unverified one, used for the CA's certificate alone.
         tell: prints a line for the person at the terminal.
     """
@@ -87,6 +69,7 @@ class Bootstrap:
         now: Callable[[], datetime],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         tell: Callable[[str], None] = print,
+        locate: Callable[[], Awaitable[Site]] | None = None,
     ) -> None:
         self.layout = layout
         self.site = site
@@ -96,6 +79,7 @@ class Bootstrap:
         self._now = now
         self._sleep = sleep
         self._tell = tell
+        self._locate = locate
         self._client: Client | None = None  # verified with the CA; for this bootstrap only
         self._refreshed: set[Step] = set()
 
@@ -112,7 +96,7 @@ class Bootstrap:
         lock = FileLock(self.layout.lock)
         await asyncio.to_thread(lock.acquire, timeout=self.options.waitforlock)
         try:
-            state = await asyncio.to_thread(self._look)
+            state = await self._begin()
             for _ in range(MAX_STEPS):
                 step = next_step(state)
                 if step is Step.DONE:
@@ -144,6 +128,21 @@ class Bootstrap:
         }
 
     # What is on disk.
+
+    async def _begin(self) -> State:
+        """What there is, and the CA located when something is missing; without one nothing is refreshed that is here."""
+        state = await asyncio.to_thread(self._look)
+        if self._locate is None or next_step(state) is Step.DONE:
+            return state
+        try:
+            self.site = await self._locate()
+        except PeerError as err:
+            still = replace(state, ca_stale=False, crl_stale=False, renewal_due=False)
+            if next_step(still) is not Step.DONE:
+                raise
+            log.warning("Nothing was refreshed: %s", err)
+            return still
+        return await asyncio.to_thread(self._look)
 
     def _look(self) -> State:
         layout, options = self.layout, self.options

@@ -20,7 +20,7 @@ class AgentSettings(CommonSettings):
     server: str = setting("puppet", doc="Host name of the master.")
     masterport: int = setting(8140, ge=1, le=65535, doc="Port of the master.")
     server_list: Words = setting((), doc="Masters (host or host:port, separated by commas), of which the first that answers is used.")
-    use_srv_records: Flag = setting(False, doc="Look for masters in DNS first: _x-puppet._tcp.<domain>, _x-puppet-ca and _x-puppet-report.")
+    use_srv_records: Flag = setting(False, doc="Look in DNS first: _x-puppet._tcp.<domain>, _x-puppet-ca, -report and -fileserver.")
     srv_domain: str = setting("", doc="The domain of those records; '' for that of this host.")
     ca_server: str = setting("$server", doc="Host name of the CA.")
     ca_port: int = setting("$masterport", ge=1, le=65535, doc="Port of the CA.")

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent.selection import selected, sites
+from agent.selection import Selection, located_ca, sites
 from agent.sites import Site
 from agent.testing import Reply
 from shared.errors import ConfigError, PeerError
 from shared.settings import AgentSettings, Conf, load
-from tests.scripted_master import Scripted
+from tests.scripted_master import NAME, Scripted
 
 
 def settings(**flags: Any) -> AgentSettings:
@@ -36,17 +38,33 @@ async def test_the_first_that_answers_is_used_for_all_that_follows_the_server() 
         asked.append(str(site))
         return site.host == "b"
 
-    chosen = await selected(settings(server_list="a,b:8141,c", report_server="reports"), answers)
+    chosen = await Selection(settings(server_list="a,b:8141,c", report_server="reports"), answers).applied()
     assert asked == ["a:8140", "b:8141"]
     assert (chosen.server, chosen.masterport, chosen.ca_server, chosen.ca_port) == ("b", 8141, "b", 8141)
     assert (chosen.report_server, chosen.report_port) == ("reports", 8140)
+
+
+async def test_a_server_that_somebody_has_set_is_not_of_the_list_even_if_it_is_the_default() -> None:
+    async def answers(site: Site) -> bool:
+        return site.host == "b"
+
+    chosen = await Selection(settings(server_list="b", ca_server="puppet"), answers).applied()
+    assert (chosen.server, chosen.ca_server, chosen.report_server) == ("b", "puppet", "b")
+
+
+async def test_who_needs_no_server_of_the_list_does_not_fail_by_it() -> None:
+    async def no(site: Site) -> bool:
+        raise AssertionError(site)
+
+    selection = Selection(settings(server_list="a,b", report_server="reports", report_port="8150"), no)
+    assert await selection.site("report") == Site("reports", 8150)
 
 
 async def test_without_a_list_nobody_is_asked() -> None:
     async def never(site: Site) -> bool:
         raise AssertionError(site)
 
-    assert (await selected(settings(server="x"), never)).server == "x"
+    assert (await Selection(settings(server="x"), never).applied()).server == "x"
 
 
 async def test_none_that_answers_is_an_error() -> None:
@@ -54,7 +72,7 @@ async def test_none_that_answers_is_an_error() -> None:
         return False
 
     with pytest.raises(PeerError, match="Could not select a functional puppet server from server_list: 'a,b'"):
-        await selected(settings(server_list="a,b"), no)
+        await Selection(settings(server_list="a,b"), no).applied()
 
 
 async def test_a_run_skips_a_master_that_is_away(tmp_path: Path) -> None:
@@ -64,3 +82,59 @@ async def test_a_run_skips_a_master_that_is_away(tmp_path: Path) -> None:
         assert await agent.once() == 0
     assert site.asked()[0] == "GET /status/v1/simple"
     assert site.asked()[-1].startswith("PUT /puppet/v3/report/")
+
+
+async def test_a_first_contact_skips_a_master_that_says_it_is_not_running(tmp_path: Path) -> None:
+    (tmp_path / "starting").mkdir()
+    site = Scripted(tmp_path, certified=False)
+    site.answers = {
+        "/status/": Reply(body=b"running"),
+        "/certificate/ca": Reply(body=site.ca.pem),
+        "_revocation_list/": Reply(body=site.ca.crl_pem()),
+        "_request/": Reply(),
+    }
+    starting = Scripted(tmp_path / "starting", {"/status/": Reply(503, b"starting")}, ca=site.ca)
+    async with site.master.running(), starting.master.running():
+        servers = f"localhost:{starting.master.port},localhost:{site.master.port}"
+        assert await site.agent(server="unused.test", server_list=servers, waitforcert=0).once() == 1  # nobody has signed it
+    assert starting.asked() == ["GET /status/v1/simple"]
+    assert f"PUT /puppet-ca/v1/certificate_request/{NAME}" in site.asked()
+
+
+async def test_a_refresh_of_the_revocations_goes_to_the_server_of_the_list(tmp_path: Path) -> None:
+    site = Scripted(tmp_path, {"/status/": Reply(body=b"running")})
+    site.answers["_revocation_list/"] = Reply(body=site.ca.crl_pem())
+    crl = site.agent_root / "ssl/crl.pem"
+    os.utime(crl, (0, 0))
+    async with site.master.running():
+        agent = site.agent(server="unused.test", server_list=f"localhost:{site.master.port}", crl_refresh_interval="1d")
+        assert await agent.once() == 0
+    assert "GET /puppet-ca/v1/certificate_revocation_list/ca" in site.asked()
+    assert crl.stat().st_mtime > 0
+
+
+async def test_without_a_server_that_answers_the_cached_catalog_is_applied_however_old_the_revocations(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    site = Scripted(tmp_path)
+    assert await site.run() == 0
+    os.utime(site.agent_root / "ssl/crl.pem", (0, 0))
+    assert await site.agent(server_list="localhost:1", crl_refresh_interval="1d").once() == 0
+    assert "Nothing was refreshed: Could not select a functional puppet server" in caplog.text
+
+
+async def test_whether_a_server_is_there_is_asked_through_the_proxy(tmp_path: Path) -> None:
+    asked: list[bytes] = []
+
+    async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readline())
+        writer.close()
+
+    server = await asyncio.start_server(proxy, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    site = Scripted(tmp_path, certified=False)
+    given = site.settings(masterport=8141, server_list="master.test", http_proxy_host="127.0.0.1", http_proxy_port=port)
+    async with server:
+        with pytest.raises(PeerError):
+            await located_ca(given)
+    assert set(asked) == {b"CONNECT master.test:8141 HTTP/1.1\r\n"}

@@ -2,74 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import dns.asyncresolver
-import dns.message
-import dns.rcode
-import dns.rrset
 import pytest
 
 from agent.agent import Agent, Asked
-from agent.selection import selected
+from agent.selection import Selection
 from agent.sites import Site
-from agent.srv import Record, Srv, ordered
+from agent.srv import Record, ordered
 from agent.testing import Reply
 from shared.settings import AgentSettings, Conf, load
-from tests.scripted_master import Scripted
-
-DOMAIN = "example.test"
-
-
-@dataclass
-class Dns(asyncio.DatagramProtocol):
-    """Answers SRV questions from `records`: name → (priority, weight, port, target); `asked` are the names of all questions."""
-
-    records: dict[str, list[tuple[int, int, int, str]]] = field(default_factory=dict)
-    ttl: int = 60
-    silent: bool = False
-    asked: list[str] = field(default_factory=list)
-    port: int = 0
-
-    def connection_made(self, transport: Any) -> None:
-        self.transport = transport
-
-    def datagram_received(self, data: bytes, address: tuple[str, int]) -> None:
-        query = dns.message.from_wire(data)
-        name = query.question[0].name.to_text()
-        self.asked.append(name)
-        if self.silent:
-            return
-        answer = dns.message.make_response(query)
-        if name in self.records:
-            texts = [f"{priority} {weight} {port} {target}" for priority, weight, port, target in self.records[name]]
-            answer.answer.append(dns.rrset.from_text(name, self.ttl, "IN", "SRV", *texts))
-        else:
-            answer.set_rcode(dns.rcode.NXDOMAIN)
-        self.transport.sendto(answer.to_wire(), address)
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[Dns]:
-        transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(lambda: self, local_addr=("127.0.0.1", 0))
-        self.port = transport.get_extra_info("sockname")[1]
-        try:
-            yield self
-        finally:
-            transport.close()
-
-    def resolver(self) -> dns.asyncresolver.Resolver:
-        made = dns.asyncresolver.Resolver(configure=False)
-        made.nameservers, made.port = ["127.0.0.1"], self.port
-        return made
-
-    def srv(self, **more: Any) -> Srv:
-        return Srv(DOMAIN, self.resolver, **more)
+from tests.dns_server import DOMAIN, Dns
+from tests.scripted_master import NAME, Scripted, reply, root_entry
 
 
 def least(low: int, high: int) -> int:
@@ -157,7 +103,7 @@ async def test_the_first_that_answers_is_used_for_each_service() -> None:
         f"_x-puppet-ca._tcp.{DOMAIN}.": [(1, 0, 8141, "ca.test.")],
     }
     async with Dns(records).running() as server:
-        chosen = await selected(settings(server_list="unused"), answers, srv=server.srv(chance=least))
+        chosen = await Selection(settings(server_list="unused"), answers, srv=server.srv(chance=least)).applied()
     assert (chosen.server, chosen.masterport) == ("m2.test", 8150)
     assert (chosen.ca_server, chosen.ca_port) == ("ca.test", 8141)
     assert (chosen.report_server, chosen.report_port) == ("m2.test", 8150)
@@ -169,14 +115,24 @@ async def test_without_one_that_answers_the_settings_hold() -> None:
         return site.host == "b"
 
     async with Dns({f"_x-puppet._tcp.{DOMAIN}.": [(1, 0, 8140, "m1.test.")]}).running() as server:
-        chosen = await selected(settings(server_list="a,b"), answers, srv=server.srv())
+        chosen = await Selection(settings(server_list="a,b"), answers, srv=server.srv()).applied()
         assert (chosen.server, chosen.ca_server) == ("b", "b")
-        assert (await selected(settings(server="x"), answers, srv=server.srv())).server == "x"
+        assert (await Selection(settings(server="x"), answers, srv=server.srv()).applied()).server == "x"
+
+
+async def test_a_ca_of_dns_that_is_away_is_that_of_the_list() -> None:
+    async def answers(site: Site) -> bool:
+        return site.host != "ca.test"
+
+    records = {f"_x-puppet._tcp.{DOMAIN}.": [(1, 0, 8140, "m1.test.")], f"_x-puppet-ca._tcp.{DOMAIN}.": [(1, 0, 8141, "ca.test.")]}
+    async with Dns(records).running() as server:
+        chosen = await Selection(settings(server_list="a"), answers, srv=server.srv()).applied()
+    assert (chosen.server, chosen.ca_server, chosen.report_server) == ("m1.test", "a", "m1.test")
 
 
 async def test_without_the_setting_nobody_is_asked() -> None:
     async with Dns().running() as server:
-        await selected(settings(use_srv_records="false"), answers=_never, srv=server.srv())
+        await Selection(settings(use_srv_records="false"), _never, srv=server.srv()).applied()
     assert server.asked == []
 
 
@@ -194,5 +150,36 @@ async def test_a_run_goes_to_the_master_that_dns_names(tmp_path: Path, away: boo
             flags = site.settings(server="unused.test", use_srv_records="true", srv_domain=DOMAIN)
             assert await Agent(flags, Asked(), tell=lambda text: None, srv=server.srv()).once() == 0
     assert site.asked()[-1].startswith("PUT /puppet/v3/report/")
-    names = [f"{label}._tcp.{DOMAIN}." for label in ("_x-puppet", "_x-puppet-ca", "_x-puppet-report")]
-    assert server.asked == names  # once each, although certificates and the run both ask
+    labels = ("_x-puppet", "_x-puppet-ca", "_x-puppet-report", "_x-puppet-fileserver")
+    assert server.asked == [f"{label}._tcp.{DOMAIN}." for label in labels]  # once each; there is nothing that the CA has to be asked
+
+
+async def test_a_host_without_a_certificate_asks_the_ca_that_dns_names(tmp_path: Path) -> None:
+    site = Scripted(tmp_path, {}, certified=False)
+    site.answers = {"/certificate/ca": Reply(body=site.ca.pem), "_revocation_list/": Reply(body=site.ca.crl_pem()), "_request/": Reply()}
+    async with site.master.running():
+        records = {f"_x-puppet-ca._tcp.{DOMAIN}.": [(1, 0, 1, "localhost."), (2, 0, site.master.port, "localhost.")]}
+        async with Dns(records).running() as server:
+            flags = site.settings(server="unused.test", use_srv_records="true", srv_domain=DOMAIN, waitforcert=0)
+            assert await Agent(flags, Asked(), tell=lambda text: None, srv=server.srv()).once() == 1
+    asked = site.asked()
+    assert asked[0] == "GET /status/v1/simple" and f"PUT /puppet-ca/v1/certificate_request/{NAME}" in asked
+    assert server.asked == [f"_x-puppet-ca._tcp.{DOMAIN}."]
+
+
+async def test_files_come_from_the_file_server_that_dns_names(tmp_path: Path) -> None:
+    (tmp_path / "files").mkdir()
+    site = Scripted(tmp_path)
+    files = Scripted(tmp_path / "files", {"/file_metadatas/": reply([root_entry()])}, ca=site.ca)
+    async with site.master.running(), files.master.running():
+        records = {
+            f"_x-puppet._tcp.{DOMAIN}.": [(1, 0, site.master.port, "localhost.")],
+            f"_x-puppet-fileserver._tcp.{DOMAIN}.": [(1, 0, files.master.port, "localhost.")],
+        }
+        async with Dns(records).running() as server:
+            flags = site.settings(use_srv_records="true", srv_domain=DOMAIN)
+            assert await Agent(flags, Asked(), tell=lambda text: None, srv=server.srv()).once() == 0
+    assert [path for path in files.asked() if "file" in path] == [
+        f"GET /puppet/v3/file_metadatas/{each}" for each in ("pluginfacts", "plugins")
+    ]
+    assert not [path for path in site.asked() if "file" in path]
