@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -67,6 +68,7 @@ from .http.metrics import MetricsListener
 from .http.server import HttpServer
 from .http.server_endpoints import ServerEndpoints
 from .http.tls import TrustFiles
+from .ldap_conf import LdapTrust
 from .metrics import Metrics
 from .reports.processors import Http, Logged, Processed, Processor, Store, processors_for
 from .reports.writers import Writers
@@ -77,7 +79,8 @@ from .termini.ca import CaCertificates, CaCrls, CaOcsp, CaRequests, CaStatuses, 
 from .termini.catalog import Compiler
 from .termini.facts import StoredFacts
 from .termini.files import ContentServer, MetadataServer, VersionedContent
-from .termini.node import Classifier, Ldap, Plain, WithFacts
+from .termini.ldap import Ldap
+from .termini.node import Classifier, Plain, WithFacts
 from .termini.resource_type import NotManaged, Parser
 from .trusted_external import TrustedExternal
 from .workers import Workers, processors
@@ -192,7 +195,8 @@ def node_makers(settings: MasterSettings) -> Makers:
             password=settings.ldappassword,
             attributes=settings.ldapattrs,
             stacked_attributes=settings.ldapstackedattrs,
-            tls="from the start" if settings.ldapssl else "by StartTLS" if settings.ldaptls else "",
+            tls="by StartTLS" if settings.ldaptls else "from the start" if settings.ldapssl else "",
+            trust=LdapTrust.read(os.environ),
         ),
     }
 

@@ -1,14 +1,13 @@
-"""The node termini: plain, an external classifier, LDAP; facts are merged below what they say. Source: protocol reference 1.7."""
+"""The node termini: plain, an external classifier; facts are merged below what they say. Source: protocol reference 1.7."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any
 
 from shared import plainyaml
-from shared.errors import BadData, ConfigError, PuppetError, Unsupported
+from shared.errors import BadData, PuppetError
 from shared.indirector import Binding, Request, Terminus
 from shared.indirector.termini import Exec
 from shared.models.facts import Facts
@@ -67,101 +66,6 @@ def node_from(name: str, output: bytes) -> Node | None:
     if data.get("environment") is not None:
         found["environment"] = environment_name(str(data["environment"]))
     return Node.from_data(found)
-
-
-class Ldap(Terminus[Node]):
-    """
-    Nodes in a directory, found by `query` (%s is the name, escaped); needs the optional package ldap3.
-
-    `class_attributes` name classes, `parent_attribute` a node whose classes and parameters are inherited; `attributes` become
-    parameters ("all": all others), and so do the texts `name=value` in `stacked_attributes`.
-    """
-
-    def __init__(
-        self,
-        *,
-        server: str,
-        port: int,
-        base: str,
-        query: str,
-        class_attributes: Sequence[str],
-        parent_attribute: str,
-        user: str = "",
-        password: str = "",
-        attributes: Sequence[str] = ("all",),
-        stacked_attributes: Sequence[str] = (),
-        tls: Literal["", "from the start", "by StartTLS"] = "",
-        timeout: float = 10.0,
-        strategy: Any = None,
-    ) -> None:
-        try:
-            import ldap3
-        except ImportError as err:
-            raise Unsupported("The ldap node terminus needs the package ldap3", hint="pip install 'bunraku[ldap]'") from err
-        if not base:
-            raise ConfigError("The setting ldapbase is empty", hint="It says where nodes are searched, as in ou=Hosts,dc=example,dc=com.")
-        self._ldap3 = ldap3
-        self._server = ldap3.Server(server, port=port, use_ssl=tls == "from the start", connect_timeout=timeout, get_info=ldap3.NONE)
-        self.base, self.query = base, query
-        self.class_attributes, self.parent_attribute = tuple(class_attributes), parent_attribute
-        self.attributes, self.stacked_attributes = tuple(attributes), tuple(stacked_attributes)
-        self.starts_tls = tls == "by StartTLS"
-        self.user, self.password, self.timeout = user, password, timeout
-        self.strategy = strategy if strategy is not None else ldap3.SYNC
-
-    async def find(self, request: Request[Node]) -> Node | None:
-        return await asyncio.to_thread(self._find, request.key)
-
-    def _find(self, name: str) -> Node | None:
-        try:
-            with self._connection() as connection:
-                return self._node(connection, name, frozenset())
-        except self._ldap3.core.exceptions.LDAPException as err:
-            raise PuppetError(f"Could not find {name} in LDAP: {err}") from err
-
-    def _connection(self) -> Any:
-        return self._ldap3.Connection(
-            self._server,
-            user=self.user or None,
-            password=self.password or None,
-            auto_bind=self._ldap3.AUTO_BIND_TLS_BEFORE_BIND if self.starts_tls else self._ldap3.AUTO_BIND_NO_TLS,
-            read_only=True,
-            receive_timeout=self.timeout,
-            client_strategy=self.strategy,
-        )
-
-    def _wanted(self) -> list[str]:
-        if "all" in self.attributes:
-            return [self._ldap3.ALL_ATTRIBUTES]
-        return [*self.attributes, *self.class_attributes, *self.stacked_attributes, self.parent_attribute, "environment"]
-
-    def _node(self, connection: Any, name: str, seen: frozenset[str]) -> Node | None:
-        from ldap3.utils.conv import escape_filter_chars
-
-        if name in seen or len(seen) > 20:
-            raise PuppetError(f"Found loop in LDAP node parents; {name} appears twice")
-        connection.search(self.base, self.query.replace("%s", escape_filter_chars(name)), attributes=self._wanted())
-        if not connection.entries:
-            return None
-        values = {key: [str(v) for v in found] for key, found in connection.entries[0].entry_attributes_as_dict.items()}
-        classes = [each for attribute in self.class_attributes for each in values.get(attribute, [])]
-        parameters: dict[str, Any] = {
-            key: found[0] if len(found) == 1 else found
-            for key, found in values.items()
-            if found and key not in (*self.class_attributes, *self.stacked_attributes, self.parent_attribute, "objectClass", "environment")
-        }
-        stacked = (each.partition("=") for attribute in self.stacked_attributes for each in values.get(attribute, []))
-        parameters |= {key: value for key, equals, value in stacked if equals}
-        environment = environment_name(values["environment"][0]) if values.get("environment") else None
-        parent = values.get(self.parent_attribute)
-        if parent:
-            above = self._node(connection, parent[0], seen | {name})
-            if above is None:
-                raise PuppetError(f"Could not find parent node {parent[0]} of {name} in LDAP")
-            classes = list(dict.fromkeys([*classes, *above.class_parameters()]))
-            parameters = {**above.parameters, **parameters}
-            environment = environment or above.environment
-        return Node(name=name, classes=classes, parameters=parameters, environment=environment)
 
 
 class WithFacts(Terminus[Node]):

@@ -82,8 +82,8 @@ class MasterSettings(CommonSettings):
     ldapparentattr: str = setting("parentnode", doc="The attribute that names a parent node.")
     ldapattrs: Words = setting(("all",), doc="Attributes that become variables; all: every one.")
     ldapstackedattrs: Words = setting(("puppetvar",), doc="Attributes that hold name=value, of a node and of its parents.")
-    ldapssl: Flag = setting(False, doc="TLS from the first byte on to the LDAP server.")
-    ldaptls: Flag = setting(False, doc="TLS to the LDAP server by StartTLS, on its usual port.")
+    ldapssl: Flag = setting(False, doc="TLS from the first byte on to the LDAP server, which ldap.conf has to believe.")
+    ldaptls: Flag = setting(False, doc="TLS by StartTLS instead, on its usual port; the same holds.")
 
     compile_workers: int = setting(0, ge=0, le=256, doc="Processes that compile; 0: as many as there are processors.")
     compile_jobs: int = setting(10_000, ge=0, doc="Catalogs after which a compiling process is replaced by a new one; 0: never.")

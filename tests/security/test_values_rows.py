@@ -10,7 +10,8 @@ import pytest
 
 from agent.providers.testing import apply
 from master.compiler.testing import compiled
-from master.termini.node import Classifier, Ldap
+from master.termini.ldap import Ldap
+from master.termini.node import Classifier
 from shared.indirector import Binding
 from shared.models.node import NODE
 from shared.types.exec import Exec
@@ -79,8 +80,8 @@ async def test_CMP_12_a_name_in_a_query_of_the_directory_is_only_ever_a_value(na
     class Directory(Ldap):
         """Keeps the filters it would send, and knows nobody."""
 
-        def _connection(self) -> Any:
-            made = super()._connection()
+        def _connection(self, refused: Any) -> Any:
+            made = super()._connection(refused)
             search = made.search
 
             def kept(base: str, filter_: str, **options: Any) -> Any:

@@ -10,7 +10,7 @@ import pytest
 
 from master.termini.catalog import CompileJob, Compiler, twice_decoded
 from master.termini.facts import StoredFacts
-from master.termini.node import Classifier, Ldap, Plain, WithFacts, node_from
+from master.termini.node import Classifier, Plain, WithFacts, node_from
 from shared import plainjson
 from shared.dialects import LEGACY, MODERN, Dialect
 from shared.errors import BadData, BadRequest, NotFound, PuppetError, UnsupportedMediaType
@@ -81,75 +81,6 @@ async def test_ACL_03_facts_cannot_set_what_only_the_master_says() -> None:
     assert node is not None
     assert node.parameters == {"hostname": "kept"}
     assert node.environment == "production"
-
-
-def ldap_with(entries: dict[str, dict[str, Any]], **more: Any) -> Ldap:
-    ldap3 = pytest.importorskip("ldap3")
-    terminus = Ldap(
-        server="fake", port=389, base="ou=Hosts,dc=example", query="(&(objectclass=puppetClient)(cn=%s))",
-        class_attributes=["puppetclass"], parent_attribute="parentnode", strategy=ldap3.MOCK_SYNC, **more,
-    )  # fmt: skip
-    made = terminus._connection
-
-    def filled() -> Any:
-        connection = made()
-        for name, attributes in entries.items():
-            connection.strategy.add_entry(f"cn={name},ou=Hosts,dc=example", {"objectclass": "puppetClient", "cn": name, **attributes})
-        return connection
-
-    terminus._connection = filled  # type: ignore[method-assign]
-    return terminus
-
-
-async def test_ldap_says_classes_parameters_and_inherits_from_a_parent() -> None:
-    terminus = ldap_with(
-        {
-            "web1": {"puppetclass": ["apache", "ssl"], "parentnode": "base", "colour": "blue", "environment": "test"},
-            "base": {"puppetclass": ["ntp"], "colour": "red", "size": "big"},
-        }
-    )
-    node = await Binding(NODE, terminus).find("web1")
-    assert node is not None
-    assert list(node.class_parameters()) == ["apache", "ssl", "ntp"]
-    assert node.environment == "test"
-    assert {key: node.parameters[key] for key in ("colour", "size")} == {"colour": "blue", "size": "big"}
-
-
-async def test_ldap_stacks_variables_over_those_of_the_parent() -> None:
-    terminus = ldap_with(
-        {
-            "web1": {"parentnode": "base", "puppetvar": ["role=web", "formula=a=b", "odd"], "colour": "blue"},
-            "base": {"puppetvar": ["role=none", "site=prague"]},
-        },
-        stacked_attributes=["puppetvar"],
-    )
-    node = await Binding(NODE, terminus).find("web1")
-    assert node is not None
-    assert {key: node.parameters[key] for key in ("role", "formula", "site", "colour")} == {
-        "role": "web", "formula": "a=b", "site": "prague", "colour": "blue"
-    }  # fmt: skip
-    assert not {"odd", "puppetvar"} & set(node.parameters)
-
-
-async def test_ldap_takes_the_attributes_that_are_named_only() -> None:
-    entries = {"web1": {"puppetclass": "apache", "colour": "blue", "size": "big", "environment": "test"}}
-    node = await Binding(NODE, ldap_with(entries, attributes=["colour"])).find("web1")
-    assert node is not None
-    assert (dict(node.parameters), list(node.class_parameters()), node.environment) == ({"colour": "blue"}, ["apache"], "test")
-
-
-@pytest.mark.parametrize(
-    ("tls", "from_the_start", "by_starttls"), [("", False, False), ("from the start", True, False), ("by StartTLS", False, True)]
-)
-def test_ldap_is_asked_over_tls_from_the_start_or_by_starttls(tls: Any, from_the_start: bool, by_starttls: bool) -> None:
-    terminus = ldap_with({}, tls=tls)
-    assert (terminus._server.ssl, terminus.starts_tls) == (from_the_start, by_starttls)
-
-
-async def test_ldap_knows_no_stranger_and_ends_a_circle() -> None:
-    assert await Binding(NODE, ldap_with({})).find("nobody") is None
-    with pytest.raises(PuppetError, match="loop"):
-        await Binding(NODE, ldap_with({"a": {"parentnode": "b"}, "b": {"parentnode": "a"}})).find("a")
 
 
 async def test_facts_that_are_nested_too_deeply_to_be_stored_are_the_nodes_mistake(tmp_path: Path) -> None:

@@ -1,0 +1,97 @@
+"""Which LDAP servers this machine believes: ldap.conf and what goes with it, as OpenLDAP's own clients read them. Source: ldap.conf(5)."""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from shared import webtrust
+from shared.errors import ConfigError
+
+log = logging.getLogger("puppet")
+
+SYSTEM = (Path("/etc/ldap/ldap.conf"), Path("/etc/openldap/ldap.conf"))  # of Debian; of Red Hat and others
+CHECKED, UNCHECKED = ("demand", "hard", "try"), ("never", "allow")
+HINT = (
+    "Have TLS_CACERT in ldap.conf name the certificate of its CA, and ldapserver a name that its certificate has. "
+    "With TLS_REQCERT allow there, nobody looks at it."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LdapTrust:
+    """
+    Whose certificates LDAP servers may show; without `authorities` and `folder` those that the system believes.
+
+    `demanded`: False: no certificate is looked at. `source`: where that is said.
+    """
+
+    authorities: Path | None = None
+    folder: Path | None = None
+    demanded: bool = True
+    source: str = ""
+
+    @classmethod
+    def read(cls, environ: Mapping[str, str], system: Sequence[Path] = SYSTEM) -> LdapTrust:
+        """What the files say, and above them the environment. Blocks."""
+        said = {option: (value, source) for option, value, source in _said(environ, system)}
+
+        def path(option: str) -> Path | None:
+            value, _ = said.get(option, ("", ""))
+            return Path(value) if value else None
+
+        level, source = said.get("TLS_REQCERT", ("demand", ""))
+        if level.lower() not in (*CHECKED, *UNCHECKED):
+            log.warning("TLS_REQCERT %s of %s is not known; certificates of LDAP servers are demanded", level, source)
+        return cls(path("TLS_CACERT"), path("TLS_CACERTDIR"), level.lower() not in UNCHECKED, source)
+
+    def context(self) -> ssl.SSLContext:
+        """A TLS context for LDAP servers. Blocks. ConfigError: the authorities cannot be used."""
+        named = self.authorities is not None or self.folder is not None
+        made = webtrust.context(authority=None, system=self.demanded and not named)
+        if not self.demanded:
+            made.check_hostname = False
+            made.verify_mode = ssl.CERT_NONE
+        elif named:
+            try:
+                made.load_verify_locations(self.authorities, self.folder)
+            except OSError as err:  # what TLS says of a file is one too
+                places = " and ".join(str(each) for each in (self.authorities, self.folder) if each)
+                raise ConfigError(f"Could not use {places}, which ldap.conf names for the CAs of LDAP servers: {err}", hint=HINT) from err
+        return made
+
+
+def _said(environ: Mapping[str, str], system: Sequence[Path]) -> Iterator[tuple[str, str, str]]:
+    """(option, value, where it stands), what counts more later. Files in the current folder do not count: whose are they?"""
+    if "LDAPNOINIT" in environ:
+        return
+    for file in _files(environ, system):
+        try:
+            text = file.read_text("utf-8", "replace")
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as err:
+            log.warning("Could not read %s, which may say what LDAP servers are believed: %s", file, err.strerror)
+            continue
+        for line in text.splitlines():
+            words = line.split(None, 1)
+            if len(words) == 2 and not line.startswith("#"):
+                yield words[0].upper(), words[1].strip(), str(file)
+    for name, value in environ.items():
+        if name.startswith("LDAPTLS_"):
+            yield name.removeprefix("LDAP"), value, f"the environment's {name}"
+
+
+def _files(environ: Mapping[str, str], system: Sequence[Path]) -> list[Path]:
+    home, own = environ.get("HOME"), Path(environ.get("LDAPRC", "")).name
+    files = [*system]
+    if home:
+        files += [Path(home) / "ldaprc", Path(home) / ".ldaprc"]
+    if "LDAPCONF" in environ:
+        files.append(Path(environ["LDAPCONF"]))
+    if home and own:
+        files += [Path(home) / own, Path(home) / f".{own}"]
+    return files

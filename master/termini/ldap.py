@@ -1,0 +1,171 @@
+"""Nodes in a directory. Source: protocol reference 1.7."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import ssl
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal
+
+from shared.errors import ConfigError, PeerNotTrusted, PuppetError, Unsupported
+from shared.indirector import Request, Terminus
+from shared.models.node import Node
+from shared.names import environment as environment_name
+
+from ..ldap_conf import HINT, LdapTrust
+
+log = logging.getLogger("puppet.node")
+
+
+class Ldap(Terminus[Node]):
+    """
+    Nodes in a directory, found by `query` (%s is the name, escaped); needs the optional package ldap3.
+
+    `class_attributes` name classes, `parent_attribute` a node whose classes and parameters are inherited; `attributes` become
+    parameters ("all": all others), and so do the texts `name=value` in `stacked_attributes`. Over `tls` the server's certificate
+    has to be one that `trust` believes (by default this system's authorities), before anything else is said.
+    """
+
+    def __init__(
+        self,
+        *,
+        server: str,
+        port: int,
+        base: str,
+        query: str,
+        class_attributes: Sequence[str],
+        parent_attribute: str,
+        user: str = "",
+        password: str = "",
+        attributes: Sequence[str] = ("all",),
+        stacked_attributes: Sequence[str] = (),
+        tls: Literal["", "from the start", "by StartTLS"] = "",
+        trust: LdapTrust | None = None,
+        timeout: float = 10.0,
+        strategy: Any = None,
+    ) -> None:
+        try:
+            import ldap3
+        except ImportError as err:
+            raise Unsupported("The ldap node terminus needs the package ldap3", hint="pip install 'bunraku[ldap]'") from err
+        if not base:
+            raise ConfigError("The setting ldapbase is empty", hint="It says where nodes are searched, as in ou=Hosts,dc=example,dc=com.")
+        self._ldap3 = ldap3
+        self.server, self.port = server, port
+        self.base, self.query = base, query
+        self.class_attributes, self.parent_attribute = tuple(class_attributes), parent_attribute
+        self.attributes, self.stacked_attributes = tuple(attributes), tuple(stacked_attributes)
+        self.tls, self.trust = tls, trust or LdapTrust()
+        self.user, self.password, self.timeout = user, password, timeout
+        self.strategy = strategy if strategy is not None else ldap3.SYNC
+        if tls and not self.trust.demanded:
+            log.warning("Nobody looks at the certificate of the LDAP server %s: TLS_REQCERT in %s", server, self.trust.source)
+
+    async def find(self, request: Request[Node]) -> Node | None:
+        return await asyncio.to_thread(self._find, request.key)
+
+    def _find(self, name: str) -> Node | None:
+        try:
+            with self._connected() as connection:
+                return self._node(connection, name, frozenset())
+        except self._ldap3.core.exceptions.LDAPException as err:
+            raise PuppetError(f"Could not find {name} in LDAP: {err}") from err
+
+    @contextmanager
+    def _connected(self) -> Iterator[Any]:
+        """A connection on which the user is known; PeerNotTrusted: the server is not, and has been told nothing."""
+        refused: list[ssl.SSLError] = []
+        connection = self._connection(refused.append)
+        try:
+            try:
+                connection.open()
+                if self.tls == "by StartTLS":
+                    connection.start_tls()
+            except self._ldap3.core.exceptions.LDAPException as err:
+                if not refused:
+                    raise
+                why = getattr(refused[0], "verify_message", None) or refused[0].reason or str(refused[0])
+                raise PeerNotTrusted(f"Could not connect to LDAP: {self.server}:{self.port} is not trusted: {why}", hint=HINT) from err
+            connection.bind()
+            yield connection
+        finally:
+            connection.strategy.close()  # an unbind would be sent first, which fails where TLS has failed
+            if connection.socket is not None:
+                connection.socket.close()  # of a connection that was never complete
+
+    def _connection(self, refused: Callable[[ssl.SSLError], None]) -> Any:
+        """One that is not open yet; `refused` gets what is wrong with the server's TLS."""
+        ldap3 = self._ldap3
+        seconds = math.ceil(self.timeout)
+        return ldap3.Connection(
+            ldap3.Server(
+                self.server,
+                port=self.port,
+                use_ssl=self.tls == "from the start",
+                tls=self._handshakes(refused) if self.tls else None,
+                connect_timeout=seconds,
+                get_info=ldap3.NONE,
+                allowed_referral_hosts=[("*", False)],  # where the server sends us nobody is told the password
+            ),
+            user=self.user or None,
+            password=self.password or None,
+            auto_referrals=not self.tls,  # who is there would not be looked at in the same way
+            read_only=True,
+            raise_exceptions=True,  # or what is refused looks like a node that is not there
+            receive_timeout=seconds,
+            client_strategy=self.strategy,
+        )
+
+    def _handshakes(self, refused: Callable[[ssl.SSLError], None]) -> Any:
+        """TLS as ldap3 takes it, by a context of ours: its own does not name the server, and looks at the certificate's names late."""
+        context = self.trust.context()
+
+        class Handshakes(self._ldap3.Tls):  # type: ignore[misc, name-defined]
+            def wrap_socket(self, connection: Any, do_handshake: bool = False) -> None:
+                try:
+                    connection.socket = context.wrap_socket(
+                        connection.socket, server_hostname=connection.server.host, do_handshake_on_connect=do_handshake
+                    )
+                except ssl.SSLError as err:
+                    refused(err)
+                    raise
+
+        return Handshakes(validate=context.verify_mode)
+
+    def _wanted(self) -> list[str]:
+        if "all" in self.attributes:
+            return [self._ldap3.ALL_ATTRIBUTES]
+        return [*self.attributes, *self.class_attributes, *self.stacked_attributes, self.parent_attribute, "environment"]
+
+    def _node(self, connection: Any, name: str, seen: frozenset[str]) -> Node | None:
+        from ldap3.utils.conv import escape_filter_chars
+
+        if name in seen or len(seen) > 20:
+            raise PuppetError(f"Found loop in LDAP node parents; {name} appears twice")
+        connection.search(self.base, self.query.replace("%s", escape_filter_chars(name)), attributes=self._wanted())
+        if not connection.entries:
+            if connection.result["result"] != self._ldap3.core.results.RESULT_SUCCESS:  # a referral, or the end of its patience
+                raise PuppetError(f"Could not find {name} in LDAP: the server says {connection.result['description']}")
+            return None
+        values = {key: [str(v) for v in found] for key, found in connection.entries[0].entry_attributes_as_dict.items()}
+        classes = [each for attribute in self.class_attributes for each in values.get(attribute, [])]
+        parameters: dict[str, Any] = {
+            key: found[0] if len(found) == 1 else found
+            for key, found in values.items()
+            if found and key not in (*self.class_attributes, *self.stacked_attributes, self.parent_attribute, "objectClass", "environment")
+        }
+        stacked = (each.partition("=") for attribute in self.stacked_attributes for each in values.get(attribute, []))
+        parameters |= {key: value for key, equals, value in stacked if equals}
+        environment = environment_name(values["environment"][0]) if values.get("environment") else None
+        parent = values.get(self.parent_attribute)
+        if parent:
+            above = self._node(connection, parent[0], seen | {name})
+            if above is None:
+                raise PuppetError(f"Could not find parent node {parent[0]} of {name} in LDAP")
+            classes = list(dict.fromkeys([*classes, *above.class_parameters()]))
+            parameters = {**above.parameters, **parameters}
+            environment = environment or above.environment
+        return Node(name=name, classes=classes, parameters=parameters, environment=environment)
