@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import errno
 import logging
 import os
@@ -287,10 +286,7 @@ class Client:
     ) -> OpenAnswer:
         session, connector = await self._opened()
         proxied = self.proxy.serves(site.host)
-        options: dict[str, Any] = {"proxy": f"http://{self.proxy.host}:{self.proxy.port}"} if proxied else {}
-        if proxied and self.proxy.user:
-            credentials = base64.b64encode(f"{self.proxy.user}:{self.proxy.password}".encode()).decode()
-            options["proxy_headers"] = {"Proxy-Authorization": f"Basic {credentials}"}
+        options = self.proxy.options(site.host)
         sent = {"Accept-Encoding": _ENCODINGS if compressed else "identity", **headers}
         began = time.monotonic()
         for attempt in (1, 2):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from yarl import URL
+
+from shared.settings import AgentSettings
 
 PROBE = "/status/v1/simple"  # what servers of all ages answer with their version
 
@@ -35,6 +39,14 @@ class Proxy:
     password: str = field(default="", repr=False)
     exceptions: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, settings: AgentSettings) -> Proxy:
+        """The proxy of the settings, where `none` is nothing."""
+        host, user, password = (
+            "" if text == "none" else text for text in (settings.http_proxy_host, settings.http_proxy_user, settings.http_proxy_password)
+        )
+        return cls(host, settings.http_proxy_port, user, password, settings.no_proxy)
+
     def serves(self, host: str) -> bool:
         """Whether `host` is asked through the proxy: exceptions are names, suffixes (`.example.com`, `*.example.com`) or `*`."""
         if not self.host:
@@ -44,6 +56,16 @@ class Proxy:
             if exception in ("", name) or (exception.startswith(".") and name.endswith(exception)) or name.endswith(f".{exception}"):
                 return False
         return True
+
+    def options(self, host: str) -> dict[str, Any]:
+        """What aiohttp must be told of a request to `host`."""
+        if not self.serves(host):
+            return {}
+        options: dict[str, Any] = {"proxy": f"http://{self.host}:{self.port}"}
+        if self.user:
+            credentials = base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
+            options["proxy_headers"] = {"Proxy-Authorization": f"Basic {credentials}"}
+        return options
 
 
 @dataclass(frozen=True, slots=True)

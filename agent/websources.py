@@ -142,7 +142,7 @@ class WebSources:
 
     Args:
         authority: A bundle of CAs trusted besides the system's own; trust_store: another, of the site (the setting ssl_trust_store).
-        memory: What was fetched before.
+        memory: What was fetched before. source: The address of this host that connections start from; '' for any.
     """
 
     def __init__(
@@ -154,6 +154,7 @@ class WebSources:
         proxy: Proxy | None = None,
         memory: Memory | None = None,
         user_agent: str = "Puppet",
+        source: str = "",
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.authority = authority
@@ -162,6 +163,7 @@ class WebSources:
         self.proxy = proxy or Proxy()
         self.memory = memory or Memory()
         self.user_agent = user_agent
+        self.source = source
         self._sleep = sleep
         self._context: ssl.SSLContext | None = None
 
@@ -275,7 +277,7 @@ class WebSources:
 
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=self.limits.connect, sock_read=self.limits.read)
         context = await asyncio.to_thread(self._trust)
-        connector = aiohttp.TCPConnector(ssl=context, force_close=True)
+        connector = aiohttp.TCPConnector(ssl=context, force_close=True, local_addr=(self.source, 0) if self.source else None)
         sent = {"User-Agent": self.user_agent, "Accept": "*/*", "Accept-Encoding": "identity", **headers}
         url, secret = _apart(source)
         origin = _origin(url)
@@ -283,7 +285,7 @@ class WebSources:
             connector=connector, timeout=timeout, auto_decompress=False, trust_env=False, cookie_jar=aiohttp.DummyCookieJar()
         ) as session:
             for _ in range(MAX_REDIRECTS + 1):
-                options: dict[str, Any] = self._proxied(urlsplit(url).hostname or "")
+                options: dict[str, Any] = self.proxy.options(urlsplit(url).hostname or "")
                 own = {"Authorization": secret} if secret and _origin(url) == origin else {}
                 async with session.request(
                     method, URL(url, encoded=True), headers={**sent, **own}, allow_redirects=False, **options
@@ -295,15 +297,6 @@ class WebSources:
                     url = _followed(url, location)
         raise PeerAnswered(f"{without_password(source)}: more than {MAX_REDIRECTS} redirects", code=310)
 
-    def _proxied(self, host: str) -> dict[str, Any]:
-        if not self.proxy.serves(host):
-            return {}
-        options: dict[str, Any] = {"proxy": f"http://{self.proxy.host}:{self.proxy.port}"}
-        if self.proxy.user:
-            credentials = base64.b64encode(f"{self.proxy.user}:{self.proxy.password}".encode()).decode()
-            options["proxy_headers"] = {"Proxy-Authorization": f"Basic {credentials}"}
-        return options
-
     def _trust(self) -> ssl.SSLContext:
         """The system's CAs and the site's own; nothing to show of ourselves. Blocks at its first call."""
         if self._context is None:
@@ -313,22 +306,13 @@ class WebSources:
 
 def web_sources(settings: AgentSettings) -> WebSources:
     """Web servers with the limits, the proxy and the CA of the settings."""
-
-    def given(text: str) -> str:
-        return "" if text == "none" else text
-
     return WebSources(
         authority=settings.localcacert,
         trust_store=settings.ssl_trust_store,
         user_agent=settings.http_user_agent or "Puppet",
         limits=Limits(connect=settings.http_connect_timeout, read=settings.http_read_timeout),
-        proxy=Proxy(
-            given(settings.http_proxy_host),
-            settings.http_proxy_port,
-            given(settings.http_proxy_user),
-            given(settings.http_proxy_password),
-            settings.no_proxy,
-        ),
+        proxy=Proxy.of(settings),
+        source=settings.sourceaddress,
         memory=Memory(settings.statedir / "http_sources.json"),
     )
 

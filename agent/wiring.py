@@ -45,10 +45,6 @@ CATALOG_MODE = 0o600  # a cached catalog holds passwords
 
 def client_for(settings: AgentSettings, verifier: Verifier | None, observer: Observer | None = None) -> Client:
     """A pool of connections with the limits and the proxy of the settings."""
-
-    def given(text: str) -> str:
-        return "" if text == "none" else text
-
     return Client(
         verifier,
         limits=Limits(
@@ -59,13 +55,7 @@ def client_for(settings: AgentSettings, verifier: Verifier | None, observer: Obs
             retries=settings.http_retries,
             longest_wait=settings.http_longest_wait,
         ),
-        proxy=Proxy(
-            given(settings.http_proxy_host),
-            settings.http_proxy_port,
-            given(settings.http_proxy_user),
-            given(settings.http_proxy_password),
-            settings.no_proxy,
-        ),
+        proxy=Proxy.of(settings),
         user_agent=settings.http_user_agent or f"Puppet/{MODERN.version} Bunraku/{__version__}",
         version=MODERN.version,
         extra_headers={name: value.strip() for name, _, value in (each.partition(":") for each in settings.http_extra_headers)},

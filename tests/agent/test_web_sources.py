@@ -36,9 +36,11 @@ class Site:
     to: str = ""
     asked: list[tuple[str, str, str]] = field(default_factory=list)
     secrets: list[str] = field(default_factory=list)
+    askers: set[str | None] = field(default_factory=set)
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         wanted = request.headers.get("Range", "")
+        self.askers.add(request.remote)
         self.asked.append((request.method, request.path, wanted))
         self.secrets.append(request.headers.get("Authorization", ""))
         if request.path == "/moved":
@@ -208,6 +210,15 @@ async def test_AG_14_redirects_to_other_schemes_are_not_followed(tmp_path, targe
     async with serving(site) as url:
         with pytest.raises(PeerAnswered, match="not followed"):
             await WebSources().metadata(f"{url}/moved", Wanted())
+
+
+async def test_connections_start_from_the_address_that_is_wanted(tmp_path):
+    site = Site(headers={"X-Checksum-Sha256": SHA256})
+    where = {"confdir": str(tmp_path), "vardir": str(tmp_path), "sourceaddress": "127.0.0.9"}
+    async with serving(site) as url:
+        web = web_sources(load(AgentSettings, section="agent", flags=where, conf=Conf()))
+        assert await web.metadata(f"{url}/f", Wanted()) is not None
+    assert site.askers == {"127.0.0.9"}
 
 
 async def test_redirects_are_followed_and_passwords_stay_with_the_server_they_are_for(tmp_path):
