@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from shared.errors import PeerError, PuppetError
 from shared.failpoints import failpoint
 from shared.indirector.routes import read_routes
+from shared.log import level_of
 from shared.settings import AgentSettings
 
 from .lock import DisabledLock, RunLock
@@ -196,7 +197,7 @@ class Agent:
         from .wiring import Wiring, client_for
 
         settings = self.settings
-        runlog = RunLog(level=_level(settings), printers=[print_line], now=self._now)
+        runlog = RunLog(level=level_of(settings), printers=[print_line], now=self._now)
         routes = await asyncio.to_thread(read_routes, settings.route_file, "agent")
         steps = Steps(self._watch_steps)
         async with client_for(settings, verifier, self._watch_exchanges) as client:
@@ -259,12 +260,6 @@ def bootstrap_options(settings: AgentSettings, waitforcert: int | None = None) -
         renewal=settings.hostcert_renewal_interval,
         expire_warning=settings.certificate_expire_warning,
     )
-
-
-def _level(settings: AgentSettings) -> str:
-    from shared.log import wanted_level
-
-    return wanted_level(debug=settings.debug, verbose=settings.verbose, log_level=settings.log_level)
 
 
 def splay_seconds(settings: AgentSettings, chance: Callable[[], float] = random.random) -> float:

@@ -213,13 +213,7 @@ def configured(flags: dict[str, Any]) -> tuple[AgentSettings, Conf, list[str]]:
 
 def set_up_logs(settings: AgentSettings, *, foreground: bool) -> None:
     """To the console in the foreground, to syslog otherwise, unless `logdest` says where."""
-    logs.set_up(
-        level=logs.wanted_level(debug=settings.debug, verbose=settings.verbose, log_level=settings.log_level),
-        destinations=(settings.logdest or ("console" if foreground else "syslog")).split(","),
-        colour=settings.color,
-        ident="puppet-agent",
-        facility=settings.syslogfacility,
-    )
+    logs.set_up_by(settings, foreground=foreground, ident="puppet-agent")
 
 
 def _switch(settings: AgentSettings, command: Command) -> int:

@@ -147,20 +147,13 @@ def main(argv: Sequence[str]) -> int:
         return 0
     settings = load(AgentSettings, section="user", flags=flags)
     master = load(MasterSettings, section="user", flags=flags)
-    level = logs.wanted_level(debug=settings.debug, verbose=settings.verbose, log_level=settings.log_level)
-    logs.set_up(
-        level=level,
-        destinations=(settings.logdest or "console").split(","),
-        colour=settings.color,
-        ident="puppet-user",
-        facility=settings.syslogfacility,
-    )
+    logs.set_up_by(settings, foreground=True, ident="puppet-user")
     for sentence in unknown(read(settings.config), MasterSettings, AgentSettings):
         log.warning("%s", sentence)
     search(settings.path, os.environ)
     take_priority(settings.priority)
     try:
-        return asyncio.run(Application(wish, settings, master, level).run())
+        return asyncio.run(Application(wish, settings, master, logs.level_of(settings)).run())
     except KeyboardInterrupt:
         print("Exiting", file=sys.stderr)
         return 1

@@ -98,7 +98,5 @@ def only_action(face: str, action: str, argv: Sequence[str], usage: str) -> tupl
     if call.words[0] != action:
         raise call.unknown_action(call.words[0])
     settings = load(AgentSettings, section="agent", flags=flags)
-    logs.set_up(
-        level=logs.wanted_level(debug=settings.debug, verbose=settings.verbose, log_level=settings.log_level), colour=settings.color
-    )
+    logs.set_up(level=logs.level_of(settings), colour=settings.color)
     return call, settings

@@ -54,7 +54,7 @@ def main(argv: Sequence[str]) -> int:
         print(HELP)
         return 0
     settings = load(AgentSettings, section="user", flags=flags)
-    logs.set_up(level=logs.wanted_level(debug=settings.debug, verbose=settings.verbose, log_level=settings.log_level))
+    logs.set_up(level=logs.level_of(settings))
     action, names = (call.words[0], call.words[1:]) if call.words else ("show", ())
     if action == "upload":
         return _upload(load(AgentSettings, section="agent", flags=flags))

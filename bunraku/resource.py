@@ -120,13 +120,12 @@ def main(argv: Sequence[str]) -> int:
         print(HELP)
         return 0
     settings = load(AgentSettings, section="user", flags=flags)
-    level = logs.wanted_level(debug=settings.debug, verbose=settings.verbose, log_level=settings.log_level)
-    logs.set_up(level=level, colour=settings.color)
+    logs.set_up(level=logs.level_of(settings), colour=settings.color)
     if wish.types:
         print("\n".join(sorted(builtin_types())))
         return 0
     try:
-        found = asyncio.run(Application(wish, settings, level).run())
+        found = asyncio.run(Application(wish, settings, logs.level_of(settings)).run())
     except PuppetError as err:
         log.error("Could not run: %s", err)
         if err.hint:

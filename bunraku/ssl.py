@@ -61,8 +61,7 @@ def main(argv: Sequence[str]) -> int:
         raise Unsupported("puppet ssl --target is for devices, which are not supported")
     settings = load(AgentSettings, section="agent", flags=flags)
     action = call.words[0]
-    level = logs.wanted_level(debug=settings.debug, verbose=settings.verbose or action == "bootstrap", log_level=settings.log_level)
-    logs.set_up(level=level)
+    logs.set_up(level=logs.level_of(settings, verbose=action == "bootstrap"))
     host = HostSsl(settings)
     actions: dict[str, Any] = {
         "bootstrap": host.bootstrap,

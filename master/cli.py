@@ -81,14 +81,7 @@ def run(argv: list[str]) -> int:
     foreground = bool(node) or not settings.daemonize
     if not node:
         make_room(settings)
-    destination = settings.logdest or ("console" if foreground else "syslog")
-    logs.set_up(
-        level=logs.wanted_level(debug=settings.debug, verbose=settings.verbose, log_level=settings.log_level),
-        destinations=destination.split(","),
-        colour=settings.color,
-        ident="puppet-master",
-        facility=settings.syslogfacility,
-    )
+    logs.set_up_by(settings, foreground=foreground, ident="puppet-master")
     for sentence in unknown(read(settings.config), MasterSettings, AgentSettings):
         log.warning("%s", sentence)
     if node:

@@ -16,11 +16,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from .errors import ConfigError
 from .files import appending
 from .journal import SOCKET, JournalHandler
+
+if TYPE_CHECKING:
+    from .settings.common import CommonSettings
 
 DEBUG, INFO, NOTICE, WARNING, ERR, ALERT, EMERG, CRIT = 10, 20, 25, 30, 40, 45, 48, 50
 
@@ -257,6 +260,19 @@ def set_apart(name: str, destination: str, *, ident: str, facility: str) -> None
     logger.setLevel(INFO if destination != "off" else CRIT)
 
 
-def wanted_level(*, debug: bool, verbose: bool, log_level: str) -> str:
-    """The level that options and setting ask for."""
-    return "debug" if debug else "info" if verbose and LEVELS[log_level] > INFO else log_level
+def set_up_by(settings: CommonSettings, *, foreground: bool, ident: str) -> None:
+    """Send the logs of a daemon where its settings say: by default to the console in the foreground, else to syslog."""
+    set_up(
+        level=level_of(settings),
+        destinations=(settings.logdest or ("console" if foreground else "syslog")).split(","),
+        colour=settings.color,
+        ident=ident,
+        facility=settings.syslogfacility,
+    )
+
+
+def level_of(settings: CommonSettings, *, verbose: bool = False) -> str:
+    """The level that options and setting ask for; `verbose`: info or more in any case."""
+    if settings.debug:
+        return "debug"
+    return "info" if (verbose or settings.verbose) and LEVELS[settings.log_level] > INFO else settings.log_level

@@ -27,10 +27,11 @@ from shared.log import (
     escaped,
     handler_for,
     level_name,
+    level_of,
     set_apart,
     set_up,
-    wanted_level,
 )
+from shared.settings import AgentSettings, Conf, load
 from shared.testing import logging_kept
 
 
@@ -231,7 +232,10 @@ def test_a_wrong_destination_leaves_the_old_ones(tmp_path: Path) -> None:
     ],
 )
 def test_options_only_ever_show_more(debug: bool, verbose: bool, setting: str, level: str) -> None:
-    assert wanted_level(debug=debug, verbose=verbose, log_level=setting) == level
+    settings = load(AgentSettings, section="agent", flags={"debug": debug, "verbose": verbose, "log_level": setting}, conf=Conf())
+    assert level_of(settings) == level
+    quiet = settings.model_copy(update={"verbose": False})
+    assert level_of(quiet, verbose=verbose) == level
 
 
 def test_what_belongs_to_a_request_says_so_in_files() -> None:
