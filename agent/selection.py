@@ -55,7 +55,7 @@ def running(client: Client) -> Answers:
         except (PeerError, PuppetError, TimeoutError) as err:
             log.warning("Unable to connect to server from server_list setting: %s: %s", site, err or "it did not answer in time")
             return False
-        if status != 200 and not named:
+        if status != 200 and not (named and status < 500):
             log.warning("Puppet server %s is unavailable: %d", site, status)
             return False
         return True

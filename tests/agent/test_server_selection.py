@@ -93,7 +93,7 @@ async def test_a_first_contact_skips_a_master_that_says_it_is_not_running(tmp_pa
         "_revocation_list/": Reply(body=site.ca.crl_pem()),
         "_request/": Reply(),
     }
-    starting = Scripted(tmp_path / "starting", {"/status/": Reply(503, b"starting")}, ca=site.ca)
+    starting = Scripted(tmp_path / "starting", {"/status/": Reply(503, b"starting", {"X-Puppet-Version": "7.23.0"})}, ca=site.ca)
     async with site.master.running(), starting.master.running():
         servers = f"localhost:{starting.master.port},localhost:{site.master.port}"
         assert await site.agent(server="unused.test", server_list=servers, waitforcert=0).once() == 1  # nobody has signed it
