@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.interop import peers, stage
-from tests.interop.stage import SITE, AgentOf
+from tests.interop.stage import CLASSIFIED, ENC, SITE, AgentOf
 from tests.processes import MasterProcess, RealAgent, has_real_puppet, master
 
 NOT_INSTALLED = "Debian's puppet-agent is not installed: apt-get install puppet-agent"
@@ -39,3 +39,14 @@ def agent_of(request: pytest.FixtureRequest) -> AgentOf:
         return peers.agent_of(running, release, name, folder)
 
     return made
+
+
+@pytest.fixture
+def classified(tmp_path: Path) -> Iterator[MasterProcess]:
+    """A master whose nodes a program classifies."""
+    program = tmp_path / "enc"
+    program.write_text(ENC)
+    program.chmod(0o755)
+    with master(tmp_path / "master", autosign="true", node_terminus="exec", external_nodes=str(program)) as process:
+        process.write(CLASSIFIED)
+        yield process.start()

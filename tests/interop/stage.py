@@ -43,6 +43,31 @@ SITE = {
     "modules/stage/facts.d/external.txt": "external_fact=yes\n",
 }
 
+TESTING = "../testing/"
+ENC = """#!/bin/sh
+case "$1" in
+  web1.*) cat <<END
+environment: testing
+classes:
+  from_enc: {word: hello}
+parameters: {rack: r7}
+END
+  ;;
+  web2.*) echo '{classes: [from_enc], parameters: {rack: r8}}';;
+  *) echo "no such node $1" >&2; exit 1;;
+esac
+"""
+FROM_ENC = """
+class from_enc (String $word = 'nothing') {
+  notify { "in ${server_facts['environment']}: ${word}, rack ${rack}": }
+}
+"""
+CLASSIFIED = {
+    **{f"{place}modules/from_enc/manifests/init.pp": FROM_ENC for place in ("", TESTING)},
+    **{f"{place}manifests/site.pp": "notice('compiled')\n" for place in ("", TESTING)},
+    f"{TESTING}modules/from_enc/lib/facter/only_testing.rb": "Facter.add(:only_testing) { setcode { 'yes' } }\n",
+}
+
 
 class AgentOf(Protocol):
     """Makes an agent beside a master, with folders of its own: below `folder`, or one with its name."""

@@ -5,19 +5,18 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.interop.expected import TAGGED, tags_choose
 from tests.interop.peers import PUPPET_3, OtherAgent, agent_of
-from tests.interop.stage import reports_of, stage_of
-from tests.interop.test_real_agent_runs import DAEMONLESS, ENC, FROM_ENC
-from tests.processes import MasterProcess, master
+from tests.interop.stage import TESTING, reports_of, stage_of
+from tests.interop.test_real_agent_runs import DAEMONLESS
+from tests.processes import MasterProcess
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.skipif(bool(PUPPET_3.why_not()), reason=PUPPET_3.why_not())]
 
-TESTING = "../testing/"
 WEB1 = "web1.example.com"
 
 
@@ -43,17 +42,8 @@ def test_noop_says_what_would_change_and_changes_nothing(running: MasterProcess,
 
 
 def test_tags_choose_what_is_applied(running: MasterProcess, agent: OtherAgent) -> None:
-    running.write(
-        {
-            "manifests/site.pp": "file { $::stage_root: ensure => directory, tag => 'wanted' }\n"
-            "file { \"${::stage_root}/a\": content => 'a', tag => 'wanted' }\n"
-            "file { \"${::stage_root}/b\": content => 'b', tag => 'other' }\n"
-        }
-    )
-    assert agent.test("--tags", "wanted").code == 2
-    assert [path.name for path in stage_of(agent).iterdir()] == ["a"]
-    assert agent.test().code == 2
-    assert sorted(path.name for path in stage_of(agent).iterdir()) == ["a", "b"]
+    running.write({"manifests/site.pp": TAGGED})
+    tags_choose(agent, skips=False)
 
 
 def test_the_agent_chooses_an_environment(running: MasterProcess, agent: OtherAgent) -> None:
@@ -62,19 +52,6 @@ def test_the_agent_chooses_an_environment(running: MasterProcess, agent: OtherAg
     assert ran.code == 2 and "here is testing" in ran, ran.text
     assert reports_of(running)[-1]["environment"] == "testing"
     assert not stage_of(agent).exists()
-
-
-@pytest.fixture
-def classified(tmp_path: Path) -> Iterator[MasterProcess]:
-    """A master whose nodes a program classifies."""
-    program = tmp_path / "enc"
-    program.write_text(ENC)
-    program.chmod(0o755)
-    with master(tmp_path / "master", autosign="true", node_terminus="exec", external_nodes=str(program)) as process:
-        for place in ("", TESTING):
-            process.write({f"{place}modules/from_enc/manifests/init.pp": FROM_ENC, f"{place}manifests/site.pp": "notice('compiled')\n"})
-        process.write({f"{TESTING}modules/from_enc/lib/facter/only_testing.rb": "Facter.add(:only_testing) { setcode { 'yes' } }\n"})
-        yield process.start()
 
 
 def test_the_classifier_chooses_the_environment_classes_and_parameters(classified: MasterProcess) -> None:

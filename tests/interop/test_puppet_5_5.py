@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from tests.interop import test_static_catalogs as static
+from tests.interop.expected import a_file_goes_to_the_bucket_and_comes_back, stage_is_complete
 from tests.interop.pairs import NAME, Pair, older, pair, program, said, stage_of
 from tests.interop.peers import PUPPET_5
-from tests.interop.stage import SITE
-from tests.interop.test_real_agent_runs import ENC, FROM_ENC, TESTING
+from tests.interop.stage import CLASSIFIED, ENC, SITE, TESTING
 from tests.processes import OurAgent, RealAgent
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.skipif(bool(PUPPET_5.why_not()), reason=PUPPET_5.why_not())]
@@ -52,11 +52,7 @@ def test_a_first_run_changes_a_spoilt_tree_is_mended_and_the_last_has_nothing_to
     assert first.code == 2, first.text
     assert here.reports()[-1]["status"] == "changed"
     stage = stage_of(agent)
-    assert (stage / "plain").read_text() == "plain text\n"
-    assert (stage / "plain").stat().st_mode & 0o777 == 0o640
-    assert (stage / "tree" / "deep" / "b").read_text() == "b\n"
-    assert (stage / "facts").read_text() == "ruby says hello\n"
-    assert (stage / "refreshed").exists()
+    stage_is_complete(stage)
     (stage / "tree" / "stray").write_text("not from the master\n")
     mended = agent.test()
     assert mended.code == 2 and not (stage / "tree" / "stray").exists(), mended.text
@@ -106,9 +102,7 @@ def classified(tmp_path: Path, kind: str) -> Iterator[Pair]:
     """A pair whose nodes a program classifies."""
     enc = program(tmp_path / "master" / "enc", ENC)
     with pair(kind, tmp_path / "master", node_terminus="exec", external_nodes=enc) as found:
-        for place in ("", TESTING):
-            found.write({f"{place}modules/from_enc/manifests/init.pp": FROM_ENC, f"{place}manifests/site.pp": "notice('compiled')\n"})
-        found.write({f"{TESTING}modules/from_enc/lib/facter/only_testing.rb": "Facter.add(:only_testing) { setcode { 'yes' } }\n"})
+        found.write(CLASSIFIED)
         found.master.start()
         yield found
 
@@ -350,21 +344,7 @@ def agent(here: Pair) -> OurAgent | RealAgent:
 
 
 def test_a_file_is_backed_up_fetched_compared_and_restored(here: Pair, agent: OurAgent | RealAgent) -> None:
-    path, sums = agent.root / "precious", []
-    for text in ("one\ntwo\n", "one\nthree\n", "one\ntwo\n"):
-        path.write_text(text)
-        stored = agent.puppet("filebucket", "backup", str(path), "--remote")
-        assert stored.code == 0, stored.text
-        sums.append(stored.text.strip().split()[-1])
-    assert sums[0] == sums[2] != sums[1]
-    fetched = agent.puppet("filebucket", "get", sums[1], "--remote")
-    assert fetched.text == "one\nthree\n"
-    compared = agent.puppet("filebucket", "diff", sums[0], sums[1], "--remote")
-    assert compared.code == 0 and "-two\n+three\n" in compared, compared.text
-    restored = agent.puppet("filebucket", "restore", str(path), sums[1], "--remote")
-    assert restored.code == 0 and path.read_text() == "one\nthree\n", restored.text
-    missing = agent.puppet("filebucket", "get", "0" * len(sums[0]), "--remote")
-    assert missing.code == 1 and "not found" in missing.text.lower(), missing.text
+    a_file_goes_to_the_bucket_and_comes_back(agent)
 
 
 def test_plugins_are_downloaded_once(here: Pair, agent: OurAgent | RealAgent) -> None:

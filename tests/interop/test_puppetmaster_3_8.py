@@ -7,16 +7,20 @@ import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from shared import plainyaml
+from tests.interop.expected import (
+    a_file_goes_to_the_bucket_and_comes_back,
+    environments_are_chosen,
+    report_of,
+    stage_is_complete,
+    tags_choose,
+)
 from tests.interop.peers import PUPPET_3
 from tests.interop.puppetmaster import Puppetmaster, puppetmaster
 from tests.interop.stage import SITE
 from tests.interop.test_real_agent_certificates import expire, serial_of, serials_in
-from tests.processes import OurAgent
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.skipif(bool(PUPPET_3.why_not()), reason=PUPPET_3.why_not())]
 
@@ -27,23 +31,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Puppetmaster]:
         yield process.with_site().start()
 
 
-def report_of(server: Puppetmaster, agent: OurAgent) -> dict[str, Any]:
-    """The last report that the server stored."""
-    path = max((server.reports / agent.certname).iterdir(), key=lambda path: path.stat().st_mtime_ns)
-    report: dict[str, Any] = plainyaml.loads(path.read_bytes(), aliases=True)
-    return report
-
-
 def test_a_first_run_changes_and_a_second_has_nothing_to_do(server: Puppetmaster, tmp_path: Path) -> None:
     agent = server.agent(tmp_path, "web1")
     first = agent.test()
     assert first.code == 2 and "Error:" not in first, first.text
     stage = agent.root / "stage"
-    assert (stage / "plain").read_text() == "plain text\n"
-    assert (stage / "plain").stat().st_mode & 0o777 == 0o640
-    assert (stage / "tree" / "deep" / "b").read_text() == "b\n"
-    assert (stage / "facts").read_text() == "Linux says hello\n"
-    assert (stage / "refreshed").exists()
+    stage_is_complete(stage, "Linux says hello\n")
     (stage / "tree" / "stray").write_text("not from the master\n")
     repaired = agent.test()
     assert repaired.code == 2 and not (stage / "tree" / "stray").exists(), repaired.text
@@ -63,34 +56,11 @@ def test_noop_says_what_would_change_and_changes_nothing(server: Puppetmaster, t
 
 
 def test_tags_choose_what_is_applied(server: Puppetmaster, tmp_path: Path) -> None:
-    agent = server.agent(tmp_path, "tagged1")
-    assert agent.test("--tags", "wanted").code == 2
-    assert [path.name for path in (agent.root / "stage").iterdir()] == ["a"]
-    assert agent.test().code == 2
-    assert sorted(path.name for path in (agent.root / "stage").iterdir()) == ["a", "b"]
+    tags_choose(server.agent(tmp_path, "tagged1"))
 
 
-def test_the_agent_chooses_an_environment(server: Puppetmaster, tmp_path: Path) -> None:
-    agent = server.agent(tmp_path, "reader1")
-    ran = agent.test("--environment", "testing")
-    assert ran.code == 2 and "here is testing" in ran, ran.text
-    assert report_of(server, agent)["environment"] == "testing"
-
-
-def test_the_classifier_chooses_the_environment_classes_and_parameters(server: Puppetmaster, tmp_path: Path) -> None:
-    agent = server.agent(tmp_path, "classified1")
-    ran = agent.test()
-    assert ran.code == 2, ran.text
-    assert "here is testing" in ran and "in testing: hello, rack r7" in ran
-    assert (agent.root / "vardir/facts.d/only_testing.txt").exists()
-    assert report_of(server, agent)["environment"] == "testing"
-    ran = agent.test("--environment", "production")
-    assert ran.code == 2 and "in testing: hello" in ran, ran.text
-
-
-def test_a_node_that_the_classifier_does_not_know_gets_no_catalog(server: Puppetmaster, tmp_path: Path) -> None:
-    ran = server.agent(tmp_path, "unknown1").test()
-    assert ran.code == 1 and "Failed to find unknown1.example.com via exec" in ran, ran.text
+def test_agent_and_classifier_choose_environments(server: Puppetmaster, tmp_path: Path) -> None:
+    environments_are_chosen(server, tmp_path)
 
 
 def test_an_unknown_environment_ends_the_run(server: Puppetmaster, tmp_path: Path) -> None:
@@ -161,18 +131,7 @@ def test_what_a_run_replaces_is_in_the_masters_bucket(server: Puppetmaster, tmp_
 def test_a_file_is_backed_up_fetched_compared_and_restored(server: Puppetmaster, tmp_path: Path) -> None:
     agent = server.agent(tmp_path, "reader3")
     assert agent.test().code == 2
-    path, sums = agent.root / "precious", []
-    for text in ("one\ntwo\n", "one\nthree\n", "one\ntwo\n"):
-        path.write_text(text)
-        stored = agent.puppet("filebucket", "backup", str(path), "--remote")
-        assert stored.code == 0, stored.text
-        sums.append(stored.text.strip().split()[-1])
-    assert sums == [hashlib.md5(text).hexdigest() for text in (b"one\ntwo\n", b"one\nthree\n", b"one\ntwo\n")]
-    assert agent.puppet("filebucket", "get", sums[1], "--remote").text == "one\nthree\n"
-    restored = agent.puppet("filebucket", "restore", str(path), sums[1], "--remote")
-    assert restored.code == 0 and path.read_text() == "one\nthree\n", restored.text
-    missing = agent.puppet("filebucket", "get", "0" * 32, "--remote")
-    assert missing.code == 1, missing.text
+    assert a_file_goes_to_the_bucket_and_comes_back(agent) == [hashlib.md5(text).hexdigest() for text in (b"one\ntwo\n", b"one\nthree\n")]
 
 
 def test_plugins_catalogs_and_facts_go_by_the_tools(server: Puppetmaster, tmp_path: Path) -> None:

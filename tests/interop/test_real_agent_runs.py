@@ -3,37 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.interop.stage import SITE, AgentOf, reports_of, stage_of
+from tests.interop.expected import TAGGED, tags_choose
+from tests.interop.stage import ENC, SITE, TESTING, AgentOf, reports_of, stage_of
 from tests.processes import MasterProcess, RealAgent, master
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
-TESTING = "../testing/"
 DAEMONLESS = ("agent", "--onetime", "--no-daemonize", "--verbose", "--detailed-exitcodes")
-ENC = """#!/bin/sh
-case "$1" in
-  web1.*) cat <<END
-environment: testing
-classes:
-  from_enc: {word: hello}
-parameters: {rack: r7}
-END
-  ;;
-  web2.*) echo '{classes: [from_enc], parameters: {rack: r8}}';;
-  *) echo "no such node $1" >&2; exit 1;;
-esac
-"""
-FROM_ENC = """
-class from_enc (String $word = 'nothing') {
-  notify { "in ${server_facts['environment']}: ${word}, rack ${rack}": }
-}
-"""
 
 
 def test_noop_says_what_would_change_and_changes_nothing(running: MasterProcess, agent_of: AgentOf) -> None:
@@ -47,19 +28,8 @@ def test_noop_says_what_would_change_and_changes_nothing(running: MasterProcess,
 
 
 def test_tags_choose_what_is_applied(running: MasterProcess, agent_of: AgentOf) -> None:
-    running.write(
-        {
-            "manifests/site.pp": "file { $facts['stage_root']: ensure => directory, tag => 'wanted' }\n"
-            "file { \"${facts['stage_root']}/a\": content => 'a', tag => 'wanted' }\n"
-            "file { \"${facts['stage_root']}/b\": content => 'b', tag => 'other' }\n"
-        }
-    )
-    agent = agent_of(running)
-    assert agent.test("--tags", "wanted").code == 2
-    assert [path.name for path in stage_of(agent).iterdir()] == ["a"]
-    assert agent.test("--skip_tags", "other").code == 0
-    assert agent.test().code == 2
-    assert sorted(path.name for path in stage_of(agent).iterdir()) == ["a", "b"]
+    running.write({"manifests/site.pp": TAGGED})
+    tags_choose(agent_of(running))
 
 
 def test_the_agent_chooses_an_environment(running: MasterProcess, agent_of: AgentOf) -> None:
@@ -69,19 +39,6 @@ def test_the_agent_chooses_an_environment(running: MasterProcess, agent_of: Agen
     assert ran.code == 2 and "here is testing" in ran, ran.text
     assert reports_of(running)[-1]["environment"] == "testing"
     assert not stage_of(agent).exists()
-
-
-@pytest.fixture
-def classified(tmp_path: Path) -> Iterator[MasterProcess]:
-    """A master whose nodes a program classifies."""
-    program = tmp_path / "enc"
-    program.write_text(ENC)
-    program.chmod(0o755)
-    with master(tmp_path / "master", autosign="true", node_terminus="exec", external_nodes=str(program)) as process:
-        for place in ("", TESTING):
-            process.write({f"{place}modules/from_enc/manifests/init.pp": FROM_ENC, f"{place}manifests/site.pp": "notice('compiled')\n"})
-        process.write({f"{TESTING}modules/from_enc/lib/facter/only_testing.rb": "Facter.add(:only_testing) { setcode { 'yes' } }\n"})
-        yield process.start()
 
 
 def test_the_classifier_chooses_the_environment_classes_and_parameters(classified: MasterProcess, agent_of: AgentOf) -> None:

@@ -8,12 +8,17 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cryptography import x509
 
-from shared import plainyaml
+from tests.interop.expected import (
+    a_file_goes_to_the_bucket_and_comes_back,
+    environments_are_chosen,
+    report_of,
+    stage_is_complete,
+    tags_choose,
+)
 from tests.interop.puppetserver import PUPPETSERVER_7, PUPPETSERVERS, RealServer, started
 from tests.interop.stage import SITE
 from tests.interop.test_real_agent_certificates import expire, serial_of, serials_in
@@ -35,13 +40,6 @@ def server(request: pytest.FixtureRequest) -> Iterator[RealServer]:
         shutil.rmtree(root)
 
 
-def report_of(server: RealServer, agent: OurAgent) -> dict[str, Any]:
-    """The last report that the server stored."""
-    path = max((server.reports / agent.certname).iterdir(), key=lambda path: path.stat().st_mtime_ns)
-    report: dict[str, Any] = plainyaml.loads(path.read_bytes(), aliases=True)
-    return report
-
-
 def certificate_of(agent: OurAgent) -> x509.Certificate:
     return x509.load_pem_x509_certificate(agent.certificate.read_bytes())
 
@@ -53,10 +51,7 @@ def test_a_first_run_changes_and_a_second_has_nothing_to_do(server: RealServer, 
     first = agent.test()
     assert first.code == 2, first.text
     stage = agent.root / "stage"
-    assert (stage / "plain").read_text() == "plain text\n"
-    assert (stage / "tree" / "deep" / "b").read_text() == "b\n"
-    assert (stage / "facts").read_text() == "ruby says Linux\n"
-    assert (stage / "refreshed").exists()
+    stage_is_complete(stage, "ruby says Linux\n")
     assert "GET /puppet/v3/file_content/modules/stage/plain.txt 200" in server.asked[before:]
     second = agent.test()
     assert second.code == 0, second.text
@@ -86,35 +81,11 @@ def test_noop_says_what_would_change_and_changes_nothing(server: RealServer, tmp
 
 
 def test_tags_choose_what_is_applied(server: RealServer, tmp_path: Path) -> None:
-    agent = server.agent(tmp_path, "tagged1")
-    assert agent.test("--tags", "wanted").code == 2
-    assert [path.name for path in (agent.root / "stage").iterdir()] == ["a"]
-    assert agent.test("--skip_tags", "other").code == 0
-    assert agent.test().code == 2
-    assert sorted(path.name for path in (agent.root / "stage").iterdir()) == ["a", "b"]
+    tags_choose(server.agent(tmp_path, "tagged1"))
 
 
-def test_the_agent_chooses_an_environment(server: RealServer, tmp_path: Path) -> None:
-    agent = server.agent(tmp_path, "reader1")
-    ran = agent.test("--environment", "testing")
-    assert ran.code == 2 and "here is testing" in ran, ran.text
-    assert report_of(server, agent)["environment"] == "testing"
-
-
-def test_the_classifier_chooses_the_environment_classes_and_parameters(server: RealServer, tmp_path: Path) -> None:
-    agent = server.agent(tmp_path, "classified1")
-    ran = agent.test()
-    assert ran.code == 2, ran.text
-    assert "here is testing" in ran and "in testing: hello, rack r7" in ran
-    assert (agent.root / "vardir/facts.d/only_testing.txt").exists()
-    assert report_of(server, agent)["environment"] == "testing"
-    ran = agent.test("--environment", "production")
-    assert ran.code == 2 and "in testing: hello" in ran, ran.text
-
-
-def test_a_node_that_the_classifier_does_not_know_gets_no_catalog(server: RealServer, tmp_path: Path) -> None:
-    ran = server.agent(tmp_path, "unknown1").test()
-    assert ran.code == 1 and "Failed to find unknown1.example.com via exec" in ran, ran.text
+def test_agent_and_classifier_choose_environments(server: RealServer, tmp_path: Path) -> None:
+    environments_are_chosen(server, tmp_path)
 
 
 def test_an_agent_in_an_unknown_environment_is_sent_to_the_servers_own(server: RealServer, tmp_path: Path) -> None:
@@ -155,20 +126,7 @@ def test_a_run_without_a_new_catalog_applies_the_one_it_has(server: RealServer, 
 def test_a_file_is_backed_up_fetched_compared_and_restored(server: RealServer, tmp_path: Path) -> None:
     agent = server.agent(tmp_path, "reader3")
     assert agent.test().code == 2
-    path, sums = agent.root / "precious", []
-    for text in ("one\ntwo\n", "one\nthree\n", "one\ntwo\n"):
-        path.write_text(text)
-        stored = agent.puppet("filebucket", "backup", str(path), "--remote")
-        assert stored.code == 0, stored.text
-        sums.append(stored.text.strip().split()[-1])
-    assert sums[0] == sums[2] != sums[1]
-    assert agent.puppet("filebucket", "get", sums[1], "--remote").text == "one\nthree\n"
-    compared = agent.puppet("filebucket", "diff", sums[0], sums[1], "--remote")
-    assert "-two\n+three\n" in compared, compared.text
-    restored = agent.puppet("filebucket", "restore", str(path), sums[1], "--remote")
-    assert restored.code == 0 and path.read_text() == "one\nthree\n", restored.text
-    missing = agent.puppet("filebucket", "get", "0" * 64, "--remote")
-    assert missing.code == 1, missing.text
+    a_file_goes_to_the_bucket_and_comes_back(agent)
 
 
 def test_facts_are_uploaded(server: RealServer, tmp_path: Path) -> None:
