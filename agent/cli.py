@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from shared import __version__
 from shared import log as logs
-from shared.cli import ended
+from shared.cli import ended, invalid_option
 from shared.daemon import take_priority
 from shared.errors import ConfigError, NotFound, PuppetError, Unsupported
 from shared.settings import AgentSettings, Conf, flags_of, load, read, unknown
@@ -115,7 +115,7 @@ def parse(argv: Sequence[str]) -> Command:
         elif name == "--listen":
             raise Unsupported(f"puppet agent {name} is not supported", hint="Start runs with USR1, or with puppet agent --onetime.")
         elif name.startswith("-"):
-            raise ConfigError(f"Could not parse application options: invalid option: {name}", hint="Try 'puppet agent --help'.")
+            raise invalid_option("agent", name)
         else:
             raise ConfigError(f"The puppet agent command does not take parameters: {word}", hint="Try 'puppet agent --help'.")
     return command

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from agent.surroundings import public, search, secure
 from shared import __version__
 from shared import log as logs
+from shared.cli import invalid_option, value_of
 from shared.daemon import take_priority
 from shared.errors import ConfigError, PuppetError
 from shared.settings import AgentSettings, MasterSettings, flags_of, load, read, unknown
@@ -112,7 +113,7 @@ def options(argv: Sequence[str]) -> tuple[Wish, dict[str, Any]]:
         elif word == "--use-nodes":
             continue  # of no effect since 2.6
         elif word.startswith("-") and word != "-":
-            raise ConfigError(f"Could not parse application options: invalid option: {word}", hint="Try 'puppet apply --help'.")
+            raise invalid_option("apply", word)
         else:
             wish.words.append(word)
     if wish.test:
@@ -127,13 +128,11 @@ def _values(words: list[str]) -> tuple[dict[str, str], list[str]]:
     rest: list[str] = []
     while words:
         word = words.pop(0)
-        name, equals, value = word.partition("=")
+        name, equals, _ = word.partition("=")
         if word == "--":
             return found, [*rest, word, *words]
         if name in _VALUES and (equals or word == name):
-            if not equals and not words:
-                raise ConfigError(f"Could not parse application options: missing argument: {name}")
-            found[_VALUES[name]] = value if equals else words.pop(0)
+            found[_VALUES[name]] = value_of(word, words)
         else:
             rest.append(word)
     return found, rest

@@ -13,7 +13,8 @@ from agent.providers import builtin_providers
 from agent.providers.file.posix import FileContext
 from agent.runlog import RunLog
 from agent.sources import LocalSources
-from shared.errors import ConfigError, ResourceError
+from shared.cli import invalid_option
+from shared.errors import ResourceError
 from shared.ral import Confine, Param, Platform, Provider, Providers, Type
 from shared.ral.attributes import Declaration, text_of
 from shared.settings import AgentSettings, flags_of
@@ -53,7 +54,7 @@ def main(argv: Sequence[str]) -> int:
         if word.startswith("-"):
             flag = _FLAGS.get(word, word.removeprefix("--"))
             if flag not in _FLAGS.values():
-                raise ConfigError(f"Could not parse application options: invalid option: {word}", hint="Try 'puppet describe --help'.")
+                raise invalid_option("describe", word)
             flags.add(flag)
         else:
             names.append(word)

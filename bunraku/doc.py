@@ -11,6 +11,7 @@ from pydantic.fields import FieldInfo
 
 from master.compiler.builtins import all_functions
 from master.compiler.functions.stdlib import stdlib_functions
+from shared.cli import invalid_option, value_of
 from shared.errors import ConfigError, NotFound
 from shared.plainjson import dumps_pretty
 from shared.settings import UNREAD, AgentSettings, MasterSettings, printed
@@ -100,7 +101,7 @@ def main(argv: Sequence[str]) -> int:
     chosen, names, as_json, pending = "type", [], False, list(argv)
     while pending:
         word = pending.pop(0)
-        name, equals, value = word.partition("=")
+        name = word.partition("=")[0]
         if word in ("--help", "-h"):
             print(HELP)
             return 0
@@ -108,13 +109,11 @@ def main(argv: Sequence[str]) -> int:
             print("\n".join(f"{each} - {text}" for each, (text, _) in REFERENCES.items()))
             return 0
         if name in ("--reference", "-r"):
-            if not equals and not pending:
-                raise ConfigError(f"Could not parse application options: missing argument: {name}")
-            chosen = value if equals else pending.pop(0)
+            chosen = value_of(word, pending)
         elif word == "--json":
             as_json = True
         elif word.startswith("-"):
-            raise ConfigError(f"Could not parse application options: invalid option: {word}", hint="Try 'puppet doc --help'.")
+            raise invalid_option("doc", word)
         else:
             names.append(word)
     if chosen not in REFERENCES:

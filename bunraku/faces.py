@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from shared import log as logs
+from shared.cli import invalid_option, value_of
 from shared.errors import ConfigError
 from shared.settings import AgentSettings, flags_of, load
 
@@ -58,20 +59,18 @@ def call_of(face: str, left: Sequence[str], *, options: Collection[str] = (), fl
     pending = list(left)
     while pending:
         word = pending.pop(0)
-        name, equals, value = word.removeprefix("--").partition("=")
+        name, equals, _ = word.removeprefix("--").partition("=")
         if word == "--":
             words += pending
             break
         if word in ("--help", "-h"):
             seen.add("help")
         elif word.startswith("--") and (name in options or name == "render-as"):
-            if not equals and not pending:
-                raise ConfigError(f"Could not parse application options: missing argument: --{name}")
-            lists.setdefault(name, []).append(value if equals else pending.pop(0))
+            lists.setdefault(name, []).append(value_of(word, pending))
         elif word.startswith("--") and not equals and (name in flags or name == "json"):
             seen.add(name)
         elif word.startswith("-") and len(word) > 1:
-            raise ConfigError(f"Could not parse application options: invalid option: {word}", hint=f"Try 'puppet {face} --help'.")
+            raise invalid_option(face, word)
         else:
             words.append(word)
     given = {name: values[-1] for name, values in lists.items()}

@@ -20,6 +20,7 @@ from agent.dipper import Dipper, LocalDipper, RemoteDipper
 from shared import checksums
 from shared.bucket import Bucket
 from shared.checksums import Algorithm, algorithm
+from shared.cli import invalid_option, value_of
 from shared.errors import BadRequest, ConfigError, Denied, NotFound, PuppetError
 from shared.plainjson import dumps_pretty
 from shared.settings import AgentSettings, flags_of, load
@@ -70,20 +71,18 @@ def options(argv: Sequence[str]) -> tuple[Wish, dict[str, Any]]:
     wish = Wish()
     while left:
         word = left.pop(0)
-        name, equals, value = word.partition("=")
+        name = word.partition("=")[0]
         if word == "--":
             wish.words += left
             break
         if word in _FLAGS:
             setattr(wish, *_FLAGS[word])
         elif name in _VALUES:
-            if not equals and not left:
-                raise ConfigError(f"Could not parse application options: missing argument: {name}")
-            setattr(wish, _VALUES[name], value if equals else left.pop(0))
+            setattr(wish, _VALUES[name], value_of(word, left))
         elif word in ("--help", "-h"):
             wish.help = True
         elif word.startswith("-"):
-            raise ConfigError(f"Could not parse application options: invalid option: {word}", hint="Try 'puppet filebucket --help'.")
+            raise invalid_option("filebucket", word)
         elif not wish.action:
             wish.action = word
         else:

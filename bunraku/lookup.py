@@ -16,6 +16,7 @@ from master.compiler.world import NotFoundInData
 from master.hiera import Explainer, merge_of
 from master.hiera.merging import STRATEGIES, typed
 from shared import plainyaml
+from shared.cli import value_of
 from shared.errors import ConfigError, EvaluationError
 from shared.models.node import Node
 from shared.plainjson import dumps_pretty
@@ -177,11 +178,8 @@ def _rendered(words: list[str]) -> tuple[list[str], str]:
     left, form = [], ""
     while words:
         word = words.pop(0)
-        name, equals, value = word.partition("=")
-        if name == "--render-as":
-            if not equals and not words:
-                raise ConfigError("Could not parse application options: missing argument: --render-as")
-            form = (value if equals else words.pop(0)).lower()
+        if word.partition("=")[0] == "--render-as":
+            form = value_of(word, words).lower()
         elif word == "--knock-out-prefix" and words:
             left.append(f"{word}={words.pop(0)}")
         else:

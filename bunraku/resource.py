@@ -20,7 +20,8 @@ from agent.plugins import Plugins
 from agent.runlog import RunLog
 from shared import log as logs
 from shared import plainyaml
-from shared.errors import ConfigError, PuppetError, ResourceError, Unsupported
+from shared.cli import invalid_option, value_of
+from shared.errors import PuppetError, ResourceError, Unsupported
 from shared.ral import ABSENT, Provider, Providers, State, Type, displayed
 from shared.ral.catalog import Resources
 from shared.settings import AgentSettings, flags_of, load
@@ -96,18 +97,16 @@ def options(argv: Sequence[str]) -> tuple[Wish, dict[str, Any]]:
     }
     while left:
         word = left.pop(0)
-        name, equals, value = word.partition("=")
+        name = word.partition("=")[0]
         if word == "--":
             wish.words += left
             break
         if word in simple:
             setattr(wish, simple[word], True)
         elif name in ("--param", "-p"):
-            if not equals and not left:
-                raise ConfigError(f"Could not parse application options: missing argument: {name}")
-            wish.params.append(value if equals else left.pop(0))
+            wish.params.append(value_of(word, left))
         elif word.startswith("-") and not wish.words[1:]:
-            raise ConfigError(f"Could not parse application options: invalid option: {word}", hint="Try 'puppet resource --help'.")
+            raise invalid_option("resource", word)
         else:
             wish.words.append(word)
     return wish, flags

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from .errors import PuppetError
+from .errors import ConfigError, PuppetError
 
 
 def ended(command: Callable[[], int]) -> int:
@@ -20,3 +20,16 @@ def ended(command: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         print("Cancelling startup", file=sys.stderr)
         return 0
+
+
+def value_of(word: str, left: list[str]) -> str:
+    """The value of an option: behind its `=`, or the next word, which is taken out of `left`; ConfigError when there is none."""
+    name, equals, value = word.partition("=")
+    if not equals and not left:
+        raise ConfigError(f"Could not parse application options: missing argument: {name}")
+    return value if equals else left.pop(0)
+
+
+def invalid_option(command: str, word: str) -> ConfigError:
+    """That a command has no such option."""
+    return ConfigError(f"Could not parse application options: invalid option: {word}", hint=f"Try 'puppet {command} --help'.")
