@@ -105,7 +105,7 @@ class AgentSettings(CommonSettings):
     clientyamldir: Path = setting("$vardir/client_yaml", doc="Caches in YAML.")
 
     ciphers: Ciphers = setting("", doc="Ciphers for TLS up to 1.2 to masters, as OpenSSL names them; '' for those of this system.")
-    sourceaddress: str = setting("", doc="The address of this host that connections to masters start from; empty: any.")
+    sourceaddress: str = setting("", doc="The address of this host that connections to masters and web servers start from; empty: any.")
     http_user_agent: str = setting("", doc="What requests call themselves; '' for what this agent is.")
     http_extra_headers: Headers = setting((), doc="Headers for all requests to masters, name:value, separated by commas.")
     http_connect_timeout: Duration = setting("2m", gt=0, doc="Seconds to connect.")
