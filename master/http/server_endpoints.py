@@ -40,7 +40,7 @@ _PATH = re.compile(
     re.DOTALL | re.ASCII,
 )
 _JSON = "application/json;charset=utf-8"
-_PACKED = re.compile(r"--gzip$")  # what Jetty puts behind a tag, and clients send back
+_PACKED = re.compile(r"--gzip\Z")  # what Jetty puts behind a tag, and clients send back
 
 # What is not there, and why: a 404 that says so.
 _MISSING = {
