@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from shared import log as logs
+from shared import plainjson, plainyaml
 from shared.cli import invalid_option, value_of
 from shared.errors import ConfigError
 from shared.settings import AgentSettings, flags_of, load
@@ -26,6 +27,7 @@ class Call:
     options: dict[str, str] = field(default_factory=dict)
     flags: frozenset[str] = frozenset()
     json: bool = False
+    yaml: bool = False
     help: bool = False
     lists: dict[str, list[str]] = field(default_factory=dict)
 
@@ -44,12 +46,13 @@ class Call:
         return given
 
 
-def call_of(face: str, left: Sequence[str], *, options: Collection[str] = (), flags: Collection[str] = ()) -> Call:
+def call_of(face: str, left: Sequence[str], *, options: Collection[str] = (), flags: Collection[str] = (), yaml: bool = False) -> Call:
     """
     What is left of a face's command line after the settings.
 
     Args:
         options: names of options that take a value; flags: of those that take none. `--json` and `--render-as` are always there.
+        yaml: the face renders as YAML, too.
     Raises:
         ConfigError: another option, a value that is missing, a format that is not known.
     """
@@ -67,7 +70,7 @@ def call_of(face: str, left: Sequence[str], *, options: Collection[str] = (), fl
             seen.add("help")
         elif word.startswith("--") and (name in options or name == "render-as"):
             lists.setdefault(name, []).append(value_of(word, pending))
-        elif word.startswith("--") and not equals and (name in flags or name == "json"):
+        elif word.startswith("--") and not equals and (name in flags or name == "json" or (yaml and name == "yaml")):
             seen.add(name)
         elif word.startswith("-") and len(word) > 1:
             raise invalid_option(face, word)
@@ -75,9 +78,17 @@ def call_of(face: str, left: Sequence[str], *, options: Collection[str] = (), fl
             words.append(word)
     given = {name: values[-1] for name, values in lists.items()}
     form = given.pop("render-as", "console")
-    if form not in RENDERERS:
-        raise ConfigError(f"I don't know how to render '{form}'", hint=f"There are {', '.join(RENDERERS)}.")
-    return Call(face, tuple(words), given, frozenset(seen - {"help", "json"}), form == "json" or "json" in seen, "help" in seen, lists)
+    renderers = (*RENDERERS, "yaml") if yaml else RENDERERS
+    if form not in renderers:
+        raise ConfigError(f"I don't know how to render '{form}'", hint=f"There are {', '.join(renderers)}.")
+    wished = {form, *seen}
+    own = frozenset(seen - {"help", "json", "yaml"})
+    return Call(face, tuple(words), given, own, "json" in wished, "yaml" in wished, "help" in seen, lists)
+
+
+def rendered(value: object, yaml: bool) -> str:
+    """Plain data for a person or a script to read: YAML or JSON, without the last line's end."""
+    return (plainyaml.dumps(value) if yaml else plainjson.dumps_pretty(value)).decode().rstrip("\n")
 
 
 def only_action(face: str, action: str, argv: Sequence[str], usage: str) -> tuple[Call, AgentSettings] | None:

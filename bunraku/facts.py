@@ -17,14 +17,13 @@ from agent.facts.known import Known
 from agent.facts.legacy import legacy_facts
 from agent.nodename import named
 from shared import log as logs
-from shared import plainjson, plainyaml
 from shared.dialects import MODERN
 from shared.indirector import Request
 from shared.indirector.rest import Rest
 from shared.models.facts import FACTS, Facts
 from shared.settings import AgentSettings, flags_of, load
 
-from .faces import Call, call_of
+from .faces import Call, call_of, rendered
 
 HELP = """Usage: puppet facts [show] [NAME...] [--value-only] [--json | --yaml | --render-as json|yaml|s] [--show-legacy]
        puppet facts find [NODE]
@@ -47,9 +46,8 @@ OPTIONS = ("show-legacy", "value-only", "no-cache", "cache", "no-block", "block"
 
 def main(argv: Sequence[str]) -> int:
     """Run `puppet facts …`; the exit code."""
-    words, yaml = _rendering(argv)
-    flags, left = flags_of(words, AgentSettings)
-    call = call_of("facts", left, options=("config-file", "external-dir", "custom-dir"), flags=OPTIONS)
+    flags, left = flags_of(list(argv), AgentSettings)
+    call = call_of("facts", left, options=("config-file", "external-dir", "custom-dir"), flags=OPTIONS, yaml=True)
     if call.help:
         print(HELP)
         return 0
@@ -59,26 +57,11 @@ def main(argv: Sequence[str]) -> int:
     if action == "upload":
         return _upload(load(AgentSettings, section="agent", flags=flags))
     if action == "find":
-        print(_rendered(asyncio.run(_found(settings, names[0] if names else settings.node_name_value)), yaml))
+        print(rendered(asyncio.run(_found(settings, names[0] if names else settings.node_name_value)), call.yaml))
         return 0
     names = names if action == "show" else call.words  # `show` may be left out
-    print(_shown(asyncio.run(_values(settings, call)), names, call, yaml))
+    print(_shown(asyncio.run(_values(settings, call)), names, call))
     return 0
-
-
-def _rendering(argv: Sequence[str]) -> tuple[list[str], bool]:
-    """The command line without the wish for YAML, which other faces do not have, and whether there is one."""
-    words: list[str] = []
-    yaml = False
-    pending = list(argv)
-    while pending:
-        word = pending.pop(0)
-        if word in ("--yaml", "--render-as=yaml") or (word == "--render-as" and pending[:1] == ["yaml"]):
-            pending = pending[1:] if word == "--render-as" else pending
-            yaml = True
-        else:
-            words.append(word)
-    return words, yaml
 
 
 def _sources(settings: AgentSettings, call: Call | None = None) -> Sources:
@@ -101,21 +84,17 @@ async def _values(settings: AgentSettings, call: Call) -> dict[str, Any]:
     return await gather(Host(), _sources(settings, call))
 
 
-def _shown(values: Mapping[str, Any], names: Sequence[str], call: Call, yaml: bool) -> str:
-    known = Known(values)
+def _shown(values: Mapping[str, Any], names: Sequence[str], call: Call) -> str:
+    known, yaml = Known(values), call.yaml
     if names:
         if "value-only" in call.flags and len(names) == 1:
             value = known.get(names[0])
-            return value if isinstance(value, str) and not call.json else _rendered(value, yaml)
-        return _rendered({name: known.get(name, "") for name in sorted(names)}, yaml)
+            return value if isinstance(value, str) and not call.json else rendered(value, yaml)
+        return rendered({name: known.get(name, "") for name in sorted(names)}, yaml)
     if "show-legacy" in call.flags:
-        return _rendered(dict(values), yaml)
+        return rendered(dict(values), yaml)
     flat = legacy_facts(values)
-    return _rendered({name: value for name, value in values.items() if name not in flat}, yaml)
-
-
-def _rendered(value: Any, yaml: bool) -> str:
-    return plainyaml.dumps(value).decode().rstrip("\n") if yaml else plainjson.dumps_pretty(value).decode().rstrip("\n")
+    return rendered({name: value for name, value in values.items() if name not in flat}, yaml)
 
 
 async def _found(settings: AgentSettings, name: str) -> dict[str, Any]:

@@ -31,6 +31,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "generate": ("Write what modules declare in Ruby as resource types in Puppet's language", "bunraku.generate:main"),
     "lookup": ("Look keys up in the site's data, and say why the values are what they are", "bunraku.lookup:main"),
     "master": ("Serve catalogs, files and certificates", "master.cli:main"),
+    "node": ("Remove what is kept of nodes that are gone, show how one is classified", "bunraku.node:main"),
     "parser": ("Check manifests", "bunraku.parser:main"),
     "plugin": ("Bring the master's plugins to this machine", "bunraku.plugin:main"),
     "report": ("Send a report that was kept to the master", "bunraku.report:main"),
@@ -40,7 +41,22 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 
 
 # These take an interruption for an orderly end, as Puppet's do.
-FACES = frozenset({"ca", "catalog", "certificate", "config", "epp", "facts", "generate", "lookup", "parser", "plugin", "report"})
+FACES = frozenset({"ca", "catalog", "certificate", "config", "epp", "facts", "generate", "lookup", "node", "parser", "plugin", "report"})
+# Those of Puppet that are not here, and what does the same.
+ELSEWHERE: Mapping[str, str] = {
+    "module": "r10k and g10k bring modules from Git and the Forge; a module is a folder in a directory of modulepath.",
+    "device": "Devices are managed by Puppet's own program.",
+    "script": "Bolt is a program of its own.",
+    "kick": "Have agents run more often (runinterval), or start puppet agent --onetime on them.",
+    "inspect": "puppet resource TYPE prints what is on a system; puppet agent --noop what would change.",
+    "queue": "There are no stored configurations that wait to be written.",
+    "key": "puppet ssl, on the host itself; keys never travel.",
+    "status": "A master answers GET /status/v1/simple; puppet master --check says what is wrong with it.",
+    "file": "puppet filebucket stores and fetches files.",
+    "resource_type": "A master answers GET /puppet/v3/environment_classes; puppet describe names the types of resources.",
+    "secret_agent": "puppet agent --onetime.",
+    "man": "puppet help SUBCOMMAND.",
+}
 SEE_HELP = "See 'puppet help' for help on available puppet subcommands"
 
 
@@ -79,6 +95,8 @@ def run(arguments: Sequence[str]) -> int:
         program = shutil.which(f"puppet-{name}") if name.replace("-", "").replace("_", "").isalnum() else None
         if program:
             os.execv(program, [program, *rest])  # noqa: S606
+        if name in ELSEWHERE:
+            return complain(f"puppet {name} is not supported", ELSEWHERE[name])
         close = difflib.get_close_matches(name, COMMANDS, n=1)
         return complain(f"Unknown Puppet subcommand '{name}'", f"Did you mean {close[0]}?" if close else SEE_HELP)
     if rest[:1] in (["--version"], ["-V"]):

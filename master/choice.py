@@ -31,15 +31,16 @@ class Choice:
     def terminus(self, indirection: Indirection[Any], makers: Makers, name: str) -> Terminus[Any]:
         """The terminus that answers."""
         route = self.routes.get(indirection.name)
-        return self._made(indirection, makers, (route.terminus if route else None) or name)
+        return self.named(indirection, makers, (route.terminus if route else None) or name)
 
     def cache(self, indirection: Indirection[Any], makers: Makers, name: str = "") -> Terminus[Any] | None:
         """The cache, if there is to be one."""
         route = self.routes.get(indirection.name)
         chosen = route.cache if route is not None and route.cache is not None else name
-        return self._made(indirection, makers, chosen) if chosen else None
+        return self.named(indirection, makers, chosen) if chosen else None
 
-    def _made(self, indirection: Indirection[Any], makers: Makers, name: str) -> Terminus[Any]:
+    def named(self, indirection: Indirection[Any], makers: Makers, name: str) -> Terminus[Any]:
+        """The terminus of that name; ConfigError when there is none."""
         if name in makers:
             return makers[name]()
         plugin = self.plugins.get((indirection.name, name))

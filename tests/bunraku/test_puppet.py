@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bunraku.puppet import COMMANDS, main
+from bunraku.puppet import COMMANDS, ELSEWHERE, main
 from shared import __version__
 
 
@@ -52,6 +52,12 @@ def test_an_unknown_subcommand_is_an_error(argv: list[str], capsys: pytest.Captu
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err == f"Error: Unknown Puppet subcommand '{argv[-1]}'\nSee 'puppet help' for help on available puppet subcommands\n"
+
+
+@pytest.mark.parametrize("name", ["module", "device", "script", "kick", "key", "man"])
+def test_a_subcommand_of_puppet_that_is_not_here_names_what_does_the_same(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([name, "list"]) == 1
+    assert capsys.readouterr().err.splitlines() == [f"Error: puppet {name} is not supported", ELSEWHERE[name]]
 
 
 @pytest.mark.parametrize("word", ["site.pp", "/etc/puppet/site.pp", "--noop", "-t"])
