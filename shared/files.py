@@ -17,6 +17,8 @@ from .errors import BadName, NotFound, Unavailable
 from .failpoints import failpoint
 from .names import shown
 
+Stamp = tuple[int, int, int] | None
+
 MAX_LINKS = 40  # the kernel's own limit for symbolic links in one path
 
 
@@ -168,6 +170,15 @@ def write_atomic(
         os.close(folder)
 
 
+def stamp_of(path: Path) -> Stamp:
+    """What changes whenever a file is written anew; None when it is not there. Blocks."""
+    try:
+        info = path.stat()
+    except FileNotFoundError:
+        return None
+    return info.st_ino, info.st_mtime_ns, info.st_size
+
+
 def sweep(folder: Path, *, older_than: float = 3600.0) -> int:
     """How many temporary files of `write_atomic` in `folder`, left behind by processes that were killed, are gone now. Seconds of age."""
     before = time.time() - older_than
@@ -305,6 +316,7 @@ def readable_by_others(path: Path) -> bool:
 
 __all__ = [
     "FileLock",
+    "Stamp",
     "append_synced",
     "appending",
     "descriptor_beneath",
@@ -314,6 +326,7 @@ __all__ = [
     "open_beneath",
     "parts_of",
     "readable_by_others",
+    "stamp_of",
     "sync_directory",
     "write_atomic",
 ]

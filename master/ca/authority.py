@@ -16,6 +16,7 @@ from certs.fingerprints import fingerprint
 from certs.keys import PrivateKey, public_der
 from shared.errors import BadData, BadRequest, ConfigError, Conflict, Denied, PuppetError, TooLarge
 from shared.failpoints import failpoint
+from shared.files import Stamp, stamp_of
 from shared.names import certname, shown
 
 from . import audit, signers
@@ -23,7 +24,7 @@ from .audit import Audit
 from .inventory import Record
 from .policy import SigningPolicy
 from .signers import Signer, Signers
-from .store import CaStore, Stamp, is_name, stamp_of
+from .store import CaStore, is_name
 
 log = logging.getLogger("puppet.ca")
 

@@ -10,8 +10,9 @@ from cryptography import x509
 from certs import bundles, certificates, keys
 from certs.keys import PrivateKey
 from shared.errors import ConfigError
+from shared.files import Stamp, stamp_of
 
-from .store import CaFiles, Stamp, stamp_of
+from .store import CaFiles
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,17 @@ from pathlib import Path
 
 from shared.errors import BadData, BadName, ConfigError, NotFound
 from shared.failpoints import failpoint
-from shared.files import FileLock, append_synced, make_directory, open_beneath, readable_by_others, sync_directory, write_atomic
+from shared.files import (
+    FileLock,
+    Stamp,
+    append_synced,
+    make_directory,
+    open_beneath,
+    readable_by_others,
+    stamp_of,
+    sync_directory,
+    write_atomic,
+)
 from shared.names import certname, shown
 
 from . import inventory
@@ -22,7 +32,6 @@ log = logging.getLogger("puppet.ca")
 
 PUBLIC_MODE, PRIVATE_MODE = 0o644, 0o640
 MAX_FILE = 1024 * 1024  # bytes of a request or certificate
-Stamp = tuple[int, int, int] | None
 LOCK_TIMEOUT = 30.0  # seconds that a writer waits for another process
 
 
@@ -298,15 +307,6 @@ class CaStore:
                 if temporary or empty:
                     found.append(Path(entry.path))
         return sorted(found)
-
-
-def stamp_of(path: Path) -> Stamp:
-    """What changes whenever a file is written anew; None when it is not there."""
-    try:
-        info = path.stat()
-    except FileNotFoundError:
-        return None
-    return info.st_ino, info.st_mtime_ns, info.st_size
 
 
 def _read(folder: Path, name: str) -> bytes | None:

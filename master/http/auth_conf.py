@@ -20,6 +20,7 @@ from typing import NoReturn
 
 from certs.oids import OidNames
 from shared.errors import ConfigError, Location
+from shared.files import Stamp, stamp_of
 from shared.names import shown
 
 from . import auth_hocon
@@ -162,7 +163,7 @@ class AuthFile:
         self.filetimeout = filetimeout
         self.clock = clock
         self._rules = Rules()
-        self._seen: tuple[int, int, int] | None = None
+        self._seen: Stamp = None
         self._next_look = 0.0
 
     async def start(self) -> None:
@@ -187,15 +188,14 @@ class AuthFile:
                 log.error("The rules of %s stay as they were: %s", self.path, err)
         return self._rules
 
-    def _stamp(self) -> tuple[int, int, int] | None:
+    def _stamp(self) -> Stamp:
         assert self.path is not None
         try:
-            info = self.path.stat()
+            return stamp_of(self.path)
         except OSError:
             return None
-        return (info.st_ino, info.st_mtime_ns, info.st_size)
 
-    def _read(self) -> tuple[Rules, tuple[int, int, int] | None]:
+    def _read(self) -> tuple[Rules, Stamp]:
         if self.path is None:
             return Rules(), None
         seen = self._stamp()

@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from certs import bundles, verify
 from shared.errors import ConfigError, PuppetError
+from shared.files import stamp_of
 
 from .handshakes import ServedContext
 
@@ -297,8 +298,7 @@ class ServerTls:
         stamps: list[object] = []
         for path in self.files.all:
             try:
-                info = path.stat()
-                stamps.append((info.st_ino, info.st_mtime_ns, info.st_size))
+                stamps.append(stamp_of(path))
             except OSError as err:
                 stamps.append(err.errno)
         return tuple(stamps)

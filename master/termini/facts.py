@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from shared.dialects import Dialect
 from shared.errors import BadRequest
+from shared.files import Stamp, stamp_of
 from shared.indirector import Request, Terminus
 from shared.indirector.core import Model, Option
 from shared.indirector.termini import FilePerKey
@@ -48,16 +50,22 @@ class StoredFacts(Terminus[Facts]):
     def __init__(self, files: FilePerKey[Facts], *, remembered: int = 64) -> None:
         self.files = files
         self.remembered = remembered
-        self._recent: OrderedDict[str, Facts] = OrderedDict()
+        self._recent: OrderedDict[str, tuple[Stamp, Facts]] = OrderedDict()
 
     async def find(self, request: Request[Facts]) -> Facts | None:
-        recent = self._recent.get(request.key)
-        return recent if recent is not None else await self.files.find(request)
+        stamp, facts = self._recent.get(request.key, (None, None))
+        if facts is not None and stamp == await self._stamp(request.key):
+            return facts
+        return await self.files.find(request)
+
+    async def _stamp(self, key: str) -> Stamp:
+        """Of the file, which other masters and commands write, too."""
+        return await asyncio.to_thread(stamp_of, self.files.path(key))
 
     async def save(self, request: Request[Facts]) -> object:
         certname(request.key)
         result = await self.files.save(request)
-        self._recent[request.key] = request.instance
+        self._recent[request.key] = await self._stamp(request.key), request.instance
         self._recent.move_to_end(request.key)
         while len(self._recent) > self.remembered:
             self._recent.popitem(last=False)

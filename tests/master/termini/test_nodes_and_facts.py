@@ -15,7 +15,7 @@ from shared import plainjson
 from shared.dialects import LEGACY, MODERN, Dialect
 from shared.errors import BadData, BadRequest, NotFound, PuppetError, UnsupportedMediaType
 from shared.indirector import Binding, Client, Request
-from shared.indirector.termini import Json, Yaml
+from shared.indirector.termini import FilePerKey, Json, Yaml
 from shared.models.catalog import CATALOG
 from shared.models.facts import FACTS, Facts
 from shared.models.node import NODE, Node
@@ -89,6 +89,17 @@ async def test_facts_that_are_nested_too_deeply_to_be_stored_are_the_nodes_mista
     with pytest.raises(BadData, match="The facts of 'n' cannot be stored: nested too deeply"):
         await facts.save(Facts(name="n", values={"deep": deep}))
     assert list(tmp_path.iterdir()) == [] and await facts.find("n") is None
+
+
+@pytest.mark.parametrize("kind", [Json, Yaml])
+async def test_what_others_do_to_stored_facts_counts_at_once(kind: type[FilePerKey[Facts]], tmp_path: Path) -> None:
+    here, there = (Binding(FACTS, StoredFacts(kind(FACTS, tmp_path))) for _ in range(2))  # of two masters with one folder
+    await here.save(Facts(name="n", values={"a": 1}))
+    await there.save(Facts(name="n", values={"a": 2}))
+    found = await here.find("n")
+    assert found is not None and found.values == {"a": 2}
+    await there.destroy("n")
+    assert await here.find("n") is None
 
 
 async def test_facts_are_stored_and_found_again(tmp_path: Path) -> None:
