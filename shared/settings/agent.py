@@ -111,7 +111,7 @@ class AgentSettings(CommonSettings):
     http_connect_timeout: Duration = setting("2m", gt=0, doc="Seconds to connect.")
     http_read_timeout: Duration = setting("10m", gt=0, doc="Seconds between two pieces of an answer.")
     http_keepalive_timeout: Duration = setting(4, ge=0, doc="Seconds that an idle connection is kept; below the master's own limit.")
-    http_proxy_host: str = setting("none", doc="A proxy's host.")
+    http_proxy_host: str = setting("none", doc="A proxy's host. HTTP_PROXY and its like in the environment do not count.")
     http_proxy_port: int = setting(3128, ge=1, le=65535, doc="A proxy's port.")
     http_proxy_user: str = setting("none", doc="A proxy's user.")
     http_proxy_password: str = setting("none", doc="A proxy's password.")
