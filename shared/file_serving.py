@@ -29,7 +29,7 @@ SOFT_MAX_FILES: Final = 1000  # entries above which `max_files => 0` warns
 MAX_IGNORES: Final = 200  # patterns of one request
 MAX_PATTERN: Final = 1024  # characters of a pattern
 MAX_DEPTH: Final = 100  # directories within one another
-CHUNK: Final = 256 * 1024  # bytes read at once
+CHUNK: Final = 240 * 1024  # bytes read at once; less than what memory.py calls large, or each comes from the system
 
 _TYPES: Final[dict[int, FileType]] = {
     stat.S_IFREG: "file",

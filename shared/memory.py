@@ -12,7 +12,7 @@ _SECOND = 1.0
 # Seconds between two looks at everything; connections and errors leave circles that only these find.
 _SOON, _NOW_AND_THEN, _AT_LAST = 10, 60, 120
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # of mallopt(3)
-_LARGE = 512 * 1024  # bytes; more than the pieces that files are read in
+_LARGE = 256 * 1024  # bytes: a connection's TLS buffer in uvloop, of which little is ever touched; and more than what files are read in
 _SPARE = 8 * 1024 * 1024  # bytes at the heap's end that may stay free: those pieces come and go all the time
 
 

@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 from shared.bucket import Bucket
 from shared.errors import BadRequest, Denied, NotFound
+from shared.file_serving import CHUNK
 from shared.indirector import Request, Terminus
 from shared.models.file_bucket_file import FileBucketFile
 
@@ -20,7 +21,7 @@ class BucketFiles(Terminus[FileBucketFile]):
     algorithm of 3.x agents, which cannot be told another one.
     """
 
-    def __init__(self, bucket: Bucket, *, legacy: Bucket | None = None, chunk: int = 256 * 1024) -> None:
+    def __init__(self, bucket: Bucket, *, legacy: Bucket | None = None, chunk: int = CHUNK) -> None:
         self.bucket = bucket
         self.legacy = legacy
         self.chunk = chunk

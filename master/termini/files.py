@@ -10,7 +10,7 @@ from dataclasses import replace
 from shared import file_serving
 from shared.checksums import Algorithm, algorithm
 from shared.errors import BadRequest, NotFound
-from shared.file_serving import Tree, Wanted
+from shared.file_serving import CHUNK, Tree, Wanted
 from shared.indirector import Request, Terminus
 from shared.models.file_content import FileContent
 from shared.models.file_metadata import FileMetadata
@@ -92,7 +92,7 @@ class MetadataServer(Terminus[FileMetadata]):
 class ContentServer(Terminus[FileContent]):
     """The bytes, in pieces read in threads; `chunk` bytes at a time."""
 
-    def __init__(self, server: FileServer, *, chunk: int = 256 * 1024) -> None:
+    def __init__(self, server: FileServer, *, chunk: int = CHUNK) -> None:
         self.server = server
         self.chunk = chunk
 
