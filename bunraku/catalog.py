@@ -54,12 +54,10 @@ def main(argv: Sequence[str]) -> int:
     if call.help:
         print(HELP)
         return 0
-    if not call.words:
-        raise ConfigError("'catalog' has no default action.  See `puppet help catalog`.")
+    action = call.action
     if "terminus" in call.options:  # as the faces of Puppet call the setting
         flags["catalog_terminus"] = call.options["terminus"]
     face = Face(call, flags)
-    action = call.words[0]
     if action in ELSEWHERE:
         raise Unsupported(f"puppet catalog {action} is not supported", hint=ELSEWHERE[action])
     codes = {"diff": face.diff, "download": face.download, "apply": face.apply}

@@ -56,15 +56,14 @@ def main(argv: Sequence[str]) -> int:
     if call.help:
         print(HELP)
         return 0
-    if not call.words:
-        raise ConfigError("'epp' has no default action.  See `puppet help epp`.")
+    action = call.action
     agent = load(AgentSettings, section="user", flags=flags)
     master = load(MasterSettings, section="user", flags=flags)
     face = Face(call, agent, master)
     actions = {"validate": face.validate, "render": face.render, "dump": face.dump}
-    if call.words[0] not in actions:
-        raise call.unknown_action(call.words[0])
-    return actions[call.words[0]]()
+    if action not in actions:
+        raise call.unknown_action(action)
+    return actions[action]()
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,13 @@ class Call:
     help: bool = False
     lists: dict[str, list[str]] = field(default_factory=dict)
 
+    @property
+    def action(self) -> str:
+        """The first word; ConfigError when there is none."""
+        if not self.words:
+            raise ConfigError(f"'{self.face}' has no default action.  See `puppet help {self.face}`.")
+        return self.words[0]
+
     def unknown_action(self, action: str) -> ConfigError:
         return ConfigError(f"'{self.face}' has no '{action}' action.  See `puppet help {self.face}`.")
 
@@ -103,10 +110,8 @@ def only_action(face: str, action: str, argv: Sequence[str], usage: str) -> tupl
     if call.help:
         print(usage)
         return None
-    if not call.words:
-        raise ConfigError(f"'{face}' has no default action.  See `puppet help {face}`.")
-    if call.words[0] != action:
-        raise call.unknown_action(call.words[0])
+    if call.action != action:
+        raise call.unknown_action(call.action)
     settings = load(AgentSettings, section="agent", flags=flags)
     logs.set_up(level=logs.level_of(settings), colour=settings.color)
     return call, settings

@@ -12,12 +12,11 @@ from master.ca.registry import Registry
 from master.choice import Choice
 from master.environments import Environments
 from master.termini.node import WithFacts
-from master.wiring import environment_settings, facts_makers, node_makers, report_termini
+from master.wiring import environment_settings, facts_binding, node_makers, report_termini
 from shared import log as logs
 from shared.dialects import MODERN
 from shared.errors import ConfigError, NotFound, PuppetError
-from shared.indirector import Binding, Request
-from shared.models.facts import FACTS, Facts
+from shared.indirector import Request
 from shared.models.node import NODE
 from shared.models.report import REPORT
 from shared.names import certname
@@ -47,28 +46,38 @@ def main(argv: Sequence[str]) -> int:
     if call.help:
         print(HELP)
         return 0
-    if not call.words:
-        raise ConfigError("'node' has no default action.  See `puppet help node`.")
+    action = call.action
     settings = load(MasterSettings, section="master", flags=flags)
     logs.set_up(level=logs.level_of(settings), colour=settings.color)
-    if call.words[0] == "find":
+    if action == "find":
         (name,) = call.counted("find", 1)
-        found = asyncio.run(Kept(settings, call.options.get("terminus", "")).node(certname(name.lower())))
+        found = asyncio.run(classified(certname(name.lower()), settings, call.options.get("terminus", "")))
         print(rendered(found, not call.json))
         return 0
-    if call.words[0] != "clean":
-        raise call.unknown_action(call.words[0])
+    if action != "clean":
+        raise call.unknown_action(action)
     if not call.words[1:]:
         raise ConfigError("At least one node should be passed", hint="puppet node clean NAME...")
     names = [certname(name.lower()) for name in call.words[1:]]  # all of them, before anything is done
-    failed = [name for name in names if not cleaned(name, settings, flags)]
+    place, kept = place_for(flags, make=False), Kept(settings)
+    failed = [name for name in names if not cleaned(name, place, kept)]
     return 1 if failed else 0
 
 
-def cleaned(name: str, settings: MasterSettings, flags: dict[str, Any]) -> bool:
+async def classified(name: str, settings: MasterSettings, terminus: str = "") -> Any:
+    """A node with its facts, as plain data, from another terminus than the settings' if one is named; NotFound."""
+    choice = choice_of(settings)
+    makers = node_makers(settings)
+    nodes = choice.named(NODE, makers, terminus) if terminus else choice.terminus(NODE, makers, settings.node_terminus)
+    found = await WithFacts(nodes, facts_binding(settings, choice)).find(Request(name, settings.environment))
+    if found is None:
+        raise NotFound(f"Could not find node {name}")
+    return found.to_data(MODERN)
+
+
+def cleaned(name: str, place: cli.CaPlace, kept: Kept) -> bool:
     """Remove all that is kept of a node; whether all that could be done."""
-    done = _without_certificates(name, flags)
-    kept = Kept(settings)
+    done = _without_certificates(name, place)
     for what, forget in (("facts", kept.forget_facts), ("cached node", kept.forget_node), ("reports", kept.forget_reports)):
         try:
             asyncio.run(forget(name))
@@ -80,8 +89,7 @@ def cleaned(name: str, settings: MasterSettings, flags: dict[str, Any]) -> bool:
     return done
 
 
-def _without_certificates(name: str, flags: dict[str, Any]) -> bool:
-    place = place_for(flags, make=False)
+def _without_certificates(name: str, place: cli.CaPlace) -> bool:
     if not place.ca or not bootstrap.prepare(place.files):
         log.info("Not managing %s certs as this host is not a CA", name)
         return True
@@ -92,19 +100,20 @@ def _without_certificates(name: str, flags: dict[str, Any]) -> bool:
     return cli.cert(["clean", name], place) == 0
 
 
-class Kept:
-    """What a master keeps of nodes, where its settings and routes.yaml have it. `node_terminus`: another one to ask for nodes."""
+def choice_of(settings: MasterSettings) -> Choice:
+    """Where a master's settings and routes.yaml have things."""
+    return Choice(settings, Environments(environment_settings(settings)))
 
-    def __init__(self, settings: MasterSettings, node_terminus: str = "") -> None:
+
+class Kept:
+    """What a master keeps of nodes."""
+
+    def __init__(self, settings: MasterSettings) -> None:
         self.settings = settings
-        choice = Choice(settings, Environments(environment_settings(settings)))
-        facts, nodes, reports = facts_makers(settings), node_makers(settings), report_termini(settings)
-        self._facts: Binding[Facts] = Binding(
-            FACTS, choice.terminus(FACTS, facts, settings.facts_terminus or "yaml"), cache=choice.cache(FACTS, facts)
-        )
-        self._nodes = choice.named(NODE, nodes, node_terminus) if node_terminus else choice.terminus(NODE, nodes, settings.node_terminus)
-        self._node_cache = choice.cache(NODE, nodes, settings.node_cache_terminus or "yaml")
-        self._reports = choice.terminus(REPORT, reports, "processor")
+        choice = choice_of(settings)
+        self._facts = facts_binding(settings, choice)
+        self._node_cache = choice.cache(NODE, node_makers(settings), settings.node_cache_terminus or "yaml")
+        self._reports = choice.terminus(REPORT, report_termini(settings), "processor")
 
     async def forget_facts(self, name: str) -> None:
         """PuppetError, OSError: they cannot be removed."""
@@ -118,10 +127,3 @@ class Kept:
     async def forget_reports(self, name: str) -> None:
         """Those that report processors keep."""
         await self._reports.destroy(Request(name, self.settings.environment))
-
-    async def node(self, name: str) -> Any:
-        """A node with its facts, as plain data; NotFound."""
-        found = await WithFacts(self._nodes, self._facts).find(Request(name, self.settings.environment))
-        if found is None:
-            raise NotFound(f"Could not find node {name}")
-        return found.to_data(MODERN)

@@ -28,7 +28,7 @@ from shared.models.certificate import CERTIFICATE
 from shared.models.certificate_request import CERTIFICATE_REQUEST
 from shared.models.certificate_revocation_list import CERTIFICATE_REVOCATION_LIST
 from shared.models.certificate_status import CERTIFICATE_STATUS
-from shared.models.facts import FACTS
+from shared.models.facts import FACTS, Facts
 from shared.models.file_bucket_file import FILE_BUCKET_FILE
 from shared.models.file_content import FILE_CONTENT
 from shared.models.file_metadata import FILE_METADATA
@@ -209,6 +209,12 @@ def facts_makers(settings: MasterSettings) -> Makers:
     }
 
 
+def facts_binding(settings: MasterSettings, choice: Choice) -> Binding[Facts]:
+    """What nodes have told of themselves."""
+    makers = facts_makers(settings)
+    return Binding(FACTS, choice.terminus(FACTS, makers, settings.facts_terminus or "yaml"), cache=choice.cache(FACTS, makers))
+
+
 def server_facts(settings: MasterSettings) -> dict[str, str]:
     """`$server_facts`: this master's name, address and version."""
     try:
@@ -264,8 +270,8 @@ def bind(settings: MasterSettings, environments: Environments, workers: Workers,
     )
     metadata = MetadataServer(files, digest=algorithm(settings.digest_algorithm))
     code = code_commands(settings)
-    nodes, known_facts, reports = node_makers(settings), facts_makers(settings), report_termini(settings)
-    facts = Binding(FACTS, choice.terminus(FACTS, known_facts, settings.facts_terminus or "yaml"), cache=choice.cache(FACTS, known_facts))
+    nodes, reports = node_makers(settings), report_termini(settings)
+    facts = facts_binding(settings, choice)
     node: Binding[Any] = Binding(
         NODE,
         WithFacts(choice.terminus(NODE, nodes, settings.node_terminus), facts),

@@ -78,6 +78,11 @@ def test_what_cannot_be_removed_is_said_and_the_rest_is_done(var: Path, places: 
     assert kept(var, "web1") == ["yaml/facts/%s.yaml"]
 
 
+def test_nodes_are_cleaned_whatever_classifies_them(var: Path, places: list[str]) -> None:
+    assert main([*places, "clean", "web1", "--node_terminus=ldap", "--ldapbase="]) == 0  # a terminus that cannot be used as it is
+    assert kept(var, "web1") == []
+
+
 def test_a_name_that_is_none_stops_before_anything_is_done(var: Path, places: list[str]) -> None:
     with pytest.raises(BadName):
         main([*places, "clean", "web1", "../web2"])
