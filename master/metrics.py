@@ -14,7 +14,7 @@ MIME = "text/plain; version=0.0.4; charset=utf-8"
 REQUEST_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 COMPILE_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
 LAG_SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
-LAG_EVERY = 0.01  # seconds: how short a block of the loop is still seen for certain
+LAG_EVERY = 0.1  # seconds between two looks: a shorter block is seen now and then, a longer one for certain; each look wakes the process
 WINDOW = 60.0  # seconds
 
 Labels = tuple[str, ...]

@@ -255,7 +255,7 @@ def check_message(request: HttpRequest, limits: Limits) -> None:
     hosts = headers.getall("Host", [])
     if len(hosts) > 1 or (not hosts and request.version >= (1, 1)) or not request.raw_path.startswith("/"):
         raise _Refused(Answer(400, b"Bad Request", "text/plain", close=True))
-    if sum(len(name) + len(value) for name, value in request._message.raw_headers) > limits.max_header_bytes:
+    if sum(len(name) + len(value) for name, value in request.raw_headers) > limits.max_header_bytes:
         raise _Refused(Answer(431, b"Request Header Fields Too Large", "text/plain", close=True))
     expected = headers.get("Expect", "")
     if expected and expected.lower() != "100-continue":
