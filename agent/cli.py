@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from shared import __version__
 from shared import log as logs
-from shared.cli import ended, invalid_option
+from shared.cli import ended, invalid_option, options_in
 from shared.daemon import take_priority
 from shared.errors import ConfigError, NotFound, PuppetError, Unsupported
-from shared.settings import AgentSettings, Conf, flags_of, load, read, unknown
+from shared.settings import AgentSettings, Conf, flags_of, load, path_names, read, unknown
 
 from . import surroundings
 from .lock import DisabledLock
@@ -113,9 +113,11 @@ def parse(argv: Sequence[str]) -> Command:
         elif name == "--client":
             command.client = True
         elif name == "--listen":
-            raise Unsupported(f"puppet agent {name} is not supported", hint="Start runs with USR1, or with puppet agent --onetime.")
+            raise Unsupported(
+                f"The option {name} of puppet agent is not supported", hint="Start runs with USR1, or with puppet agent --onetime."
+            )
         elif name.startswith("-"):
-            raise invalid_option("agent", name)
+            raise invalid_option("agent", name, options_in(HELP))
         else:
             raise ConfigError(f"The puppet agent command does not take parameters: {word}", hint="Try 'puppet agent --help'.")
     return command
@@ -318,8 +320,10 @@ def _serve(settings: AgentSettings, command: Command, asked: Asked, argv: list[s
         foreground = [] if "--no-daemonize" in argv else ["--no-daemonize"]  # the background is where we are already
         logged = ["--logdest", "syslog"] if foreground and not settings.logdest else []
         program = ["bunraku", "agent"] if asked.deferring else ["agent"]
+        # The later of two options counts: paths that were relative to the directory that the daemon has left are absolute in these.
+        paths = [f"--{name}={command.flags[name]}" for name in path_names(AgentSettings) if name in command.flags]
         isolated = "-I" if sys.flags.isolated else "-P"
-        os.execv(sys.executable, [sys.executable, isolated, "-m", *program, *argv, *foreground, *logged])  # noqa: S606
+        os.execv(sys.executable, [sys.executable, isolated, "-m", *program, *argv, *paths, *foreground, *logged])  # noqa: S606
 
     actions = Actions(
         start_run=start_run,

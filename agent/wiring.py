@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -29,6 +28,7 @@ from shared.models.file_metadata import FILE_METADATA
 from shared.models.node import NODE
 from shared.models.report import REPORT, Report
 from shared.settings import AgentSettings
+from shared.suggestions import did_you_mean
 
 from .facts.configured import fact_sources
 from .facts.facter import Facter
@@ -171,10 +171,9 @@ class Wiring:
             return makers[name]()
         plugin = find_plugins([self.settings.plugindest]).get((indirection.name, name))
         if plugin is None:
-            close = difflib.get_close_matches(name, list(makers), n=1)
             raise ConfigError(
                 f"Could not find terminus {name} for indirection {indirection.name}",
-                hint=f"Did you mean {close[0]}?" if close else f"There are {', '.join(sorted(makers))}.",
+                hint=did_you_mean(name, makers, otherwise=f"There are {', '.join(sorted(makers))}."),
             )
         return terminus_of(plugin, PluginContext(self.settings.model_dump(), self.server, indirection))
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from agent.surroundings import public, search, secure
 from shared import __version__
 from shared import log as logs
-from shared.cli import invalid_option, value_of
+from shared.cli import invalid_option, options_in, value_of
 from shared.daemon import take_priority
 from shared.errors import ConfigError, PuppetError
 from shared.settings import AgentSettings, MasterSettings, flags_of, load, read, unknown
@@ -113,7 +113,7 @@ def options(argv: Sequence[str]) -> tuple[Wish, dict[str, Any]]:
         elif word == "--use-nodes":
             continue  # of no effect since 2.6
         elif word.startswith("-") and word != "-":
-            raise invalid_option("apply", word)
+            raise invalid_option("apply", word, options_in(HELP))
         else:
             wish.words.append(word)
     if wish.test:

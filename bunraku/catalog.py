@@ -59,13 +59,13 @@ def main(argv: Sequence[str]) -> int:
         flags["catalog_terminus"] = call.options["terminus"]
     face = Face(call, flags)
     if action in ELSEWHERE:
-        raise Unsupported(f"puppet catalog {action} is not supported", hint=ELSEWHERE[action])
+        raise Unsupported(f"The action '{action}' of puppet catalog is not supported", hint=ELSEWHERE[action])
     codes = {"diff": face.diff, "download": face.download, "apply": face.apply}
     if action in codes:
         return codes[action]()
     actions = {"compile": face.compile, "find": face.find, "select": face.select}
     if action not in actions:
-        raise call.unknown_action(action)
+        raise call.unknown_action(action, (*actions, *codes))
     actions[action]()
     return 0
 

@@ -17,6 +17,8 @@ from shared import daemon
 from shared.errors import ConfigError, NotFound
 from shared.settings import MasterSettings, flags_of, load
 
+from .faces import Call
+
 HELP = """Usage: puppet certificate ACTION [NAME] --ca-location local|remote|only
 
 Actions:
@@ -124,7 +126,7 @@ def certificate(argv: Sequence[str]) -> int:
         return _find(place, names)
     local = {"list": ["list", *names], "sign": ["sign", *names], "generate": ["generate", *names], "destroy": ["clean", *names]}
     if action not in local:
-        raise ConfigError(f"'certificate' has no '{action}' action.  See `puppet help certificate`.")
+        raise Call("certificate").unknown_action(action, (*local, "find"))
     return min(cli.cert(local[action], place), 1)
 
 

@@ -53,7 +53,7 @@ def main(argv: Sequence[str]) -> int:
         return set_setting(section, name, value, flags)
     if action == "delete":
         return delete_setting(section, call.counted("delete", 1)[0], flags)
-    raise call.unknown_action(action)
+    raise call.unknown_action(action, ("print", "set", "delete"))
 
 
 def in_force(section: str, flags: dict[str, Any]) -> dict[str, str]:

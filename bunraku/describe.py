@@ -13,7 +13,7 @@ from agent.providers import builtin_providers
 from agent.providers.file.posix import FileContext
 from agent.runlog import RunLog
 from agent.sources import LocalSources
-from shared.cli import invalid_option
+from shared.cli import invalid_option, options_in
 from shared.errors import ResourceError
 from shared.ral import Confine, Param, Platform, Provider, Providers, Type
 from shared.ral.attributes import Declaration, text_of
@@ -54,7 +54,7 @@ def main(argv: Sequence[str]) -> int:
         if word.startswith("-"):
             flag = _FLAGS.get(word, word.removeprefix("--"))
             if flag not in _FLAGS.values():
-                raise invalid_option("describe", word)
+                raise invalid_option("describe", word, options_in(HELP))
             flags.add(flag)
         else:
             names.append(word)

@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 
 from master.compiler.builtins import all_functions
 from master.compiler.functions.stdlib import stdlib_functions
-from shared.cli import invalid_option, value_of
+from shared.cli import invalid_option, options_in, value_of
 from shared.errors import ConfigError, NotFound
 from shared.plainjson import dumps_pretty
 from shared.settings import UNREAD, AgentSettings, MasterSettings, printed
@@ -113,7 +113,7 @@ def main(argv: Sequence[str]) -> int:
         elif word == "--json":
             as_json = True
         elif word.startswith("-"):
-            raise invalid_option("doc", word)
+            raise invalid_option("doc", word, options_in(HELP))
         else:
             names.append(word)
     if chosen not in REFERENCES:

@@ -29,7 +29,7 @@ from .console import complain, printer, say
 from .faces import Call, call_of
 from .nodes import facts_of, given_facts
 
-HELP = """Usage: puppet epp validate [TEMPLATE...] [--continue_on_error]
+HELP = """Usage: puppet epp validate [TEMPLATE...] [-e SOURCE] [--continue_on_error]
        puppet epp render [TEMPLATE...] [-e SOURCE] [--values CODE] [--values_file FILE] [--facts FILE] [--node NAME] [--no-header]
        puppet epp dump [TEMPLATE...] [-e SOURCE] [--format pn|json] [--pretty] [--no-validate] [--no-header]
 
@@ -62,7 +62,7 @@ def main(argv: Sequence[str]) -> int:
     face = Face(call, agent, master)
     actions = {"validate": face.validate, "render": face.render, "dump": face.dump}
     if action not in actions:
-        raise call.unknown_action(action)
+        raise call.unknown_action(action, actions)
     return actions[action]()
 
 
@@ -112,7 +112,9 @@ class Face:
     def validate(self) -> int:
         """Say what is wrong with templates."""
         missing: list[str] = []
-        if self.call.words[1:]:
+        if "e" in self.call.options:
+            sources = [("", Source(self.call.options["e"]))]
+        elif self.call.words[1:]:
             sources, missing = self._sources(self._site())
         elif sys.stdin.isatty():
             say("notice", "No template specified. No action taken")

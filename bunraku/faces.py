@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from shared import log as logs
@@ -10,6 +10,7 @@ from shared import plainjson, plainyaml
 from shared.cli import invalid_option, value_of
 from shared.errors import ConfigError
 from shared.settings import AgentSettings, flags_of, load
+from shared.suggestions import did_you_mean
 
 RENDERERS = ("console", "s", "json")
 
@@ -38,8 +39,12 @@ class Call:
             raise ConfigError(f"'{self.face}' has no default action.  See `puppet help {self.face}`.")
         return self.words[0]
 
-    def unknown_action(self, action: str) -> ConfigError:
-        return ConfigError(f"'{self.face}' has no '{action}' action.  See `puppet help {self.face}`.")
+    def unknown_action(self, action: str, actions: Iterable[str]) -> ConfigError:
+        """Return the error for an action that the face does not have; `actions`: those that it has."""
+        return ConfigError(
+            f"'{self.face}' has no '{action}' action.  See `puppet help {self.face}`.",
+            hint=did_you_mean(action, actions, form=f"puppet {self.face} {{}}"),
+        )
 
     def counted(self, action: str, number: int) -> tuple[str, ...]:
         """The action's arguments, of which there must be `number`."""
@@ -80,7 +85,7 @@ def call_of(face: str, left: Sequence[str], *, options: Collection[str] = (), fl
         elif word.startswith("--") and not equals and (name in flags or name == "json" or (yaml and name == "yaml")):
             seen.add(name)
         elif word.startswith("-") and len(word) > 1:
-            raise invalid_option(face, word)
+            raise invalid_option(face, word, (*options, *flags, "render-as", "json", *(["yaml"] if yaml else [])))
         else:
             words.append(word)
     given = {name: values[-1] for name, values in lists.items()}
@@ -111,7 +116,7 @@ def only_action(face: str, action: str, argv: Sequence[str], usage: str) -> tupl
         print(usage)
         return None
     if call.action != action:
-        raise call.unknown_action(call.action)
+        raise call.unknown_action(call.action, [action])
     settings = load(AgentSettings, section="agent", flags=flags)
     logs.set_up(level=logs.level_of(settings), colour=settings.color)
     return call, settings

@@ -20,10 +20,11 @@ from agent.dipper import Dipper, LocalDipper, RemoteDipper
 from shared import checksums
 from shared.bucket import Bucket
 from shared.checksums import Algorithm, algorithm
-from shared.cli import invalid_option, value_of
+from shared.cli import invalid_option, options_in, value_of
 from shared.errors import BadRequest, ConfigError, Denied, NotFound, PuppetError
 from shared.plainjson import dumps_pretty
 from shared.settings import AgentSettings, flags_of, load
+from shared.suggestions import did_you_mean
 from shared.textdiff import Differ
 
 HELP = """Usage: puppet filebucket ACTION [--local | --remote] [--bucket FOLDER] [ARGUMENTS]
@@ -82,7 +83,7 @@ def options(argv: Sequence[str]) -> tuple[Wish, dict[str, Any]]:
         elif word in ("--help", "-h"):
             wish.help = True
         elif word.startswith("-"):
-            raise invalid_option("filebucket", word)
+            raise invalid_option("filebucket", word, options_in(HELP))
         elif not wish.action:
             wish.action = word
         else:
@@ -97,7 +98,8 @@ def main(argv: Sequence[str]) -> int:
         print(HELP)
         return 0
     if wish.action not in ACTIONS:
-        raise ConfigError(f"'filebucket' has no '{wish.action}' action", hint=f"The actions are {', '.join(ACTIONS)}.")
+        hint = did_you_mean(wish.action, ACTIONS, form="puppet filebucket {}", otherwise=f"The actions are {', '.join(ACTIONS)}.")
+        raise ConfigError(f"'filebucket' has no '{wish.action}' action", hint=hint)
     settings = load(AgentSettings, section="user", flags=flags)
     try:
         return asyncio.run(run(wish, settings))

@@ -34,7 +34,7 @@ def main(argv: Sequence[str]) -> int:
         print(HELP)
         return 0
     if call.words[0] != "types":
-        raise call.unknown_action(call.words[0])
+        raise call.unknown_action(call.words[0], ("types",))
     call.counted("types", 0)
     form = call.options.get("format", "pcore")
     if form != "pcore":

@@ -55,7 +55,7 @@ def main(argv: Sequence[str]) -> int:
         print(rendered(found, not call.json))
         return 0
     if action != "clean":
-        raise call.unknown_action(action)
+        raise call.unknown_action(action, ("find", "clean"))
     if not call.words[1:]:
         raise ConfigError("At least one node should be passed", hint="puppet node clean NAME...")
     names = [certname(name.lower()) for name in call.words[1:]]  # all of them, before anything is done

@@ -19,11 +19,11 @@ from shared.settings import MasterSettings, flags_of, load
 
 from .faces import Call, call_of
 
-HELP = """Usage: puppet parser validate [FILE | FOLDER...] [--epp] [--json | --render-as json]
+HELP = """Usage: puppet parser validate [FILE | FOLDER...] [-e SOURCE] [--epp] [--json | --render-as json]
        puppet parser dump [FILE | FOLDER...] [-e SOURCE] [--format pn|json] [--pretty] [--validate] [--epp]
 
-validate checks manifests (with --epp: templates): the files given, else what is piped in, else the environment's main manifest.
-Silent and 0 when all is well; every error of every file, and 1, when it is not. As JSON: an object by file, with message,
+validate checks manifests (with --epp: templates): the files given, a source, else what is piped in, else the environment's main
+manifest. Silent and 0 when all is well; every error of every file, and 1, when it is not. As JSON: an object by file, with message,
 full_message, file, line, pos.
 
 dump prints the syntax tree of the files given, of a source, or of what is piped in: in Puppet's notation (pn), or the same as JSON; with
@@ -40,10 +40,12 @@ def main(argv: Sequence[str]) -> int:
     if call.words[0] == "dump":
         return dump(call, load(MasterSettings, section="user", flags=flags))
     if call.words[0] != "validate":
-        raise call.unknown_action(call.words[0])
+        raise call.unknown_action(call.words[0], ("validate", "dump"))
     settings = load(MasterSettings, section="user", flags=flags)
     epp = "epp" in call.flags
-    found = {name: problems(source, settings.strict, epp=epp) for name, source in sources(call.words[1:], settings).items()}
+    given = call.options.get("e")
+    texts = {"": Source(given)} if given is not None else sources(call.words[1:], settings)
+    found = {name: problems(source, settings.strict, epp=epp) for name, source in texts.items()}
     if call.json:
         data = {name: _plain(issues, settings.environment) for name, issues in found.items() if issues}
         sys.stdout.buffer.write(dumps_pretty(data))

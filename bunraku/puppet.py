@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import shutil
 import sys
@@ -11,6 +10,7 @@ from importlib import import_module
 
 from shared import __version__
 from shared.errors import PuppetError
+from shared.suggestions import did_you_mean
 
 Command = Callable[[Sequence[str]], int]
 
@@ -44,18 +44,18 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 FACES = frozenset({"ca", "catalog", "certificate", "config", "epp", "facts", "generate", "lookup", "node", "parser", "plugin", "report"})
 # Those of Puppet that are not here, and what does the same.
 ELSEWHERE: Mapping[str, str] = {
-    "module": "r10k and g10k bring modules from Git and the Forge; a module is a folder in a directory of modulepath.",
-    "device": "Devices are managed by Puppet's own program.",
-    "script": "Bolt is a program of its own.",
+    "module": "Use r10k or g10k to bring modules from Git and the Forge; a module is a folder in a directory of modulepath.",
+    "device": "Puppet's own program manages devices; this one does not.",
+    "script": "Use Bolt, which is a program of its own, to run scripts on machines.",
     "kick": "Have agents run more often (runinterval), or start puppet agent --onetime on them.",
-    "inspect": "puppet resource TYPE prints what is on a system; puppet agent --noop what would change.",
+    "inspect": "Use 'puppet resource TYPE' to see what is on a system, and 'puppet agent --test --noop' to see what would change.",
     "queue": "There are no stored configurations that wait to be written.",
-    "key": "puppet ssl, on the host itself; keys never travel.",
-    "status": "A master answers GET /status/v1/simple; puppet master --check says what is wrong with it.",
-    "file": "puppet filebucket stores and fetches files.",
-    "resource_type": "A master answers GET /puppet/v3/environment_classes; puppet describe names the types of resources.",
-    "secret_agent": "puppet agent --onetime.",
-    "man": "puppet help SUBCOMMAND.",
+    "key": "Use 'puppet ssl' on the host itself; keys never travel.",
+    "status": "Ask a master for /status/v1/simple; 'puppet master --check' says what is wrong with it.",
+    "file": "Use 'puppet filebucket' to store and fetch files.",
+    "resource_type": "Ask a master for /puppet/v3/environment_classes; 'puppet describe' names the types of resources.",
+    "secret_agent": "Use 'puppet agent --onetime'.",
+    "man": "Use 'puppet help SUBCOMMAND'.",
 }
 SEE_HELP = "See 'puppet help' for help on available puppet subcommands"
 
@@ -96,9 +96,9 @@ def run(arguments: Sequence[str]) -> int:
         if program:
             os.execv(program, [program, *rest])  # noqa: S606
         if name in ELSEWHERE:
-            return complain(f"puppet {name} is not supported", ELSEWHERE[name])
-        close = difflib.get_close_matches(name, COMMANDS, n=1)
-        return complain(f"Unknown Puppet subcommand '{name}'", f"Did you mean {close[0]}?" if close else SEE_HELP)
+            return complain(f"The subcommand '{name}' of Puppet is not supported here", ELSEWHERE[name])
+        hint = did_you_mean(name, [*COMMANDS, "help"], form="puppet {}", otherwise=SEE_HELP)
+        return complain(f"Unknown Puppet subcommand '{name}'", hint)
     if rest[:1] in (["--version"], ["-V"]):
         print(__version__)
         return 0

@@ -20,7 +20,7 @@ from agent.plugins import Plugins
 from agent.runlog import RunLog
 from shared import log as logs
 from shared import plainyaml
-from shared.cli import invalid_option, value_of
+from shared.cli import invalid_option, options_in, value_of
 from shared.errors import PuppetError, ResourceError, Unsupported
 from shared.ral import ABSENT, Provider, Providers, State, Type, displayed
 from shared.ral.catalog import Resources
@@ -106,7 +106,7 @@ def options(argv: Sequence[str]) -> tuple[Wish, dict[str, Any]]:
         elif name in ("--param", "-p"):
             wish.params.append(value_of(word, left))
         elif word.startswith("-") and not wish.words[1:]:
-            raise invalid_option("resource", word)
+            raise invalid_option("resource", word, options_in(HELP))
         else:
             wish.words.append(word)
     return wish, flags

@@ -27,6 +27,7 @@ from shared.indirector import Request
 from shared.indirector.rest import Rest
 from shared.models.certificate import CERTIFICATE
 from shared.settings import AgentSettings, flags_of, load
+from shared.suggestions import did_you_mean
 
 from .faces import call_of
 from .peer import connected
@@ -72,7 +73,8 @@ def main(argv: Sequence[str]) -> int:
         "clean": lambda: host.clean(localca="localca" in call.flags),
     }
     if action not in actions:
-        raise ConfigError(f"Unknown action '{action}'", hint=f"The actions are {', '.join(actions)}.")
+        hint = did_you_mean(action, actions, form="puppet ssl {}", otherwise=f"The actions are {', '.join(actions)}.")
+        raise ConfigError(f"Unknown action '{action}'", hint=hint)
     call.counted(action, 0)
     actions[action]()
     return 0

@@ -11,7 +11,7 @@ from typing import Any
 
 from shared import __version__
 from shared import log as logs
-from shared.cli import ended, invalid_option
+from shared.cli import ended, invalid_option, options_in
 from shared.errors import ConfigError, PuppetError
 from shared.plainjson import dumps_pretty
 from shared.settings import AgentSettings, MasterSettings, flags_of, load, read, unknown
@@ -70,7 +70,7 @@ def run(argv: list[str]) -> int:
         elif word.startswith("--compile="):
             node = word.partition("=")[2]
         elif word.startswith("-"):
-            raise invalid_option("master", word)
+            raise invalid_option("master", word, options_in(HELP))
         else:
             raise ConfigError(f"The puppet master command does not take parameters: {word}", hint="Try 'puppet master --help'.")
     if "--check" in wanted:

@@ -14,8 +14,10 @@ from cryptography import x509
 from certs import bundles, certificates, csr, fingerprints, text
 from certs.keys import Generator, KeyKind
 from certs.ssldir import SslDir
+from shared.cli import invalid_option, options_in
 from shared.errors import BadData, ConfigError, PuppetError
 from shared.names import certname, shown
+from shared.suggestions import did_you_mean
 
 from . import audit, bootstrap, whole
 from .authority import Authority, CaRules, utc_now
@@ -132,7 +134,7 @@ def parse(argv: Sequence[str]) -> Wish:
         elif word.startswith("--") and word[2:] in ACTIONS and not wish.action:
             wish.action = word[2:]  # the old form, puppet cert --list
         elif word.startswith("-"):
-            raise ConfigError(f"invalid option: {word}", hint="Try 'puppet cert --help'.")
+            raise invalid_option("cert", word, options_in(USAGE))
         elif not wish.action:
             wish.action = word
         else:
@@ -140,9 +142,10 @@ def parse(argv: Sequence[str]) -> Wish:
     if not wish.action:
         raise ConfigError("You must specify an action", hint="Try 'puppet cert --help'.")
     if wish.action not in ACTIONS:
+        actions = [action for action in (*ACTIONS, *WHOLE) if action != "destroy"]
         raise ConfigError(
             f"{shown(wish.action)} is not an action of the CA",
-            hint=f"The actions are {', '.join(a for a in (*ACTIONS, *WHOLE) if a != 'destroy')}.",
+            hint=did_you_mean(wish.action, actions, form="puppet cert {}", otherwise=f"The actions are {', '.join(actions)}."),
         )
     return wish
 
@@ -163,7 +166,8 @@ def cert(argv: Sequence[str], place: CaPlace, *, out: TextIO | None = None, err:
     try:
         wish = parse(argv)
     except PuppetError as error:
-        console.error(f"Could not parse application options: {error}", error.hint)
+        prefix = "Could not parse application options: "
+        console.error(f"{prefix}{str(error).removeprefix(prefix)}", error.hint)
         return 1
     try:
         authority = _authority(place)

@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from shared.cli import invalid_option, options_in
 from shared.errors import ConfigError
 from shared.names import shown
 
@@ -76,7 +77,7 @@ def parse(argv: Sequence[str]) -> Whole:
         elif word in ("-v", "--verbose", "-d", "--debug"):
             continue
         elif word.startswith("-"):
-            raise ConfigError(f"invalid option: {word}", hint="Try 'puppet cert adopt --help'.")
+            raise invalid_option("cert adopt", word, options_in(USAGE))
         else:
             wish.words.append(word)
     return wish

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shared.errors import CompileError, EvaluationError, Location, PuppetError, Unsupported
+from shared.suggestions import did_you_mean
 
 from .collectors import Collector, Realizer, unresolved_error
 from .control import Jump
@@ -388,14 +389,11 @@ class Compiler:
             self.warn_here(message)
 
     def _variable_hint(self, name: str, scope: Scope) -> str:
-        from difflib import get_close_matches
-
         if "::" in name.removeprefix("::"):
             class_name = name.removeprefix("::").rpartition("::")[0]
             if class_name not in self.class_scopes:
                 return f"The class '{class_name}' has not been evaluated."
-        close = get_close_matches(name, [known for known in scope.variables() if not known.isdecimal()], n=1)
-        return f"Did you mean '${close[0]}'?" if close else ""
+        return did_you_mean(name, (known for known in scope.variables() if not known.isdecimal()), form="'${}'")
 
     def find_function(self, name: str) -> Function | None:
         return self.loader.find_function(name)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from shared.errors import EvaluationError, Location
+from shared.suggestions import did_you_mean
 
 from .collectors import Collector, Test
 from .definitions import Definition, capital
@@ -223,8 +223,7 @@ def _resolved(compiler: Compiler, type_name: str) -> tuple[str, str, KnownType |
 
 
 def _similar_class(compiler: Compiler, name: str) -> str:
-    close = get_close_matches(name, list(compiler.loader.classes), n=1)
-    return f"Did you mean '{close[0]}'?" if close else "No module of this environment defines it."
+    return did_you_mean(name, compiler.loader.classes, form="'{}'", otherwise="No module of this environment defines it.")
 
 
 def _tag(resource: Resource, value: Value) -> None:
@@ -236,8 +235,8 @@ def _tag(resource: Resource, value: Value) -> None:
 
 
 def _similar_type(compiler: Compiler, name: str) -> str:
-    close = get_close_matches(name, list(compiler.loader.defines), n=1)
-    return f"Did you mean '{close[0]}'?" if close else "It is neither a built-in type nor a define in a module of this environment."
+    otherwise = "It is neither a built-in type nor a define in a module of this environment."
+    return did_you_mean(name, compiler.loader.defines, form="'{}'", otherwise=otherwise)
 
 
 def _given(scope: Scope, values: dict[str, Value], line: int, lines: Lines, appended: Sequence[str] = ()) -> dict[str, Attribute]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from shared.errors import EvaluationError, PuppetError
+from shared.suggestions import did_you_mean
 
 from .locations import FINAL
 from .overrides import apply_override
@@ -85,5 +85,4 @@ def _handed_down(resource: Resource) -> dict[str, Value]:
 
 def similar(name: str, known: Iterable[str]) -> str:
     """A hint: what could have been meant."""
-    close = get_close_matches(name, list(known), n=1)
-    return f"Did you mean '{close[0]}'?" if close else ""
+    return did_you_mean(name, known, form="'{}'")

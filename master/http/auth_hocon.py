@@ -14,7 +14,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from certs.oids import OidNames
@@ -22,6 +21,7 @@ from shared import hocon
 from shared.errors import BadData, ConfigError, Location
 from shared.indirector.core import Client
 from shared.names import shown
+from shared.suggestions import nearest_name
 
 from .auth import ALT_NAMES, Entry, Matcher, Pattern, Prefix, Question, Rule
 from .auth_patterns import name as pattern
@@ -126,9 +126,9 @@ class _Rule:
         """Say which keys nobody reads: a limit that is spelt wrong limits nothing."""
         for key in section:
             if key not in known:
-                close = get_close_matches(key, known, n=1)
-                meant = f"; did you mean '{close[0]}'?" if close else ""
-                log.warning("%s: the rule %s: the key %s means nothing%s", self.file, self.label, shown(key), meant)
+                meant = nearest_name(key, known)
+                hint = f"; did you mean '{meant}'?" if meant else ""
+                log.warning("%s: the rule %s: the key %s means nothing%s", self.file, self.label, shown(key), hint)
 
 
 def _rule(given: object, number: int, file: str, names: OidNames) -> tuple[int, UrlRule]:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from .agent import AgentSettings
-from .base import Layers, Settings, canonical, flags_of, load, texts_of_unread, unknown
+from .base import Layers, Settings, canonical, flags_of, load, path_names, texts_of_unread, unknown
 from .common import CommonSettings
 from .conf import Conf, parse, read
 from .unread import UNREAD, Unread
@@ -25,6 +25,7 @@ __all__ = [
     "flags_of",
     "load",
     "parse",
+    "path_names",
     "printed",
     "read",
     "texts_of_unread",

@@ -7,11 +7,10 @@ application's own defaults, the field's default. Source: command line reference 
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,8 +18,10 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 from pydantic.fields import FieldInfo
 
 from ..errors import ConfigError
+from ..suggestions import did_you_mean
 from .conf import Conf, read
 from .unread import UNREAD
+from .values import printed
 
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))", re.ASCII)
 _ALIASES = {"serverport": "masterport"}
@@ -58,6 +59,26 @@ def is_flag(field: FieldInfo) -> bool:
     return field.annotation is bool
 
 
+def path_names(*classes: type[Settings]) -> set[str]:
+    """Return the names of the settings that are a path or a list of paths."""
+    return {name for cls in classes for name, field in cls.model_fields.items() if field.annotation in (Path, tuple[Path, ...])}
+
+
+def absolute_paths(text: str) -> str:
+    """
+    Return the paths in `text`, which colons separate, as absolute ones: relative ones are below the working directory.
+
+    Parts that are empty or begin with a `$name` stay.
+    """
+    parts = text.split(os.pathsep)
+    if all(part.startswith("/") for part in parts):
+        return text
+    return os.pathsep.join(
+        part if not part or part.startswith(("/", "$")) else os.path.abspath(os.path.expanduser(part))  # noqa: PTH100, PTH111
+        for part in parts
+    )
+
+
 def default_certname() -> str:
     """This host's full name in lower case."""
     name = socket.getfqdn().lower().rstrip(".")
@@ -73,11 +94,17 @@ def directories(*, root: bool, home: Path) -> dict[str, str]:
 
 
 class Layers:
-    """The raw texts of all settings, by precedence, and what they expand to."""
+    """
+    The raw texts of all settings, by precedence, and what they expand to.
 
-    def __init__(self, layers: Iterable[Mapping[str, Any]], *, run_mode: str) -> None:
+    Args:
+        paths: names of the settings that are paths: their values are absolute, and so is every `$name` of one.
+    """
+
+    def __init__(self, layers: Iterable[Mapping[str, Any]], *, run_mode: str, paths: Collection[str] = ()) -> None:
         self.layers = list(layers)
         self.run_mode = run_mode
+        self.paths = paths
 
     def raw(self, name: str) -> Any:
         for layer in self.layers:
@@ -91,7 +118,7 @@ class Layers:
             raise ConfigError(f"The setting {name} refers to itself: {' → '.join([*open_, name])}")
         text = self.raw(name)
         if not isinstance(text, str) or "$" not in text:
-            return text
+            return self._absolute(name, text)
 
         def expand(match: re.Match[str]) -> str:
             other = canonical(match[1] or match[2])
@@ -102,20 +129,20 @@ class Layers:
             try:
                 return str(self.value(other, (*open_, name)))
             except KeyError:
-                raise ConfigError(f"Could not find value for ${other} in the setting {name}", hint=_similar(other, self.names())) from None
+                raise ConfigError(
+                    f"Could not find value for ${other} in the setting {name}", hint=did_you_mean(other, self.names())
+                ) from None
 
-        return _VARIABLE.sub(expand, text)
+        return self._absolute(name, _VARIABLE.sub(expand, text))
+
+    def _absolute(self, name: str, value: Any) -> Any:
+        return absolute_paths(value) if name in self.paths and isinstance(value, str) else value
 
     def names(self) -> set[str]:
         return {name for layer in self.layers for name in layer}
 
 
 _ENVIRONMENTS_OWN = ("config_version", "manifest", "modulepath")
-
-
-def _similar(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f"Did you mean {close[0]}?" if close else ""
 
 
 def _defaults(cls: type[Settings]) -> dict[str, Any]:
@@ -170,17 +197,17 @@ def _layered(
     cls: type[Settings], section: str, flags: Texts, application: Texts, conf: Conf | None, root: bool | None, home: Path | None
 ) -> tuple[Conf, Layers]:
     """The file, and all texts that settings are made of."""
-    given = {canonical(name): value for name, value in flags.items()}
+    given, paths = {canonical(name): value for name, value in flags.items()}, path_names(cls)
     base = directories(root=os.geteuid() == 0 if root is None else root, home=home or Path.home())
     defaults = {**{name: each.default for name, each in UNREAD.items()}, **_defaults(cls), **base}
     if conf is None:
-        first = Layers([given, application, defaults], run_mode=section)
+        first = Layers([given, application, defaults], run_mode=section, paths=paths)
         conf = read(Path(str(first.value("config"))))
     own = {canonical(k): v for k, v in conf.section(section).items()}
     main = {canonical(k): v for k, v in conf.section("main").items()}
     if not any("certname" in layer for layer in (given, own, main, application)):
         defaults["certname"] = default_certname()
-    return conf, Layers([given, own, main, application, defaults], run_mode=section)
+    return conf, Layers([given, own, main, application, defaults], run_mode=section, paths=paths)
 
 
 def _place(conf: Conf, layers: Layers, name: str) -> str:
@@ -196,7 +223,8 @@ def _refuse_unread(conf: Conf, layers: Layers) -> None:
             continue
         value, default = layers.value(name), Layers([{name: setting.default}, *layers.layers], run_mode=layers.run_mode).value(name)
         if not setting.says_nothing(value, default):
-            raise ConfigError(f"Could not set {name}: {value!r} is not supported{_place(conf, layers, name)}", hint=setting.why)
+            shown = f"'{printed(value)}'"
+            raise ConfigError(f"Could not set {name} to {shown}: that is not supported here{_place(conf, layers, name)}", hint=setting.why)
 
 
 def _refuse_environments_own(conf: Conf) -> None:
@@ -214,7 +242,7 @@ def unknown(conf: Conf, *classes: type[Settings], also: Iterable[str] = ()) -> l
     """One sentence for each setting of a file that nothing here reads, with a hint where a name is close to a known one."""
     known = {name for cls in classes for name in cls.model_fields} | set(also) | set(UNREAD)
     return [
-        f"Unknown setting {name} in [{section}] (file: {conf.path}, line: {entry.line}). {_similar(name, known)}".rstrip()
+        f"Unknown setting {name} in [{section}] (file: {conf.path}, line: {entry.line}). {did_you_mean(name, known)}".rstrip()
         for section, entries in conf.sections.items()
         for name, entry in entries.items()
         if canonical(name) not in known
@@ -225,8 +253,9 @@ def flags_of(argv: list[str], *classes: type[Settings], shorts: Mapping[str, str
     """
     The settings given as options, and the arguments that are left, in order.
 
-    `--name VALUE`, `--name=VALUE`; booleans `--name` and `--no-name` only, as Puppet has it. Options that are no settings
-    are left. After `--` nothing is an option; it is left as well, so that the caller can tell.
+    `--name VALUE`, `--name=VALUE`; booleans `--name` and `--no-name` only, as Puppet has it. Paths are made absolute here: a daemon
+    leaves the directory that they are relative to. Options that are no settings are left. After `--` nothing is an option; it is left
+    as well, so that the caller can tell.
 
     Raises:
         ConfigError: a value is missing, or given to a boolean.
@@ -260,4 +289,5 @@ def flags_of(argv: list[str], *classes: type[Settings], shorts: Mapping[str, str
             found[negated] = False
         else:
             left.append(word)
-    return found, left
+    paths = path_names(*classes)
+    return {name: absolute_paths(value) if name in paths else value for name, value in found.items()}, left

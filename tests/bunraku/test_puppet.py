@@ -43,7 +43,7 @@ def test_every_subcommand_explains_itself(name: str, form: tuple[str, str], caps
 
 def test_an_unknown_subcommand_is_answered_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["aply"]) == 1
-    assert capsys.readouterr().err == "Error: Unknown Puppet subcommand 'aply'\nDid you mean apply?\n"
+    assert capsys.readouterr().err == "Error: Unknown Puppet subcommand 'aply'\nDid you mean puppet apply?\n"
 
 
 @pytest.mark.parametrize("argv", [["frobnicate"], ["help", "frobnicate"], ["../../bin/sh"]])
@@ -57,7 +57,7 @@ def test_an_unknown_subcommand_is_an_error(argv: list[str], capsys: pytest.Captu
 @pytest.mark.parametrize("name", ["module", "device", "script", "kick", "key", "man"])
 def test_a_subcommand_of_puppet_that_is_not_here_names_what_does_the_same(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([name, "list"]) == 1
-    assert capsys.readouterr().err.splitlines() == [f"Error: puppet {name} is not supported", ELSEWHERE[name]]
+    assert capsys.readouterr().err.splitlines() == [f"Error: The subcommand '{name}' of Puppet is not supported here", ELSEWHERE[name]]
 
 
 @pytest.mark.parametrize("word", ["site.pp", "/etc/puppet/site.pp", "--noop", "-t"])
@@ -66,6 +66,55 @@ def test_a_file_or_option_first_is_no_subcommand(word: str, capsys: pytest.Captu
     err = capsys.readouterr().err
     assert err.startswith(f"Error: Could not parse application options: invalid option: {word}\n")
     assert "subcommand first" in err
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("hlep", "Did you mean puppet help?"),
+        ("agent --tst", "Did you mean --test?"),
+        ("agent --sever x", "Did you mean --server?"),
+        ("agent --no-daemonise", "Did you mean --no-daemonize?"),
+        ("apply --exeucte x", "Did you mean --execute?"),
+        ("master --comple x", "Did you mean --compile?"),
+        ("catalog compile --fact x", "Did you mean --facts?"),
+        ("cert list --al", "Did you mean --all?"),
+        ("cert adopt --nop x", "Did you mean --noop?"),
+        ("cert sing web1", "Did you mean puppet cert sign?"),
+        ("certificate --ca-location local lits", "Did you mean puppet certificate list?"),
+        ("catalog comple", "Did you mean puppet catalog compile?"),
+        ("ssl bootsrap", "Did you mean puppet ssl bootstrap?"),
+        ("filebucket restor", "Did you mean puppet filebucket restore?"),
+        ("config prnit", "Did you mean puppet config print?"),
+        ("node claen", "Did you mean puppet node clean?"),
+        ("parser valdate", "Did you mean puppet parser validate?"),
+        ("epp rendr", "Did you mean puppet epp render?"),
+        ("generate type", "Did you mean puppet generate types?"),
+        ("report submitt", "Did you mean puppet report submit?"),
+    ],
+)
+def test_a_mistyped_command_or_option_is_answered_with_the_nearest(
+    line: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert main(line.split()) in (1, 24)
+    assert said in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "command", ["apply --execute notice(1)", "config print vardir", "lookup nosuch --default x", "node find n.example.com"]
+)
+def test_relative_folders_are_below_the_working_directory(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folders = [f"--{name}={name}" for name in ("confdir", "vardir", "logdir", "rundir")]
+    assert main([*command.split(), *folders, "--facts_terminus", "yaml"]) == 0
+    said = capsys.readouterr()
+    assert "Error" not in said.err
+    if command.startswith("config"):
+        assert said.out == f"{tmp_path}/vardir\n"
 
 
 def test_an_error_is_one_line_and_its_hint_another(capsys: pytest.CaptureFixture[str]) -> None:

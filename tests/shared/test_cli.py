@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shared.cli import invalid_option, value_of
+from shared.cli import invalid_option, options_in, value_of
 from shared.errors import ConfigError
 
 
@@ -22,3 +22,15 @@ def test_a_value_that_is_missing_and_an_option_that_does_not_exist_are_named() -
         value_of("--a", [])
     error = invalid_option("doc", "--b")
     assert (error.message, error.hint) == ("Could not parse application options: invalid option: --b", "Try 'puppet doc --help'.")
+
+
+def test_an_option_that_is_nearly_one_of_the_commands_own_or_a_setting_is_answered_with_that_one() -> None:
+    usage = "--test, -t   one run\n--[no-]allow-names   or not"
+    assert options_in(usage) == {"test", "allow-names"}
+    hints = [
+        invalid_option("agent", word, options_in(usage)).hint for word in ("--tets", "--allow-name=x", "--no-allow-name", "--sever", "-x")
+    ]
+    assert [hint.partition(" Try")[0] for hint in hints[:-1]] == [
+        f"Did you mean --{name}?" for name in ("test", "allow-names", "no-allow-names", "server")
+    ]
+    assert hints[-1] == "Try 'puppet agent --help'."

@@ -158,9 +158,13 @@ def test_settings_that_nothing_reads_may_stand_in_the_file_and_be_options(tmp_pa
 @pytest.mark.parametrize(
     ("section", "text", "message"),
     [
-        ("master", "storeconfigs = true", r"Could not set storeconfigs: 'true' is not supported \(file: .*, line: 1\)"),
-        ("master", "storeconfigs = perhaps", "Could not set storeconfigs: 'perhaps' is not supported"),
-        ("master", "[master]\nserial = /elsewhere", r"Could not set serial: '/elsewhere' is not supported \(file: .*, line: 2\)"),
+        ("master", "storeconfigs = true", r"Could not set storeconfigs to 'true': that is not supported here \(file: .*, line: 1\)"),
+        ("master", "storeconfigs = perhaps", "Could not set storeconfigs to 'perhaps': that is not supported here"),
+        (
+            "master",
+            "[master]\nserial = /elsewhere",
+            r"Could not set serial to '/elsewhere': that is not supported here \(file: .*, line: 2\)",
+        ),
         ("agent", "configprint = server", "Could not set configprint"),
     ],
 )
@@ -224,3 +228,19 @@ def test_every_setting_of_puppet_is_read_or_said_to_have_no_effect() -> None:
     known = {*AgentSettings.model_fields, *MasterSettings.model_fields, *UNREAD, *OF_ENVIRONMENTS}
     assert [name for name in PUPPETS if canonical(name) not in known] == []
     assert sorted(name for name in UNREAD if name not in PUPPETS) == []
+
+
+def test_paths_of_options_are_absolute_before_a_daemon_leaves_its_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    flags, _ = flags_of(["--confdir", "conf", "--environmentpath=$codedir/a:envs", "--certname", "web1"], AgentSettings)
+    assert flags == {"confdir": f"{tmp_path}/conf", "environmentpath": f"$codedir/a:{tmp_path}/envs", "certname": "web1"}
+
+
+def test_what_is_below_a_relative_path_is_absolute_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = conf.parse("vardir = data\nbasemodulepath = one:/two\nreportdir = kept/reports\n")
+    settings = load(MasterSettings, section="master", flags={"confdir": "conf"}, conf=file, root=False, home=Path("/nonexistent"))
+    assert settings.autosign == tmp_path / "conf/autosign.conf"
+    assert settings.statedir == tmp_path / "data/state"
+    assert settings.reportdir == tmp_path / "kept/reports"
+    assert settings.basemodulepath == (tmp_path / "one", Path("/two"))
