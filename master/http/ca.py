@@ -9,10 +9,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
-from email.utils import format_datetime, parsedate_to_datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,6 +28,7 @@ from ..ca.service import CaService
 from . import bodies
 from .answers import Answer, text
 from .auth_conf import Rules
+from .conditional import Validators
 from .connection import HttpRequest
 from .limits import Limits
 from .native import Target, permitted
@@ -45,11 +45,12 @@ _MISSPELT = "certificate_statuss"  # what 5.x clients make of the plural
 
 
 class CaEndpoints:
-    """Answers what comes below /puppet-ca/v1."""
+    """Answers what comes below /puppet-ca/v1; `clock` gives the seconds since the epoch."""
 
-    def __init__(self, ca: CaService, limits: Limits) -> None:
+    def __init__(self, ca: CaService, limits: Limits, *, clock: Callable[[], float] = time.time) -> None:
         self.ca = ca
         self.limits = limits
+        self.clock = clock
 
     async def answer(self, request: HttpRequest, target: Target, client: Client, rules: Rules) -> Answer:
         """The answer, errors included: here they are plain text."""
@@ -120,15 +121,13 @@ class CaEndpoints:
         return await self._unless_unchanged(request, self.ca.store.files.cacrl, self.ca.crl())
 
     async def _unless_unchanged(self, request: HttpRequest, path: Path, pem: Awaitable[bytes]) -> Answer:
-        """The text, or 304 when the file is not newer than the client's copy."""
+        """The text, or 304 when the client certainly has it already. The time is read first: it is never later than the text."""
         info = await asyncio.to_thread(path.stat)
-        changed = datetime.fromtimestamp(int(info.st_mtime), UTC)
-        headers = {"Last-Modified": format_datetime(changed, usegmt=True)}
-        body = await pem
-        since = _date(request.headers.get("If-Modified-Since", ""))
-        if since is not None and changed <= since:
-            return Answer(304, headers=headers)
-        return replace(_pem(body), headers=headers)
+        body, now = await pem, self.clock()
+        validators = Validators.of(body, info.st_mtime, now)
+        if validators.match(request.headers, now):
+            return Answer(304, headers=validators.headers)
+        return replace(_pem(body), headers=validators.headers)
 
     async def _status(self, request: HttpRequest, target: Target, client: Client, rest: Sequence[str]) -> Answer:
         name = certname(_one(rest))
@@ -284,14 +283,3 @@ def _names(body: dict[str, Any]) -> list[str] | None:
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or len(names) > _MAX_NAMES:
         return None
     return [certname(name) for name in names]
-
-
-def _date(header: str) -> datetime | None:
-    """The time of an HTTP date, None for anything else."""
-    if not header:
-        return None
-    try:
-        found = parsedate_to_datetime(header)
-    except ValueError:
-        return None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)

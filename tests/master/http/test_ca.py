@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import time
 from collections.abc import AsyncIterator
+from email.utils import formatdate
 from pathlib import Path
 from urllib.parse import quote
 
@@ -93,15 +96,41 @@ async def test_the_plural_of_5x_clients_is_understood_and_ruled_as_the_right_one
     assert (denied.status, denied.text) == (403, (await stranger.ask("GET", f"{CA}/certificate_statuses/*")).text)
 
 
-@pytest.mark.parametrize("target", ["/certificate/ca", "/certificate_revocation_list/ca"])
-async def test_ca_and_crl_are_open_and_not_sent_again_unchanged(stranger: RawClient, target: str) -> None:
+@pytest.mark.parametrize(("target", "file"), [("/certificate/ca", "ca_crt.pem"), ("/certificate_revocation_list/ca", "ca_crl.pem")])
+async def test_ca_and_crl_are_open_and_not_sent_again_unchanged(stranger: RawClient, tmp_path: Path, target: str, file: str) -> None:
+    written = time.time() - 3600
+    os.utime(tmp_path / "ca" / file, (written, written))
     answer = await stranger.ask("GET", CA + target)
     assert answer.status == 200
     assert answer.body.startswith(b"-----BEGIN ")
-    unchanged = await stranger.ask("GET", CA + target, If_Modified_Since=answer.headers["last-modified"])
-    assert (unchanged.status, unchanged.body) == (304, b"")
-    older = await stranger.ask("GET", CA + target, If_Modified_Since="Sat, 21 Nov 2020 01:02:30 GMT")
-    assert older.status == 200
+    for known in (
+        {"If_Modified_Since": answer.headers["last-modified"]},
+        {"If_None_Match": answer.headers["etag"]},
+        {"If_None_Match": f'"x", {answer.headers["etag"]}', "If_Modified_Since": formatdate(0, usegmt=True)},
+    ):
+        unchanged = await stranger.ask("GET", CA + target, **known)
+        assert (unchanged.status, unchanged.body, unchanged.headers["etag"]) == (304, b"", answer.headers["etag"])
+    for other in ({"If_Modified_Since": "Sat, 21 Nov 2020 01:02:30 GMT"}, {"If_None_Match": '"x"'}):
+        assert (await stranger.ask("GET", CA + target, **other)).status == 200
+
+
+async def test_HTTP_21_a_revocation_right_after_another_and_a_date_in_the_future_get_the_new_list(
+    master: RunningMaster, stranger: RawClient, admin: RawClient, tmp_path: Path
+) -> None:
+    crl, path = f"{CA}/certificate_revocation_list/ca", tmp_path / "ca/ca_crl.pem"
+    for name in ("web1", "web2"):
+        await stranger.ask("PUT", f"{CA}/certificate_request/{name}", request_for(name))
+        await admin.ask("PUT", f"{CA}/certificate_status/{name}", b'{"desired_state":"signed"}')
+    await admin.ask("PUT", f"{CA}/certificate_status/web1", b'{"desired_state":"revoked"}')
+    second = path.stat().st_mtime
+    first = await stranger.ask("GET", crl)
+    await admin.ask("PUT", f"{CA}/certificate_status/web2", b'{"desired_state":"revoked"}')
+    os.utime(path, (second, second))  # the second list, in the same moment as the first
+    fast = time.time() + 2 * 86400  # the clock of an agent
+    for since in (first.headers.get("last-modified", ""), *(formatdate(each, usegmt=True) for each in (second, second + 1, fast, 4e9))):
+        assert (await stranger.ask("GET", crl, If_Modified_Since=since)).status == 200, since
+    newer = await stranger.ask("GET", crl, If_None_Match=first.headers["etag"])
+    assert (newer.status, len(x509.load_pem_x509_crl(newer.body))) == (200, 2)
 
 
 @pytest.mark.parametrize(
