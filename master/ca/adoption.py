@@ -24,8 +24,9 @@ from shared.files import make_directory, open_beneath, sync_directory, write_ato
 from shared.names import shown
 
 from . import inventory
-from .authority import SMALL_SERIAL, WARN_BEFORE
+from .authority import WARN_BEFORE
 from .inventory import Record
+from .serials import SMALL_SERIAL
 from .store import MAX_FILE, PRIVATE_MODE, PUBLIC_MODE, CaFiles, is_name
 
 MAX_CA_FILE = 256 * 1024 * 1024  # bytes of an inventory or CRL: a million certificates are 100 MB

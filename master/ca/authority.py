@@ -23,6 +23,7 @@ from . import audit, signers
 from .audit import Audit
 from .inventory import Record
 from .policy import SigningPolicy
+from .serials import SerialNumbers
 from .signers import Signer, Signers
 from .store import CaStore, is_name
 
@@ -30,7 +31,6 @@ log = logging.getLogger("puppet.ca")
 
 YEAR = 365 * 86400
 WARN_BEFORE = timedelta(days=90)
-SMALL_SERIAL = 2**63  # imported certificates may carry random serials, which the counter must not follow
 
 
 def utc_now() -> datetime:
@@ -79,7 +79,7 @@ class Authority:
         self.report = report
         self._signers = signers.load(store.files)
         self._crls: _Crls | None = None
-        self._least_serial = 1 + max((r.serial for r in store.records() if r.serial < SMALL_SERIAL), default=0)
+        self.serials = SerialNumbers(store, revoked=self.revoked, authorities=self._own_serials)
 
     # --- who signs
 
@@ -134,7 +134,7 @@ class Authority:
             end = own.certificate.not_valid_after_utc
             if now >= end:
                 raise Conflict(f"The CA's certificate expired on {certificates.time_text(end)}; it can sign no more")
-            serial = self.next_serial()
+            serial = self.serials.take()
             made = certificates.leaf(
                 name,
                 public_key,
@@ -152,9 +152,9 @@ class Authority:
             self.report(audit.entry(action, name, by=by) | audit.of_certificate(made))
         return made
 
-    def next_serial(self) -> int:
-        """A serial that nobody has had and nobody will get again; the caller holds the lock."""
-        return self.store.take_serial(self._least_serial)
+    def _own_serials(self) -> list[int]:
+        """Return the serials of the CA certificates that this CA has issued; the one above it numbers its own."""
+        return [certificate.serial_number for certificate in self.bundle if self.issued(certificate)]
 
     def issued(self, certificate: x509.Certificate) -> bool:
         """Whether this CA's key signed `certificate`, or that of the other CA of a roll-over."""

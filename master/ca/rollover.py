@@ -131,12 +131,12 @@ class Rollover:
         now = authority.now()
         if same_key:
             # A certificate that names its issuer by serial is valid only below one with that serial.
-            serial = old.certificate.serial_number if self._serial_is_named() else authority.next_serial()
+            serial = old.certificate.serial_number if self._serial_is_named() else authority.serials.take()
             made = certificates.renewed_authority(old.certificate, old.key, serial=serial, ttl=authority.rules.ca_ttl, now=now)
             new = Signer(made, old.key)
         else:
             key = generate()
-            serial = authority.next_serial()
+            serial = authority.serials.take()
             made = certificates.self_signed_authority(key, title, serial=serial, ttl=authority.rules.ca_ttl, now=now)
             new = Signer(made, key)
         if same_key and made.not_valid_after_utc <= old.certificate.not_valid_after_utc:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from shared.errors import BadData, BadName, ConfigError, NotFound
+from shared.errors import BadName, ConfigError, NotFound
 from shared.failpoints import failpoint
 from shared.files import (
     FileLock,
@@ -208,12 +208,10 @@ class CaStore:
             )
         return number
 
-    def take_serial(self, least: int = 1) -> int:
-        """A serial that nobody has had and nobody will get again: the next one is on disk before this returns."""
-        serial = max(self.next_serial(), least)
-        self.write(self.files.serial, f"{serial + 1:04X}".encode())
+    def save_next_serial(self, number: int) -> None:
+        """Store the number that the next certificate gets; the caller holds the lock."""
+        self.write(self.files.serial, f"{number:04X}".encode())
         failpoint("ca.serial-stored")
-        return serial
 
     def record(self, record: Record) -> None:
         """Add a line to the inventory; the caller holds the lock."""
@@ -316,7 +314,7 @@ def _read(folder: Path, name: str) -> bytes | None:
     except NotFound:
         return None
     if len(pem) > MAX_FILE:
-        raise BadData(f"{folder / name}.pem is larger than {MAX_FILE} bytes")
+        raise ConfigError(f"{folder / name}.pem is larger than {MAX_FILE} bytes", hint="It is no request or certificate: move it away.")
     return pem or None
 
 

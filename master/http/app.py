@@ -33,7 +33,7 @@ from .handlers import OF_THE_CA, Handlers
 from .identity import Peer, ProxyRules
 from .limits import Limits
 from .native import Native, Target, endpoint_of
-from .schemes import LEGACY_SCHEME, MODERN_SCHEME, PLAIN_SCHEME, Scheme, not_routed, one_line
+from .schemes import LEGACY_SCHEME, MODERN_SCHEME, PLAIN_SCHEME, Scheme, is_internal, not_routed, one_line
 from .server_endpoints import ServerEndpoints, server_endpoint
 from .tls import ServerTls
 
@@ -120,7 +120,7 @@ class MasterApp:
             except _Refused as refusal:
                 answer = refusal.answer
             except PuppetError as err:
-                answer = scheme.error(err)
+                answer = scheme.incident(_request_number()) if not name and is_internal(err) else scheme.error(err)
                 report(err, answer.status, address, name)
             except Exception as err:  # the request's outermost frame
                 if isinstance(err, ConnectionError) and request.connection.gone:
@@ -160,8 +160,7 @@ class MasterApp:
             ORIGIN.reset(origin)
 
     def _incident(self, scheme: Scheme, request: HttpRequest) -> Answer:
-        origin = ORIGIN.get()
-        number = origin.request if origin is not None else ""
+        number = _request_number()
         log.exception("Incident %s while answering %s", number, shown(request.method + " " + request.raw_path.partition("?")[0], 200))
         return scheme.incident(number)
 
@@ -216,6 +215,12 @@ class MasterApp:
         request.about = endpoint_of(target.segments)
         answer = await self.native.answer(target, client, rules)
         return answer or not_routed(target.path, request.headers.get("Accept", ""))
+
+
+def _request_number() -> str:
+    """Return the number of the request that is being answered, which the log has as well."""
+    origin = ORIGIN.get()
+    return origin.request if origin is not None else ""
 
 
 class _Refused(Exception):

@@ -32,7 +32,7 @@ from .conditional import Validators
 from .connection import HttpRequest
 from .limits import Limits
 from .native import Target, permitted
-from .schemes import one_line
+from .schemes import is_internal, one_line
 
 log = logging.getLogger("puppet.http")
 
@@ -53,10 +53,12 @@ class CaEndpoints:
         self.clock = clock
 
     async def answer(self, request: HttpRequest, target: Target, client: Client, rules: Rules) -> Answer:
-        """The answer, errors included: here they are plain text."""
+        """The answer, errors included: here they are plain text. Raises those that a stranger must not read."""
         try:
             return await self._answer(request, target, client, rules)
         except PuppetError as err:
+            if is_internal(err) and not client.authenticated:
+                raise
             if err.status >= 500:
                 log.error("%s %s: %s", client.address, client.name, err)
             headers = {"Retry-After": str(err.retry_after)} if isinstance(err, Unavailable) else {}

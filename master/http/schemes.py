@@ -48,6 +48,15 @@ def one_line(message: str) -> str:
     return "".join(c if c.isprintable() else " " if c in "\t\n\r" else f"\\u{{{ord(c):x}}}" for c in message)
 
 
+def is_internal(error: PuppetError) -> bool:
+    """
+    Return whether something is wrong on this side, such as a broken file of the CA.
+
+    Such an error may name paths of the master: clients without a certificate get the number of the request instead, to ask for.
+    """
+    return error.status >= 500 and not isinstance(error, Unavailable | OutOfSpace)
+
+
 class Scheme(ABC):
     """One URL scheme's manners."""
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent.parent
-ROWS = {"CA": 25, "TLS": 16, "HTTP": 21, "ACL": 11, "CMP": 12, "FS": 8, "FB": 6, "RPT": 5, "AG": 17, "R": 40}
+# The rows of the tables; those that measuring has added since are counted by the names of their tests.
+ROWS = {"CA": 25, "TLS": 16, "HTTP": 20, "ACL": 11, "CMP": 12, "FS": 8, "FB": 6, "RPT": 5, "AG": 17, "R": 40}
 CLOSED = ("CA", "TLS", "HTTP", "ACL", "FB", "RPT")  # groups in which nothing is left open
 
 
@@ -33,7 +34,8 @@ def opened() -> dict[str, str]:
 
 @pytest.mark.parametrize("group", sorted(ROWS))
 def test_every_row_is_tested_or_open_with_a_reason(group: str) -> None:
-    rows = {f"{group}-{number:02}" for number in range(1, ROWS[group] + 1)}
+    tested = [int(row.partition("-")[2]) for row in covered() if row.startswith(f"{group}-")]
+    rows = {f"{group}-{number:02}" for number in range(1, max(ROWS[group], *tested) + 1)}
     missing = rows - covered() - set(opened())
     assert missing == set()
     assert rows & set(opened()) & covered() == set(), "open although there is a test"
