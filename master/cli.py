@@ -41,7 +41,8 @@ certificates, revocation lists, auth.conf and environments anew, without anybody
 
 Every setting of puppet.conf is an option; `puppet config print --section master` shows them all.
 
-Exit codes: 0 ended as asked, 1 could not start, 30 a compile failed, 39 could not change to the user."""
+Exit codes: 0 ended as asked, 1 could not start, 30 a compile failed, 39 could not change to the user, 70 a part that it cannot do
+without failed again and again; the log says which."""
 
 COMPILE_FAILED = 30
 

@@ -18,9 +18,11 @@ from shared.files import appending
 from shared.log import NOTICE
 from shared.memory import collecting, one_heap, settle
 from shared.settings import MasterSettings
+from shared.supervision import Supervisor
 from shared.systemd import Notifier
 
 from .folders import folders
+from .longtasks import COLLECT_GARBAGE, MEASURE_LOOP, NOTIFY_SYSTEMD, RELOAD, master_supervisor
 from .threads import PacedThreads
 from .workers import processors
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("puppet.master")
 
 CHANGED_USER = 39
+TASK_FAILED = 70  # EX_SOFTWARE of sysexits.h
 Reread = Callable[[], MasterSettings]
 
 
@@ -91,15 +94,16 @@ def serve(settings: MasterSettings, reread: Reread) -> int:
         pidfile.remove()
 
 
-async def until_signalled(settings: MasterSettings, reread: Reread) -> int:
+async def until_signalled(settings: MasterSettings, reread: Reread, supervisor: Supervisor | None = None) -> int:
     """
-    A master from start to a clean stop.
+    A master from start to a clean stop; the exit code, TASK_FAILED when it could not go on.
 
     TERM and INT stop it: what is under way gets drain_timeout, a second signal cuts it. HUP reads files anew; nothing that is
     under way notices.
     """
     from .wiring import running
 
+    supervisor = supervisor or master_supervisor()
     loop = asyncio.get_running_loop()
     loop.set_default_executor(PacedThreads(loop, min(32, processors() + 4), "worker"))
     notifier = Notifier()
@@ -112,26 +116,35 @@ async def until_signalled(settings: MasterSettings, reread: Reread) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop, signal.Signals(number).name)
     loop.add_signal_handler(signal.SIGHUP, lambda: None if asked.is_set() else hup.set())
-    async with running(settings) as master:
+    async with running(settings, supervisor) as master:
         status = f"Serving Puppet on {master.host} port {master.port} as {settings.certname}"
         log.log(NOTICE, "%s", status)
         settle()
         notifier.ready(status)
-        tasks = [
-            asyncio.create_task(master.http.metrics.watch_loop(), name="measure the event loop"),
-            asyncio.create_task(collecting(lambda: master.http.deserted, lambda: master.http.idle), name="collect garbage"),
-            asyncio.create_task(heartbeat(notifier), name="tell systemd that all is well"),
-            asyncio.create_task(reloading(master, settings, reread, hup, notifier, status), name="wait for HUP"),
-        ]
+        supervisor.start(MEASURE_LOOP, master.http.metrics.watch_loop)
+        supervisor.start(COLLECT_GARBAGE, lambda: collecting(lambda: master.http.deserted, lambda: master.http.idle))
+        if notifier.watchdog:
+            supervisor.start(NOTIFY_SYSTEMD, lambda: heartbeat(notifier, lambda: supervisor.is_sound))
+        supervisor.start(RELOAD, lambda: reloading(master, settings, reread, hup, notifier, status))
         try:
-            await asked.wait()
+            await first_of(asked, supervisor.gave_up)
+            if supervisor.gave_up.is_set():
+                log.critical("%s; this master ends, so that it can be started anew", supervisor.reason)
             notifier.stopping()
             await stopped(master, settings.drain_timeout, again)
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-    return 0
+            await supervisor.stop(MEASURE_LOOP, COLLECT_GARBAGE, NOTIFY_SYSTEMD, RELOAD)
+    return TASK_FAILED if supervisor.gave_up.is_set() else 0
+
+
+async def first_of(*events: asyncio.Event) -> None:
+    """Wait until one of the events is set."""
+    waits = [asyncio.create_task(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
 
 
 async def stopped(master: Master, drain: float, again: asyncio.Event) -> None:
@@ -140,15 +153,18 @@ async def stopped(master: Master, drain: float, again: asyncio.Event) -> None:
     impatient = asyncio.create_task(again.wait())
     await asyncio.wait({stopping, impatient}, return_when=asyncio.FIRST_COMPLETED)
     impatient.cancel()
-    if not stopping.done():
+    if stopping.done():
+        await stopping  # what it raised is for whoever waits for the stop
+    else:
         stopping.cancel()
         await master.stop(0)
 
 
-async def heartbeat(notifier: Notifier) -> None:
-    """Runs until cancelled: a loop that does not come round any more is what the watchdog is for."""
-    while notifier.watchdog:
-        notifier.alive()
+async def heartbeat(notifier: Notifier, is_sound: Callable[[], bool]) -> None:
+    """Run until cancelled: tell systemd in time that the loop comes round and that what is essential is at work."""
+    while True:
+        if is_sound():
+            notifier.alive()
         await asyncio.sleep(notifier.watchdog / 2)
 
 

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ from shared.models.static_file_content import STATIC_FILE_CONTENT
 from shared.models.status import STATUS, Status
 from shared.settings import MasterSettings
 from shared.settings.values import ttl
+from shared.supervision import Supervisor
 from shared.textdiff import Differ
 
 from .ca import audit
@@ -69,6 +71,7 @@ from .http.server import HttpServer
 from .http.server_endpoints import ServerEndpoints
 from .http.tls import TrustFiles
 from .ldap_conf import LdapTrust
+from .longtasks import REFRESH_CRL, REMOVE_LEFTOVERS, RENEW_CRL, WARM_WORKERS, WARN_OF_EXPIRIES, master_supervisor
 from .metrics import Metrics
 from .reports.processors import Http, Logged, Processed, Processor, Store, processors_for
 from .reports.writers import Writers
@@ -155,7 +158,7 @@ def mount_matcher(allow: Sequence[str], deny: Sequence[str], client: Client) -> 
     return Rule("mount", Prefix("/"), tuple(entries)).decides(client, ())
 
 
-def open_ca(settings: MasterSettings, report: Audit) -> CaService:
+def open_ca(settings: MasterSettings, report: Audit, supervisor: Supervisor) -> CaService:
     """The CA of this master, made at the first start. Blocks, for seconds then."""
     if settings.autosign is True:
         log.warning("autosign is true: every request is signed. Anybody who reaches this port gets a certificate.")
@@ -169,7 +172,7 @@ def open_ca(settings: MasterSettings, report: Audit) -> CaService:
         generate=key_kind(settings).generate,
         report=report,
     )
-    service = CaService(authority, Autosign(settings.autosign, timeout=min(settings.command_timeout, 30)))
+    service = CaService(authority, Autosign(settings.autosign, timeout=min(settings.command_timeout, 30)), supervisor=supervisor)
     names, generate = settings.dns_alt_names, key_kind(settings).generate
     service.renew_own = lambda: ensure_own_certificate(authority, own, dns_alt_names=names, generate=generate)
     return service
@@ -367,7 +370,7 @@ def trust_files(settings: MasterSettings) -> TrustFiles:
     return TrustFiles(settings.hostcert, settings.hostprivkey, settings.localcacert, settings.hostcrl)
 
 
-def workers_for(settings: MasterSettings, environments: Environments, metrics: Metrics) -> Workers:
+def workers_for(settings: MasterSettings, environments: Environments, metrics: Metrics, supervisor: Supervisor | None = None) -> Workers:
     workers = Workers(
         environments,
         size=settings.compile_workers or processors(),
@@ -378,20 +381,31 @@ def workers_for(settings: MasterSettings, environments: Environments, metrics: M
         cache=settings.code_cache,
         jobs=settings.compile_jobs,
         on_answer=lambda how, seconds: metrics.compiles.observe(seconds, how),
+        supervisor=supervisor,
     )
     workers.describe(metrics)
     return workers
 
 
 @asynccontextmanager
-async def running(settings: MasterSettings) -> AsyncIterator[Master]:
+async def running(settings: MasterSettings, supervisor: Supervisor | None = None) -> AsyncIterator[Master]:
     """
     A master, listening, for as long as the block runs.
 
+    Args:
+        supervisor: Watches the long tasks; it belongs to this master alone.
     Raises:
         ConfigError: what has to be put right first. OSError: the address cannot be had.
     """
     metrics = Metrics()
+    supervisor = supervisor or master_supervisor()
+    metrics.read(
+        "puppet_task_failures_total",
+        "counter",
+        "Failures of the tasks that run beside requests, which nobody foresaw.",
+        lambda: [((name,), count) for name, count in supervisor.failures.items()],
+        "task",
+    )
     trail = await asyncio.to_thread(trail_of, settings)
 
     def report(entry: dict[str, object]) -> None:
@@ -400,18 +414,20 @@ async def running(settings: MasterSettings) -> AsyncIterator[Master]:
         metrics.decided(entry)
 
     if settings.ca:
-        service = await asyncio.to_thread(open_ca, settings, report)
-        async with service.running(), _serving(settings, service, metrics, trail) as master:
+        service = await asyncio.to_thread(open_ca, settings, report, supervisor)
+        async with service.running(), _serving(settings, service, metrics, trail, supervisor) as master:
             yield master
         return
-    async with _serving(settings, None, metrics, trail) as master:
+    async with _serving(settings, None, metrics, trail, supervisor) as master:
         yield master
 
 
 @asynccontextmanager
-async def _serving(settings: MasterSettings, ca: CaService | None, metrics: Metrics, trail: Audit) -> AsyncIterator[Master]:
+async def _serving(
+    settings: MasterSettings, ca: CaService | None, metrics: Metrics, trail: Audit, supervisor: Supervisor
+) -> AsyncIterator[Master]:
     environments = Environments(environment_settings(settings))
-    workers = workers_for(settings, environments, metrics)
+    workers = workers_for(settings, environments, metrics, supervisor)
     limits = Limits.of(settings)
     indirector = await asyncio.to_thread(bind, settings, environments, workers, ca)
     given = await asyncio.to_thread(given_catalogs, settings, environments, workers, indirector)
@@ -435,13 +451,13 @@ async def _serving(settings: MasterSettings, ca: CaService | None, metrics: Metr
         on_crl_expired=ca.refresh_crl_if_due if ca else None,
         metrics=metrics,
         on_refused=trail,
+        supervisor=supervisor,
     )
     collectors = MetricsListener(metrics.text, limits)
     expiries = Expiries(lambda: [*of_server(trust_files(settings)), *(of_agents(ca.authority) if ca else ())])
     expiries.describe(metrics)
     metrics.read("puppet_tasks", "gauge", "Tasks of the event loop.", lambda: [((), len(asyncio.all_tasks()))])
     crl_refresh = CrlRefresh.of(settings, trust_files(settings))
-    background: list[asyncio.Task[Any]] = []
     try:
         if settings.metrics_port:
             await collectors.start(settings.metrics_bindaddress, settings.metrics_port)
@@ -450,20 +466,17 @@ async def _serving(settings: MasterSettings, ca: CaService | None, metrics: Metr
             if not settings.hostcrl.exists():
                 await crl_refresh.attempt()  # without one no master starts
         host, port = await http.start(settings.bindaddress, settings.masterport)
-        background.append(asyncio.create_task(expiries.watch(), name="warn of certificates that end"))
+        supervisor.start(WARN_OF_EXPIRIES, expiries.watch)
         if crl_refresh is not None:
-            fresh = crl_refresh.keep_fresh(settings.crl_refresh_interval)
-            background.append(asyncio.create_task(fresh, name="keep the CA's CRL fresh"))
+            supervisor.start(REFRESH_CRL, partial(crl_refresh.keep_fresh, settings.crl_refresh_interval))
         if ca is not None:
             ca.on_revocation.append(http.tls.reload)
-            background.append(asyncio.create_task(ca.keep_fresh(), name="keep the CRL fresh"))
-        background.append(asyncio.create_task(workers.warm(), name="start a compiling process"))
-        background.append(asyncio.create_task(asyncio.to_thread(tidy, settings), name="remove what killed processes left"))
+            supervisor.start(RENEW_CRL, ca.keep_fresh)
+        supervisor.start(WARM_WORKERS, workers.warm)
+        supervisor.start(REMOVE_LEFTOVERS, partial(asyncio.to_thread, tidy, settings))
         yield Master(http, indirector, environments, workers, host, port)
     finally:
-        for task in background:
-            task.cancel()
-        await asyncio.gather(*background, return_exceptions=True)
+        await supervisor.stop(WARN_OF_EXPIRIES, REFRESH_CRL, RENEW_CRL, WARM_WORKERS, REMOVE_LEFTOVERS)
         await http.stop(0)
         await collectors.stop()
         await workers.close()

@@ -23,9 +23,11 @@ from typing import Any
 from shared import plainjson
 from shared.errors import CompileError, PuppetError, Unavailable
 from shared.log import LEVELS
+from shared.supervision import Supervisor
 
 from . import frames
 from .environments import Environments
+from .longtasks import RETIRE_WORKER, master_supervisor
 from .metrics import Metrics
 from .termini.catalog import CompileJob, Heard
 from .termini.resource_type import DefinitionsWanted
@@ -146,6 +148,7 @@ class Workers:
         jobs: int = 0,
         delay: Callable[[], float] = random.random,
         on_answer: Callable[[str, float], None] = lambda how, seconds: None,
+        supervisor: Supervisor | None = None,
     ) -> None:
         self.environments = environments
         self.size = size
@@ -154,6 +157,7 @@ class Workers:
         self.jobs = jobs
         self.delay = delay
         self.on_answer = on_answer
+        self.supervisor = supervisor or master_supervisor()
         self.waiting = 0
         self.ended: Counter[str] = Counter()
         self._setup = {"settings": asdict(environments.settings), "cache": str(cache) if cache else "", "memory": memory, "memo": memo}
@@ -337,7 +341,7 @@ class Workers:
     def _retire(self, worker: Worker, reason: str) -> None:
         """Let an idle process go; nobody waits for its end."""
         self._gone(worker, reason)
-        task = asyncio.create_task(worker.finish())
+        task = self.supervisor.spawn(RETIRE_WORKER, worker.finish())
         self._leaving.add(task)
         task.add_done_callback(self._leaving.discard)
 

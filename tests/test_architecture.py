@@ -78,6 +78,34 @@ def test_nothing_unpickles_or_evaluates_text() -> None:
     assert wrong == []
 
 
+# Who starts a task, or drops what tasks raised, and why nothing is lost there; all others use shared/supervision.py.
+OWN_TASKS = {
+    "shared/supervision.py": "this is the one that watches",
+    "agent/cli.py": "the run itself, awaited in the same function",
+    "agent/providers/exec/running.py": "one command, awaited in the same function; its failure after a cancellation is of no use",
+    "agent/testing.py": "a fake",
+    "master/ca/service.py": "_finish: the caller awaits it, and the supervisor hears of it when the caller has left",
+    "master/code_commands.py": "what a program printed on standard error, wanted only when it failed",
+    "master/process.py": "waits for events and for the stop, awaited in the same function",
+}
+
+
+def starts_tasks(path: Path) -> bool:
+    """Whether a file makes tasks other than in a TaskGroup, or drops what several raised."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            owner = ast.unparse(node.func.value)
+            if node.func.attr == "ensure_future" or (node.func.attr == "create_task" and owner != "group"):
+                return True
+            if node.func.attr == "gather" and any(keyword.arg == "return_exceptions" for keyword in node.keywords):
+                return True
+    return False
+
+
+def test_tasks_are_started_only_where_somebody_hears_of_their_failure() -> None:
+    assert {str(path.relative_to(ROOT)) for package in MAY_IMPORT for path in sources(package) if starts_tasks(path)} == set(OWN_TASKS)
+
+
 def test_no_module_of_the_compiler_core_does_io() -> None:
     """Only the loader of files on disk, the cache and the workers may; the core is handed a World."""
     wrong = []

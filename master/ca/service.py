@@ -20,7 +20,9 @@ from shared.files import FileLock
 from shared.indirector.core import Client
 from shared.models.certificate_status import CertificateStatus
 from shared.names import certname, shown
+from shared.supervision import Supervisor
 
+from ..longtasks import CHANGE_CA, DECIDE_AGAIN, master_supervisor
 from . import policy
 from .authority import Authority
 from .autosign import Autosign
@@ -43,8 +45,9 @@ class CaService:
     begun is finished. `on_revocation` are awaited after each change of the CRL and before the caller hears of it.
     """
 
-    def __init__(self, authority: Authority, autosign: Autosign, *, max_queued: int = 1000) -> None:
+    def __init__(self, authority: Authority, autosign: Autosign, *, max_queued: int = 1000, supervisor: Supervisor | None = None) -> None:
         self.authority = authority
+        self.supervisor = supervisor or master_supervisor()
         self.registry = Registry(authority)
         self.autosign = autosign
         self.max_queued = max_queued  # changes that may wait for the writer
@@ -71,13 +74,12 @@ class CaService:
                 f"Another master uses the CA in {self.store.files.cadir}: process {lock.holder() or 'unknown'}",
                 hint="Stop it first, or give this one a cadir of its own.",
             ) from err
-        again = asyncio.create_task(self.decide_again(killed), name="decide about what a killed master left") if killed else None
+        if killed is not None:
+            self.supervisor.start(DECIDE_AGAIN, lambda: self.decide_again(killed))
         try:
             yield self
         finally:
-            if again is not None:
-                again.cancel()
-                await asyncio.gather(again, return_exceptions=True)
+            await self.supervisor.stop(DECIDE_AGAIN)
             await self.close()
             lock.release()
 
@@ -327,16 +329,22 @@ class CaService:
                 await listener()
 
     async def _finish(self, work: Coroutine[Any, Any, T]) -> T:
-        """Await `work` so that it goes on to its end when the caller is cancelled."""
-        task = asyncio.ensure_future(work)
+        """Await `work` so that it goes on to its end when the caller is cancelled; then nobody else would hear of its failure."""
+        task = asyncio.create_task(work, name=CHANGE_CA)
         self._running.add(task)
-        task.add_done_callback(self._finished)
-        return await asyncio.shield(task)
+        task.add_done_callback(self._running.discard)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.add_done_callback(self._report)
+            raise
 
-    def _finished(self, task: asyncio.Task[Any]) -> None:
-        self._running.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            log.debug("The CA refused: %s", task.exception())
+    def _report(self, task: asyncio.Task[Any]) -> None:
+        """Report the failure of a change whose caller has left: a refusal is the CA's right, anything else is a fault."""
+        if not task.cancelled() and isinstance(error := task.exception(), PuppetError):
+            log.info("The CA refused what its caller did not wait for: %s", error)
+        else:
+            self.supervisor.report(task)
 
 
 def _start_of_killed(lock: FileLock) -> float | None:

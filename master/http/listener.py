@@ -13,7 +13,9 @@ import time
 from collections import Counter
 
 from shared.errors import ConfigError
+from shared.supervision import Supervisor
 
+from ..longtasks import ACCEPT, COUNT_TURNS, HANDSHAKE
 from ..threads import PacedThreads
 from .connection import ConnectionServer
 from .handshakes import Handshake, handed_over
@@ -56,21 +58,21 @@ class Listener:
     CRLs count at once; a few threads compute them. `refused` counts failed handshakes by reason.
     """
 
-    def __init__(self, server: ConnectionServer, tls: ServerTls, limits: Limits) -> None:
+    def __init__(self, server: ConnectionServer, tls: ServerTls, limits: Limits, supervisor: Supervisor) -> None:
         self.server = server
+        self.supervisor = supervisor
         self.tls = tls
         self.limits = limits
         self.refused: Counter[str] = Counter()
         server.on_lost = self._made_room
         self.draining = False
         self._socket: socket.socket | None = None
-        self._accepting: asyncio.Task[None] | None = None
         self._handshakes: dict[asyncio.Task[None], Handshake] = {}  # the oldest first
         self._turn = 0  # a clock that stands still while the loop is busy: our slowness is not the peers'
-        self._clock: asyncio.Task[None] | None = None
         self._at_once = 0  # connections accepted, of which all but every _AT_ONCE-th without a turn of the loop
         self._done_last = 0  # the turn in which a handshake ended well
         self._room = asyncio.Event()
+        self._handshaking = asyncio.Event()
         threads = limits.handshake_threads or max(1, len(os.sched_getaffinity(0)) // 2)
         self._threads = PacedThreads(asyncio.get_running_loop(), threads, "handshake")
         self._log_not_before = 0.0
@@ -86,8 +88,8 @@ class Listener:
                 hint="Another program may use the port already; the settings are bindaddress and masterport.",
             ) from err
         self._socket = listening
-        self._accepting = asyncio.create_task(self._accept(listening), name="accept")
-        self._clock = asyncio.create_task(self._count_turns(), name="count turns")
+        self.supervisor.start(ACCEPT, lambda: self._accept(listening))
+        self.supervisor.start(COUNT_TURNS, self._count_turns)
         address = listening.getsockname()
         return str(address[0]), int(address[1])
 
@@ -102,7 +104,6 @@ class Listener:
         return len(self.server.connections) + len(self._handshakes)
 
     async def _accept(self, listening: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
         while True:
             if self.open >= self.most:
                 self._make_room()
@@ -122,8 +123,9 @@ class Listener:
                 await asyncio.sleep(0.1)
                 continue
             handshake = Handshake(peer, self.limits.handshake_timeout, lambda: self._turn)
-            task = loop.create_task(self._shake_hands(handshake, str(address[0])))
+            task = self.supervisor.spawn(HANDSHAKE, self._shake_hands(handshake, str(address[0])))
             self._handshakes[task] = handshake
+            self._handshaking.set()
             task.add_done_callback(self._shaken)
 
     async def _next(self, listening: socket.socket) -> tuple[socket.socket, tuple[str, int]]:
@@ -137,7 +139,11 @@ class Listener:
         return await asyncio.get_running_loop().sock_accept(listening)
 
     async def _count_turns(self) -> None:
+        """Run until cancelled. The clock stands still without handshakes, as nobody reads it then and an idle process may sleep."""
         while True:
+            if not self._handshakes:
+                self._handshaking.clear()
+                await self._handshaking.wait()
             await asyncio.sleep(_TURN)
             self._turn += 1
 
@@ -186,6 +192,9 @@ class Listener:
             self._refuse(address, "handshake not finished in time")
         except OSError:
             self._refuse(address, "connection lost")
+        except BaseException:
+            peer.close()
+            raise
         peer.close()
 
     def _refuse(self, address: str, reason: str) -> None:
@@ -222,10 +231,7 @@ class Listener:
     async def stop(self, timeout: float | None = None) -> None:
         """Stop accepting at once; requests in flight get `timeout` seconds (default: the drain limit), then they are cut."""
         self.draining = True
-        tasks = [task for task in (self._accepting, self._clock) if task is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self.supervisor.stop(ACCEPT, COUNT_TURNS)
         if self._socket is not None:
             self._socket.close()
         self._threads.shutdown(wait=False, cancel_futures=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -11,7 +10,9 @@ from pathlib import Path
 from certs.oids import OidNames
 from shared import __version__
 from shared.indirector.core import Indirector
+from shared.supervision import Supervisor
 
+from ..longtasks import WATCH_CERTIFICATES, master_supervisor
 from ..metrics import Metrics, Samples
 from .admission import Admission
 from .app import Ca, MasterApp
@@ -60,6 +61,7 @@ class HttpServer:
         delay: Callable[[int], int] = _random_delay,
         metrics: Metrics | None = None,
         on_refused: Callable[[dict[str, object]], None] = lambda entry: None,
+        supervisor: Supervisor | None = None,
     ) -> None:
         self.limits = limits
         self.auth = AuthFile(auth_conf, names=oid_names, filetimeout=filetimeout)
@@ -69,6 +71,7 @@ class HttpServer:
         )
         self.state = "starting"
         self.metrics = metrics or Metrics()
+        self.supervisor = supervisor or master_supervisor()
         self.app = MasterApp(
             handlers=Handlers(indirector, environments, limits),
             native=Native(environments, lambda: self.state, __version__, self.metrics.text),
@@ -87,7 +90,6 @@ class HttpServer:
             on_refused=on_refused,
         )
         self._describe()
-        self._watcher: asyncio.Task[None] | None = None
         self.listener: Listener | None = None
 
     def _describe(self) -> None:
@@ -111,9 +113,9 @@ class HttpServer:
         """Load rules and certificates, listen; gives address and port. ConfigError when that cannot be."""
         await self.auth.start()
         await self.tls.start()
-        self.listener = Listener(ConnectionServer(self.app.handle, self.limits), self.tls, self.limits)
+        self.listener = Listener(ConnectionServer(self.app.handle, self.limits), self.tls, self.limits, self.supervisor)
         address = await self.listener.start(host, port)
-        self._watcher = asyncio.create_task(self.tls.watch(), name="watch certificates")
+        self.supervisor.start(WATCH_CERTIFICATES, self.tls.watch)
         self.state = "running"
         return address
 
@@ -139,6 +141,4 @@ class HttpServer:
         self.state = "stopping"
         if self.listener is not None:
             await self.listener.stop(timeout)
-        if self._watcher is not None:
-            self._watcher.cancel()
-            await asyncio.gather(self._watcher, return_exceptions=True)
+        await self.supervisor.stop(WATCH_CERTIFICATES)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 from shared.errors import Unavailable
@@ -14,6 +15,8 @@ from shared.errors import Unavailable
 __all__ = ["Writers"]
 
 T = TypeVar("T")
+
+log = logging.getLogger("puppet.reports")
 
 
 class Writers:
@@ -34,4 +37,13 @@ class Writers:
             raise Unavailable("Too many reports wait to be written", retry_after=30 + int(self.delay() * 270))
         future = self._pool.submit(write)
         future.add_done_callback(lambda _: self._room.release())
-        return await asyncio.wrap_future(future)
+        try:
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            future.add_done_callback(_log_failure)  # whoever would have heard of it has left
+            raise
+
+
+def _log_failure(future: Future[T]) -> None:
+    if not future.cancelled() and (error := future.exception()) is not None:
+        log.error("A report was not written: %r", error, exc_info=error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shutil
 import subprocess
@@ -18,7 +19,8 @@ from cryptography import x509
 from certs import bundles, crl, verify
 from master.ca import inventory
 from master.ca.store import CaStore
-from shared.errors import BadRequest, ConfigError, Conflict, OutOfSpace, PuppetError, Unavailable
+from master.longtasks import CHANGE_CA
+from shared.errors import BadRequest, ConfigError, Conflict, Denied, OutOfSpace, PuppetError, Unavailable
 from tests.ca_site import Site
 
 SIGNING = ["ca.serial-stored", "ca.inventory-written", "ca.certificate-written", "ca.request-removed"]
@@ -375,6 +377,38 @@ async def test_R_13_a_caller_who_leaves_leaves_nothing_half_done(site, pem) -> N
         assert status is None or status.state == "signed", "a request that was stored was not brought to its end"
     assert "signed" in outcomes
     check_invariants(site)
+
+
+@pytest.mark.parametrize(
+    ("error", "count", "level"),
+    [(ValueError("nobody foresaw it"), 1, logging.ERROR), (Denied("that is not allowed"), 0, logging.INFO)],
+    ids=["a fault", "a refusal"],
+)
+async def test_R_41_what_the_ca_raises_after_its_caller_has_left_is_logged(
+    site, caplog: pytest.LogCaptureFixture, error: Exception, count: int, level: int
+) -> None:
+    ca = site.service()
+    may_go_on, begun = threading.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def fail() -> None:
+        loop.call_soon_threadsafe(begun.set)
+        assert may_go_on.wait(10)
+        raise error
+
+    ca.authority.refresh_crl_if_due = fail
+    caplog.set_level(logging.INFO)
+    caller = asyncio.create_task(ca.refresh_crl_if_due())
+    await asyncio.wait_for(begun.wait(), 10)
+    caller.cancel()
+    await asyncio.gather(caller, return_exceptions=True)
+    may_go_on.set()
+    await ca.close()
+    await asyncio.sleep(0)
+    (record,) = [each for each in caplog.records if str(error) in each.getMessage()]
+    assert record.levelno == level
+    assert (record.exc_info is not None) == bool(count)
+    assert ca.supervisor.failures[CHANGE_CA] == count
 
 
 def test_R_28_serials_and_list_numbers_do_not_depend_on_the_clock(site, pem) -> None:

@@ -79,6 +79,24 @@ async def test_R_25_beyond_the_queue_reports_are_turned_away_at_once(disk: Disk,
     assert await reports.save(report("late")) == ["store"]
 
 
+async def test_R_41_a_writing_that_fails_after_its_caller_has_left_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    writers, begun, may_go_on = Writers(threads=1, queue=2), asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    def write() -> None:
+        loop.call_soon_threadsafe(begun.set)
+        assert may_go_on.wait(10)
+        raise OSError("the disk is gone")
+
+    caller = asyncio.create_task(writers.run(write))
+    await asyncio.wait_for(begun.wait(), 10)
+    caller.cancel()
+    await asyncio.gather(caller, return_exceptions=True)
+    may_go_on.set()
+    await writers.run(lambda: None)
+    assert "A report was not written: OSError('the disk is gone')" in caplog.text
+
+
 async def test_R_25_a_writing_that_nobody_waits_for_any_more_still_counts(disk: Disk, tmp_path: Path) -> None:
     store = Store(tmp_path, writers=Writers(threads=1, queue=1))
     reports = Binding(REPORT, Processed({"store": store}, timeout=0.05))

@@ -17,6 +17,7 @@ import pytest
 
 from master.http.handshakes import Handshake, ServedContext
 from master.http.limits import Limits
+from master.longtasks import HANDSHAKE
 from master.testing import CaFolder, RunningMaster
 
 Serve = Callable[..., AbstractAsyncContextManager[RunningMaster]]
@@ -140,3 +141,20 @@ async def test_what_comes_with_the_last_word_of_a_handshake_is_read(serve: Serve
         await exchanged()
         assert client.read(12) == b"HTTP/1.1 405"
         writer.close()
+
+
+async def test_R_41_a_handshake_that_fails_as_nobody_foresaw_is_logged_and_counted(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(*arguments: object) -> None:
+        raise ValueError("nobody foresaw it")
+
+    async with serve() as master:
+        with monkeypatch.context() as patched:
+            patched.setattr(Handshake, "done", fail)
+            with pytest.raises((OSError, asyncio.IncompleteReadError)):
+                await master.client("agent1")
+        assert master.server.supervisor.failures[HANDSHAKE] == 1
+        assert f"The task '{HANDSHAKE}' failed: ValueError('nobody foresaw it')" in caplog.text
+        agent = await master.client("agent1")
+        assert (await agent.ask("GET", "/status/v1/simple")).status == 200
