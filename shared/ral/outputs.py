@@ -2,13 +2,22 @@
 What a command writes, read from a pipe as it comes, so that its room in memory has a limit and nobody waits for us.
 
 A pipe and not a file: programs open /dev/stdout and /dev/stderr anew, which cuts a file off or goes on in the middle of it,
-and dnf goes to a file's end. Who still writes when the command has ended, a daemon that kept its output, finds nobody reading.
+and dnf goes to a file's end; and what a daemon prints for months would fill a disk. A daemon that outlives its command keeps the
+pipe as its output: a process of its own goes on reading it, so that the daemon neither dies of SIGPIPE nor waits for a reader.
 """
 
 from __future__ import annotations
 
+import logging
 import os
+import select
+import subprocess
+from typing import Final
 
+log = logging.getLogger("puppet.commands")
+
+# The shell ends at once, so that whoever started it has no child to wait for; `cat` ends when nobody has the pipe open any more.
+_READ_ON: Final = "exec 3<&0; cat <&3 3<&- >/dev/null 2>&1 &"
 _BLOCK = 65536  # bytes; as much as a pipe holds
 _BLOCKS = 64  # the most that are read at once
 
@@ -49,7 +58,31 @@ class OutputPipe:
             self.cut = self.cut or len(block) > left
 
     def close(self) -> None:
+        """Release the pipe; what outlives its command, and still has it open, gets another reader. Blocks for a process' start then."""
+        if self.writer < 0 <= self.reader and self._has_writers():
+            self._leave_to_another_reader()
         for fd in (self.reader, self.writer):
             if fd >= 0:
                 os.close(fd)
         self.reader = self.writer = -1
+
+    def _has_writers(self) -> bool:
+        poll = select.poll()
+        poll.register(self.reader, 0)
+        return not any(event & select.POLLHUP for _, event in poll.poll(0))
+
+    def _leave_to_another_reader(self) -> None:
+        os.set_blocking(self.reader, True)
+        try:
+            subprocess.run(
+                ["/bin/sh", "-c", _READ_ON],
+                stdin=self.reader,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd="/",
+                env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+                start_new_session=True,
+                check=True,
+            )
+        except (OSError, subprocess.CalledProcessError) as err:
+            log.warning("Nothing reads what a command left running prints, which may end it: %s", err)

@@ -10,7 +10,18 @@ import pytest
 
 TESTS = Path(__file__).parent.parent
 # The rows of the tables; those that measuring has added since are counted by the names of their tests.
-ROWS = {"CA": 25, "TLS": 16, "HTTP": 20, "ACL": 11, "CMP": 12, "FS": 8, "FB": 6, "RPT": 5, "AG": 17, "R": 40}
+ROWS = {  # how many there are of each group
+    "CA": 25,
+    "TLS": 16,
+    "HTTP": 20,
+    "ACL": 11,
+    "CMP": 12,
+    "FS": 8,
+    "FB": 6,
+    "RPT": 5,
+    "AG": 19,
+    "R": 40,
+}
 CLOSED = ("CA", "TLS", "HTTP", "ACL", "FB", "RPT")  # groups in which nothing is left open
 
 
