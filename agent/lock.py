@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
+import logging
 import os
-from dataclasses import dataclass
+import re
+import stat
 from pathlib import Path
+from typing import Final
 
+from shared.errors import ConfigError
 from shared.files import make_directory, write_atomic
+from shared.names import shown
+from shared.processes import Process
 
 MAX_REASON = 4096  # characters of the reason for disabling
 DEFAULT_REASON = "reason not specified"
+_INTERPRETERS: Final = re.compile(r"(ruby|jruby|java|python|puppet|bunraku)[-.\d]*( \(deleted\))?")  # (deleted): upgraded while it runs
 
 
-@dataclass(frozen=True, slots=True)
-class Process:
-    """Another process: whether it lives, and its command line."""
-
-    pid: int
-
-    def is_puppet(self) -> bool:
-        """Whether it is there and looks like a Puppet agent, ours or the other implementation's."""
-        try:
-            command = Path(f"/proc/{self.pid}/cmdline").read_bytes().replace(b"\0", b" ")
-        except OSError:
-            return False
-        return b"puppet" in command
+log = logging.getLogger("puppet.agent")
 
 
 class RunLock:
@@ -34,7 +30,8 @@ class RunLock:
     The lock of a run: held as long as the process lives, and not a moment longer.
 
     What counts is the kernel's lock on the file, so a dead process never holds it. The pid in the file is for people, monitoring and
-    the other implementation, whose agents look at it alone: a pid of a live Puppet is respected.
+    the other implementation, whose agents look at it alone: a pid of a live Puppet is respected. Such a Puppet is older than the file,
+    and its program is an interpreter; a name alone is no Puppet.
     """
 
     def __init__(self, path: Path) -> None:
@@ -42,10 +39,12 @@ class RunLock:
         self._fd: int | None = None
 
     def acquire(self) -> bool:
-        """Take it; False when another run has it. Blocks only for the disk."""
+        """Take it; False when another run has it. Blocks only for the disk. ConfigError: what is there can be no lock."""
         make_directory(self.path.parent, mode=0o750)
         for _ in range(100):  # as often as somebody removes the file under us
-            fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+            fd = self._open()
+            if fd is None:
+                continue
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -63,6 +62,29 @@ class RunLock:
             return True
         return False
 
+    def _open(self) -> int | None:
+        """The file, made if it is missing; None when something else was there, which is removed: the next try finds its place free."""
+        try:
+            fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+        except IsADirectoryError as err:
+            raise ConfigError(f"The lock {self.path} is a directory", hint="Remove it; see agent_catalog_run_lockfile.") from err
+        except OSError as err:
+            if err.errno not in (errno.ELOOP, errno.ENXIO):  # a link, a socket
+                raise
+        else:
+            if stat.S_ISREG(os.fstat(fd).st_mode):
+                return fd
+            os.close(fd)
+        log.warning("The lock %s is not a regular file%s; it is replaced", self.path, self._link_target())
+        self.path.unlink(missing_ok=True)
+        return None
+
+    def _link_target(self) -> str:
+        try:
+            return f" but a link to {shown(os.readlink(self.path))}"  # noqa: PTH115  # the text, as it is
+        except OSError:
+            return ""
+
     def _is_current(self, fd: int) -> bool:
         """The locked file is still the one at the path: the last holder may have removed it between our open and our lock."""
         mine = os.fstat(fd)
@@ -77,7 +99,14 @@ class RunLock:
         if not text.isdigit():
             return False  # empty or garbage: left by a crash
         pid = int(text)
-        return pid not in (os.getpid(), os.getppid()) and Process(pid).is_puppet()
+        return pid not in (os.getpid(), os.getppid()) and self._wrote_it(Process(pid))
+
+    def _wrote_it(self, process: Process) -> bool:
+        """Whether this is a live Puppet, ours or the other implementation's, that can have written the file."""
+        if "puppet" not in process.command_line() or process.began_after(self.path):
+            return False
+        program = process.program()
+        return not program or _INTERPRETERS.fullmatch(program) is not None
 
     def release(self) -> None:
         """Remove the file and give the lock back."""

@@ -13,6 +13,7 @@ from typing import Literal
 
 from .errors import ConfigError
 from .files import make_directory, write_atomic
+from .processes import Process
 
 log = logging.getLogger("puppet")
 
@@ -24,20 +25,15 @@ class PidFile:
         self.path = path
 
     def running(self) -> int | None:
-        """The process in the file, when there is such a process and it is not this one."""
+        """The process in the file, when it lives, is not this one, and did not get the number of the one that wrote the file."""
         try:
             pid = int(self.path.read_text("ascii").strip() or "0")
         except (OSError, ValueError):
             return None
         if pid <= 0 or pid == os.getpid():
             return None
-        try:
-            os.kill(pid, 0)
-        except (ProcessLookupError, OverflowError):
-            return None
-        except PermissionError:
-            return pid
-        return pid
+        process = Process(pid)
+        return pid if process.is_alive() and not process.began_after(self.path) else None
 
     def write(self) -> None:
         """Take the file; ConfigError names the process that has it."""

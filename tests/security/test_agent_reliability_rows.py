@@ -33,7 +33,8 @@ from certs.ssldir import SslDir
 from certs.testing import ThrowAwayCa
 from shared import plainyaml
 from shared.dialects import LEGACY, MODERN
-from shared.errors import PeerUnreachable
+from shared.errors import ConfigError, PeerUnreachable
+from shared.processes import Process
 from tests.pair import Pair
 from tests.scripted_master import JSON, NAME, Scripted, catalog, file, reply, root_entry
 
@@ -261,6 +262,54 @@ def test_R_38_a_live_puppet_that_only_wrote_its_pid_is_respected(tmp_path: Path)
             other.kill()
             other.wait()
     assert RunLock(path).acquire()
+
+
+def test_AG_19_a_program_that_only_calls_itself_puppet_holds_no_lock(tmp_path: Path) -> None:
+    path = tmp_path / "run.lock"
+    with subprocess.Popen(["puppet agent: applying", "60"], executable="/bin/sleep") as other:
+        try:
+            path.write_text(str(other.pid))
+            assert "puppet agent" in Process(other.pid).command_line()
+            assert RunLock(path).acquire()
+        finally:
+            other.kill()
+            other.wait()
+
+
+@pytest.mark.slow
+def test_AG_19_a_puppet_that_is_younger_than_the_lock_holds_none(tmp_path: Path) -> None:
+    path = tmp_path / "run.lock"
+    with subprocess.Popen([sys.executable, "-c", HOLDER, "puppet agent: applying"], stdout=subprocess.PIPE) as other:
+        try:
+            assert other.stdout is not None
+            other.stdout.readline()
+            path.write_text(str(other.pid))
+            os.utime(path, (0, time.time() - 3600))  # left by a process whose number this one got
+            assert RunLock(path).acquire()
+        finally:
+            other.kill()
+            other.wait()
+
+
+@pytest.mark.parametrize("leads_to", ["/etc/passwd", "missing", "run.lock", "/dev/zero"])
+def test_AG_19_a_link_as_lock_is_replaced_with_a_warning(tmp_path: Path, leads_to: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, "puppet")
+    path = tmp_path / "run.lock"
+    path.symlink_to(leads_to)
+    before = Path("/etc/passwd").read_bytes()
+    lock = RunLock(path)
+    assert lock.acquire()
+    assert not path.is_symlink() and path.read_text() == str(os.getpid())
+    assert caplog.messages == [f"The lock {path} is not a regular file but a link to '{leads_to}'; it is replaced"]
+    assert Path("/etc/passwd").read_bytes() == before and not (tmp_path / "missing").exists()
+    lock.release()
+
+
+def test_AG_19_a_pipe_as_lock_is_replaced_and_a_directory_is_named(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    assert RunLock(tmp_path / "fifo").acquire()
+    with pytest.raises(ConfigError, match="is a directory"):
+        RunLock(tmp_path).acquire()
 
 
 CONTENDER = """

@@ -62,6 +62,13 @@ def test_the_file_of_a_dead_process_is_taken_over(path: Path) -> None:
     assert path.read_text() == f"{os.getpid()}\n"
 
 
+def test_the_file_of_a_process_whose_number_another_got_is_taken_over(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_text(f"{os.getppid()}\n")
+    os.utime(path, (0, 0))  # older than every process
+    assert PidFile(path).running() is None
+
+
 def test_only_our_own_file_is_removed(path: Path) -> None:
     path.parent.mkdir()
     path.write_text("1\n")
