@@ -114,6 +114,17 @@ def loads(body: bytes | str, *, aliases: bool = False, times: bool = False, load
         raise BadData(f"Not YAML: {str(err).splitlines()[0] if str(err) else type(err).__name__}") from err
 
 
+_MARK = re.compile(rb"^(?:---|\.\.\.)(?=[ \t\r\n]|\Z)", re.MULTILINE)
+_PROLOGUE = re.compile(rb"(?:\xef\xbb\xbf)?(?:[ \t]*(?:#[^\n]*)?\r?\n|%[^\n]*\n)*(?:---(?=[ \t\r\n]|\Z))?")
+
+
+def first_document(body: bytes) -> bytes:
+    """Return what stands before the end of the first YAML document, which is all that Ruby reads of several; places stay as they are."""
+    prologue = _PROLOGUE.match(body)
+    end = _MARK.search(body, prologue.end() if prologue else 0)
+    return body[: end.start()] if end else body
+
+
 def _check(text: str, aliases: bool) -> None:
     """Walk the events: bound the depth, refuse aliases or count what they expand to, allow one document."""
     sizes: dict[str, int | None] = {}  # anchor -> nodes below it; None while it is open

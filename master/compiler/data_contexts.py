@@ -34,7 +34,7 @@ def data_context(compiler: Compiler, scope: Scope, session: dict[str, Any]) -> D
         if strict is not Strictness.OFF:
             message = f"Undefined variable '{name}'; {_why(compiler, scope, name)}"
             if strict is Strictness.ERROR:
-                raise EvaluationError(message, where=FINAL)
+                raise EvaluationError(message)
             compiler.warn_once("undefined_variables", f"Variable: {name}", message)
         return None
 

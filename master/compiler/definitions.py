@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from shared.errors import EvaluationError, Location
 
 from .codegen import CONSTANT, NONE, READ, ParameterHeader
-from .issues import NotYet
+from .defaults import evaluate_defaults
 from .locations import FINAL
 from .regexps import Regexp
 from .resources import METAPARAMETERS, Resource
@@ -148,44 +148,19 @@ class Definition:
         for name, value in values.items():
             if name in self.by_name or name not in METAPARAMETERS:
                 given[name] = value
+            if name in RESERVED:
+                raise EvaluationError(f"Attempt to assign to a reserved variable name: '{name}'", where=self.place)
             if value is not None and name != "name":
-                if name in RESERVED:
-                    raise EvaluationError(f"Attempt to assign to a reserved variable name: '{name}'", where=self.place)
                 own[name] = value
-        self._fill_in(scope, resource, given)
-        self._check(compiler, scope, resource, given)
-        for parameter in self.parameters:
-            own[parameter.name] = given.get(parameter.name)
-
-    def _fill_in(self, scope: Scope, resource: Resource, given: dict[str, Value]) -> None:
-        for parameter in self.parameters:
-            name = parameter.name
-            if given.get(name) is not None or not parameter.has_default:
-                continue
-            if parameter.fixed:
-                value = parameter.value(scope)
-            else:
-                scope.pending = {
-                    other.name: f"{resource.ref}: default expression for ${name} tries to illegally access not yet evaluated ${other.name}"
-                    for other in self.parameters
-                    if other.name not in scope.vars
-                }
-                try:
-                    value = parameter.value(scope)
-                except NotYet as error:
-                    # Told of the declaration, not of the default expression.
-                    raise EvaluationError(error.message) from None
-                finally:
-                    scope.pending = None
+        arguments = {name: value for name, value in given.items() if name in self.by_name}
+        for name, value in evaluate_defaults(scope, self.parameters, arguments, resource.ref):
             if name in RESERVED:
                 raise EvaluationError(f"Attempt to assign to a reserved variable name: '{name}'", where=self.place)
             given[name] = value
-            scope.vars[name] = value
             resource.values[name] = value
-        # A parameter that was given undef and has no default is set, to undef.
+        self._check(compiler, scope, resource, given)
         for parameter in self.parameters:
-            if parameter.name in given:
-                scope.vars.setdefault(parameter.name, given[parameter.name])
+            own[parameter.name] = given.get(parameter.name)
 
     def _check(self, compiler: Compiler, scope: Scope, resource: Resource, given: dict[str, Value]) -> None:
         for name, value in given.items():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from shared.errors import EvaluationError, ParseError
 
-from .issues import NotYet
+from .defaults import evaluate_defaults
 from .scope import RESERVED
 from .source import Source
 from .types.describe import check_parameters
@@ -45,33 +45,13 @@ def render_epp(scope: Scope, function: str, text: str, file: str, given: Mapping
 def _bound(inner: Scope, template: Template, given: Mapping[str, Value]) -> list[Value]:
     """The parameters' values, in order. A parameter given undef gets its default."""
     assert template.parameters is not None
-    bound: dict[str, Value] = {}
-    for name, value in given.items():
+    for name in given:
         if name in RESERVED:
             raise EvaluationError(f"Attempt to assign to a reserved variable name: '{name}'")
-        if value is not None:
-            inner.vars[name] = value
-        bound[name] = value
-    for parameter in template.parameters:
-        name = parameter.name
-        if bound.get(name) is None and parameter.has_default:
-            later = {
-                each.name: f"lambda: default expression for ${name} tries to illegally access not yet evaluated ${each.name}"
-                for each in template.parameters
-                if each.name not in inner.vars
-            }
-            inner.pending = later
-            try:
-                bound[name] = parameter.value(inner)
-            except NotYet as error:
-                raise EvaluationError(error.message) from None
-            finally:
-                inner.pending = None
-            inner.vars[name] = bound[name]
+    bound: dict[str, Value] = dict(given)
+    bound.update(evaluate_defaults(inner, template.parameters, given, "lambda"))
     wanted = [(each.name, each.type(inner), each.has_default) for each in template.parameters]
     problems = check_parameters("lambda", wanted, dict(bound))
     if problems is not None:
         raise EvaluationError(problems)
-    for parameter in template.parameters:
-        inner.vars.setdefault(parameter.name, bound.get(parameter.name))
     return [bound.get(parameter.name) for parameter in template.parameters]

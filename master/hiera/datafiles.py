@@ -81,7 +81,7 @@ _DataLoader.add_multi_constructor("!ruby/", _tagged)
 def yaml_text(content: bytes) -> Any:
     """The value of a YAML text. BadData in the words of the reference, but for what only its parser says."""
     try:
-        return plainyaml.loads(content, aliases=True, loader=_DataLoader)
+        return plainyaml.loads(plainyaml.first_document(content), aliases=True, loader=_DataLoader)
     except BadData as error:
         cause = error.__cause__
         if not isinstance(cause, yaml.MarkedYAMLError):

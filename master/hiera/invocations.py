@@ -145,7 +145,10 @@ class Invocation:
         if name in self.overrides:
             self.tell("found_in_overrides", name, self.overrides[name])
             return self.overrides[name]
-        value = self.context.caller(name) if self.old and name in CALLING else self.context.variable(name)
+        try:
+            value = self.context.caller(name) if self.old and name in CALLING else self.context.variable(name)
+        except EvaluationError as error:  # that it is undefined is told of the place that looks the data up
+            raise BadUse(error.message, where=error.where, hint=error.hint) from error
         if self.old and value == "":
             value = None
         if self.reads is not None and name not in FIXED and (value is None or not name.startswith("::")):

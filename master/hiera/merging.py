@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from shared.errors import EvaluationError
 
+from ..compiler.ordering import sort_as_ruby
 from ..compiler.types import lattice
 from ..compiler.types.describe import describe_mismatch
 from ..compiler.types.infer import infer_set
@@ -188,7 +189,7 @@ class Deep:
 
     def _hash(self, higher: dict[Any, Value], lower: Value) -> Value:
         if not isinstance(lower, dict):
-            return higher
+            return higher or lower  # an empty hash has nothing to say against it
         result = dict(lower)
         for key, value in higher.items():
             known = result.get(key)
@@ -228,7 +229,8 @@ class Deep:
 
 
 def _sorted(values: list[Value]) -> list[Value]:
-    kinds = {str if isinstance(value, str) else float if isinstance(value, int | float) else type(value) for value in values}
-    if len(kinds) > 1 or not kinds <= {str, float}:
-        raise BadUse("sort_merged_arrays: the merged array holds values that cannot be compared", hint="It can sort texts, or numbers.")
-    return sorted(values)
+    try:
+        return sort_as_ruby(values)
+    except EvaluationError as error:
+        hint = "sort_merged_arrays can sort texts, or numbers, or arrays of these: all values of the merged array have to be of one kind."
+        raise BadUse(error.message, hint=hint) from error

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cmp_to_key
 from typing import Final
 
 from shared.errors import EvaluationError
 
 from ..labels import ruby_class
+from ..ordering import Order, ruby_order, sort_as_ruby
 from ..signatures import Closure
-from ..text import inspect
 from ..types.operands import flattened
 from ..values import Value, entries, key_of
-from ..versions import SemVer
 from .api import Context, Function, function
 from .iteration import elements
 from .strings import ruby_text
-
-Order = Callable[[Value, Value], int]
 
 
 @function("flatten", "Any args*")
@@ -67,32 +63,6 @@ def unique_iterable(context: Context, iterable: Value, *, block: Closure | None 
 # --- sort ---------------------------------------------------------------------------------------------------------
 
 
-def _comparable(left: Value) -> str | None:
-    kind = left.__class__
-    if kind is str or kind is list:
-        return kind.__name__
-    if kind is int or kind is float:
-        return "number"
-    return kind.__name__ if hasattr(left, "nanoseconds") or kind is SemVer else None
-
-
-def ruby_order(left: Value, right: Value) -> int:
-    """Ruby's `<=>`; EvaluationError for what it does not order."""
-    group = _comparable(left)
-    if group is not None and group == _comparable(right):
-        if group == "list":
-            for mine, other in zip(left, right, strict=False):
-                order = ruby_order(mine, other)
-                if order:
-                    return order
-            return (len(left) > len(right)) - (len(left) < len(right))
-        return int(left > right) - int(left < right)
-    if left is right or (left.__class__ is right.__class__ and left == right):
-        return 0
-    shown = inspect(right) if right is None or right.__class__ in (bool, int, float) else ruby_class(right)
-    raise EvaluationError(f"comparison of {ruby_class(left)} with {shown} failed")
-
-
 def by_block(block: Closure) -> Order:
     """An order by a lambda, which gives -1, 0 or 1."""
     call = block.caller(2)
@@ -120,9 +90,7 @@ def sort_array(context: Context, array_value: list[Value], *, block: Closure | N
 def _sorted(items: list[Value], block: Closure | None) -> list[Value]:
     if block is None and all(item.__class__ is str for item in items):
         return sorted(items)
-    order = ruby_order if block is None else by_block(block)
-    # Python asks "is the later one less?"; asked the other way round, lambdas and errors see the earlier one first.
-    return sorted(items, key=cmp_to_key(lambda later, earlier: -order(earlier, later)))
+    return sort_as_ruby(items, ruby_order if block is None else by_block(block))
 
 
 # --- max, min -----------------------------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ from typing import Final
 
 from shared.errors import EvaluationError
 
-from ..numbers import whole
 from ..text import inspect
 from ..types.infer import infer
 from ..types.lattice import ERROR
@@ -96,6 +95,7 @@ def _navigated(context: Context, value: Value, navigation: str, default: Value, 
     return default if found is None else found
 
 
+_INDEX: Final = re.compile(r"[+-]?[0-9]+")
 _SEGMENT: Final = re.compile(r"""[^"'.]+|"([^"]+)"|'([^']+)'""")
 
 
@@ -107,8 +107,8 @@ def segments(navigation: str) -> list[str | int]:
         part = _SEGMENT.match(navigation, at)
         if not part:
             raise EvaluationError("Syntax error in dotted-navigation string")
-        quoted = part[1] or part[2]
-        found.append(quoted if quoted is not None else whole(part[0]) if re.fullmatch(r"\d+", part[0]) else part[0].strip())
+        quoted, plain = part[1] or part[2], part[0].strip()
+        found.append(quoted if quoted is not None else int(plain) if _INDEX.fullmatch(plain) else plain)
         at = part.end()
         if at == len(navigation):
             return found
