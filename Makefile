@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -q
 
 .PHONY: help demo compose-demo compose-base test check lint types types-page unit e2e interop interop-server peers image modules openapi lock audit \
-  sbom bench chart fleet soak wheel deb package-image test-packages clean
+  sbom bench chart fleet soak fuzz wheel deb package-image test-packages clean
 
 help:
 	@echo "make demo    a master and two agent runs on this machine, in a temporary directory"
@@ -31,6 +31,7 @@ help:
 	@echo "make chart   draws docs/performance.svg anew, from docs/performance.json or NUMBERS=FILE"
 	@echo "make fleet   a thousand simulated agents at one master, all at once"
 	@echo "make soak    ten minutes of load on a master while things go wrong around it (disks: root; clock: cc)"
+	@echo "make fuzz    asks Debian's puppet and ours generated questions; SEED=, QUESTIONS=, FUZZ=\"--json FILE --topic hiera\""
 	@echo "make clean   removes what the above have made"
 
 $(VENV)/.installed: pyproject.toml
@@ -152,6 +153,13 @@ fleet: $(VENV)/.installed
 
 soak: $(VENV)/.installed
 	@$(BIN)/python tests/soak/run.py $(SOAK)
+
+# The reference's stdlib is not installed but unpacked; without it the questions about it are left out.
+SEED ?= 1
+QUESTIONS ?= 10000
+fuzz: $(VENV)/.installed
+	@sh tests/fuzz/stdlib.sh $(or $(BUNRAKU_STDLIB),/var/tmp/bunraku-stdlib) || true
+	@$(BIN)/python -m tests.fuzz --seed $(SEED) --questions $(QUESTIONS) $(FUZZ)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build

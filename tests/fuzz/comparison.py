@@ -1,0 +1,113 @@
+"""Whether two answers are equal, and to which class a difference belongs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.conformance.runner import differs
+
+__all__ = ["Difference", "Wording", "Wordings", "compare"]
+
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|\[[^\]]*\]")
+_PLACE = re.compile(r" \((?:file|line): [^()]*\)(?: on node \S+)?\Z")
+_NUMBERS = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+_NAMES = re.compile(r"\b[A-Z]\w*(?:::[A-Z]\w*)*\b")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """
+    How our answer differs.
+
+    Attributes:
+        kind: `refused`, `accepted`, `catalog`, `log`, `words`, `place` or `crash`.
+        signature: equal for differences that probably have one cause.
+        explanation: both answers, for a reader.
+    """
+
+    kind: str
+    signature: str
+    explanation: str
+
+
+@dataclass(frozen=True)
+class Wording:
+    """
+    A rule that lists a difference in the words of an error, with the reason for it.
+
+    `reference` and `ours` have to match the whole messages; groups of one name have to be equal in both.
+    """
+
+    reason: str
+    reference: re.Pattern[str]
+    ours: re.Pattern[str]
+
+    def covers(self, reference: str, ours: str) -> bool:
+        one, other = self.reference.fullmatch(reference), self.ours.fullmatch(ours)
+        if one is None or other is None:
+            return False
+        shared = one.groupdict().keys() & other.groupdict().keys()
+        return all(one[name] == other[name] for name in shared)
+
+
+class Wordings:
+    """All rules of wordings.yaml."""
+
+    def __init__(self, rules: Sequence[Wording]) -> None:
+        self.rules = rules
+
+    @classmethod
+    def load(cls, path: Path = Path(__file__).parent / "wordings.yaml") -> Wordings:
+        entries = yaml.safe_load(path.read_text()) or []
+        compiled = [(entry["reason"], entry["reference"], entry["ours"]) for entry in entries]
+        return cls([Wording(reason, re.compile(one, re.DOTALL), re.compile(other, re.DOTALL)) for reason, one, other in compiled])
+
+    def rule_for(self, reference: Mapping[str, Any], ours: Mapping[str, Any]) -> Wording | None:
+        """The rule that lists this pair of errors; never for an answer that is a catalog."""
+        if "error" not in reference or "error" not in ours or ours["error"].startswith("CRASH"):
+            return None
+        return next((rule for rule in self.rules if rule.covers(reference["error"], ours["error"])), None)
+
+
+def compare(reference: Mapping[str, Any], ours: Mapping[str, Any]) -> Difference | None:
+    """How our answer differs from the reference's; None when catalog and log, or the whole error, are equal."""
+    explanation = differs({}, reference, ours)
+    if not explanation:
+        return None
+    kind = _kind(reference, ours)
+    if kind in ("words", "place", "refused", "accepted", "crash"):
+        signature = " | ".join(_skeleton(answer.get("error", "-")) for answer in (reference, ours))
+    else:
+        signature = _skeleton(explanation)
+    return Difference(kind, signature[:240], explanation)
+
+
+def _kind(reference: Mapping[str, Any], ours: Mapping[str, Any]) -> str:
+    if ours.get("error", "").startswith("CRASH"):
+        return "crash"
+    if "error" not in reference and "error" not in ours:
+        return "log" if reference["logs"] != ours["logs"] and _plain(reference) == _plain(ours) else "catalog"
+    if "error" not in reference:
+        return "refused"
+    if "error" not in ours:
+        return "accepted"
+    return "place" if _PLACE.sub("", reference["error"]) == _PLACE.sub("", ours["error"]) else "words"
+
+
+def _plain(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {key: value for key, value in answer.items() if key != "logs"}
+
+
+def _skeleton(text: str) -> str:
+    """The message without what varies from question to question: quotes, numbers, names of types, the place."""
+    text = _PLACE.sub("", text)
+    before = None
+    while before != text:
+        before, text = text, _QUOTED.sub("…", text)
+    return _NAMES.sub("N", _NUMBERS.sub("0", text))
