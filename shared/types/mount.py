@@ -50,6 +50,13 @@ class MountEnsure(Ensure):
         return {ABSENT: "mount_deleted", "mounted": "mount_mounted"}.get(text_of(wanted), "mount_changed")
 
 
+class Atboot(Property):
+    """Of Solaris' table alone: elsewhere there is no field to hold it, so that whatever is wanted is how it is."""
+
+    def insync(self, resource: Resource, state: State, wanted: list[Any]) -> bool:
+        return True
+
+
 class Mount(Type, name="mount", refreshable=True, self_refresh=True, features={"refreshable": "The provider can remount the file system."}):
     """A file system: its line in /etc/fstab, and whether it is mounted. Its own changes remount it."""
 
@@ -65,7 +72,11 @@ class Mount(Type, name="mount", refreshable=True, self_refresh=True, features={"
     pass_ = Property(
         int, match=r"\d+|-", munge=lambda v: text_of(v), default=lambda r: "0" if r.manages_anything else None, doc="When it is checked."
     )
-    atboot = Property(str, values=(Value("yes", aliases=("true",)), Value("no", aliases=("false",))), doc="Mount at boot, on Solaris.")
+    atboot = Atboot(
+        str,
+        values=(Value("yes", aliases=("true",)), Value("no", aliases=("false",))),
+        doc="Mount at boot, on Solaris. Elsewhere the option noauto says it, and this is ignored.",
+    )
     dump = Property(str, match=r"[012]", default=lambda r: "0" if r.manages_anything else None, doc="Whether it is dumped: 0 or 1.")
     target = Property(str, doc="The table; by default /etc/fstab.")
 

@@ -13,7 +13,7 @@ TESTS = Path(__file__).parent.parent
 ROWS = {  # how many there are of each group
     "CA": 25,
     "TLS": 16,
-    "HTTP": 20,
+    "HTTP": 21,
     "ACL": 11,
     "CMP": 12,
     "FS": 8,

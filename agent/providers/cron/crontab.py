@@ -178,8 +178,10 @@ class Crontab(ParsedFile[Cron], type=Cron, name="crontab"):
     def adopt(self, resource: Cron, target: str) -> Record | None:
         if target != self.target_of(resource):
             return None
+        others = [record for key, (_, record) in self._bound.items() if key != resource.key]
         for record in self.targets[target].records:
-            if record.text is None and record.values.get("_unmanaged") and resource.fits(record.values):
+            free = record.text is None and record.values.get("_unmanaged") and not any(record is other for other in others)
+            if free and resource.fits(record.values):
                 record.name = record.values["name"] = resource.key
                 return record  # it gets its comment only when it is changed
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, Generic, TypeVar
@@ -35,7 +35,8 @@ class ParsedFile(Provider[R], Generic[R]):
     """
     Base of providers of lines; a subclass gives the format and overrides what its files have of their own.
 
-    A target that cannot be read fails its resources and is not written.
+    A target that cannot be read fails its resources and is not written. Of two records of one name the last is the resource's; one in the
+    resource's own target counts before those of others.
 
     Args:
         default_target: Of resources that name none; '': there is none.
@@ -134,20 +135,20 @@ class ParsedFile(Provider[R], Generic[R]):
     def _named(self, resource: R, target: str) -> Record | None:
         if target not in self.targets:
             return None
-        records = self.targets[target].records
-        named = next((r for r in records if r.text is None and r.name == resource.key), None)
-        return named or self.adopt(resource, target)
+        return _last_named(self.targets[target].records, resource.key) or self.adopt(resource, target)
 
     async def instances(self) -> Mapping[str, State]:
         found: dict[str, State] = {}
         for path in await asyncio.to_thread(lambda: tuple(self.known_targets())):
             await self._load(path)
             target = self.targets[path]
+            in_this_file: dict[str, State] = {}
             if target.problem:
                 self.log.log("warning", target.problem)
             for record in target.records:
-                if record.text is None and record.name not in found:
-                    found[record.name] = self.state_of(path, record)
+                if record.text is None:
+                    in_this_file[record.name] = self.state_of(path, record)
+            found = in_this_file | found
         return found
 
     # --- changing
@@ -235,11 +236,16 @@ class ParsedFile(Provider[R], Generic[R]):
         self.targets[path].backed_up = backed_up
         for key, (target, record) in list(self._bound.items()):
             if target == path:
-                same = next((r for r in self.targets[path].records if r.text is None and r.name == record.name), None)
+                same = _last_named(self.targets[path].records, record.name)
                 if same is None:
                     del self._bound[key]
                 else:
                     self._bound[key] = path, same
+
+
+def _last_named(records: Sequence[Record], name: str) -> Record | None:
+    """The record of a name; of several the last, as in the reference; None when there is none."""
+    return next((record for record in reversed(records) if record.text is None and record.name == name), None)
 
 
 __all__ = ["ParsedFile", "Target", "local_now"]
