@@ -21,6 +21,7 @@ from shared.plainyaml import Symbol, Timestamp
 from shared.ral.catalog import Resources
 from shared.ral.components import Component
 from shared.settings import AgentSettings
+from shared.yamlscalars import Psych
 
 from .runlog import RunLog
 
@@ -48,6 +49,7 @@ def _load(path: Path, log: RunLog, what: str) -> dict[str, Any]:
     return data
 
 
+_TIMES = Psych(times=True)
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6})\d* ([+-]\d\d:\d\d)")
 
 
@@ -56,7 +58,7 @@ def _read(body: bytes) -> Any:
     if body.startswith(b"{"):
         return plainjson.loads(body)
     times = _read_times(body)
-    return plainyaml.loads(body, aliases=True, times=True) if times is None else times
+    return plainyaml.loads(body, aliases=True, scalars=_TIMES) if times is None else times
 
 
 def _read_times(body: bytes) -> dict[str, dict[str, datetime]] | None:

@@ -13,6 +13,7 @@ import os
 import resource
 import signal
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +21,7 @@ from types import FrameType
 from typing import Any, BinaryIO
 
 from shared import plainjson
-from shared.errors import CompileError, Location, PuppetError
+from shared.errors import BadData, BadRequest, CompileError, Location, PuppetError
 from shared.memory import settle
 
 from . import frames
@@ -161,7 +162,15 @@ def serve(stdin: BinaryIO, say: Callable[[bytes], None]) -> None:
     _limit(int(setup["memory"]))
     settle()
     say(frames.packed({"ready": os.getpid()}))
-    while (job := frames.read(stdin)) is not None:
+    while True:
+        try:
+            job = frames.read(stdin)
+        except BadData as err:
+            # The job fails, not the process: it would be asked of another, which would end the same way.
+            say(frames.packed(frames.plain_error(BadRequest(f"What is to be compiled cannot be read: {err.message}"))))
+            continue
+        if job is None:
+            return
         say(answer(bench, job, say))
         bench.code.save()
         if bench.failed:
@@ -202,6 +211,13 @@ def answer(bench: Bench, job: Mapping[str, Any], say: Callable[[bytes], None]) -
         return frames.packed(frames.plain_error(told) | {"last": True})
     except RecursionError as err:
         return frames.packed(frames.plain_error(CompileError("A value is nested too deeply for a catalog", where=place_of(err))))
+    except Exception as err:  # noqa: BLE001  # the job's outermost frame: another process would fail in the same way
+        traceback.print_exc()
+        bench.forget()  # it may have been in the middle of reading a file
+        unforeseen = CompileError(
+            f"An unforeseen error in the compiler ({type(err).__name__})", where=place_of(err), hint="The master's log has its traceback."
+        )
+        return frames.packed(frames.plain_error(unforeseen))
 
 
 class Overtime(BaseException):

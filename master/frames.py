@@ -47,13 +47,19 @@ async def receive(reader: asyncio.StreamReader) -> tuple[dict[str, Any], bytes]:
 
 
 def read(stream: BinaryIO) -> dict[str, Any] | None:
-    """The next frame's message; None at the end."""
+    """
+    The next frame's message; None at the end.
+
+    Raises:
+        BadData: the frame holds what cannot be read. It has been taken from the stream: the next one can be read.
+    """
     head = stream.read(HEAD.size)
     if len(head) < HEAD.size:
         return None
     size, more = HEAD.unpack(head)
-    message: dict[str, Any] = plainjson.loads_pson(stream.read(size))
+    text = stream.read(size)
     stream.read(more)
+    message: dict[str, Any] = plainjson.loads_pson(text)
     return message
 
 

@@ -56,12 +56,12 @@ def _b64_zlib_load(body: bytes) -> Any:
         raise BadData(f"The compressed text is larger than {MAX_INFLATED} bytes")
     if not inflater.eof:
         raise BadData("Not base64 of zlib: the text is cut off")
-    return plainyaml.loads(text, aliases=True)
+    return plainyaml.loads(text, aliases=True, scalars=plainyaml.CORE)
 
 
 def _wire_yaml(body: bytes) -> Any:
     # 3.x peers write anchors for objects that they mention twice; what they expand to is bounded.
-    return plainyaml.loads(body, aliases=True)
+    return plainyaml.loads(body, aliases=True, scalars=plainyaml.CORE)
 
 
 JSON = Format("json", "application/json", 15, plainjson.dumps, plainjson.loads, charset="utf-8")

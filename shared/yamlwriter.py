@@ -6,6 +6,7 @@ Block style, keys in their order, no aliases; text is quoted wherever YAML 1.1 o
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 import re
@@ -41,10 +42,13 @@ class RubyObject:
     fields: dict[str, Any]
 
 
-# What needs no quotes: it begins with a letter, `/` or `_`, and neither `: ` nor ` #` nor an outer blank is in it.
-_PLAIN = re.compile(r"[A-Za-z_/](?:[\w/.,+@%()\[\]{}=;~$<>*&!?|^'\"\\-]|:(?=[^ ])| (?=[^ #]))*", re.ASCII)
+# What needs no quotes: it begins with a letter, `/` or `_`, has only these characters, and neither `: ` nor an outer or second blank.
+_PLAIN = re.compile(r"[\w/.,+@%()\[\]{}=;~$<>*&!?|^'\"\\ :-]*", re.ASCII)
+_PLAIN_FIRST = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_/")
 _WORDS = frozenset(("y", "n", "yes", "no", "true", "false", "on", "off", "null"))  # in any case: not text
 _UNPRINTABLE = re.compile("[^\\x20-\\x7e\\xa0-\\u2027\\u202a-\\ud7ff\\ue000-\\ufefe\\uff00-\\ufffd\U00010000-\U0010ffff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_PIECE = 256 * 1024  # characters that are looked at in one step: it holds all threads of the process
 _LONG = 120  # characters above which a key takes the explicit form; readers stop at 1024
 
 
@@ -129,19 +133,19 @@ class _Document:
 def _text(text: str, indent: str) -> str:
     if type(text) is not str:
         if isinstance(text, Symbol):
-            return f":{text}" if _PLAIN.fullmatch(text) else f":{_quoted(text)}"
+            return f":{text}" if _is_plain(text) else f":{_quoted(text)}"
         if isinstance(text, Timestamp):
             return str(text)
         if isinstance(text, OldSymbol):
             return f"!ruby/sym {_text(str(text), indent)}"
         text = str(text)
-    if _PLAIN.fullmatch(text):
+    if _is_plain(text):
         if len(text) > 5 or text.lower() not in _WORDS:
             return text
         return f'"{text}"' if text in ("y", "Y", "n", "N") else f"'{text}'"  # as Ruby does
     if "\n" in text:
         return _block(text, indent) or _quoted(text)
-    if _UNPRINTABLE.search(text):
+    if not _is_printable(text):
         return _quoted(text)
     return "'" + text.replace("'", "''") + "'"
 
@@ -149,7 +153,7 @@ def _text(text: str, indent: str) -> str:
 def _block(text: str, indent: str) -> str:
     """Several lines as they are; '' when that would not be read back the same."""
     body = text.rstrip("\n")
-    if not body or body.lstrip("\n")[0] == " " or _UNPRINTABLE.search(text.replace("\n", "")):
+    if not body or body.lstrip("\n")[0] == " " or not _is_printable(text.replace("\n", "")):
         return ""
     ends = len(text) - len(body)
     mark = "|-" if ends == 0 else "|" if ends == 1 else "|+"
@@ -158,8 +162,22 @@ def _block(text: str, indent: str) -> str:
     return "\n".join([mark, *lines, *[""] * max(ends - 1, 0)])
 
 
+def _is_plain(text: str) -> bool:
+    """Whether a text needs no quotes."""
+    if text[:1] not in _PLAIN_FIRST or text[-1] in " :" or ": " in text or "  " in text:
+        return False
+    return all(_PLAIN.fullmatch(text, start, start + _PIECE) for start in range(0, len(text), _PIECE))
+
+
+def _is_printable(text: str) -> bool:
+    return not any(_UNPRINTABLE.search(text, start, start + _PIECE) for start in range(0, len(text), _PIECE))
+
+
 def _quoted(text: str) -> str:
-    return _UNPRINTABLE.sub(_escaped, json.dumps(text, ensure_ascii=False))
+    pieces = [text[start : start + _PIECE] for start in range(0, len(text), _PIECE)]
+    if any(_SURROGATE.search(piece) for piece in pieces):  # octets that are not UTF-8 (see plainjson.loads_pson)
+        return f'!!binary "{base64.b64encode(text.encode("utf-8", "surrogateescape")).decode()}"'
+    return '"' + "".join(_UNPRINTABLE.sub(_escaped, json.dumps(piece, ensure_ascii=False)[1:-1]) for piece in pieces) + '"'
 
 
 def _escaped(found: re.Match[str]) -> str:

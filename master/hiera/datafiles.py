@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import re
 from collections.abc import Callable
+from datetime import date, datetime
 from typing import Any
-
-import yaml
 
 from shared import hocon, plainyaml
 from shared.errors import BadData, EvaluationError
+from shared.yamlscalars import STANDARD, Psych, utf8_of
 
 from ..compiler.types.infer import infer
 from ..compiler.values import Strictness, Value
@@ -24,12 +22,11 @@ Warn = Callable[[str], None]
 Signature = tuple[int, ...] | None
 MAX_FILES = 50_000
 """Data files that are kept in memory."""
-_DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}")
 _SUFFIX = {"yaml_data": "yaml", "json_data": "json", "hocon_data": "hocon"}
 
 
 class _Foreign(str):
-    """A text that the reference reads as something that is no data: a symbol, a time."""
+    """A text that the reference reads as something that is no data: a symbol."""
 
     kind: str
 
@@ -39,57 +36,44 @@ class _Foreign(str):
         return made
 
 
-class _DataLoader(plainyaml.PlainLoader):  # type: ignore[misc]
-    """YAML as Hiera reads it: symbols and times are told from text."""
+class _HieraScalars(Psych):
+    """YAML as Hiera reads it: symbols are told from text, times are refused, and a tag that nobody knows is as none."""
 
+    def symbol(self, name: str) -> Any:
+        return _Foreign(name, "Symbol")
 
-def _scalar(loader: Any, node: yaml.ScalarNode) -> str:
-    text: str = loader.construct_scalar(node)
-    if not node.style and text[:1] == ":" and len(text) > 1:
-        return _Foreign(text[1:], "Symbol")
-    return text
+    def moment(self, text: str, moment: datetime | None) -> Any:
+        raise BadData("Tried to load unspecified class: Time")
 
-
-def _time(loader: Any, node: yaml.ScalarNode) -> str:
-    text: str = loader.construct_scalar(node)
-    if _DATE.fullmatch(text):
+    def day(self, text: str, day: date | None) -> Any:
         raise BadData("Tried to load unspecified class: Date")
-    return _Foreign(text, "Time")
+
+    def binary(self, text: str) -> str:
+        return utf8_of(text)
+
+    def tagged(self, tag: str, text: str) -> Any:
+        return super().tagged(tag, text) if tag.startswith(("!ruby/", STANDARD)) else self.plain(text)
+
+    def collection(self, tag: str, value: Any) -> Any:
+        return super().collection(tag, value) if tag.startswith(("!ruby/", STANDARD)) else value
+
+    def ruby(self, tag: str, value: Any) -> Any:
+        kind, _, name = tag.removeprefix("!ruby/").partition(":")
+        if kind in ("sym", "symbol") and isinstance(value, str):
+            return self.symbol(value)
+        raise BadData(f"Tried to load unspecified class: {name or kind.capitalize()}")
 
 
-def _tagged(loader: Any, suffix: str, node: yaml.Node) -> Any:
-    kind, _, name = suffix.partition(":")
-    if kind in ("sym", "symbol") and isinstance(node, yaml.ScalarNode):
-        return _Foreign(loader.construct_scalar(node), "Symbol")
-    raise BadData(f"Tried to load unspecified class: {name or kind.capitalize()}")
-
-
-def _binary(loader: Any, node: yaml.ScalarNode) -> str:
-    """`!!binary` is a text, as in Ruby."""
-    try:
-        return base64.b64decode(loader.construct_scalar(node)).decode("utf-8")
-    except ValueError as error:
-        raise BadData(f"!!binary at line {node.start_mark.line + 1} is not the base64 of UTF-8") from error
-
-
-_DataLoader.add_constructor("tag:yaml.org,2002:str", _scalar)
-_DataLoader.add_constructor("tag:yaml.org,2002:binary", _binary)
-_DataLoader.add_constructor("tag:yaml.org,2002:timestamp", _time)
-_DataLoader.add_multi_constructor("!ruby/", _tagged)
+_SCALARS = _HieraScalars()
 
 
 def yaml_text(content: bytes) -> Any:
     """The value of a YAML text. BadData in the words of the reference, but for what only its parser says."""
     try:
-        return plainyaml.loads(plainyaml.first_document(content), aliases=True, loader=_DataLoader)
-    except BadData as error:
-        cause = error.__cause__
-        if not isinstance(cause, yaml.MarkedYAMLError):
-            raise
-        mark = cause.problem_mark or cause.context_mark
-        text = " ".join(str(part) for part in (cause.problem, cause.context) if part)
-        place = f" at line {mark.line + 1} column {mark.column + 1}" if mark else ""
-        raise BadData(text + place) from error
+        return plainyaml.loads(content, aliases=True, first=True, scalars=_SCALARS)
+    except plainyaml.YamlError as error:
+        place = f" at line {error.line} column {error.column}" if error.line is not None else ""
+        raise BadData(error.problem + place) from error
 
 
 class DataFile:

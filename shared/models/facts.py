@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from pydantic import Field
 
+from ..bounds import check_bounds
 from ..dialects import Dialect
 from ..indirector.core import Indirection, Model
 
@@ -15,6 +16,11 @@ class Facts(Model):
 
     values: dict[str, Any] = Field(default_factory=dict)
     timestamp: str | None = None
+
+    @classmethod
+    def from_data(cls, data: Any) -> Self:
+        check_bounds(data, "Facts")
+        return super().from_data(data)
 
     def to_data(self, dialect: Dialect) -> Any:
         """Keys that begin with `_` are internal and left out."""

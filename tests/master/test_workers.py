@@ -320,3 +320,14 @@ async def test_without_memory_every_catalog_is_compiled(tmp_path: Path) -> None:
         for _ in range(2):
             await workers(job())
     assert ended == ["done"] * 2
+
+
+async def test_PRS_03_a_frame_that_cannot_be_read_fails_its_job_and_no_process(tmp_path: Path) -> None:
+    async with pool(tmp_path, "notify { 'x': }") as workers:
+        assert titles(await workers(job())) == ["x"]
+        (process,) = workers._all
+        for number in (10**400, -(10**400)):
+            with pytest.raises(BadRequest, match="cannot be read: A number is too long"):
+                await workers(job(x=number))
+        assert titles(await workers(job())) == ["x"]
+        assert workers._all == {process} and not workers.ended
