@@ -16,6 +16,7 @@ from shared import log as logs
 from shared.errors import ConfigError, PuppetError
 from shared.files import appending
 from shared.log import NOTICE
+from shared.logqueue import LogQueues, queued
 from shared.memory import collecting, one_heap, settle
 from shared.settings import MasterSettings
 from shared.supervision import Supervisor
@@ -27,6 +28,7 @@ from .threads import PacedThreads
 from .workers import processors
 
 if TYPE_CHECKING:
+    from .metrics import Metrics
     from .wiring import Master
 
 log = logging.getLogger("puppet.master")
@@ -81,7 +83,19 @@ def serve(settings: MasterSettings, reread: Reread) -> int:
     setproctitle.setproctitle("puppet master")
     try:
         pidfile.write()
-        return uvloop.run(until_signalled(settings, reread))
+        with queued(settings.log_queue) as queues:
+            code = exit_code(lambda: uvloop.run(until_signalled(settings, reread, log_queues=queues)))
+    finally:
+        pidfile.remove()
+    if queues.stuck:
+        os._exit(code)  # an orderly end waits for the destination that nobody reads
+    return code
+
+
+def exit_code(serving: Callable[[], int]) -> int:
+    """Return what `serving` does; errors that end it are logged."""
+    try:
+        return serving()
     except PuppetError as err:
         log.error("%s", err)
         if err.hint:
@@ -90,11 +104,14 @@ def serve(settings: MasterSettings, reread: Reread) -> int:
     except OSError as err:
         log.error("Could not run: %s", err)
         return 1
-    finally:
-        pidfile.remove()
+    except Exception:
+        log.critical("The master ends, as something failed that nobody foresaw", exc_info=True)
+        return TASK_FAILED
 
 
-async def until_signalled(settings: MasterSettings, reread: Reread, supervisor: Supervisor | None = None) -> int:
+async def until_signalled(
+    settings: MasterSettings, reread: Reread, supervisor: Supervisor | None = None, log_queues: LogQueues | None = None
+) -> int:
     """
     A master from start to a clean stop; the exit code, TASK_FAILED when it could not go on.
 
@@ -119,6 +136,7 @@ async def until_signalled(settings: MasterSettings, reread: Reread, supervisor: 
     async with running(settings, supervisor) as master:
         status = f"Serving Puppet on {master.host} port {master.port} as {settings.certname}"
         log.log(NOTICE, "%s", status)
+        describe_logs(master.http.metrics, log_queues or LogQueues())
         settle()
         notifier.ready(status)
         supervisor.start(MEASURE_LOOP, master.http.metrics.watch_loop)
@@ -135,6 +153,13 @@ async def until_signalled(settings: MasterSettings, reread: Reread, supervisor: 
         finally:
             await supervisor.stop(MEASURE_LOOP, COLLECT_GARBAGE, NOTIFY_SYSTEMD, RELOAD)
     return TASK_FAILED if supervisor.gave_up.is_set() else 0
+
+
+def describe_logs(metrics: Metrics, queues: LogQueues) -> None:
+    """Have the queues of the logs in the metrics."""
+    doc = "Lines that a destination of the logs lacks, as it was too slow or refused them."
+    metrics.read("puppet_log_lines_dropped_total", "counter", doc, queues.drops, "destination")
+    metrics.read("puppet_log_lines_waiting", "gauge", "Lines that wait for a destination of the logs.", queues.waits, "destination")
 
 
 async def first_of(*events: asyncio.Event) -> None:

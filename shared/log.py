@@ -88,9 +88,9 @@ class _Formatter(logging.Formatter):
 
     def text(self, record: logging.LogRecord) -> str:
         text = escaped(record.getMessage(), lines=self.lines)
-        if record.exc_info:
-            text += "\n" + self.formatException(record.exc_info)
-        return text
+        if record.exc_info and not record.exc_text:
+            record.exc_text = self.formatException(record.exc_info)
+        return f"{text}\n{record.exc_text}" if record.exc_text else text
 
 
 class ConsoleFormatter(_Formatter):

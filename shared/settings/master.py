@@ -18,6 +18,9 @@ class MasterSettings(CommonSettings):
     metrics_port: int = setting(0, ge=0, le=65535, doc="The port for collectors of metrics (Prometheus), without TLS; 0: none.")
     metrics_bindaddress: str = setting("127.0.0.1", doc="The address for them.")
     accesslog: str = setting("", doc="Where each request is logged: off, or as logdest; '' for along with the rest, at level info.")
+    log_queue: int = setting(
+        10_000, gt=0, doc="Lines that may wait for each destination of the logs, so that a slow one holds up no request; more are dropped."
+    )
     auditlog: str = setting(
         "$logdir/audit.json", doc="The file in which each act of the CA and each refused request is a line; '' for none."
     )

@@ -27,7 +27,7 @@ from master.longtasks import (
     RENEW_CRL,
     RETIRE_WORKER,
 )
-from master.process import TASK_FAILED, heartbeat, until_signalled
+from master.process import TASK_FAILED, exit_code, heartbeat, until_signalled
 from master.wiring import running
 from shared.settings import MasterSettings, load
 from shared.supervision import Supervisor
@@ -170,6 +170,14 @@ async def test_R_41_systemd_hears_nothing_while_nobody_accepts_connections(manag
 def test_only_those_tasks_are_essential_without_which_nobody_is_served() -> None:
     assert {task.name for task in MASTER_TASKS if task.essential} == {ACCEPT, COUNT_TURNS}
     assert {RELOAD, RENEW_CRL, DECIDE_AGAIN} <= {task.name for task in MASTER_TASKS}
+
+
+def test_R_41_an_error_that_ends_the_whole_master_is_in_its_log(caplog: pytest.LogCaptureFixture) -> None:
+    def fail() -> int:
+        raise ValueError("nobody foresaw it")
+
+    assert exit_code(fail) == TASK_FAILED
+    assert "Traceback" in caplog.text and "nobody foresaw it" in caplog.text
 
 
 def test_no_two_tasks_have_one_name() -> None:
