@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,12 @@ MAY_IMPORT = {
 MAX_LINES = 500
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    """Return the syntax tree of a file, which several tests read."""
+    return ast.parse(path.read_text("utf-8"))
+
+
 def sources(package: str) -> list[Path]:
     return sorted((ROOT / package).rglob("*.py"))
 
@@ -27,7 +34,7 @@ def sources(package: str) -> list[Path]:
 def imported(path: Path) -> set[str]:
     """The first-level packages of ours that a file imports absolutely."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
@@ -69,7 +76,7 @@ def test_nothing_unpickles_or_evaluates_text() -> None:
     for package in MAY_IMPORT:
         for path in sources(package):
             name = str(path.relative_to(ROOT))
-            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            for node in ast.walk(parsed(path)):
                 called = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
                 modules = {alias.name for alias in node.names} if isinstance(node, ast.Import) else set()
                 for word in {called, *modules} & {"pickle", "cPickle", "marshal", "shelve", "eval", "exec"}:

@@ -47,7 +47,11 @@ class SerialNumbers:
             Conflict: the file stands at the end of the range.
             ConfigError: the file holds no number.
         """
-        number = self.next_free()
+        written, number = self.store.next_serial(), self.next_free()
+        if number != written:
+            log.warning(
+                "The serial file says %04X, which was used already (is it from a back-up?): the CA goes on with %04X", written, number
+            )
         self.store.save_next_serial(number + 1)
         self._own_stamp = stamp_of(self.store.files.serial)
         self._least = number + 1
@@ -66,10 +70,6 @@ class SerialNumbers:
             raise Conflict(
                 f"The CA has no serial number left: its file stands at {written:X}, the largest possible is {LARGEST_SERIAL:X}",
                 hint=f"Write the next free serial to {self.store.files.serial}: one more than the highest in inventory.txt.",
-            )
-        if number != written:
-            log.warning(
-                "The serial file says %04X, which was used already (is it from a back-up?): the CA goes on with %04X", written, number
             )
         return number
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,8 @@ ROWS = {  # how many there are of each group
 CLOSED = ("CA", "TLS", "HTTP", "ACL", "FB", "RPT", "PRS")  # groups in which nothing is left open
 
 
-def covered() -> set[str]:
+@cache
+def covered() -> frozenset[str]:
     """The ids in the names of tests; `test_HTTP_06_07_08_…` carries three, `test_ACL_02_and_03_…` two."""
     found: set[str] = set()
     for path in TESTS.rglob("test_*.py"):
@@ -35,7 +37,7 @@ def covered() -> set[str]:
                 match := re.match(r"test_([A-Z]+)((?:_(?:and_)?\d\d)+)", node.name)
             ):
                 found |= {f"{match[1]}-{number}" for number in re.findall(r"\d\d", match[2])}
-    return found
+    return frozenset(found)
 
 
 def opened() -> dict[str, str]:
