@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("puppet.ssl")
 NOTICE = 25
 
-MAX_STEPS = 100  # without waiting: more is a circle
+MAX_STEPS = 100  # between two waits: more is a fault of the sequence
 
 
 class Bootstrap:
@@ -97,14 +97,17 @@ class Bootstrap:
         await asyncio.to_thread(lock.acquire, timeout=self.options.waitforlock)
         try:
             state = await self._begin()
-            for _ in range(MAX_STEPS):
+            steps = 0  # since the start or the last wait: a person may take days to sign
+            while steps < MAX_STEPS:
                 step = next_step(state)
+                steps += 1
                 if step is Step.DONE:
                     return await asyncio.to_thread(self._done)
                 if step is Step.WAIT:
                     await self._close()
                     await asyncio.to_thread(lock.release)
                     state = await self._wait(state)
+                    steps = 0
                     await asyncio.to_thread(lock.acquire, timeout=max(self.options.waitforlock, 60.0))
                     continue
                 state = await self._steps()[step](state)

@@ -174,6 +174,15 @@ async def test_waiting_ends_when_somebody_signs(tmp_path: Path) -> None:
     assert [line.split()[0] for line in world.sequence()] == ["GET", "GET", "PUT", "GET", "PUT", "GET", "PUT", "GET"]
 
 
+@pytest.mark.parametrize("version", ["7.23.0", "3.8.7"])
+async def test_an_agent_waits_for_as_long_as_nobody_signs(tmp_path: Path, version: str) -> None:
+    world = World(tmp_path, version=version, waitforcert=2)
+    world.ca.autosign = False
+    world.on_sleep = lambda: world.ca.sign(NAME) if len(world.slept) == 200 else None
+    await world.run()
+    assert len(world.slept) == 200
+
+
 @pytest.mark.parametrize(
     ("version", "options", "message"),
     [
