@@ -2,7 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PYTEST := $(BIN)/python -m pytest -q
+# How many processes run tests: a number, or auto for one a processor. The tests of a file stay together, so that they share a server.
+WORKERS ?= auto
+PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
 
 .PHONY: help demo compose-demo compose-base test check lint types types-page unit e2e interop interop-server peers image modules openapi lock audit \
   sbom bench chart fleet soak fuzz wheel deb package-image test-packages clean
@@ -51,6 +53,7 @@ COMPOSE_BASE ?= $(or $(BUNRAKU_BASE_FOLDER),/var/tmp/bunraku-base)
 compose-base: $(VENV)/.installed
 	cat requirements/build.txt requirements/release.txt | cmp -s - $(COMPOSE_BASE)/lock.txt || \
 	  PYTHON=$(CURDIR)/$(BIN)/python sh demo/containers/base.sh $(COMPOSE_BASE)
+	@BUNRAKU_BASE_FOLDER=$(COMPOSE_BASE) $(BIN)/python demo/compose.py --base
 
 test: $(VENV)/.installed
 	$(PYTEST) -m "not interop"
@@ -162,5 +165,6 @@ fuzz: $(VENV)/.installed
 	@$(BIN)/python -m tests.fuzz --seed $(SEED) --questions $(QUESTIONS) $(FUZZ)
 
 clean:
+	[ ! -e .env ] || sed -i '/^BUNRAKU_B/d' .env
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

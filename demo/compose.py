@@ -26,6 +26,7 @@ from demo.run import Failed, say, title  # noqa: E402
 from shared import plainyaml  # noqa: E402
 
 BASE = Path(os.environ.get("BUNRAKU_BASE_FOLDER", "/var/tmp/bunraku-base"))  # what `make compose-base` made
+ENV = ROOT / ".env"  # Compose reads it by itself
 PROJECT = "bunraku-demo"
 COMPOSES = (("docker", "compose"), ("docker-compose",))  # as it is called, the better one first
 AGENTS = ("agent1", "agent2")
@@ -97,18 +98,38 @@ def outdated() -> str:
     return f"{BASE} has the packages of another lock; `make compose-base` makes it anew"
 
 
-def use_base(engine: Engine) -> None:
-    """Build on the base that `make compose-base` made, if it did; else on the Dockerfile's, from a registry."""
+def base_variables(engine: Engine) -> dict[str, str]:
+    """
+    Import the base that `make compose-base` made into the engine, and return the variables of docker-compose.yml that choose it.
+
+    They are empty where there is no such base: images are built on the Dockerfile's then, from a registry.
+
+    Raises:
+        Failed: the base was made by another lock.
+    """
     archive = BASE / "base.tar"
     if not archive.exists():
-        return
+        return {}
     if why := outdated():
         raise Failed(why)
     image = f"bunraku-base:{archive.stat().st_mtime:.0f}"
-    engine.environ = {"BUNRAKU_BASE": image, "BUNRAKU_BUILD_NETWORK": "none"}  # everything is in the base
     if not engine.run("docker", "images", "--quiet", image).strip():
         engine.run("docker", "import", str(archive), image, seconds=BUILD)
     say(f"   on {archive}")
+    return {"BUNRAKU_BASE": image, "BUNRAKU_BUILD_NETWORK": "none"}  # everything is in the base
+
+
+def choose_base() -> None:
+    """Write the base's variables into `.env`, where every `docker-compose` in this folder finds them; other lines of the file stay."""
+    try:
+        variables = base_variables(engine())
+    except Failed as err:
+        say(f"{BASE} is made, but docker-compose does not use it yet ({err}): run `make compose-base` again when an engine answers.")
+        return
+    lines = ENV.read_text().splitlines() if ENV.exists() else []
+    others = [line for line in lines if line.partition("=")[0] not in variables]
+    ENV.write_text("".join(f"{line}\n" for line in [*others, *(f"{name}={value}" for name, value in variables.items())]))
+    say(f"`docker-compose up --build --detach` builds on {variables['BUNRAKU_BASE']} from now on ({ENV.name} says so).")
 
 
 @contextmanager
@@ -166,7 +187,7 @@ def show_reports(engine: Engine, name: str) -> None:
 def show(engine: Engine) -> None:
     """The whole demonstration on an engine."""
     title("Images are built")
-    use_base(engine)
+    engine.environ = base_variables(engine)
     began = time.monotonic()
     engine.composed("build", seconds=BUILD)
     say(f"   one for all three, in {time.monotonic() - began:.1f} s")
@@ -193,6 +214,9 @@ def show(engine: Engine) -> None:
 
 
 def main() -> int:
+    if sys.argv[1:] == ["--base"]:
+        choose_base()
+        return 0
     try:
         show(engine(tuple(sys.argv[1:])))
     except Failed as err:

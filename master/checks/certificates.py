@@ -59,9 +59,7 @@ def _authority(settings: MasterSettings, store: CaStore, now: datetime) -> Itera
     written, free = store.next_serial(), authority.serials.next_free()
     if written != free:
         message = f"The serial file {store.files.serial} says {written:04X}, which was used already; the next certificate gets {free:04X}"
-        yield Finding(
-            AREA, "warning", message, "Is it from a back-up? Restore the rest of the CA's directory, too (docs/operation.md)."
-        )
+        yield Finding(AREA, "warning", message, "Is it from a back-up? Restore the rest of the CA's directory, too (docs/operation.md).")
     authority.crl()
     verify.verify_bundle(authority.bundle)
     yield from _ending(of_agents(authority), now)

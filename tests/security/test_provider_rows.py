@@ -143,7 +143,11 @@ TOLD: list[tuple[Any, Any]] = [
 
 
 @pytest.mark.parametrize("number", range(len(TOLD)))
-async def test_AG_08_a_value_is_one_argument_behind_two_dashes(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_AG_08_a_value_is_one_argument_behind_two_dashes(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    systemctl = tmp_path / "systemctl"  # a system without systemd has none, and is tested all the same
+    systemctl.write_text("#!/bin/false\n")
+    systemctl.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     make, call = TOLD[number]
     argv = await arguments(make(), call, monkeypatch)
     assert argv[-2:] == ["--", HOSTILE]
