@@ -9,7 +9,9 @@ import pytest
 
 from master.crl_refresh import CrlRefresh
 from master.metrics import Metrics
+from master.process import describe_logs
 from master.wiring import running
+from shared.logqueue import LogQueues
 from tests.pair import Pair
 
 ROOT = Path(__file__).parent.parent
@@ -61,5 +63,6 @@ async def test_the_page_on_operation_names_every_metric(tmp_path: Path) -> None:
         text = master.http.metrics.text()
     here = Metrics()
     CrlRefresh(master.http.tls.files, forbidden, "the CA").describe(here)  # which only a master that is no CA has
+    describe_logs(here, LogQueues())  # which only a process of its own has
     known = set(re.findall(r"^# TYPE (\S+)", text + here.text(), re.M))
     assert set(re.findall(r"`(puppet_\w+)`", page)) == known
