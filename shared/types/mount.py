@@ -50,7 +50,7 @@ class MountEnsure(Ensure):
         return {ABSENT: "mount_deleted", "mounted": "mount_mounted"}.get(text_of(wanted), "mount_changed")
 
 
-class Atboot(Property):
+class Atboot(Property[str]):
     """Of Solaris' table alone: elsewhere there is no field to hold it, so that whatever is wanted is how it is."""
 
     def insync(self, resource: Resource, state: State, wanted: list[Any]) -> bool:
