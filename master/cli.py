@@ -29,8 +29,8 @@ authority in $ssldir/ca, unless there is one.
 
   --no-daemonize      stay in the foreground and log to the console
   --compile NODE, -c  print the catalog of a node as JSON, with the facts that are stored for it
-  --check             say what is wrong with configuration, certificates, permissions, environments and ports, and how to mend it;
-                      with --json as an object. Nothing is changed; 0 when there is no error, else 1
+  --check             say what is wrong with configuration, certificates, permissions, environments, compiling processes and ports, and
+                      how to mend it; with --json as an object. Nothing is changed; 0 when there is no error, else 1
   --masterport PORT   listen on another port (0: any free one, which is logged)
   --verbose, --debug  say more
   --logdest DEST      console, syslog, journal, or files' absolute paths; a comma list

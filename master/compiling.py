@@ -29,15 +29,20 @@ from .compiler.catalogs import compile_catalog
 from .compiler.checker import Issue as Finding
 from .compiler.codecache import CodeCache
 from .compiler.compiler import LogEntry
+from .compiler.loader import Loader
 from .compiler.locations import current, place_of
 from .compiler.reads import Reads
+from .compiler.runtime import NAMES
 from .compiler.world import NodeInput
+from .environment_files import TrackedFiles
 from .environments import EnvironmentSettings
 from .listings import Listings
 from .loaded_environments import LoadedEnvironment, LoadedEnvironments
 from .memo import Memo
 from .resource_types import ResourceTypes
+from .worlds import FolderWorld
 
+NOWHERE = "/nonexistent"
 ATTEMPTS = 3  # at a catalog whose code changes while it is compiled
 
 
@@ -70,7 +75,15 @@ class Bench:
             return plainjson.dumps(self.types.answer(job))
         if job["ask"] == "listing":
             return self.listings.answer(job)
+        if job["ask"] == "self_test":
+            return self._self_test()
         return self._compile(job, log)
+
+    def _self_test(self) -> bytes:
+        """The catalog of a manifest that needs no environment: whether this process can compile at all."""
+        world = FolderWorld("production", NOWHERE, TrackedFiles(), modulepath=[], manifest=None, code="notify { 'self-test': }")
+        loader = Loader(world, NAMES, CodeCache(), log=self._found, builtins=self.environments.functions)
+        return plainjson.dumps(compile_catalog(world, loader, NodeInput("self-test"), version=0, log=self._log))
 
     def forget(self) -> None:
         """Read everything again at the next job."""
@@ -158,7 +171,11 @@ def serve(stdin: BinaryIO, say: Callable[[bytes], None]) -> None:
         return
     given: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in setup["settings"].items()}
     settings = EnvironmentSettings(**given)  # JSON knows lists only
-    bench = Bench(settings, Path(setup["cache"]) if setup["cache"] else None, memo=int(setup["memo"]))
+    try:
+        bench = Bench(settings, Path(setup["cache"]) if setup["cache"] else None, memo=int(setup["memo"]))
+    except PuppetError as err:
+        say(frames.packed(frames.plain_error(err)))
+        return
     _limit(int(setup["memory"]))
     settle()
     say(frames.packed({"ready": os.getpid()}))

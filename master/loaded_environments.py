@@ -85,7 +85,7 @@ class LoadedEnvironments:
         self.clock = clock
         self.now = now
         self._loaded: dict[str, LoadedEnvironment] = {}
-        self._functions = all_functions()
+        self.functions = all_functions()
         self._ruby_types = RubyTypes()
         self._ruby = RubyProgram(RubySettings(settings.ruby, settings.ruby_timeout, settings.ruby_answer)) if settings.ruby else None
 
@@ -140,7 +140,7 @@ class LoadedEnvironments:
             access=ManifestAccess(self.settings.read_roots, self.settings.hidden, self.settings.programs),
             ruby=self._ruby,
         )
-        loader = Loader(world, NAMES, self.cache, log=self.log, builtins=self._functions)
+        loader = Loader(world, NAMES, self.cache, log=self.log, builtins=self.functions)
         return LoadedEnvironment(environment, world, loader, self._version(environment), files, live, self.clock())
 
     def _version(self, environment: Environment) -> int | str:

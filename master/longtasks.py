@@ -13,7 +13,7 @@ REFRESH_CRL = "fetch the CA's revocation list"
 RENEW_CRL = "sign the revocation list again"
 DECIDE_AGAIN = "decide about what a killed master left"
 CHANGE_CA = "change the CA's files"
-WARM_WORKERS = "start a compiling process"
+WATCH_HEALTH = "look at what services need"
 RETIRE_WORKER = "end a compiling process"
 REMOVE_LEFTOVERS = "remove what killed processes left"
 MEASURE_LOOP = "measure the event loop"
@@ -32,10 +32,10 @@ MASTER_TASKS = (
     SupervisedTask(COLLECT_GARBAGE),
     SupervisedTask(NOTIFY_SYSTEMD),
     SupervisedTask(RELOAD),
+    SupervisedTask(WATCH_HEALTH),
     SupervisedTask(HANDSHAKE, ends=True),
     SupervisedTask(CHANGE_CA, ends=True),
     SupervisedTask(DECIDE_AGAIN, ends=True),
-    SupervisedTask(WARM_WORKERS, ends=True),
     SupervisedTask(RETIRE_WORKER, ends=True),
     SupervisedTask(REMOVE_LEFTOVERS, ends=True),
 )

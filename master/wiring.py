@@ -55,12 +55,15 @@ from .ca.service import CaService
 from .ca.store import CaFiles
 from .choice import Choice, Makers
 from .code_commands import CodeCommands
+from .conditions import conditions
+from .configured import workers_for
 from .crl_refresh import CrlRefresh
 from .environments import Environments, EnvironmentSettings
 from .expiry import Expiries, of_agents, of_server
 from .fileserver import FileServer
 from .folders import tidy
 from .given_catalogs import GivenCatalogs
+from .health import Health
 from .http.auth import Prefix, Rule
 from .http.auth_patterns import entry
 from .http.ca import CaEndpoints
@@ -71,7 +74,7 @@ from .http.server import HttpServer
 from .http.server_endpoints import ServerEndpoints
 from .http.tls import TrustFiles
 from .ldap_conf import LdapTrust
-from .longtasks import REFRESH_CRL, REMOVE_LEFTOVERS, RENEW_CRL, WARM_WORKERS, WARN_OF_EXPIRIES, master_supervisor
+from .longtasks import REFRESH_CRL, REMOVE_LEFTOVERS, RENEW_CRL, WARN_OF_EXPIRIES, WATCH_HEALTH, master_supervisor
 from .metrics import Metrics
 from .reports.processors import Http, Logged, Processed, Processor, Store, processors_for
 from .reports.writers import Writers
@@ -86,7 +89,7 @@ from .termini.ldap import Ldap
 from .termini.node import Classifier, Plain, WithFacts
 from .termini.resource_type import NotManaged, Parser
 from .trusted_external import TrustedExternal
-from .workers import Workers, processors
+from .workers import Workers
 
 log = logging.getLogger("puppet.master")
 
@@ -99,6 +102,7 @@ class Master:
     indirector: Indirector
     environments: Environments
     workers: Workers
+    health: Health
     host: str
     port: int
 
@@ -370,23 +374,6 @@ def trust_files(settings: MasterSettings) -> TrustFiles:
     return TrustFiles(settings.hostcert, settings.hostprivkey, settings.localcacert, settings.hostcrl)
 
 
-def workers_for(settings: MasterSettings, environments: Environments, metrics: Metrics, supervisor: Supervisor | None = None) -> Workers:
-    workers = Workers(
-        environments,
-        size=settings.compile_workers or processors(),
-        timeout=settings.compile_timeout,
-        memory=settings.compile_memory,
-        queue=settings.compile_queue,
-        memo=settings.catalog_memo,
-        cache=settings.code_cache,
-        jobs=settings.compile_jobs,
-        on_answer=lambda how, seconds: metrics.compiles.observe(seconds, how),
-        supervisor=supervisor,
-    )
-    workers.describe(metrics)
-    return workers
-
-
 @asynccontextmanager
 async def running(settings: MasterSettings, supervisor: Supervisor | None = None) -> AsyncIterator[Master]:
     """
@@ -427,7 +414,8 @@ async def _serving(
     settings: MasterSettings, ca: CaService | None, metrics: Metrics, trail: Audit, supervisor: Supervisor
 ) -> AsyncIterator[Master]:
     environments = Environments(environment_settings(settings))
-    workers = workers_for(settings, environments, metrics, supervisor)
+    health = Health()
+    workers = workers_for(settings, environments, metrics, supervisor, partial(health.note, Workers.CONDITION))
     limits = Limits.of(settings)
     indirector = await asyncio.to_thread(bind, settings, environments, workers, ca)
     given = await asyncio.to_thread(given_catalogs, settings, environments, workers, indirector)
@@ -450,12 +438,15 @@ async def _serving(
         compiler=settings.certname,
         on_crl_expired=ca.refresh_crl_if_due if ca else None,
         metrics=metrics,
+        health=health,
         on_refused=trail,
         supervisor=supervisor,
     )
     collectors = MetricsListener(metrics.text, limits)
     expiries = Expiries(lambda: [*of_server(trust_files(settings)), *(of_agents(ca.authority) if ca else ())])
     expiries.describe(metrics)
+    health.add(conditions(settings, workers, lambda: http.tls.trust))
+    health.describe(metrics)
     metrics.read("puppet_tasks", "gauge", "Tasks of the event loop.", lambda: [((), len(asyncio.all_tasks()))])
     crl_refresh = CrlRefresh.of(settings, trust_files(settings))
     try:
@@ -472,11 +463,11 @@ async def _serving(
         if ca is not None:
             ca.on_revocation.append(http.tls.reload)
             supervisor.start(RENEW_CRL, ca.keep_fresh)
-        supervisor.start(WARM_WORKERS, workers.warm)
+        supervisor.start(WATCH_HEALTH, health.watch)
         supervisor.start(REMOVE_LEFTOVERS, partial(asyncio.to_thread, tidy, settings))
-        yield Master(http, indirector, environments, workers, host, port)
+        yield Master(http, indirector, environments, workers, health, host, port)
     finally:
-        await supervisor.stop(WARN_OF_EXPIRIES, REFRESH_CRL, RENEW_CRL, WARM_WORKERS, REMOVE_LEFTOVERS)
+        await supervisor.stop(WARN_OF_EXPIRIES, REFRESH_CRL, RENEW_CRL, WATCH_HEALTH, REMOVE_LEFTOVERS)
         await http.stop(0)
         await collectors.stop()
         await workers.close()

@@ -37,7 +37,11 @@ log = logging.getLogger("puppet.compiler")
 COMMAND = (sys.executable, "-I", "-m", "master.compiling")
 GRACE = 2.0  # seconds after compile_timeout for a process to say itself that it took too long, and where; then it is ended
 START_TIMEOUT = 60.0  # seconds for a process to say that it is ready
+SELF_TEST = 20.0  # seconds for a process to compile next to nothing, on a machine that is busy
 MAX_SERVED = 20_000  # nodes of which is known who served them last
+
+
+REASONS = ("abandoned", "died", "hung", "jobs", "memory", "reload")  # for which a process is replaced
 
 
 class Worker:
@@ -50,13 +54,17 @@ class Worker:
         self.round = 0  # of the pool, when it was started
 
     @classmethod
-    async def start(cls, setup: Mapping[str, Any]) -> Worker:
-        process = await asyncio.create_subprocess_exec(*COMMAND, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=2**20)
+    async def start(cls, setup: Mapping[str, Any], start_as: tuple[int, int] | None = None) -> Worker:
+        pipe = asyncio.subprocess.PIPE
+        account: dict[str, Any] = {"user": start_as[0], "group": start_as[1], "extra_groups": []} if start_as is not None else {}
+        process = await asyncio.create_subprocess_exec(*COMMAND, stdin=pipe, stdout=pipe, limit=2**20, **account)
         worker = cls(process)
         try:
             async with asyncio.timeout(START_TIMEOUT):
                 await worker.send(dict(setup))
-                await worker.next()
+                message, _ = await worker.next()
+                if "error" in message:
+                    raise frames.error_of(message)
         except BaseException:
             await worker.kill()
             raise
@@ -104,6 +112,22 @@ def _plain(job: CompileJob | DefinitionsWanted) -> dict[str, Any]:
     return {each.name: getattr(job, each.name) for each in fields(job)}
 
 
+def _why(error: PuppetError | OSError | asyncio.IncompleteReadError) -> str:
+    """Why a process did not get ready; what it printed stands in the log."""
+    if isinstance(error, TimeoutError):
+        return f"it was not ready after {START_TIMEOUT:g} seconds"
+    if isinstance(error, PuppetError):
+        return f"{error.message} ({error.hint})" if error.hint else error.message
+    return (
+        f"{error.strerror}: {error.filename}" if isinstance(error, OSError) and error.strerror else "it ended without a word to the master"
+    )
+
+
+def log_problem(problem: str) -> None:
+    if problem:
+        log.error("%s", problem)
+
+
 def processors() -> int:
     """How many this process may use."""
     return len(os.sched_getaffinity(0))
@@ -125,7 +149,8 @@ class Workers:
     """
     Up to `size` processes, started when they are needed; the first at once with `warm`.
 
-    `waiting` questions have no process yet; `ended` counts the processes that were replaced, by reason.
+    `waiting` questions have no process yet; `ended` counts the processes that were replaced, by reason. `problem` says why none could
+    be started or none compiled next to nothing, when that was last tried; '' when it went well, None before.
 
     Args:
         timeout: seconds for one compile. memory: bytes for one process beyond its start. queue: requests that may wait.
@@ -133,7 +158,11 @@ class Workers:
         jobs: after how many a process is replaced; 0: never.
         on_answer: told after each question how it ended (done, memory, failed, timeout, died) and how many seconds it took;
             memory: a catalog that was not compiled again.
+        on_problem: told `problem` when it changes; without, it is logged.
+        start_as: user and group of the processes, where they are others than ours.
     """
+
+    CONDITION = "compiling"
 
     def __init__(
         self,
@@ -149,6 +178,8 @@ class Workers:
         delay: Callable[[], float] = random.random,
         on_answer: Callable[[str, float], None] = lambda how, seconds: None,
         supervisor: Supervisor | None = None,
+        on_problem: Callable[[str], None] = log_problem,
+        start_as: tuple[int, int] | None = None,
     ) -> None:
         self.environments = environments
         self.size = size
@@ -158,6 +189,9 @@ class Workers:
         self.delay = delay
         self.on_answer = on_answer
         self.supervisor = supervisor or master_supervisor()
+        self.on_problem = on_problem
+        self.start_as = start_as
+        self.problem: str | None = None
         self.waiting = 0
         self.ended: Counter[str] = Counter()
         self._setup = {"settings": asdict(environments.settings), "cache": str(cache) if cache else "", "memory": memory, "memo": memo}
@@ -167,6 +201,7 @@ class Workers:
         self._served: OrderedDict[str, Worker] = OrderedDict()  # the process that had a node last, which may remember its catalog
         self._slots = asyncio.Semaphore(size)
         self._round = 0
+        self._failed_starts = 0  # in succession
         self._closed = False
 
     @property
@@ -193,7 +228,7 @@ class Workers:
             "puppet_compile_workers_replaced_total",
             "counter",
             "Compiling processes that were replaced.",
-            lambda: [((reason,), count) for reason, count in sorted(self.ended.items())],
+            lambda: [((reason,), self.ended[reason]) for reason in REASONS],
             "reason",
         )
 
@@ -237,6 +272,58 @@ class Workers:
         where = f"environment {environment}" if environment else "all environments"
         question = {"ask": "listing", "of": what, "environment": environment, "module": module, "name": name}
         return await self._asked(question, f"What is asked of the {what} of {where}")
+
+    async def self_test(self) -> None:
+        """
+        Have a process compile next to nothing, so that `problem` is of now. While all are at work there is nothing to find out.
+
+        What one process cannot do, another may try: the first may have been killed while it was idle.
+        """
+        if self._slots.locked():
+            return
+        async with self._slots:
+            problem = ""
+            for _ in range(2):
+                try:
+                    worker = await self._worker()
+                except _Lost:
+                    continue  # after the second `problem` says why
+                except PuppetError:
+                    return
+                problem = await self._test(worker)
+                if not problem:
+                    return
+            if problem:
+                self._note(problem)
+
+    async def _test(self, worker: Worker) -> str:
+        """Why a process does not compile next to nothing, and is no more; '' when it does."""
+        question = {"ask": "self_test", "generation": self.environments.generation, "seconds": SELF_TEST, "what": "A self-test"}
+        try:
+            async with asyncio.timeout(SELF_TEST + GRACE):
+                await worker.send(question)
+                await self._answer(worker, None)
+        except TimeoutError:
+            await self._drop(worker, "hung")
+            return f"a process did not compile next to nothing within {SELF_TEST:g} seconds"
+        except PuppetError as err:
+            await self._drop(worker, "died")
+            return f"a process did not compile next to nothing: {err}"
+        except (asyncio.IncompleteReadError, ConnectionError):
+            self._gone(worker, "died")
+            await worker.finish()
+            return f"a process ended with {worker.process.returncode} instead of compiling next to nothing"
+        except BaseException:
+            await asyncio.shield(self._drop(worker, "abandoned"))
+            raise
+        worker.answered -= 1  # its share is one of jobs
+        self._put_back(worker)
+        return ""
+
+    def _note(self, problem: str) -> None:
+        if problem != self.problem:
+            self.problem = problem
+            self.on_problem(problem)
 
     async def _asked(self, question: dict[str, Any], what: str, heard: list[Heard] | None = None) -> bytes:
         """The body of the answer to a question; `what` is asked for, in messages."""
@@ -324,6 +411,7 @@ class Workers:
     def _put_back(self, worker: Worker) -> None:
         """The process for the next question, unless it has done its share or was started before the last `renew`."""
         worker.answered += 1
+        self._note("")
         if worker.round != self._round:
             self._retire(worker, "reload")
         elif self.jobs and worker.answered >= self.jobs:
@@ -361,12 +449,15 @@ class Workers:
             raise Unavailable("The master is stopping")
         started_in = self._round
         try:
-            worker = await Worker.start(self._setup)
-        except (OSError, asyncio.IncompleteReadError) as err:
+            worker = await Worker.start(self._setup, self.start_as)
+        except (PuppetError, OSError, asyncio.IncompleteReadError) as err:
+            retried = not isinstance(err, TimeoutError | PuppetError)  # of the others the next one would fare no better
+            self._failed_starts += 1
+            if not retried or self._failed_starts > 1:
+                self._note(f"a compiling process could not be started: {_why(err)}")
             error = PuppetError("A compiling process could not be started", hint="The master's log says why.")
-            if isinstance(err, TimeoutError):
-                raise error from err
-            raise _Lost(error) from err
+            raise (_Lost(error) if retried else error) from err
+        self._failed_starts = 0
         worker.round = started_in
         self._all.add(worker)
         return worker

@@ -14,10 +14,11 @@ from certs.oids import OidNames
 from shared import daemon
 from shared.settings import AgentSettings, MasterSettings, read, unknown
 
+from ..configured import workers_for
 from ..environments import Environments
 from ..http.auth_conf import rules_of
 from ..metrics import Metrics
-from ..wiring import bind, environment_settings, workers_for
+from ..wiring import bind, environment_settings
 from .findings import Finding, tried
 
 AREA: Final = "configuration"

@@ -10,7 +10,7 @@ from typing import Literal
 
 from shared.errors import PuppetError
 
-Area = Literal["configuration", "certificates", "permissions", "environments", "ports"]
+Area = Literal["configuration", "certificates", "permissions", "environments", "compiling", "ports"]
 
 
 @dataclass(frozen=True, slots=True)

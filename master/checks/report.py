@@ -10,7 +10,7 @@ from typing import TextIO
 from shared.plainjson import dumps_pretty
 from shared.settings import MasterSettings
 
-from . import certificates, configuration, environments, permissions, ports
+from . import certificates, compiling, configuration, environments, permissions, ports
 from .findings import Finding, tried
 
 
@@ -21,6 +21,7 @@ def check(settings: MasterSettings, now: datetime) -> list[Finding]:
         *tried("certificates", lambda: certificates.check(settings, now)),
         *tried("permissions", lambda: permissions.check(settings)),
         *tried("environments", lambda: environments.check(settings)),
+        *tried("compiling", lambda: compiling.check(settings)),
         *tried("ports", lambda: ports.check(settings)),
     ]
     return list({(each.severity, each.message): each for each in found}.values())

@@ -15,6 +15,7 @@ from shared.indirector.paths import decoded, parameters
 from shared.names import environment as environment_name
 from shared.names import shown
 
+from ..health import SERVICES, Health, State, worst
 from ..metrics import MIME
 from .answers import Answer, text
 from .auth import Question, allowed
@@ -24,7 +25,6 @@ from .schemes import forbidden_path
 
 log = logging.getLogger("puppet.http")
 
-SERVICES = ("ca", "jruby-metrics", "master", "puppet-profiler", "server", "status-service")  # the names agents and tools probe
 LEVELS = ("critical", "info", "debug")
 _MODERN = {"/v2.0/environments": "/puppet/v3/environments"}  # for rules that know scheme B only
 _VERBS = {"GET": "find", "HEAD": "find", "PUT": "save", "POST": "save", "DELETE": "destroy"}
@@ -93,17 +93,24 @@ class Native:
     """
     The status service and the environments.
 
-    `state` gives running, starting, stopping or error for the whole process; statuses hold no host names or paths. `metrics`
-    gives the text for a collector that a rule of the site's auth.conf lets in here; without such a rule nobody gets it.
+    `state` gives running, starting or stopping for the whole process, `health` what its services can do; statuses hold no host
+    names or paths. `metrics` gives the text for a collector that a rule of the site's auth.conf lets in here; without such a
+    rule nobody gets it.
     """
 
     def __init__(
-        self, environments: Environments, state: Callable[[], str], version: str, metrics: Callable[[], str] | None = None
+        self,
+        environments: Environments,
+        state: Callable[[], State],
+        version: str,
+        metrics: Callable[[], str] | None = None,
+        health: Health | None = None,
     ) -> None:
         self.environments = environments
         self.state = state
         self.version = version
         self.metrics = metrics
+        self.health = health or Health()
 
     async def answer(self, target: Target, client: Client, rules: Rules) -> Answer | None:
         """The answer, or None when there is no such endpoint; MethodNotAllowed when there is one for other methods."""
@@ -126,10 +133,15 @@ class Native:
                 return permitted(target, client, rules) or Answer(200, self.metrics().encode(), MIME)
         return None
 
+    def _state(self, service: str) -> State:
+        """The state of a service; the process answers, or it would not be asked, so that the status service is as it is."""
+        process = self.state()
+        return process if process != "running" else self.health.state(service)
+
     def _simple(self, names: Sequence[str]) -> Answer:
         if names and names[0] not in SERVICES:
             return text(404, f"not found: {names[0]}", "text/plain; charset=utf-8")
-        state = self.state()
+        state = worst(map(self._state, names or SERVICES))
         return text(200 if state == "running" else 503, state, "text/plain; charset=utf-8")
 
     def _services(self, names: Sequence[str], options: Mapping[str, Any]) -> Answer:
@@ -138,16 +150,20 @@ class Native:
             return _json(400, {"kind": "request-data-invalid", "msg": f"Invalid level, it must be one of {', '.join(LEVELS)}"})
         if names and names[0] not in SERVICES:
             return _json(404, {"kind": "service-not-found", "msg": "No status information found for this service"})
-        state = self.state()
-        shape = {
-            "service_version": self.version,
-            "service_status_version": 1,
-            "detail_level": level,
-            "state": state,
-            "status": {},
-            "active_alerts": [],
+        states = {service: self._state(service) for service in names or SERVICES}
+        shapes = {
+            service: {
+                "service_version": self.version,
+                "service_status_version": 1,
+                "detail_level": level,
+                "state": state,
+                "status": {},
+                "active_alerts": [{"severity": severity, "message": alert} for alert, severity in self.health.alerts(service)],
+            }
+            for service, state in states.items()
         }
-        return _json(200 if state == "running" else 503, shape if names else dict.fromkeys(SERVICES, shape))
+        status = 200 if worst(states.values()) == "running" else 503
+        return _json(status, shapes[names[0]] if names else shapes)
 
     async def _expire(self, options: Mapping[str, Any]) -> Answer:
         name = options.get("environment")

@@ -12,6 +12,7 @@ from shared import __version__
 from shared.indirector.core import Indirector
 from shared.supervision import Supervisor
 
+from ..health import Health, State
 from ..longtasks import WATCH_CERTIFICATES, master_supervisor
 from ..metrics import Metrics, Samples
 from .admission import Admission
@@ -38,6 +39,7 @@ class HttpServer:
     Args:
         auth_conf: the file of rules; None: only the defaults.
         compiler, on_refused: see MasterApp.
+        health: of what the services need; None: nothing but this server.
         on_crl_expired: signs the CRL anew; awaited when the one in force has ended.
         now: the time by which certificates are valid. delay: seconds of Retry-After, given the most.
     """
@@ -60,6 +62,7 @@ class HttpServer:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         delay: Callable[[int], int] = _random_delay,
         metrics: Metrics | None = None,
+        health: Health | None = None,
         on_refused: Callable[[dict[str, object]], None] = lambda entry: None,
         supervisor: Supervisor | None = None,
     ) -> None:
@@ -69,12 +72,12 @@ class HttpServer:
         self.admission = Admission(
             limits.max_active_requests, limits.max_queued_requests, limits.max_client_requests, limits.max_retry_delay, delay
         )
-        self.state = "starting"
+        self.state: State = "starting"
         self.metrics = metrics or Metrics()
         self.supervisor = supervisor or master_supervisor()
         self.app = MasterApp(
             handlers=Handlers(indirector, environments, limits),
-            native=Native(environments, lambda: self.state, __version__, self.metrics.text),
+            native=Native(environments, lambda: self.state, __version__, self.metrics.text, health),
             server=server_endpoints,
             ca=ca,
             auth=self.auth,

@@ -78,7 +78,7 @@ async def probing(port: int, ca: Path, found: list[float]) -> None:
     try:
         while True:
             began = time.monotonic()
-            answer = await client.ask("GET", "/status/v1/simple")
+            answer = await client.ask("GET", "/status/v1/simple/status-service")
             if answer.body != b"running":
                 raise RuntimeError(f"the master says {answer.body!r}")
             found.append(time.monotonic() - began)

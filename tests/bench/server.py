@@ -225,7 +225,7 @@ def answers(port: int) -> None:
     """Returns when the master on this port has answered."""
     connection = http.client.HTTPSConnection("127.0.0.1", port, context=ssl._create_unverified_context(), timeout=TIMEOUT)
     try:
-        connection.request("GET", "/status/v1/simple")
+        connection.request("GET", "/status/v1/simple/status-service")
         if (text := connection.getresponse().read()) != b"running":
             raise RuntimeError(f"the master says {text!r}")
     finally:

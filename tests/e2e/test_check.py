@@ -143,6 +143,9 @@ CASES = {
     "a modulepath": Case(
         site_file("environment.conf", "modulepath = /nowhere\n"), "environments", "warning", "no folder of modules /nowhere"
     ),
+    "a cache of code that others may write": Case(
+        lambda site: (site.root / "var" / "code_cache").chmod(0o777), "compiling", "error", "code_cache, is not private", "500"
+    ),
     "an address": Case(setting(bindaddress="192.0.2.1"), "ports", "error", "Cannot listen on 192.0.2.1"),
 }
 

@@ -74,7 +74,7 @@ trust = ssl.create_default_context(cafile="/etc/puppet/ssl/certs/ca.pem")
 asking = http.client.HTTPSConnection("puppet", 8140, context=trust, timeout=30)
 ends = set()
 for turn in range(2):
-    asking.request("GET", "/status/v1/simple")
+    asking.request("GET", "/status/v1/simple/status-service")
     answer = asking.getresponse()
     print(answer.status, answer.read().decode())
     ends.add(asking.sock.getsockname())

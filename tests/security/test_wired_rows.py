@@ -6,6 +6,8 @@ import hashlib
 import json
 import ssl
 import stat
+from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -195,7 +197,7 @@ async def test_RPT_03_an_odd_report_is_stored_or_refused_and_named_by_our_clock(
     names = [path.name for path in folder.iterdir()] if folder.exists() else []
     assert len(names) == (1 if answer.status == 200 else 0)
     assert all(not name.startswith(("9999", "1970")) for name in names)
-    assert (await client.ask("GET", "/status/v1/simple")).text == "running"
+    assert (await client.ask("GET", "/status/v1/simple/status-service")).text == "running"
 
 
 async def test_RPT_04_messages_are_stored_as_they_were_sent(wired: WiredSite) -> None:
@@ -234,3 +236,58 @@ async def test_TLS_02_a_revoked_agent_is_refused_on_the_connection_it_has(wired:
     with pytest.raises((ssl.SSLError, OSError, EOFError)):
         again = await wired.client("agent1")
         await again.ask("GET", f"{V3}/node/agent1{ENV}")
+
+
+async def test_R_43_a_master_that_cannot_compile_says_so_and_when_it_can_again(wired: WiredSite) -> None:
+    """As root's `puppet master --compile` left it: the folder of compiled code is not the master's own."""
+    client = await wired.client("agent1")
+    health = wired.master.health
+    compiling = health.conditions["compiling"]
+    assert (await wired.catalog(client, "agent1", {})).status == 200
+    assert (await client.ask("GET", "/status/v1/simple")).text == "running"
+    wired.settings.code_cache.chmod(0o755)
+    wired.master.workers.renew()  # those that run have opened it already
+    assert (await wired.catalog(client, "agent1", {"colour": "red"})).status == 500
+    for path in ("/status/v1/simple", "/status/v1/simple/server", "/status/v1/simple/master"):
+        answer = await client.ask("GET", path)
+        assert (answer.status, answer.text) == (503, "error")
+    for path in ("/status/v1/simple/ca", "/status/v1/simple/status-service"):
+        assert (await client.ask("GET", path)).text == "running"
+    answer = await client.ask("GET", "/status/v1/services")
+    services = json.loads(answer.body)
+    assert (answer.status, services["server"]["state"], services["ca"]["state"]) == (503, "error", "running")
+    assert services["server"]["active_alerts"] == [{"severity": "error", "message": "No catalog can be compiled"}]
+    assert str(wired.root) not in answer.text
+    for _ in range(20):  # statuses are read, not found out
+        await client.ask("GET", "/status/v1/simple")
+    assert wired.master.workers.alive == 0
+    await health.look(compiling)
+    assert health.state("server") == "error"
+    wired.settings.code_cache.chmod(0o700)
+    await health.look(compiling)
+    assert (await client.ask("GET", "/status/v1/simple")).text == "running"
+    assert (await wired.catalog(client, "agent1", {"colour": "red"})).status == 200
+
+
+async def test_R_43_a_ca_that_cannot_write_is_in_error_and_catalogs_are_not(wired: WiredSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = await wired.client("agent1")
+    health, folder = wired.master.health, str(wired.settings.cadir)
+    assert (await wired.catalog(client, "agent1", {})).status == 200
+    monkeypatch.setattr("master.conditions.unwritable", lambda path: f"{path} is read-only" if str(path).startswith(folder) else "")
+    await health.look(health.conditions["ca-folder"])
+    states = {name: (await client.ask("GET", f"/status/v1/simple/{name}")).text for name in ("ca", "server")}
+    assert states == {"ca": "error", "server": "running"}
+    assert (await client.ask("GET", "/status/v1/simple")).status == 503
+    monkeypatch.undo()
+    await health.look(health.conditions["ca-folder"])
+    assert (await client.ask("GET", "/status/v1/simple")).text == "running"
+
+
+async def test_R_43_an_ended_revocation_list_is_an_error_of_what_agents_ask_for(wired: WiredSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    health = wired.master.health
+    client = await wired.client("agent1")
+    assert (await wired.catalog(client, "agent1", {})).status == 200
+    tls = wired.master.http.tls
+    monkeypatch.setattr(tls, "_trust", replace(tls.trust, next_update=datetime(2000, 1, 1, tzinfo=UTC)))
+    await health.look(health.conditions["revocation-lists"])
+    assert [health.state(each) for each in ("ca", "server", "status-service")] == ["error", "error", "running"]

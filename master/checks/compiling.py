@@ -1,0 +1,46 @@
+"""Whether a compiling process can be started by the master's account, and compiles."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+from typing import Final
+
+from shared import daemon
+from shared.errors import ConfigError
+from shared.settings import MasterSettings
+
+from ..configured import workers_for
+from ..environments import Environments
+from ..metrics import Metrics
+from ..wiring import environment_settings
+from .findings import Finding
+
+AREA: Final = "compiling"
+
+
+def check(settings: MasterSettings) -> Iterator[Finding]:
+    """Let a process compile next to nothing, as the account that a master of root becomes."""
+    account = None
+    if os.geteuid() == 0 and settings.user != "root":
+        try:
+            account = daemon.account(settings.user, settings.group)
+        except ConfigError:
+            return  # said with the settings
+    problem = asyncio.run(_problem(settings, account))
+    if problem:
+        hint = "Agents would get 500 instead, and proxies would see the state 'error'."
+        yield Finding(AREA, "error", f"No catalog can be compiled: {problem}", hint)
+
+
+async def _problem(settings: MasterSettings, account: tuple[int, int] | None) -> str:
+    if not settings.code_cache.exists():  # the processes would make it
+        settings = settings.model_copy(update={"code_cache": None})
+    environments = Environments(environment_settings(settings))
+    workers = workers_for(settings, environments, Metrics(), on_problem=lambda problem: None, start_as=account)
+    try:
+        await workers.self_test()
+    finally:
+        await workers.close()
+    return workers.problem or ""

@@ -1,0 +1,159 @@
+"""What the services' states follow from, and what is said of them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from master.conditions import unwritable
+from master.health import COMPILING, Condition, Health, worst
+from master.metrics import Metrics
+from shared.errors import PuppetError
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def said(*problems: str | Exception) -> Callable[[], Awaitable[str]]:
+    """One answer after another."""
+    answers = iter(problems)
+
+    async def problem() -> str:
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    return problem
+
+
+def disk(*problems: str | Exception) -> Condition:
+    return Condition("disk", "The disk is full", ("ca",), said(*problems))
+
+
+async def test_services_start_until_somebody_has_looked_and_others_are_not_touched() -> None:
+    health, condition = Health(), disk("", "/secret/path", "")
+    health.add([condition])
+    assert (health.state("ca"), health.state("server"), health.state("status-service")) == ("starting", "running", "running")
+    for state, alerts in (("running", []), ("error", [("The disk is full", "error")]), ("running", [])):
+        await health.look(condition)
+        assert (health.state("ca"), health.alerts("ca"), health.state("server")) == (state, alerts, "running")
+
+
+async def test_what_is_wrong_and_when_it_is_over_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    health, condition = Health(), disk("", "/a is full", "/a is full", PuppetError("/b is full"), "", "")
+    health.add([condition])
+    with caplog.at_level(logging.INFO, "puppet"):
+        for _ in range(6):
+            await health.look(condition)
+    assert [record.getMessage() for record in caplog.records] == [
+        "The disk is full: /a is full",
+        "The disk is full: /b is full",
+        "This is over: The disk is full",
+    ]
+
+
+async def test_a_look_that_fails_unforeseen_is_an_error_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    health, condition = Health(), disk(ValueError("odd"), "")
+    health.add([condition])
+    await health.look(condition)
+    assert health.state("ca") == "error"
+    assert "Traceback" in caplog.text
+    await health.look(condition)
+    assert health.state("ca") == "running"
+
+
+async def test_a_look_that_hangs_makes_the_state_unknown_and_delays_no_other() -> None:
+    clock, release = Clock(), asyncio.Event()
+    health = Health(every=0.0, patience=60.0, clock=clock)
+    looks = {"hangs": 0, "goes on": 0}
+
+    async def hanging() -> str:
+        looks["hangs"] += 1
+        if looks["hangs"] > 1:
+            await release.wait()
+        return ""
+
+    async def going_on() -> str:
+        looks["goes on"] += 1
+        return ""
+
+    health.add([Condition("hangs", "Hangs", ("ca",), hanging), Condition("goes on", "Goes on", ("server",), going_on)])
+    watching = asyncio.create_task(health.watch())
+    for _ in range(50):
+        await asyncio.sleep(0)
+    clock.now += 61
+    before = looks["goes on"]
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert (health.state("ca"), health.state("server")) == ("unknown", "running")
+    assert looks["hangs"] == 2 and looks["goes on"] > before
+    release.set()
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert health.state("ca") == "running"
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)
+
+
+async def test_what_stops_no_service_is_an_alert_of_the_status_service() -> None:
+    health = Health()
+    condition = Condition("reports", "Reports cannot be stored", (), said("/var is full"))
+    health.add([condition])
+    await health.look(condition)
+    assert [health.state(each) for each in ("server", "status-service")] == ["running", "running"]
+    assert health.alerts("status-service") == [("Reports cannot be stored", "warning")]
+    assert health.alerts("server") == []
+
+
+async def test_services_and_conditions_are_in_the_metrics() -> None:
+    health, metrics = Health(), Metrics()
+    condition = Condition("compiling", "No catalog can be compiled", COMPILING, said("broken"))
+    health.add([condition, disk("")])
+    health.describe(metrics)
+    await health.look(condition)
+    lines = metrics.text().splitlines()
+    for line in ('puppet_service_running{service="server"} 0', 'puppet_service_running{service="status-service"} 1'):
+        assert line in lines
+    for line in ('puppet_condition_met{condition="compiling"} 0', 'puppet_condition_met{condition="disk"} 0'):
+        assert line in lines
+
+
+@pytest.mark.parametrize(
+    ("states", "all_together"),
+    [
+        ([], "running"),
+        (["running", "running"], "running"),
+        (["running", "starting"], "starting"),
+        (["stopping", "starting"], "stopping"),
+        (["starting", "unknown"], "unknown"),
+        (["unknown", "error", "running"], "error"),
+    ],
+)
+def test_the_worst_state_is_that_of_all_together(states: list[str], all_together: str) -> None:
+    assert worst(states) == all_together  # type: ignore[arg-type]
+
+
+def test_a_folder_can_be_written_to_or_made_unless_it_is_something_else(tmp_path: Path) -> None:
+    assert unwritable(tmp_path) == ""
+    assert unwritable(tmp_path / "to" / "be" / "made") == ""
+    (tmp_path / "file").write_text("")
+    assert "file" in unwritable(tmp_path / "file" / "below")
+    assert unwritable(Path("/proc/sys")) != ""
+
+
+def test_a_disk_without_room_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("master.conditions.LEAST_FREE", 2**70)
+    assert unwritable(tmp_path) == f"the disk of {tmp_path} is full"
+    monkeypatch.undo()
+    monkeypatch.setattr("master.conditions.LEAST_FILES", 2**70)
+    assert unwritable(tmp_path) in ("", f"the disk of {tmp_path} takes no more files")
