@@ -23,6 +23,7 @@ from shared.supervision import Supervisor
 from shared.systemd import Notifier
 
 from .folders import folders
+from .hard_end import GRACE, HardEnd
 from .longtasks import COLLECT_GARBAGE, MEASURE_LOOP, NOTIFY_SYSTEMD, RELOAD, master_supervisor
 from .threads import PacedThreads
 from .workers import processors
@@ -84,7 +85,8 @@ def serve(settings: MasterSettings, reread: Reread) -> int:
     try:
         pidfile.write()
         with queued(settings.log_queue) as queues:
-            code = exit_code(lambda: uvloop.run(until_signalled(settings, reread, log_queues=queues)))
+            end = HardEnd(queues, pidfile.remove)
+            code = exit_code(lambda: uvloop.run(until_signalled(settings, reread, log_queues=queues, end_within=end.arm)))
     finally:
         pidfile.remove()
     if queues.stuck:
@@ -110,13 +112,21 @@ def exit_code(serving: Callable[[], int]) -> int:
 
 
 async def until_signalled(
-    settings: MasterSettings, reread: Reread, supervisor: Supervisor | None = None, log_queues: LogQueues | None = None
+    settings: MasterSettings,
+    reread: Reread,
+    supervisor: Supervisor | None = None,
+    log_queues: LogQueues | None = None,
+    *,
+    end_within: Callable[[float], object] = lambda seconds: None,
 ) -> int:
     """
     A master from start to a clean stop; the exit code, TASK_FAILED when it could not go on.
 
     TERM and INT stop it: what is under way gets drain_timeout, a second signal cuts it. HUP reads files anew; nothing that is
     under way notices.
+
+    Args:
+        end_within: Is called when a stop begins, with the seconds after which the process must have ended (see HardEnd).
     """
     from .wiring import running
 
@@ -128,6 +138,7 @@ async def until_signalled(
 
     def stop(name: str) -> None:
         log.log(NOTICE, "Caught %s; %s", name, "stopping at once" if asked.is_set() else "stopping")
+        end_within(GRACE if asked.is_set() else settings.drain_timeout + GRACE)
         (again if asked.is_set() else asked).set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -148,6 +159,7 @@ async def until_signalled(
             await first_of(asked, supervisor.gave_up)
             if supervisor.gave_up.is_set():
                 log.critical("%s; this master ends, so that it can be started anew", supervisor.reason)
+                end_within(settings.drain_timeout + GRACE)
             notifier.stopping()
             await stopped(master, settings.drain_timeout, again)
         finally:

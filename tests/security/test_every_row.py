@@ -22,7 +22,7 @@ ROWS = {  # how many there are of each group
     "RPT": 5,
     "AG": 19,
     "R": 40,
-    "PRS": 3,
+    "PRS": 4,
 }
 CLOSED = ("CA", "TLS", "HTTP", "ACL", "FB", "RPT", "PRS")  # groups in which nothing is left open
 
