@@ -15,6 +15,8 @@ from .loader import Loader
 from .reads import Reads
 from .resources import RELATIONSHIPS, Resource, parts_of_title
 from .richdata import encode
+from .types.operands import flattened
+from .types.references import ClassType, ResourceType
 from .values import Value
 from .world import NodeInput, World
 
@@ -144,14 +146,12 @@ def _parameters(resource: Resource, compiler: Compiler, rich: bool) -> dict[str,
     for name, value in values.items():
         if value is None or (name == namevar and value == resource.title and not main):
             continue
-        if name in RELATIONSHIPS and isinstance(value, list):
-            value = [each for each in _flat(value) if each is not None]
+        if value.__class__ is list:
+            if name in RELATIONSHIPS:
+                value = [each for each in flattened(value) if each is not None]
+            elif any(each.__class__ is list for each in value):
+                flat = flattened(value)
+                if any(isinstance(each, ResourceType | ClassType) for each in flat):
+                    value = flat  # as the reference sends arrays with references in them
         found[name] = encode(value, warn, f"{resource.ref}['{name}']", rich=rich)
-    return found
-
-
-def _flat(value: list[Value]) -> list[Value]:
-    found: list[Value] = []
-    for item in value:
-        found.extend(_flat(item) if isinstance(item, list) else [item])
     return found

@@ -137,7 +137,7 @@ def import_exported(compiler: Compiler, collector: Collector) -> list[Resource]:
     if compiler.storeconfigs:
         compiler.doubt("exported resources are collected")
     for item in compiler.world.exported(collector.type, compiler.node):
-        definition = compiler.loader.find_define(item.type.lower())
+        definition = compiler.find_define(item.type.lower())
         native = compiler.world.types.find(item.type.lower())
         made = Resource(
             item.type,

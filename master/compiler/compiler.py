@@ -12,7 +12,7 @@ from shared.suggestions import did_you_mean
 from .collectors import Collector, Realizer, unresolved_error
 from .control import Jump
 from .data_contexts import data_context
-from .definitions import Definition, HostClass, capital
+from .definitions import Define, Definition, HostClass, capital
 from .finishing import finish, similar
 from .functions import Function
 from .issues import Issue
@@ -168,6 +168,8 @@ class Compiler:
 
     def _evaluate_main(self) -> None:
         bodies = self.loader.load_main()
+        if self.loader.unchecked:
+            self.loader.check_parameter_types(self.top)
         main = HostClass("", (), None)
         resource = Resource("Class", "main", scope=self.top, source=main, definition=main, kind="unknown")
         resource.tags = {"class": None}
@@ -258,7 +260,16 @@ class Compiler:
 
     def find_class(self, name: str) -> HostClass | None:
         plain = name.removeprefix("::").lower()
-        return self.loader.find_class(plain) or (self._settings if plain == self._settings.name else None)
+        found = self.loader.find_class(plain)
+        if self.loader.unchecked:
+            self.loader.check_parameter_types(self.top)
+        return found or (self._settings if plain == self._settings.name else None)
+
+    def find_define(self, name: str) -> Define | None:
+        found = self.loader.find_define(name)
+        if self.loader.unchecked:
+            self.loader.check_parameter_types(self.top)
+        return found
 
     def include(self, names: Sequence[str], scope: Scope) -> list[Resource]:
         """
@@ -414,7 +425,7 @@ class Compiler:
             return found
         if "::" not in lower and self.world.types.find(lower) is not None:
             return ResourceType(name)
-        if self.loader.find_define(lower) is not None:
+        if lower not in self.loader.aliases and self.find_define(lower) is not None:
             return ResourceType(capitalized_type(lower))
         return self.loader.find_alias(name, self.top)
 

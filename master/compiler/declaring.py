@@ -216,7 +216,7 @@ def _resolved(compiler: Compiler, type_name: str) -> tuple[str, str, KnownType |
     if native is not None:
         return capitalized_type(lower), "compilable_type", native, None
     lower = lower.removeprefix("::")
-    definition = compiler.loader.find_define(lower)
+    definition = compiler.find_define(lower)
     if definition is None:
         raise EvaluationError(f"Unknown resource type: '{type_name}'", hint=_similar_type(compiler, lower))
     return capitalized_type(lower), "defined_type", None, definition
@@ -292,7 +292,7 @@ def collect(
         compiler.warn_here("You cannot collect exported resources without storeconfigs being set; the collection will be ignored")
     if lower == "class":
         raise EvaluationError("Classes cannot be collected")
-    if compiler.world.types.find(lower) is None and compiler.loader.find_define(lower) is None:
+    if compiler.world.types.find(lower) is None and compiler.find_define(lower) is None:
         raise EvaluationError(f"Resource type {type_name.lower()} doesn't exist")
     given = _given(scope, values, line, lines, appended) if values else None
     made = Collector(scope, capitalized_type(lower), test, exported=exported, attributes=given, file=_file(), line=line)

@@ -12,7 +12,7 @@ from .defaults import evaluate_defaults
 from .locations import FINAL
 from .regexps import Regexp
 from .resources import METAPARAMETERS, Resource
-from .scope import MISSING, RESERVED, Matches, Scope
+from .scope import BUILT_IN, MISSING, RESERVED, Matches, Scope
 from .types import lattice
 from .types.describe import check_parameters
 from .types.parse import parse_type
@@ -148,19 +148,24 @@ class Definition:
         for name, value in values.items():
             if name in self.by_name or name not in METAPARAMETERS:
                 given[name] = value
-            if name in RESERVED:
-                raise EvaluationError(f"Attempt to assign to a reserved variable name: '{name}'", where=self.place)
+            self._refuse_name(name)
             if value is not None and name != "name":
                 own[name] = value
         arguments = {name: value for name, value in given.items() if name in self.by_name}
         for name, value in evaluate_defaults(scope, self.parameters, arguments, resource.ref):
-            if name in RESERVED:
-                raise EvaluationError(f"Attempt to assign to a reserved variable name: '{name}'", where=self.place)
+            self._refuse_name(name)
             given[name] = value
             resource.values[name] = value
         self._check(compiler, scope, resource, given)
         for parameter in self.parameters:
             own[parameter.name] = given.get(parameter.name)
+
+    def _refuse_name(self, name: str) -> None:
+        """Raise EvaluationError, placed at the definition, when no parameter may be called `name`."""
+        if name in RESERVED:
+            raise EvaluationError(f"Attempt to assign to a reserved variable name: '{name}'", where=self.place)
+        if name in BUILT_IN:
+            raise EvaluationError(f"Cannot reassign variable '${name}'", where=self.place)
 
     def _check(self, compiler: Compiler, scope: Scope, resource: Resource, given: dict[str, Value]) -> None:
         for name, value in given.items():

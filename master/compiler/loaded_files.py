@@ -158,6 +158,8 @@ class _LanguageFunction(Function):
         signature, body = self._made(context.global_scope())
         if block is not None or not signature.accepts(args):
             raise signature.refuse(self.name, args, block)
+        if signature.reserved is not None:
+            raise signature.refuse_reserved()
         try:
             value = body(context, *args)
         except WrongDefaultError as error:

@@ -25,7 +25,8 @@ from .parser import parse
 from .regexps import Regexp
 from .source import Source
 from .types.access import declared_type
-from .types.base import AliasType, Type
+from .types.aliases import AliasType
+from .types.base import Type
 from .types.builtin import BUILTIN_TYPES
 from .types.objects import ObjectType
 from .types.parse import parse_type
@@ -65,9 +66,11 @@ class Loader:
         self.mains: list[Body] = []
         self.templates: dict[str, Template] = {}
         self.places: dict[tuple[str, str], Location] = {}
+        self.unchecked: list[Definition] = []  # their parameters' types were not evaluated yet
         self._tried: set[tuple[str, str]] = set()
         self._missing: set[tuple[str, str]] = set()
         self._loaded = False
+        self._is_checking = False
 
     # --- files ---
 
@@ -97,6 +100,7 @@ class Loader:
         for table in (self.classes, self.defines, self.node_names, self.aliases, self.types, self.places):
             table.clear()
         self.nodes.clear()
+        self.unchecked.clear()
         self.mains.clear()
         self._tried.clear()
         self._missing.clear()
@@ -130,13 +134,10 @@ class Loader:
     # --- registration ---
 
     def _add(self, made: Registered) -> None:
-        classes: dict[str, HostClass] = {}
+        self._check_names(made)
+        classes = {each.name: each for each in made.classes}
         for each in made.classes:
-            known = self.classes.get(each.name) or classes.get(each.name)
-            if known is not None:
-                raise EvaluationError(f"Class '{each.name}' is already defined {known.place}; cannot redefine", where=each.place)
             each.check_metaparameters(self._warn)
-            classes[each.name] = each
         nodes: dict[str, NodeBlock] = {}
         for node in made.nodes:
             there = self.node_names.get(node.name) or nodes.get(node.name)
@@ -146,6 +147,7 @@ class Loader:
         places = self._new_places(made)
         for define in made.defines:
             define.check_metaparameters(self._warn)
+        self.unchecked.extend([*made.classes, *made.defines])
         self.classes.update(classes)
         self.node_names.update(nodes)
         self.nodes.extend(made.nodes)
@@ -153,6 +155,43 @@ class Loader:
         self.defines.update({define.name: define for define in made.defines})
         self.functions.update({function.name.lower(): function for function in made.functions})
         self.aliases.update({name.lower(): (name, value) for name, value in made.aliases})
+
+    def _check_names(self, made: Registered) -> None:
+        """Refuse a class that is there already, and a class and a defined type of one name."""
+        classes, defines = dict(self.classes), dict(self.defines)
+        for each in sorted([*made.classes, *made.defines], key=lambda definition: definition.place.line or 0):
+            known_class, known_define = classes.get(each.name), defines.get(each.name)
+            if isinstance(each, HostClass):
+                if known_class is not None:
+                    raise EvaluationError(f"Class '{each.name}' is already defined {known_class.place}; cannot redefine", where=each.place)
+                if known_define is not None:
+                    message = f"Definition '{each.name}' is already defined {known_define.place}; cannot be redefined as a class"
+                    raise EvaluationError(message, where=each.place)
+                classes[each.name] = each
+            elif isinstance(each, Define):
+                if known_class is not None:
+                    message = f"'{each.name}' is already defined {known_class.place} as a class; cannot redefine as a definition"
+                    raise EvaluationError(message, where=each.place)
+                defines[each.name] = each
+
+    def check_parameter_types(self, scope: Scope) -> None:
+        """
+        Evaluate the types of the parameters of all definitions that were read since; a type that does not exist is an error of the
+        file, whether its definition is declared or not.
+
+        Raises:
+            EvaluationError: located at the type; the next call tries again.
+        """
+        if self._is_checking:
+            return
+        self._is_checking = True
+        try:
+            while self.unchecked:  # a type may load further files
+                for parameter in self.unchecked[0].parameters:
+                    parameter.type(scope)
+                del self.unchecked[0]
+        finally:
+            self._is_checking = False
 
     def _new_places(self, made: Registered) -> dict[tuple[str, str], Location]:
         """Where defines, functions and aliases are defined; none may be a second time."""

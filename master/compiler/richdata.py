@@ -12,12 +12,10 @@ from typing import Any
 from shared.errors import Unsupported
 from shared.richdata import of_bytes
 
-from .definitions import capital
 from .labels import label, with_article
-from .resources import capitalized_type
 from .text import to_s
 from .types import lattice
-from .types.references import ClassType, ResourceType
+from .types.references import ClassType, ResourceType, reference_text
 from .values import (
     DEFAULT,
     URI,
@@ -66,15 +64,6 @@ def _text(value: str) -> Any:
     except UnicodeEncodeError:
         return of_bytes(value.encode("utf-8", "surrogateescape"))
     return value
-
-
-def reference_text(value: ResourceType | ClassType) -> str | None:
-    """`Type[title]`, as references stand in catalogs; None for the bare types `Resource` and `Class`."""
-    if isinstance(value, ClassType):
-        return "Class[]" if value.class_name is None else f"Class[{capital(value.class_name)}]"
-    if value.type_name is None:
-        return None
-    return f"{capitalized_type(value.type_name)}[{value.title or ''}]"
 
 
 def _hash(value: dict[Any, Value], warn: Warn, place: str, rich: bool) -> Any:

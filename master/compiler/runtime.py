@@ -226,6 +226,13 @@ def reassigned(name: str, value: Value) -> Value:
     raise Issue(f"Cannot reassign variable '${name}'")
 
 
+def refuse_reserved(name: str, value: Value) -> Value:
+    """What an assignment to a reserved name does in a lambda or function."""
+    if name == "server_facts":
+        raise Issue(f"Attempt to assign to a reserved variable name: '${name}'")
+    raise EvaluationError(f"Attempt to assign to a reserved variable name: '{name}'")
+
+
 def once(current: Value, name: str, value: Value) -> Value:
     if current is not UNSET:
         raise Issue(f"Cannot reassign variable '${name}'")
@@ -365,6 +372,7 @@ NAMES: Final[dict[str, Any]] = {
     "_query_any": test_any,
     "_query_is": test_is,
     "_reassigned": reassigned,
+    "_refuse_reserved": refuse_reserved,
     "_regexp": Regexp,
     "_relate": relate,
     "_required_after_optional": required_after_optional,

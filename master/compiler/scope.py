@@ -172,7 +172,7 @@ class Scope:
             if name == "server_facts" or name in self.vars:
                 raise Issue(f"Attempt to assign to a reserved variable name: '${name}'")
             raise EvaluationError(f"Attempt to assign to a reserved variable name: '{name}'")
-        if name in ("title", "name") and self.kind in ("class", "define"):
+        if name in ("title", "name") and self.kind != "local":
             raise Issue(f"Cannot reassign built in (or already assigned) variable '${name}'")
         raise Issue(f"Cannot reassign variable '${name}'")
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from shared.errors import EvaluationError
 
 from .issues import Issue
+from .scope import RESERVED
 from .types import lattice
 from .types.describe import describe_mismatch, describe_signatures
 from .types.infer import infer_set
@@ -67,9 +68,10 @@ class Signature:
         block: a CallableType, an OptionalType of one, or None: no block may be given.
         plain: no type is to be checked.
         returns: None is Any.
+        reserved: the name of a parameter that nothing may be assigned to, so that it cannot be called.
     """
 
-    __slots__ = ("_arity", "_callable", "block", "block_name", "high", "low", "parameters", "plain", "returns", "types")
+    __slots__ = ("_arity", "_callable", "block", "block_name", "high", "low", "parameters", "plain", "reserved", "returns", "types")
 
     def __init__(
         self,
@@ -90,6 +92,7 @@ class Signature:
             self.high = None if last.high is None else len(self.parameters) - 1 + last.high
         self.types = tuple([p.type for p in self.parameters])
         self.plain = not any(self.types)
+        self.reserved = next((p.name for p in self.parameters if p.name in RESERVED), None)
         self._callable: lattice.CallableType | None = None
         self._arity = _arity_only(block)
 
@@ -138,6 +141,9 @@ class Signature:
         """The error for arguments that do not fit; `name` is the function's, or `lambda`."""
         return EvaluationError(describe_signatures(name, [self], lattice.args_tuple(args, block)))
 
+    def refuse_reserved(self) -> EvaluationError:
+        return EvaluationError(f"Attempt to assign to a reserved variable name: '{self.reserved}'")
+
     def check_return(self, name: str, value: Value) -> Value:
         """`value`, when it is of the declared return type; else EvaluationError."""
         if self.returns is None or self.returns.instance(value):
@@ -168,7 +174,7 @@ class Closure:
     def __init__(self, code: Callable[..., Value], signature: Signature) -> None:
         self.code = code
         self.signature = signature
-        self.fixed = signature.plain and signature.returns is None
+        self.fixed = signature.plain and signature.returns is None and signature.reserved is None
 
     def __call__(self, *args: Value) -> Value:
         signature = self.signature
@@ -182,6 +188,8 @@ class Closure:
             return self.code(*args)
         if not signature.accepts(args):
             raise signature.refuse("lambda", args)
+        if signature.reserved is not None:
+            raise signature.refuse_reserved()
         try:
             return signature.check_return("lambda", self.code(*args))
         except WrongDefaultError as error:

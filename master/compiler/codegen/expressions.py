@@ -7,6 +7,7 @@ import ast
 from shared.errors import Unsupported
 
 from .. import nodes as n
+from ..scope import RESERVED
 from .frames import Frame, walk
 from .writer import LOAD, STORE, Writer, load, text
 
@@ -202,6 +203,8 @@ def store(writer: Writer, name: str, value: ast.expr, node: n.Node) -> ast.expr:
     python = frame.python_name(name)
     if frame.scoped:
         value = writer.at(node, writer.method("set", text(name), value))
+    elif name in RESERVED:
+        value = writer.at(node, writer.run("_refuse_reserved", text(name), value))
     elif name in frame.known:
         value = writer.at(node, writer.run("_reassigned", text(name), value))
     elif name in frame.seen:

@@ -205,7 +205,7 @@ def _is_defined(scope: Scope, value: Any) -> bool:
         if ":" not in lower and compiler.world.types.find(lower) is not None:
             return True
         bare = lower.removeprefix("::")
-        return compiler.loader.find_define(bare) is not None or compiler.find_class(bare) is not None
+        return compiler.find_define(bare) is not None or compiler.find_class(bare) is not None
     if isinstance(value, TypeType):
         return _is_known(scope, value.type)
     if isinstance(value, ClassType):
@@ -227,7 +227,7 @@ def _is_known(scope: Scope, value: Type | None) -> bool:
         if value.title is not None:
             return _find(scope, value) is not None
         lower = value.type_name.lower()
-        return compiler.world.types.find(lower) is not None or compiler.loader.find_define(lower) is not None
+        return compiler.world.types.find(lower) is not None or compiler.find_define(lower) is not None
     if isinstance(value, ClassType):
         if value.class_name is None:
             raise EvaluationError("The given class type is a reference to all classes")

@@ -12,7 +12,9 @@ from shared.errors import EvaluationError
 
 from ..labels import ruby_class
 from ..numbers import whole
-from ..text import to_s
+from ..text import inspect, to_s
+from ..types.operands import flattened
+from ..types.references import ClassType, ResourceType, reference_text
 from ..values import Value
 from .api import Context, legacy_function
 
@@ -124,6 +126,13 @@ def _leading_integer(value: Value) -> int:
     return value if value.__class__ is int else whole(found[0].strip()) if found else 0
 
 
+def _seed_text(value: Value) -> str:
+    """A seed as Ruby joins it with others: collections as their `inspect`, references as in catalogs."""
+    if isinstance(value, ResourceType | ClassType):
+        return reference_text(value) or to_s(value)
+    return inspect(value) if isinstance(value, dict) else to_s(value)
+
+
 @legacy_function("fqdn_rand", -2)
 def fqdn_rand(context: Context, max_: Value, seed: Value = "", downcase: Value = False, *rest: Value) -> int:
     """A number from 0 to below `max`, the same for a node (and seed) at each run."""
@@ -136,5 +145,5 @@ def fqdn_rand(context: Context, max_: Value, seed: Value = "", downcase: Value =
     text = to_s(fqdn)
     if downcase not in (False, None, ""):
         text = text.lower()
-    seed_text = f"{text}:{limit}:{to_s(seed)}"
+    seed_text = ":".join([text, str(limit), *(_seed_text(each) for each in flattened([seed]) or [""])])
     return seeded_number(int(hashlib.md5(seed_text.encode(), usedforsecurity=False).hexdigest(), 16), limit)

@@ -6,7 +6,8 @@ from types import MappingProxyType
 from typing import Final
 
 from . import containers, references, scalars
-from .base import ANY, UNDEF, AliasType, NotUndefType, OptionalType, Type, VariantType
+from .aliases import AliasType
+from .base import ANY, UNDEF, NotUndefType, OptionalType, Type, VariantType
 from .references import TypeType
 from .scalars import STRING, DefaultType, NumericType, ScalarDataType, ScalarType
 

@@ -7,13 +7,13 @@ from typing import Any, Final
 
 from ..text import quoted
 from ..values import Iterator, Value, key_of, value_of
+from .aliases import AliasType
 from .base import (
     ANY,
     ANY_SIZE,
     INF,
     UNDEF,
     UNIT,
-    AliasType,
     AnyType,
     Expansion,
     Guard,

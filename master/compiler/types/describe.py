@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from ..values import Value
-from .base import ANY, INF, UNDEF, AliasType, OptionalType, Range, Type, TypeReference, VariantType
+from .aliases import AliasType
+from .base import ANY, INF, UNDEF, OptionalType, Range, Type, TypeReference, VariantType
 from .containers import ArrayType, HashType, StructType, TupleType
 from .mismatch import (
     MISSING_BLOCK,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from .aliases import AliasType
 from .base import (
     ANY,
     INF,
     UNDEF,
     UNIT,
-    AliasType,
     AnyType,
     NotUndefType,
     OptionalType,

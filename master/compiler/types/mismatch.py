@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from .base import INF, AliasType, AnyType, OptionalType, Range, Type, VariantType, Wrapper
+from .aliases import AliasType
+from .base import INF, AnyType, OptionalType, Range, Type, VariantType, Wrapper
 from .containers import ArrayType, HashType, StructType, TupleType
 from .scalars import StringType
 

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from ..text import program, quoted
 from ..values import Value
-from .base import ANY, UNDEF, UNIT, AliasType, AnyType, Expansion, Guard, Range, Type, UnitType, Wrapper, range_texts
+from .aliases import AliasType
+from .base import ANY, UNDEF, UNIT, AnyType, Expansion, Guard, Range, Type, UnitType, Wrapper, range_texts
 from .containers import TupleType
 from .scalars import EnumType, IntegerType
 
@@ -198,3 +199,14 @@ NO_PARAMETERS: Final = TupleType((), (0, 0))
 
 def callable_of(types: Sequence[Type], size: Range | None = None, block: Type | None = None, returns: Type | None = None) -> CallableType:
     return CallableType(TupleType(types, size) if types or size else TupleType((UNIT,), (0, 0)), block, returns)
+
+
+def reference_text(value: ResourceType | ClassType) -> str | None:
+    """`Type[title]`, as references stand in catalogs; None for the bare type `Resource`."""
+    if isinstance(value, ClassType):
+        return "Class[]" if value.class_name is None else f"Class[{_catalog_name(value.class_name) or 'main'}]"
+    return None if value.type_name is None else f"{_catalog_name(value.type_name)}[{value.title or ''}]"
+
+
+def _catalog_name(name: str) -> str:
+    return "::".join(segment.capitalize() for segment in name.removeprefix("::").split("::"))

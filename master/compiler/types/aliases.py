@@ -1,0 +1,213 @@
+"""Aliases: names for other types, which may lead back to the alias."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from shared.errors import EvaluationError
+
+from .base import UNDEF, Expansion, Guard, NotUndefType, OptionalType, Type, VariantType
+
+if TYPE_CHECKING:
+    from ..values import Value
+
+
+class AliasType(Type):
+    """
+    A name for another type, which may refer back to the alias; `define` closes the circle.
+
+    Attributes:
+        builtin: `Data`, `RichData`, …: never printed with their definition.
+    """
+
+    __slots__ = ("_definition", "_is_settled", "alias", "builtin", "recursive")
+
+    def __init__(self, alias: str, definition: Type | None = None, *, builtin: bool = False) -> None:
+        self.alias = alias
+        self._definition = definition
+        self._is_settled = True
+        self.builtin = builtin
+        self.recursive = False
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return self.alias
+
+    @property
+    def definition(self) -> Type:
+        if self._definition is None:
+            raise EvaluationError(f"Reference to unresolved type {self.alias}")
+        if not self._is_settled:
+            self._settle(self._definition)
+        return self._definition
+
+    def define(self, definition: Type) -> None:
+        """
+        Say what the alias stands for. It may name aliases that wait for this one; then it is looked at when it is first used.
+
+        Raises:
+            EvaluationError: it stands for nothing but itself.
+        """
+        self._definition = definition
+        self._is_settled = False
+        if not _has_undefined(definition, set()):
+            self._settle(definition)
+
+    def _settle(self, definition: Type) -> None:
+        self._is_settled = True
+        definition = self._without_itself(definition)
+        self._definition = definition
+        self._definition = definition.normalized()
+        self.recursive = _reaches(self._definition, self, set())
+
+    def _without_itself(self, definition: Type) -> Type:
+        """Return `definition` without the alias as one of its own alternatives, as that adds nothing; a real type has to remain."""
+        if _is_alternative(self, definition, set()):
+            members: dict[Type, None] = {}
+            _add_alternatives(self, definition, {id(self)}, members)
+            is_optional = UNDEF in members and len(members) > 1
+            real = [member for member in members if member is not UNDEF or not is_optional]
+            if real and not _only_aliases(VariantType(real), {id(self)}):
+                variant = VariantType.of(real)
+                return OptionalType(variant) if is_optional else variant
+        elif isinstance(definition, VariantType):
+            real = [t for t in definition.types if not _only_aliases(t, set())]
+            if real:
+                return definition if len(real) == len(definition.types) else VariantType.of(real)
+        if _only_aliases(definition, {id(self)}):
+            self._definition = None
+            raise EvaluationError(f"Type alias '{self.alias}' cannot be resolved to a real type")
+        return definition
+
+    def resolved(self) -> Type:
+        """The type behind the alias, through further aliases."""
+        found: Type = self
+        while isinstance(found, AliasType):
+            found = found.definition
+        return found
+
+    def instance(self, value: Value) -> bool:
+        return self.definition.instance(value)
+
+    def accepts(self, other: Type, guard: Guard) -> bool:
+        return self.assignable(other, guard)
+
+    def assignable(self, other: Type, guard: Guard = None) -> bool:
+        if other is self:
+            return True
+        definition = self.definition
+        if self.recursive:
+            pair = (id(self), id(other))
+            if guard is None:
+                guard = set()
+            elif pair in guard:
+                return True
+            guard.add(pair)
+        return definition.assignable(other, guard)
+
+    def assign_to(self, target: Type, guard: Guard) -> bool:
+        definition = self.definition
+        if self.recursive:
+            pair = (-id(self), id(target))
+            if guard is None:
+                guard = set()
+            elif pair in guard:
+                return True
+            guard.add(pair)
+        return target.assignable(definition, guard)
+
+    def shown(self, expansion: Expansion = None) -> str:
+        if expansion is None or self.builtin or self.alias in expansion:
+            return self.alias
+        return f"{self.alias} = {self.definition.shown(expansion | {self.alias})}"
+
+    def __str__(self) -> str:
+        return self.expanded()
+
+    def parts(self) -> Iterable[Type]:
+        return (self.definition,)
+
+    def key(self) -> tuple[Any, ...]:
+        return (self.alias,)
+
+    @property
+    def iterable_of(self) -> Type | None:
+        return self.definition.iterable_of
+
+    @property
+    def is_callable(self) -> bool:
+        if self._definition is None:
+            return False
+        definition = self.definition
+        return not self.recursive and definition.is_callable
+
+
+def _reaches(start: Type, wanted: Type, seen: set[int]) -> bool:
+    if start is wanted:
+        return True
+    if isinstance(start, AliasType):
+        if id(start) in seen or start._definition is None:
+            return False
+        seen.add(id(start))
+    return any(_reaches(part, wanted, seen) for part in start.parts())
+
+
+def _has_undefined(type_: Type, seen: set[int]) -> bool:
+    """Whether an alias that is not defined yet is in a type or in what its aliases stand for."""
+    if isinstance(type_, AliasType):
+        if type_._definition is None:
+            return True
+        if id(type_) in seen:
+            return False
+        seen.add(id(type_))
+        return _has_undefined(type_._definition, seen)
+    return any(_has_undefined(part, seen) for part in type_.parts())
+
+
+def _alternatives(type_: Type) -> Sequence[Type]:
+    """Return the types of which a value has to be one to be of `type_`, when that is what the type says."""
+    if isinstance(type_, VariantType):
+        return type_.types
+    if isinstance(type_, OptionalType | NotUndefType):
+        return [] if type_.type is None else [type_.type]
+    return [type_._definition] if isinstance(type_, AliasType) and type_._definition is not None else []
+
+
+def _is_alternative(alias: AliasType, type_: Type, seen: set[int]) -> bool:
+    """Whether `alias` is `type_`, or an alternative of it at any depth."""
+    if type_ is alias:
+        return True
+    if id(type_) in seen:
+        return False
+    seen.add(id(type_))
+    return any(_is_alternative(alias, each, seen) for each in _alternatives(type_))
+
+
+def _add_alternatives(alias: AliasType, type_: Type, seen: set[int], members: dict[Type, None]) -> None:
+    """Add the alternatives of `type_` that are real types, or aliases that do not lead back to `alias`."""
+    if id(type_) in seen:
+        return
+    if not _is_alternative(alias, type_, set()):
+        members[type_] = None
+        return
+    seen.add(id(type_))
+    inner: dict[Type, None] = {}
+    for each in _alternatives(type_):
+        _add_alternatives(alias, each, seen, inner)
+    if isinstance(type_, NotUndefType):
+        inner = {NotUndefType(each): None for each in inner if each is not UNDEF}
+    elif isinstance(type_, OptionalType):
+        inner[UNDEF] = None
+    members.update(inner)
+
+
+def _only_aliases(type_: Type, seen: set[int]) -> bool:
+    """Whether nothing but aliases and variants of them is there."""
+    if isinstance(type_, AliasType):
+        if id(type_) in seen or type_._definition is None:
+            return True
+        return _only_aliases(type_._definition, seen | {id(type_)})
+    if isinstance(type_, NotUndefType):
+        return type_.type is not None and _only_aliases(type_.type, seen)
+    return isinstance(type_, VariantType) and bool(type_.types) and all(_only_aliases(t, seen) for t in type_.types)
