@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shared.errors import PeerError, PuppetError
+from shared.errors import PeerError, PuppetError, text_with_hint
 from shared.failpoints import failpoint
 from shared.indirector.routes import read_routes
 from shared.log import level_of
@@ -128,9 +128,7 @@ class Agent:
             if not self.settings.onetime:
                 log.log(NOTICE, "%s", err)
             return
-        log.error("%s", err)
-        if err.hint:
-            log.error("%s", err.hint)
+        log.error("%s", text_with_hint(err))
 
     async def _bootstrap(self, spoken: Spoken) -> Verifier:
         from certs.ssldir import SslDir

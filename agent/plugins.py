@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shared.errors import ConfigError, PuppetError
+from shared.errors import ConfigError, PuppetError, text_with_hint
 from shared.models.catalog import Catalog
 from shared.ral import Providers, Type
 from shared.types import builtin_types
@@ -78,6 +78,4 @@ def used_types(catalog: Catalog) -> frozenset[str]:
 
 def complain(log: RunLog, err: PuppetError) -> None:
     """An error in the log, and what to try."""
-    log.err(str(err))
-    if err.hint:
-        log.err(err.hint)
+    log.err(text_with_hint(err))

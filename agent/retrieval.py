@@ -13,7 +13,7 @@ from urllib.parse import quote, quote_plus
 
 from shared import plainyaml
 from shared.dialects import LEGACY, MODERN, Dialect
-from shared.errors import BadData, NotFound, PeerAnswered, PeerError, PuppetError
+from shared.errors import BadData, NotFound, PeerError, PuppetError, text_with_hint
 from shared.indirector.core import Option, Request
 from shared.indirector.rest import Rest
 from shared.models.catalog import Catalog
@@ -248,8 +248,8 @@ class Retrieval:
         name = self.settings.node_name_value
         try:
             node = await self.wiring.indirector["node"].find(Request(name, self.wiring.environment, options=options))
-            if node is None:
-                raise PeerAnswered(f"The master does not know the node {name}", code=404)
+            if node is None:  # of a terminus that routes.yaml names: a server's own words are raised
+                raise NotFound(f"Could not find the node {name}")
             there = environment_name(node.environment) if node.environment else self.wiring.environment
         except PuppetError as err:
             log.warning("Unable to fetch my node definition, but the agent run will continue:")
@@ -305,8 +305,7 @@ class Retrieval:
                 doing.detail = f"{len(catalog.resources)} resources"
                 return Retrieved(catalog, facts, "not_used")
             except (PuppetError, OSError) as err:
-                log.error("Could not retrieve catalog from remote server: %s", err)
-                _hint(err)
+                log.error("Could not retrieve catalog from remote server: %s", text_with_hint(err))
                 doing.detail = "failed"
         if not fallback:
             log.warning("Not using cache on failed catalog")
@@ -396,8 +395,8 @@ class Retrieval:
         name = self.settings.node_name_value
         request: Request[Catalog] = Request(name, self.wiring.environment, options=options, ignore_cache=True, ignore_cache_save=True)
         catalog = await self.wiring.catalog.find(request)
-        if catalog is None:
-            raise PeerAnswered(f"The master has no catalog for {name}", code=404)
+        if catalog is None:  # of a terminus that routes.yaml names: a server's own words are raised
+            raise NotFound(f"Could not find a catalog for {name}")
         return _own(catalog, name)
 
     async def _cached(self) -> Catalog | None:
@@ -421,9 +420,3 @@ def _own(catalog: Catalog, name: str) -> Catalog:
     if catalog.name != name:
         raise BadData(f"The catalog is for {catalog.name!r}, not for {name!r}", hint="Nothing of it was applied.")
     return catalog
-
-
-def _hint(err: BaseException) -> None:
-    hint = getattr(err, "hint", "")
-    if hint:
-        log.error("%s", hint)

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from shared.dialects import LEGACY, MODERN, Dialect
-from shared.errors import PeerError, PuppetError
+from shared.errors import PeerError, PuppetError, text_with_hint
 from shared.failpoints import failpoint
 from shared.indirector.core import Request
 from shared.models.catalog import Catalog
@@ -116,9 +116,7 @@ class Run:
                 except NoCatalog as err:
                     log.error("%s", err)
                 except PuppetError as err:
-                    log.error("Failed to apply catalog: %s", err)
-                    if err.hint:
-                        log.error("%s", err.hint)
+                    log.error("Failed to apply catalog: %s", text_with_hint(err))
                 except OSError as err:
                     log.error("Failed to apply catalog: %s", err)
                 except Exception:

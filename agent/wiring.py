@@ -207,7 +207,7 @@ class Wiring:
         if indirection in (CERTIFICATE, CERTIFICATE_REQUEST, CERTIFICATE_REVOCATION_LIST):
             return Rest(indirection, self.ca_server, prefix="puppet-ca")
         usual = self.file_server if indirection in (FILE_METADATA, FILE_CONTENT) else self.server
-        return Rest(indirection, server or usual, post=indirection is CATALOG)
+        return Rest(indirection, server or usual, post=indirection is CATALOG, required=indirection in (CATALOG, NODE))
 
     def _selector(self, indirection: Indirection[Any]) -> Terminus[Any]:
         def elsewhere(host: str, port: int | None) -> Terminus[Any]:

@@ -18,7 +18,7 @@ from shared import __version__
 from shared import log as logs
 from shared.cli import invalid_option, options_in, value_of
 from shared.daemon import take_priority
-from shared.errors import ConfigError, PuppetError
+from shared.errors import ConfigError, PuppetError, text_with_hint
 from shared.settings import AgentSettings, MasterSettings, flags_of, load, read, unknown
 
 if TYPE_CHECKING:
@@ -189,9 +189,7 @@ class Application:
         return 1
 
     def _complain(self, err: PuppetError) -> None:
-        self.log.err(str(err))
-        if err.hint:
-            self.log.err(err.hint)
+        self.log.err(text_with_hint(err))
 
     async def _apply_manifest(self) -> int:
         from agent.facts.configured import fact_sources

@@ -33,7 +33,7 @@ local and only: the CA in this host's cadir. remote: the CA at ca_server, asked 
 _OWN_OPTIONS = {"--dns_alt_names", "--dns-alt-names"}  # of the request to make, not of this host's own
 
 
-def place_for(flags: dict[str, Any], *, make: bool = True) -> cli.CaPlace:
+def place_for(flags: dict[str, Any], *, make: bool = False) -> cli.CaPlace:
     """The CA of this host, as the settings say; `make`: its folders, where root is the first to need them."""
     settings = load(MasterSettings, section="master", flags=flags)
     if make and os.geteuid() == 0 and settings.ca:
@@ -88,7 +88,7 @@ def _run(command: Callable[..., int], argv: Sequence[str]) -> int:
     if not left or {"--help", "-h"} & set(left):
         return command(left, cli.CaPlace(CaFiles.at(Path()), SslDir(Path(), "none")))
     try:
-        place = place_for(flags, make=left[0] not in cli.WHOLE)
+        place = place_for(flags, make=cli.makes_ca(left))
     except ConfigError as err:
         cli.Console(sys.stdout, sys.stderr).error(f"Could not initialize: {err}", err.hint)
         return cli.NO_CA
@@ -121,7 +121,7 @@ def certificate(argv: Sequence[str]) -> int:
         return asyncio.run(_remote(words))
     flags, left = _flags(words)
     action, *names = left or ["list"]
-    place = place_for(flags)
+    place = place_for(flags, make=action == "generate")
     if action == "find":
         return _find(place, names)
     local = {"list": ["list", *names], "sign": ["sign", *names], "generate": ["generate", *names], "destroy": ["clean", *names]}

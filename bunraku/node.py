@@ -59,7 +59,7 @@ def main(argv: Sequence[str]) -> int:
     if not call.words[1:]:
         raise ConfigError("At least one node should be passed", hint="puppet node clean NAME...")
     names = [certname(name.lower()) for name in call.words[1:]]  # all of them, before anything is done
-    place, kept = place_for(flags, make=False), Kept(settings)
+    place, kept = place_for(flags), Kept(settings)
     failed = [name for name in names if not cleaned(name, place, kept)]
     return 1 if failed else 0
 

@@ -21,7 +21,7 @@ from agent.runlog import RunLog
 from shared import log as logs
 from shared import plainyaml
 from shared.cli import invalid_option, options_in, value_of
-from shared.errors import PuppetError, ResourceError, Unsupported
+from shared.errors import PuppetError, ResourceError, Unsupported, text_with_hint
 from shared.ral import ABSENT, Provider, Providers, State, Type, displayed
 from shared.ral.catalog import Resources
 from shared.settings import AgentSettings, flags_of, load
@@ -126,9 +126,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         found = asyncio.run(Application(wish, settings, logs.level_of(settings)).run())
     except PuppetError as err:
-        log.error("Could not run: %s", err)
-        if err.hint:
-            log.error("%s", err.hint)
+        log.error("Could not run: %s", text_with_hint(err))
         return 1
     text = rendered(wish.words[0].lower(), found, wish.yaml)
     if wish.edit and not wish.yaml:

@@ -12,7 +12,7 @@ from typing import Any
 from shared import __version__
 from shared import log as logs
 from shared.cli import ended, invalid_option, options_in
-from shared.errors import ConfigError, PuppetError
+from shared.errors import ConfigError, PuppetError, text_with_hint
 from shared.plainjson import dumps_pretty
 from shared.settings import AgentSettings, MasterSettings, flags_of, load, read, unknown
 
@@ -108,7 +108,7 @@ def compile_node(settings: MasterSettings, node: str) -> int:
     try:
         catalog = asyncio.run(local_catalog(settings, node))
     except PuppetError as err:
-        log.error("%s", err)
+        log.error("%s", text_with_hint(err))
         log.error("Failed to compile catalog for node %s", node)
         return COMPILE_FAILED
     sys.stdout.buffer.write(dumps_pretty(catalog))

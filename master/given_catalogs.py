@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from shared import plainjson
-from shared.errors import CompileError, NotFound, PuppetError
+from shared.errors import NotFound, PuppetError
 from shared.indirector import Binding, Request
 from shared.log import LEVELS, NOTICE
 from shared.models.catalog import Catalog
@@ -162,11 +162,7 @@ class GivenCatalogs:
             exported=True,
         )
         started = time.monotonic()
-        try:
-            body = await self.compile(job, heard)
-        except CompileError as err:
-            log.error("%s", err)
-            raise
+        body = await self.compile(job, heard)
         took = time.monotonic() - started
         log.log(NOTICE, "Compiled catalog of given facts for %s in environment %s in %.2f seconds", node.name, environment, took)
         return body

@@ -6,14 +6,13 @@ import asyncio
 import logging
 import os
 import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shared import daemon
 from shared import log as logs
-from shared.errors import ConfigError, PuppetError
+from shared.errors import ConfigError, PuppetError, text_with_hint
 from shared.files import appending
 from shared.log import NOTICE
 from shared.logqueue import LogQueues, queued
@@ -22,6 +21,7 @@ from shared.settings import MasterSettings
 from shared.supervision import Supervisor
 from shared.systemd import Notifier
 
+from .first_environment import prepare_environments
 from .folders import folders
 from .hard_end import GRACE, HardEnd
 from .longtasks import COLLECT_GARBAGE, MEASURE_LOOP, NOTIFY_SYSTEMD, RELOAD, master_supervisor
@@ -60,6 +60,7 @@ def serve(settings: MasterSettings, reread: Reread) -> int:
 
     one_heap()
     os.umask(0o027)
+    prepare_environments(settings)  # before root's rights are given up: the code belongs to the administrator
     daemon.take_priority(settings.priority)
     if os.geteuid() == 0 and settings.user != "root":
         try:
@@ -69,8 +70,7 @@ def serve(settings: MasterSettings, reread: Reread) -> int:
                 os.close(appending(Path(settings.auditlog), owner=(uid, gid)))
             daemon.become(uid, gid, settings.user)
         except (ConfigError, OSError) as err:
-            log.error("%s", err)
-            print(getattr(err, "hint", ""), file=sys.stderr)  # noqa: T201
+            log.error("%s", text_with_hint(err))
             return CHANGED_USER
     if settings.accesslog:
         logs.set_apart("puppet.access", settings.accesslog, ident="puppet-master-access", facility=settings.syslogfacility)
@@ -99,9 +99,7 @@ def exit_code(serving: Callable[[], int]) -> int:
     try:
         return serving()
     except PuppetError as err:
-        log.error("%s", err)
-        if err.hint:
-            log.error("%s", err.hint)
+        log.error("%s", text_with_hint(err))
         return 1
     except OSError as err:
         log.error("Could not run: %s", err)
@@ -218,9 +216,7 @@ async def reloading(master: Master, settings: MasterSettings, reread: Reread, hu
                 log.warning("The setting %s has changed; it counts from the next start on", name)
             log.log(NOTICE, "Read everything anew")
         except PuppetError as err:
-            log.error("Not everything could be read anew; what was in force stays: %s", err)
-            if err.hint:
-                log.error("%s", err.hint)
+            log.error("Not everything could be read anew; what was in force stays: %s", text_with_hint(err))
         notifier.ready(status)
 
 

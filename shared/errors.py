@@ -31,6 +31,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+_NO_ENVIRONMENT = "On the master, make a folder of that name in a folder of environmentpath, with a manifests/site.pp in it."
+
 
 @dataclass(frozen=True, slots=True)
 class Location:
@@ -72,6 +74,12 @@ class PuppetError(Exception):
         return (_rebuilt, (type(self), self.message), self.__dict__)
 
 
+def text_with_hint(error: BaseException) -> str:
+    """Return an error's text, and its hint on a line of its own: one error is one record of a log."""
+    hint = getattr(error, "hint", "")
+    return f"{error}\n{hint}" if hint else str(error)
+
+
 def _rebuilt(cls: type[PuppetError], message: str) -> PuppetError:
     error = cls.__new__(cls)
     Exception.__init__(error, message)
@@ -98,6 +106,15 @@ class Denied(PuppetError):
 class NotFound(PuppetError):
     status = 404
     issue_kind = "RESOURCE_NOT_FOUND"
+
+
+class NoEnvironment(NotFound):
+    """An environment that does not exist; the reference reports no kind of its own for it."""
+
+    issue_kind = "RUNTIME_ERROR"
+
+    def __init__(self, name: str, *, hint: str = "") -> None:
+        super().__init__(f"Could not find environment '{name}'", hint=hint or _NO_ENVIRONMENT)
 
 
 class NoHandler(NotFound):

@@ -90,9 +90,8 @@ class Harness:
             failpoint(f"transaction.done:{resource.ref}")
         except Exception as err:  # noqa: BLE001  # a provider's mistake fails its resource, not the run
             self._log_unforeseen(resource, err)
-            resource.log("err", f"Could not evaluate: {reason(err)}")
-            if isinstance(err, PuppetError) and err.hint:
-                resource.log("err", err.hint)
+            hint = f"\n{err.hint}" if isinstance(err, PuppetError) and err.hint else ""
+            resource.log("err", f"Could not evaluate: {reason(err)}{hint}")
             status.fail(reason(err), self.now())
         finally:
             status.evaluation_time = time.perf_counter() - started

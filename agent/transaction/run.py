@@ -316,9 +316,7 @@ class Transaction:
             self.context.providers.for_resource(resource)
         except ResourceError as err:
             if resource.provider:
-                resource.log("err", reason(err))
-                if err.hint:
-                    resource.log("err", err.hint)
+                resource.log("err", f"{reason(err)}\n{err.hint}" if err.hint else reason(err))
             else:
                 self._without_provider[resource.declaration.name] = err.hint
         self.status_of(resource).failed = True

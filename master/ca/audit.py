@@ -31,9 +31,44 @@ def line(entry: Mapping[str, object]) -> str:
     return json.dumps(entry, ensure_ascii=True, separators=(",", ":"))
 
 
+_SENTENCES = {
+    "create-ca": "Made the CA '{name}'",
+    "sign": "Signed the certificate of {name}",
+    "generate": "Made key and certificate of {name}",
+    "renew": "Renewed the certificate of {name}",
+    "revoke": "Revoked the certificates of {name}",
+    "request": "Stored a certificate request of {name}",
+    "delete": "Removed what the CA has of {name}",
+    "delete-request": "Removed the certificate request of {name}",
+    "reinventory": "Wrote the inventory anew",
+    "refresh-crl": "Renewed the revocation list",
+    "upload-crl": "Took over revocation lists",
+    "rollover-start": "Made the next CA '{name}'",
+    "rollover-switch": "From now on '{name}' signs",
+    "rollover-finish": "Retired the CA before '{name}'",
+}
+_EXPECTED = frozenset({"done", "stored"})  # results that the sentence says already
+
+
+def sentence(entry: Mapping[str, object]) -> str:
+    """Return an entry as a sentence for people: what was done to whom, by whom, and with which result and fingerprint."""
+    action, name, by, result = (str(entry.get(key, "")) for key in ("action", "name", "by", "result"))
+    known = _SENTENCES.get(action)
+    refused = result.startswith("refused")
+    text = known.format(name=name) if known and not refused else f"{action} {name}".strip()
+    if result not in _EXPECTED and (action != "delete" or refused or result.startswith("nothing")):
+        text += f": {result}"
+    details = [
+        *([f"fingerprint (SHA256) {entry['fingerprint']}"] if entry.get("fingerprint") and action != "revoke" else []),
+        *([f"valid until {entry['not_after']}"] if entry.get("not_after") else []),
+        *([f"by {by}"] if by else []),
+    ]
+    return f"{text} ({', '.join(details)})" if details else text
+
+
 def to_log(entry: dict[str, object]) -> None:
-    """One line on the logger `puppet.ca.audit`, shown at the usual level."""
-    log.log(NOTICE, "%s", line(entry))
+    """Write a sentence to the logger `puppet.ca.audit`; logs with fields of their own, in JSON and in the journal, get the entry's, too."""
+    log.log(NOTICE, "%s", sentence(entry), extra={"fields": entry})
 
 
 class Trail:

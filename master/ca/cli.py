@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TextIO
+from typing import Any, TextIO
 
 from cryptography import x509
 
@@ -15,6 +16,7 @@ from certs import bundles, certificates, csr, fingerprints, text
 from certs.keys import Generator, KeyKind
 from certs.ssldir import SslDir
 from shared.cli import invalid_option, options_in
+from shared.dialects import MODERN
 from shared.errors import BadData, ConfigError, PuppetError
 from shared.names import certname, shown
 from shared.suggestions import did_you_mean
@@ -26,17 +28,18 @@ from .registry import Registry
 from .store import CaFiles, is_name
 
 NO_CA, FAILED = 23, 24  # exit codes
+WHOSE_CA = "Run it on the CA's machine, as root (sudo) or as the account that the master runs as."
 
 USAGE = """Usage: puppet cert ACTION [NAME...] [--all] [--digest DIGEST] [--[no-]allow-dns-alt-names] [--dns_alt_names NAMES]
 
 Actions:
-  list [--all] [--signed] [NAME...]  requests that wait; with --all also certificates
+  list [--all] [--signed] [NAME...]  requests that wait; with --all also certificates; with --json as an object by state
   sign NAME... | --all               sign requests
   revoke NAME|0xSERIAL...            put certificates on the revocation list
   clean NAME...                      revoke, and remove all files of the name
   generate NAME...                   make a key and a certificate for a name here
   print NAME...                      show a certificate as text
-  fingerprint NAME... | --all        show digests
+  fingerprint NAME... | --all        show digests (`ca` is the CA's own); with --json as an object by name
   verify NAME...                     check a certificate
   reinventory                        write inventory.txt anew
   adopt DIR                          take over a CA that another program made
@@ -91,6 +94,7 @@ class Wish:
     all: bool = False
     signed: bool = False
     pending: bool = False
+    json: bool = False
     digest: str = fingerprints.DEFAULT
     allow_names: bool | None = None
     dns_alt_names: list[str] = field(default_factory=list)
@@ -105,6 +109,7 @@ _FLAGS = {
     "--signed": ("signed", True),
     "-s": ("signed", True),
     "--pending": ("pending", True),
+    "--json": ("json", True),
     "--allow-dns-alt-names": ("allow_names", True),
     "--no-allow-dns-alt-names": ("allow_names", False),
 }
@@ -139,6 +144,8 @@ def parse(argv: Sequence[str]) -> Wish:
             wish.action = word
         else:
             wish.names.append(word.lower())
+    if wish.json and wish.action not in ("list", "fingerprint"):
+        raise ConfigError(f"--json is no option of puppet cert {wish.action}", hint="It is one of list and fingerprint.")
     if not wish.action:
         raise ConfigError("You must specify an action", hint="Try 'puppet cert --help'.")
     if wish.action not in ACTIONS:
@@ -170,9 +177,12 @@ def cert(argv: Sequence[str], place: CaPlace, *, out: TextIO | None = None, err:
         console.error(f"{prefix}{str(error).removeprefix(prefix)}", error.hint)
         return 1
     try:
-        authority = _authority(place)
-    except (PuppetError, OSError) as error:
-        console.error(f"Could not initialize the CA: {error}", getattr(error, "hint", ""))
+        authority = _authority(place, make=makes_ca([wish.action]))
+    except PuppetError as error:
+        console.error(f"Could not initialize the CA: {error}", error.hint)
+        return NO_CA
+    except OSError as error:
+        console.error(f"Could not initialize the CA: {error.strerror}: {error.filename}", WHOSE_CA)
         return NO_CA
     return _reported(console, lambda: Commands(place, authority, console).run(wish))
 
@@ -184,7 +194,7 @@ def _reported(console: Console, work: Callable[[], int]) -> int:
     except PuppetError as error:
         console.error(error.legacy or str(error), error.hint)
     except OSError as error:
-        console.error(f"{error.strerror}: {error.filename}", "Run it as the user that owns the CA's directory, or as root.")
+        console.error(f"{error.strerror}: {error.filename}", WHOSE_CA)
     return FAILED
 
 
@@ -194,11 +204,19 @@ def ca(argv: Sequence[str], place: CaPlace, *, out: TextIO | None = None, err: T
     return min(cert(words, place, out=out, err=err), 1)
 
 
-def _authority(place: CaPlace) -> Authority:
+def makes_ca(words: Sequence[str]) -> bool:
+    """Return whether a command makes the CA where there is none: only what makes certificates out of nothing does."""
+    return "generate" in words[:1]
+
+
+def _authority(place: CaPlace, *, make: bool) -> Authority:
+    """Open the CA of this host; ConfigError when there is none and `make` does not say to make it."""
     if not place.ca:
         raise ConfigError("This host is not a CA: the setting ca is false", hint="Run it on the CA, or set ca = true.")
     now = place.now
     if not bootstrap.prepare(place.files):
+        if not make:
+            raise ConfigError(f"There is no CA in {place.files.cadir}", hint=f"{WHOSE_CA} A master makes it when it starts the first time.")
         bootstrap.create(place.files, place.ca_name, place.generate, place.rules, now=now, report=place.report)
     return bootstrap.open_authority(place.files, place.rules, now=now, report=place.report)
 
@@ -225,6 +243,9 @@ class Commands:
             names = [status.name for status in self.registry.statuses() if wish.action == "fingerprint" or status.state == "signed"]
         if not names:
             raise ConfigError(f"No hosts to {wish.action} specified", hint=f"puppet cert {wish.action} NAME")
+        if wish.json:
+            self.fingerprints_as_json(names, wish)
+            return 0
         action: Callable[[str, Wish], None] = getattr(self, {"print": "show", "destroy": "clean"}.get(wish.action, wish.action))
         for name in names:
             action(name, wish)
@@ -234,6 +255,8 @@ class Commands:
 
     def list(self, wish: Wish) -> int:
         """Requests, and with --all or --signed certificates: glyph, quoted name, digest, alternative names, what is wrong."""
+        if wish.json:
+            return self._list_as_json(wish)
         everything = wish.all or wish.signed or bool(wish.names)
         lines: list[tuple[str, str, str, str]] = []
         unknown = set(wish.names)
@@ -249,6 +272,23 @@ class Commands:
             self.console.show(" ".join(part for part in (glyph, name.ljust(width), digest, rest) if part))
         for name in sorted(unknown):
             self.console.error(f"Could not find a certificate or request for {shown(name)}")
+        return FAILED if unknown else 0
+
+    def _list_as_json(self, wish: Wish) -> int:
+        """Print the same names by state, each as the CA's own endpoint describes it; `problem`: why a certificate is not valid."""
+        states: dict[str, Any] = {"requested": [], "signed": [], "revoked": []}
+        unknown = set(wish.names)
+        for status in self.registry.statuses():
+            if (wish.names and status.name not in unknown) or (wish.subject and not re.search(wish.subject, status.name)):
+                continue
+            unknown.discard(status.name)
+            is_request = status.state == "requested"
+            if wish.signed if is_request else wish.pending or not (wish.all or wish.signed or wish.names):
+                continue
+            certificate = None if is_request else self.authority.signed_certificate(status.name)
+            problem = self._problem(certificate) if certificate is not None else ""
+            states[status.state].append(status.to_data(MODERN) | ({"problem": problem} if problem else {}))
+        self.console.show(json.dumps({**states, "missing": sorted(unknown)}, indent=2))
         return FAILED if unknown else 0
 
     def _lines(self, name: str, wish: Wish) -> Iterable[tuple[str, str, str, str]]:
@@ -372,9 +412,17 @@ class Commands:
         self.console.out.write(text.certificate(self._certificate(name)))
 
     def fingerprint(self, name: str, wish: Wish) -> None:
+        self.console.show(f"{name} ({wish.digest.upper()}) {self._digest(name, wish)}")
+
+    def fingerprints_as_json(self, names: Iterable[str], wish: Wish) -> None:
+        """Print the digests by name."""
+        digests = {name: {"digest": wish.digest.upper(), "fingerprint": self._digest(name, wish)} for name in names}
+        self.console.show(json.dumps(digests, indent=2))
+
+    def _digest(self, name: str, wish: Wish) -> str:
         request = self.registry.request(certname(name))
         thing = csr.parse(request, max_bytes=len(request)) if request is not None else self._certificate(name)
-        self.console.show(f"{name} {fingerprints.labelled(thing, wish.digest)}")
+        return fingerprints.fingerprint(thing, wish.digest)
 
     def verify(self, name: str, wish: Wish) -> None:
         problem = self._problem(self._certificate(name))

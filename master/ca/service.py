@@ -355,7 +355,9 @@ def _start_of_killed(lock: FileLock) -> float | None:
 
 
 def _who(client: Client | None) -> str:
-    return f"{shown(client.name)[1:-1]} at {client.address}" if client is not None else "a local call"
+    if client is None:
+        return "a local call"
+    return f"{shown(client.name)[1:-1] if client.authenticated else 'somebody without a certificate'} at {client.address}"
 
 
 def _bulk(names: Iterable[str]) -> list[str]:

@@ -18,7 +18,7 @@ from typing import Protocol
 from aiohttp import web
 
 from certs.oids import OidNames
-from shared.errors import Denied, OutOfSpace, PuppetError
+from shared.errors import Denied, NoEnvironment, OutOfSpace, PuppetError
 from shared.indirector.core import Client
 from shared.indirector.paths import is_scheme_b, parse
 from shared.log import ORIGIN, Origin
@@ -40,6 +40,7 @@ from .tls import ServerTls
 log = logging.getLogger("puppet.http")
 
 _REFUSALS = (401, 403)
+MAX_REPORTED = 4000  # characters of an error's text in the log
 _LANES = frozenset({"catalog", "report"})  # of their own: they wait for a few processes, and for the disk
 
 
@@ -121,14 +122,14 @@ class MasterApp:
                 answer = refusal.answer
             except PuppetError as err:
                 answer = scheme.incident(_request_number()) if not name and is_internal(err) else scheme.error(err)
-                report(err, answer.status, address, name)
+                report(err, answer.status, address, name, request.about)
             except Exception as err:  # the request's outermost frame
                 if isinstance(err, ConnectionError) and request.connection.gone:
                     raise  # a lost connection to somebody else is an incident
                 if isinstance(err, OSError) and err.errno in (errno.ENOSPC, errno.EDQUOT):
                     full = OutOfSpace("The master's disk is full", hint=f"Make room for {err.filename or 'what it stores'}.")
                     answer = scheme.error(full)
-                    report(full, answer.status, address, name)
+                    report(full, answer.status, address, name, request.about)
                 else:
                     answer = self._incident(scheme, request)
             status = answer.status
@@ -137,7 +138,7 @@ class MasterApp:
             except PuppetError as err:  # a stream that cannot even begin
                 answer = scheme.error(err)
                 status = answer.status
-                report(err, status, address, name)
+                report(err, status, address, name, request.about)
                 response, size = await send(request, self._ending(request, answer), compress_from=self.limits.compress_from)
             return response
         finally:
@@ -239,10 +240,12 @@ def _certificate_of(transport: object) -> bytes | None:
     return found
 
 
-def report(error: PuppetError, status: int, address: str, name: str) -> None:
-    """A foreseen error in the log; what to try is for the administrator, the peer gets only the message."""
+def report(error: PuppetError, status: int, address: str, name: str, about: str) -> None:
+    """Write a foreseen error into the log, as one record with its hint. `about`: the indirection that was asked."""
     hint = f" ({one_line(error.hint)})" if error.hint else ""
-    log.log(logging.ERROR if status >= 500 else logging.INFO, "%s %s: %s%s", address, name or "-", shown(str(error), 500), hint)
+    missing = isinstance(error, NoEnvironment) and about == "catalog"  # not each of a run's questions that end so
+    level = logging.ERROR if status >= 500 else logging.WARNING if missing else logging.INFO
+    log.log(level, "%s %s: %s%s", address, name or "-", one_line(str(error))[:MAX_REPORTED], hint)
 
 
 def check_message(request: HttpRequest, limits: Limits) -> None:

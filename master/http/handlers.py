@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
-from shared.errors import BadData, BadRequest, MethodNotAllowed, NoHandler, NotAcceptable, NotFound, PuppetError
+from shared.errors import BadData, BadRequest, MethodNotAllowed, NoEnvironment, NoHandler, NotAcceptable, NotFound, PuppetError
 from shared.formats import Format, accepted, of_content_type
 from shared.indirector.core import Binding, Client, Indirection, Indirector, Model, Request, Stream
 from shared.indirector.paths import Call
@@ -139,7 +139,7 @@ class Handlers:
 
     async def _check_environment(self, name: str) -> None:
         if not await self.environments.exists(name):
-            raise NoEnvironment(f"Could not find environment '{name}'")
+            raise NoEnvironment(name)
 
     def _check_key_present(self, call: Call) -> None:
         if not call.key:
@@ -230,12 +230,6 @@ class Handlers:
             raise BadData(f"Expected an object with the text 'contents' to make a {indirection.model.__name__} of")
         held = contents.encode("utf-8", "surrogateescape")
         return indirection.model.from_chunks(call.key, lambda: _pieces(held), len(held))
-
-
-class NoEnvironment(NotFound):
-    """An environment that does not exist; the reference reports no kind of its own for it."""
-
-    issue_kind = "RUNTIME_ERROR"
 
 
 async def _pieces(data: bytes) -> Any:

@@ -134,7 +134,7 @@ _SCHEMAS: Mapping[str, Any] = {
     "Environment": {"type": "string", "pattern": "^[A-Za-z0-9_]+$"},
     "Error": {
         "type": "object",
-        "properties": {"message": {"type": "string"}, "issue_kind": {"type": "string"}},
+        "properties": {"message": {"type": "string"}, "issue_kind": {"type": "string"}, "hint": {"type": "string"}},
         "required": ["message"],
     },
 }

@@ -17,6 +17,7 @@ from shared.errors import (
     Denied,
     MethodNotAllowed,
     MissingHeader,
+    NoEnvironment,
     NotAcceptable,
     NotFound,
     OutOfSpace,
@@ -40,6 +41,7 @@ _PREFIXES: tuple[tuple[type[PuppetError], str], ...] = (
     (UnsupportedMediaType, "Unsupported Media Type: "),
 )
 PLAIN = "text/plain;charset=utf-8"
+_HINTS_FOR_PEERS = (CompileError, NoEnvironment)  # about a site's own code; other hints are for the master's administrator alone
 _SAME_EVERYWHERE = (TooLarge, Unavailable, OutOfSpace, TooSlow)
 
 
@@ -130,7 +132,9 @@ class ModernScheme(Scheme):
         return self._json(status, _prefix(error) + str(error), error.issue_kind, error)
 
     def _json(self, status: int, message: str, kind: str, error: PuppetError | None = None) -> Answer:
-        body = json.dumps({"message": one_line(message), "issue_kind": kind}).encode("ascii")
+        # Puppet's own agents read message and issue_kind alone; ours show the hint as well.
+        hint = {"hint": one_line(error.hint)} if isinstance(error, _HINTS_FOR_PEERS) and error.hint else {}
+        body = json.dumps({"message": one_line(message), "issue_kind": kind, **hint}).encode("ascii")
         headers = _headers(error) if error else {}
         return Answer(status, body, "application/json;charset=utf-8", headers)
 

@@ -19,7 +19,7 @@ from urllib.parse import unquote_to_bytes
 from shared import plainjson
 from shared.checksums import Algorithm
 from shared.dialects import LEGACY, MODERN, Dialect
-from shared.errors import BadRequest, CompileError, NotFound, PuppetError
+from shared.errors import BadRequest, NoEnvironment, PuppetError
 from shared.formats import Format, of_content_type
 from shared.indirector import Binding, Client, Request, Terminus
 from shared.log import NOTICE
@@ -144,7 +144,7 @@ class Compiler(Terminus[Catalog]):
             raise PuppetError(f"Could not find node '{name}'; cannot compile", hint="The node terminus does not know it.")
         environment = node.environment or wanted
         if not (known and environment == wanted) and not await asyncio.to_thread(self.environments, environment):
-            raise NotFound(f"Could not find environment '{environment}'")
+            raise NoEnvironment(environment)
         if request.flag("check_environment") and environment != request.environment:
             # Tells the agent to begin again there: it must not apply what its own environment would have given.
             return Catalog(name=name, environment=environment, catalog_format=2, version=int(self.now().timestamp()))
@@ -180,16 +180,12 @@ class Compiler(Terminus[Catalog]):
             code_id=code_id,
         )
         started = time.monotonic()
-        try:
-            body = await self.compile(job)
-            if self.static is not None and checksum is not None:
-                body = await asyncio.to_thread(self.static.applied, body, environment, checksum, request.client)
-            elif self.static is not None and request.flag("inline_metadata"):
-                offered = agreed(request.option("checksum_type"))
-                body = await asyncio.to_thread(self.static.with_metadata, body, environment, offered, request.client)
-        except CompileError as err:
-            log.error("%s", err)
-            raise
+        body = await self.compile(job)  # whoever answers the request writes its error into the log
+        if self.static is not None and checksum is not None:
+            body = await asyncio.to_thread(self.static.applied, body, environment, checksum, request.client)
+        elif self.static is not None and request.flag("inline_metadata"):
+            offered = agreed(request.option("checksum_type"))
+            body = await asyncio.to_thread(self.static.with_metadata, body, environment, offered, request.client)
         kind = "catalog" if checksum is None else "static catalog"
         log.log(NOTICE, "Compiled %s for %s in environment %s in %.2f seconds", kind, name, environment, time.monotonic() - started)
         return PreparedCatalog(name=name, environment=environment, body=body)

@@ -57,14 +57,20 @@ class Rest(Terminus[M]):
     """
     Instances at a peer. 404 is None (or [] becomes None); every other error status raises.
 
-    `prefix` is the API in scheme B; `post` makes every find a POST, as catalogs of 6 and later are asked for.
+    Args:
+        prefix: the API in scheme B.
+        post: every find is a POST, as catalogs of 6 and later are asked for.
+        required: a find that is answered with 404 raises, with the peer's own words, as other error statuses do.
     """
 
-    def __init__(self, indirection: Indirection[M], transport: Transport, *, prefix: str = "puppet", post: bool = False) -> None:
+    def __init__(
+        self, indirection: Indirection[M], transport: Transport, *, prefix: str = "puppet", post: bool = False, required: bool = False
+    ) -> None:
         self.indirection = indirection
         self.transport = transport
         self.prefix = prefix
         self.post = post
+        self.required = required
 
     async def find(self, request: Request[M]) -> M | None:
         dialect = await self.transport.dialect()
@@ -72,7 +78,7 @@ class Rest(Terminus[M]):
         if issubclass(self.indirection.model, Stream):
             return await self._find_stream(outgoing, request, dialect)
         answer = await self._send(outgoing, dialect)
-        if answer.status == 404 and not request.flag("fail_on_404"):
+        if answer.status == 404 and not self.required and not request.flag("fail_on_404"):
             return None
         _check(answer.status, answer.headers, answer.body, dialect, outgoing)
         return dialect.load(self.indirection, answer.body, self._format(answer.headers, dialect))
@@ -107,7 +113,8 @@ class Rest(Terminus[M]):
         outgoing = self._outgoing("destroy", request, dialect)
         answer = await self._send(outgoing, dialect)
         if answer.status == 404:
-            raise NotFound(_text(answer.headers, answer.body) or f"Could not find {self.indirection.name} {request.key}")
+            text, hint = _words(answer.headers, answer.body)
+            raise NotFound(text or f"Could not find {self.indirection.name} {request.key}", hint=hint)
         _check(answer.status, answer.headers, answer.body, dialect, outgoing)
         return self._plain(answer, dialect)
 
@@ -158,9 +165,13 @@ class Rest(Terminus[M]):
         return None
 
 
-def _text(headers: Mapping[str, str], body: bytes) -> str:
-    """What a peer says went wrong: the JSON `message` of 4 and later, else the text; one line, bounded."""
-    text = body.decode("utf-8", "replace").strip()
+def _words(headers: Mapping[str, str], body: bytes) -> tuple[str, str]:
+    """
+    Return what a peer says went wrong, and what it says to try ('' when it does not): bounded.
+
+    The first is the JSON `message` of 4 and later, else the whole text; the second the `hint` that our own masters add.
+    """
+    hint, text = "", body.decode("utf-8", "replace").strip()
     if headers.get("content-type", "").startswith("application/json"):
         from ..plainjson import loads
 
@@ -170,14 +181,15 @@ def _text(headers: Mapping[str, str], body: bytes) -> str:
             data = None
         if isinstance(data, dict) and isinstance(data.get("message"), str):
             text = data["message"]
-    return text[:2000]
+            hint = data["hint"] if isinstance(data.get("hint"), str) else ""
+    return text[:2000], hint[:1000]
 
 
 def _check(status: int, headers: Mapping[str, str], body: bytes, dialect: Dialect, outgoing: Outgoing) -> None:
     if 200 <= status < 300:
         return
-    text = _text(headers, body)
+    text, hint = _words(headers, body)
     if status == 404:
         uri = outgoing.target if len(outgoing.target) <= 100 else outgoing.target[:97] + "..."
-        raise PeerAnswered(f"Find {uri} resulted in 404 with the message: {text}", code=404, body=text)
-    raise PeerAnswered(f"Error {status} on SERVER: {text}", code=status, body=text)
+        raise PeerAnswered(f"Find {uri} resulted in 404 with the message: {text}", code=404, body=text, hint=hint)
+    raise PeerAnswered(f"Error {status} on SERVER: {text}", code=status, body=text, hint=hint)

@@ -57,7 +57,7 @@ def test_the_reason_for_disabling_may_be_left_out(argv: list[str], reason: str, 
     [
         (["--nosuch"], ConfigError, "invalid option: --nosuch"),
         (["file.pp"], ConfigError, "does not take parameters: file.pp"),
-        (["--listen"], Unsupported, "--listen is not supported"),
+        (["--listen"], Unsupported, "The option --listen of puppet agent is not supported"),
         (["--server"], ConfigError, "missing argument: --server"),
     ],
 )

@@ -82,6 +82,22 @@ async def test_a_node_request_that_fails_is_a_warning_and_the_run_goes_on(tmp_pa
     assert "Unable to fetch my node definition, but the agent run will continue:" in caplog.text
 
 
+@pytest.mark.parametrize("status", [400, 403, 404, 500, 507])
+async def test_the_master_s_own_words_are_shown_whatever_the_status_with_its_hint_in_the_same_line_of_the_log(
+    status: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    body = b'{"message":"Not Found: Could not find environment \'production\'","issue_kind":"RUNTIME_ERROR","hint":"Make its folder."}'
+    refused = Reply(status, body, {"Content-Type": "application/json"})
+    site = Scripted(tmp_path, {"/node/": refused, "/catalog/": refused})
+    assert await site.run() == 1
+    errors = [
+        record.getMessage() for record in caplog.records if record.levelname == "ERROR" and "catalog from remote" in record.getMessage()
+    ]
+    assert len(errors) == 1 and errors[0].endswith("Not Found: Could not find environment 'production'\nMake its folder.")
+    assert "Make its folder." not in [record.getMessage() for record in caplog.records]
+    assert caplog.text.count("Could not find environment 'production'") >= 2
+
+
 async def test_the_node_s_environment_is_adopted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "puppet")
     answer = reply({"name": NAME, "environment": "testing", "parameters": {}})

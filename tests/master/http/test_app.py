@@ -14,7 +14,7 @@ import pytest
 from cryptography import x509
 
 from master.testing import RunningMaster
-from shared.errors import CompileError, NotFound, Unavailable
+from shared.errors import CompileError, ConfigError, Location, NotFound, Unavailable
 from shared.models.node import Node
 from shared.testing import KnownEnvironments, Shelf
 
@@ -86,7 +86,9 @@ async def test_scheme_a_speaks_as_3_8_does(master: RunningMaster, target: str, s
 async def test_scheme_b_speaks_json(master: RunningMaster, method: str, target: str, status: int, message: str, kind: str) -> None:
     agent = await master.client("agent1")
     answer = await agent.ask(method, target)
-    assert (answer.status, json.loads(answer.body)) == (status, {"message": message, "issue_kind": kind})
+    told = json.loads(answer.body)
+    assert (answer.status, told["message"], told["issue_kind"]) == (status, message, kind)
+    assert ("hint" in told) == ("environment" in message and status == 404)
 
 
 async def test_scheme_b_denies_without_a_content_type(master: RunningMaster) -> None:
@@ -128,6 +130,20 @@ async def test_compile_errors_are_400_text_in_a_and_500_json_in_b(master: Runnin
     assert (old.status, old.text) == (400, "Evaluation Error: no")
     new = await agent.ask("POST", "/puppet/v3/catalog/agent1?environment=production")
     assert (new.status, json.loads(new.body)["message"]) == (500, "Server Error: Evaluation Error: no")
+
+
+async def test_a_compile_error_is_one_line_of_the_log_and_its_hint_goes_to_the_agent(
+    master: RunningMaster, termini: Termini, caplog: pytest.LogCaptureFixture
+) -> None:
+    termini["catalog"].fail = CompileError("Syntax error at 'x'", where=Location("/site.pp", 2), hint="The '{' at line 1 is never closed.")
+    agent = await master.client("agent1")
+    answer = await agent.ask("GET", "/puppet/v3/catalog/agent1?environment=production")
+    assert json.loads(answer.body)["hint"] == "The '{' at line 1 is never closed."
+    errors = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert errors == ["127.0.0.1 agent1: Syntax error at 'x' (file: /site.pp, line: 2) (The '{' at line 1 is never closed.)"]
+    termini["catalog"].fail = ConfigError("no", hint="See /etc/puppet/secret.conf")
+    answer = await agent.ask("GET", "/puppet/v3/catalog/agent1?environment=production")
+    assert b"secret.conf" not in answer.body  # what is for the master's administrator stays there
 
 
 async def test_who_compiled_is_said_with_a_catalog_that_was_asked_for_by_post(serve: Serve, termini: Termini) -> None:
