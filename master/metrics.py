@@ -16,6 +16,16 @@ COMPILE_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
 LAG_SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 LAG_EVERY = 0.1  # seconds between two looks: a shorter block is seen now and then, a longer one for certain; each look wakes the process
 WINDOW = 60.0  # seconds
+OUTCOMES = ("done", "memory", "failed", "timeout", "died")  # of what compiling processes are asked
+_USUAL = (  # what agents ask for at their runs
+    ("catalog", "POST"),
+    ("facts", "PUT"),
+    ("file_bucket_file", "PUT"),
+    ("file_content", "GET"),
+    ("file_metadata", "GET"),
+    ("node", "GET"),
+    ("report", "PUT"),
+)
 
 Labels = tuple[str, ...]
 Samples = Iterable[tuple[Labels, float]]
@@ -36,11 +46,15 @@ class _Family(Protocol):
 
 
 class Counter:
-    """Something that happens; only upwards."""
+    """Something that happens; only upwards. Without labels it is there from the start, else by `start`."""
 
     def __init__(self, name: str, doc: str, *labels: str) -> None:
         self.name, self.doc, self.labels = name, doc, labels
-        self._counts: dict[Labels, float] = {}
+        self._counts: dict[Labels, float] = {} if labels else {(): 0}
+
+    def start(self, *values: str) -> None:
+        """Count from 0 what has not happened yet: Prometheus sees no growth where a line begins with 1."""
+        self._counts.setdefault(values, 0)
 
     def add(self, *values: str) -> None:
         self._counts[values] = self._counts.get(values, 0) + 1
@@ -52,17 +66,28 @@ class Counter:
 
 
 class Histogram:
-    """How long something takes, in seconds; `bounds` are the upper ends of what is told apart."""
+    """
+    How long something takes, in seconds; `bounds` are the upper ends of what is told apart. Without labels it is there from the
+    start, else by `start`.
+    """
 
     def __init__(self, name: str, doc: str, bounds: tuple[float, ...], *labels: str) -> None:
         self.name, self.doc, self.bounds, self.labels = name, doc, bounds, labels
         self._counts: dict[Labels, list[int]] = {}
         self._sums: dict[Labels, float] = {}
+        if not labels:
+            self.start()
+
+    def start(self, *values: str) -> None:
+        """Count from 0 what has not happened yet."""
+        self._counts.setdefault(values, [0] * (len(self.bounds) + 1))
+        self._sums.setdefault(values, 0.0)
 
     def observe(self, seconds: float, *values: str) -> None:
-        counts = self._counts.setdefault(values, [0] * (len(self.bounds) + 1))
+        self.start(*values)
+        counts = self._counts[values]
         counts[bisect.bisect_left(self.bounds, seconds)] += 1
-        self._sums[values] = self._sums.get(values, 0.0) + seconds
+        self._sums[values] += seconds
 
     def lines(self) -> Iterator[str]:
         yield from _head(self.name, "histogram", self.doc)
@@ -143,6 +168,12 @@ class Metrics:
         )
         self.ca = Counter("puppet_ca_actions_total", "What the CA did or refused.", "action", "result")
         self.lag = Histogram("puppet_loop_lag_seconds", "Seconds that the event loop was late.", LAG_SECONDS)
+        for indirection, method in _USUAL:
+            self.latency.start(indirection, method)
+            for status in ("200", "500", "503"):
+                self.requests.start(indirection, method, status)
+        for outcome in OUTCOMES:
+            self.compiles.start(outcome)
         self._families: list[_Family] = [self.requests, self.latency, self.compiles, self.ca, self.lag]
         self.longest_lag, self.longest_block, self.longest_busy = Longest(), Longest(), Longest()
         self.read(
@@ -173,6 +204,12 @@ class Metrics:
         known = method if method in _METHODS else "other"
         self.requests.add(indirection, known, str(status) if status else "none")
         self.latency.observe(seconds, indirection, known)
+
+    def start_ca(self, actions: Iterable[str]) -> None:
+        """Count the actions of a CA from 0."""
+        for action in actions:
+            for result in ("done", "refused"):
+                self.ca.start(action, result)
 
     def decided(self, entry: Mapping[str, object]) -> None:
         """One entry of the CA's audit."""

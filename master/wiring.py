@@ -76,6 +76,7 @@ from .http.tls import TrustFiles
 from .ldap_conf import LdapTrust
 from .longtasks import REFRESH_CRL, REMOVE_LEFTOVERS, RENEW_CRL, WARN_OF_EXPIRIES, WATCH_HEALTH, master_supervisor
 from .metrics import Metrics
+from .process_metrics import describe_process
 from .reports.processors import Http, Logged, Processed, Processor, Store, processors_for
 from .reports.writers import Writers
 from .ruby import installed
@@ -385,6 +386,7 @@ async def running(settings: MasterSettings, supervisor: Supervisor | None = None
         ConfigError: what has to be put right first. OSError: the address cannot be had.
     """
     metrics = Metrics()
+    describe_process(metrics)
     supervisor = supervisor or master_supervisor()
     metrics.read(
         "puppet_task_failures_total",
@@ -401,6 +403,7 @@ async def running(settings: MasterSettings, supervisor: Supervisor | None = None
         metrics.decided(entry)
 
     if settings.ca:
+        metrics.start_ca(audit.ACTIONS)
         service = await asyncio.to_thread(open_ca, settings, report, supervisor)
         async with service.running(), _serving(settings, service, metrics, trail, supervisor) as master:
             yield master

@@ -65,4 +65,4 @@ async def test_the_page_on_operation_names_every_metric(tmp_path: Path) -> None:
     CrlRefresh(master.http.tls.files, forbidden, "the CA").describe(here)  # which only a master that is no CA has
     describe_logs(here, LogQueues())  # which only a process of its own has
     known = set(re.findall(r"^# TYPE (\S+)", text + here.text(), re.M))
-    assert set(re.findall(r"`(puppet_\w+)`", page)) == known
+    assert set(re.findall(r"`((?:puppet|process)_\w+)`", page)) == known

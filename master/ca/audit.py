@@ -22,8 +22,22 @@ Audit = Callable[[dict[str, object]], None]
 
 log = logging.getLogger("puppet.ca.audit")
 
-
 MODE = 0o640
+ACTIONS = (  # of a CA, as the entries name them
+    "create-ca",
+    "delete",
+    "delete-request",
+    "refresh-crl",
+    "reinventory",
+    "renew",
+    "request",
+    "revoke",
+    "rollover-finish",
+    "rollover-start",
+    "rollover-switch",
+    "sign",
+    "upload-crl",
+)
 
 
 def line(entry: Mapping[str, object]) -> str:

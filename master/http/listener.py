@@ -31,6 +31,9 @@ _TURN = 0.1  # seconds, at least, of one turn of the loop's clock
 _SILENT = 2  # turns after which a peer that has not begun gives way, when no handshake gets on
 _HESITANT = 10  # turns after which it does when others get on: it may be one of a herd, with a slow line
 _DRAGS_ON = 30  # turns after which a peer that has begun gives way
+GAVE_WAY, TOO_SLOW = "gave way to newer connections", "handshake not finished in time"
+LOST, NOT_TLS = "connection lost", "not TLS"
+USUAL_REFUSALS = ("certificate has expired", "certificate revoked", GAVE_WAY, TOO_SLOW, LOST, NOT_TLS)  # others are OpenSSL's words
 _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -184,14 +187,14 @@ class Listener:
             return
         except asyncio.CancelledError:
             if not self.draining:
-                self._refuse(address, "gave way to newer connections")
+                self._refuse(address, GAVE_WAY)
         except ssl.SSLError as err:
-            reason = getattr(err, "verify_message", "") or (err.reason or "").replace("_", " ").lower() or "not TLS"
+            reason = getattr(err, "verify_message", "") or (err.reason or "").replace("_", " ").lower() or NOT_TLS
             self._refuse(address, reason)
         except TimeoutError:
-            self._refuse(address, "handshake not finished in time")
+            self._refuse(address, TOO_SLOW)
         except OSError:
-            self._refuse(address, "connection lost")
+            self._refuse(address, LOST)
         except BaseException:
             peer.close()
             raise

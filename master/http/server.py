@@ -22,7 +22,7 @@ from .connection import ConnectionServer
 from .handlers import Environments, Handlers
 from .identity import ProxyRules
 from .limits import Limits
-from .listener import Listener
+from .listener import USUAL_REFUSALS, Listener
 from .native import Native
 from .server_endpoints import ServerEndpoints
 from .tls import ServerTls, TrustFiles
@@ -102,8 +102,9 @@ class HttpServer:
             yield (), self.listener.open if self.listener is not None else 0
 
         def refused() -> Samples:
-            for reason, count in self.listener.refused.items() if self.listener is not None else ():
-                yield (reason,), count
+            counts = self.listener.refused if self.listener is not None else {}
+            for reason in sorted({*USUAL_REFUSALS, *counts}):
+                yield (reason,), counts.get(reason, 0)
 
         def waiting() -> Samples:
             yield (), self.admission.waiting

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import re
 import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from master.ca import audit
+from master.ca.audit import ACTIONS
 from master.metrics import REQUEST_SECONDS, WINDOW, Counter, Histogram, Longest, Metrics, ProcessorWaits
+from master.process_metrics import describe_process
+from shared import __version__
 
 DEBIAN = "/usr/bin/python3"
 
@@ -51,7 +57,8 @@ def test_methods_that_nobody_knows_are_one() -> None:
     for method in ("BREW", "WHEN", "GET"):
         metrics.answered("unknown", method, 405, 0.001)
     metrics.answered("node", "GET", 0, 0.001)
-    assert [line for line in metrics.text().splitlines() if line.startswith("puppet_requests_total")] == [
+    counted = [line for line in metrics.text().splitlines() if line.startswith("puppet_requests_total")]
+    assert [line for line in counted if not line.endswith(" 0")] == [
         'puppet_requests_total{indirection="node",method="GET",status="none"} 1',
         'puppet_requests_total{indirection="unknown",method="GET",status="405"} 1',
         'puppet_requests_total{indirection="unknown",method="other",status="405"} 2',
@@ -64,6 +71,60 @@ def test_the_ca_is_counted_by_what_it_did_and_what_it_refused() -> None:
         metrics.decided({"action": "sign", "result": result})
     assert 'puppet_ca_actions_total{action="sign",result="done"} 3' in metrics.text()
     assert 'puppet_ca_actions_total{action="sign",result="refused"} 2' in metrics.text()
+
+
+def test_what_has_labels_begins_with_nothing_and_what_is_known_to_come_with_0() -> None:
+    assert list(Counter("a_total", "A.").lines())[2:] == ["a_total 0"]
+    counter = Counter("b_total", "B.", "room")
+    assert list(counter.lines())[2:] == []
+    counter.start("hall")
+    assert list(counter.lines())[2:] == ['b_total{room="hall"} 0']
+    counter.add("hall")
+    counter.start("hall")
+    assert list(counter.lines())[2:] == ['b_total{room="hall"} 1']
+    assert list(Histogram("c_seconds", "C.", (1.0,)).lines())[2:] == [
+        'c_seconds_bucket{le="1"} 0',
+        'c_seconds_bucket{le="+Inf"} 0',
+        "c_seconds_sum 0.000000",
+        "c_seconds_count 0",
+    ]
+
+
+def test_a_master_begins_at_0_with_what_agents_and_alerts_ask_for() -> None:
+    metrics = Metrics()
+    metrics.start_ca(ACTIONS)
+    lines = metrics.text().splitlines()
+    for line in (
+        'puppet_requests_total{indirection="catalog",method="POST",status="500"} 0',
+        'puppet_request_seconds_count{indirection="report",method="PUT"} 0',
+        'puppet_compile_seconds_count{outcome="failed"} 0',
+        'puppet_ca_actions_total{action="sign",result="refused"} 0',
+        "puppet_loop_lag_seconds_count 0",
+    ):
+        assert line in lines
+
+
+def test_the_actions_of_the_ca_are_those_that_it_tells_of() -> None:
+    calls = re.compile(r'(?:\bentry|self\.report|_report)\(\s*"([a-z-]+)"|action(?:: str)? ?= ?"([a-z-]+)"')
+    told = {
+        a or b for path in Path(audit.__file__).parent.glob("*.py") if path.name != "cli.py" for a, b in calls.findall(path.read_text())
+    }
+    assert told == set(ACTIONS)
+
+
+def test_the_process_is_told_of_by_the_names_that_prometheus_has_for_it() -> None:
+    metrics = Metrics()
+    before = time.time()
+    describe_process(metrics)
+    started = number(metrics, "process_start_time_seconds")
+    assert before - 86400 * 30 < started < before + 2
+    assert number(metrics, "process_cpu_seconds_total") > 0
+    assert 2**20 < number(metrics, "process_resident_memory_bytes") <= number(metrics, "process_virtual_memory_bytes")
+    open_before = number(metrics, "process_open_fds")
+    with Path("/dev/null").open():
+        assert number(metrics, "process_open_fds") == open_before + 1
+    assert open_before < number(metrics, "process_max_fds")
+    assert f'puppet_build_info{{version="{__version__}",python="' in metrics.text()
 
 
 def number(metrics: Metrics, name: str) -> float:
