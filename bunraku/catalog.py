@@ -16,7 +16,7 @@ from shared.settings import AgentSettings, MasterSettings, flags_of, load
 
 from .catalogdiff import difference
 from .compilation import Manifest, Site, environment_of, external_for, node_for, profiled
-from .console import complain, printer, say
+from .console import complain, printer
 from .faces import Call, call_of
 from .nodes import facts_of, given_facts
 
@@ -39,7 +39,7 @@ HELP = """Usage: puppet catalog compile [NODE] [--facts FILE] [--profile] [--env
   --profile         which lines of the manifests take the most time, on standard error; of a second, slower compile
   --json            diff: as JSON
 
-Facts are those that the node sent to this master; a node that never did gets this machine's.
+Facts are those that the node sent to this master; of a node that never did they have to be given (--facts).
 
 Exit codes: 0 done (diff: the same), 1 it could not be done (diff: they differ), 2 diff: it could not be done."""
 
@@ -157,9 +157,8 @@ class Face:
         if node.environment and "environment" not in self.flags and node.environment != master.environment:
             agent, master = self.settings(environment=node.environment)
         found = environment_of(master)
-        facts = await facts_of(name, agent, master, found, say)
-        if "facts" in self.call.options:
-            facts |= given_facts(Path(self.call.options["facts"]))
+        given = given_facts(Path(self.call.options["facts"])) if "facts" in self.call.options else {}
+        facts = {**await facts_of(name, agent, master, found, required=not given), **given}
         site = Site.of(master, found, Manifest(path=Path(found.manifest) if found.manifest else None), log)
         external = await external_for(master, node.name)
         data = site.data(site.compiler(node, facts, log, external))

@@ -42,7 +42,7 @@ TEMPLATE is module/name.epp, or a file; without any the template is read from st
   --values CODE       Puppet code: a hash of the template's parameters, or undef; variables that it sets can be seen by the template
   --values_file FILE  the same in a .pp file, or the hash in a .yaml file; --values go over it
   --facts FILE        JSON or YAML: facts that go over the node's
-  --node NAME         whose facts; this machine's by default"""
+  --node NAME         whose facts; this machine's by default; a node that has sent none to this master has none"""
 
 OPTIONS = ("e", "values", "values_file", "facts", "node", "format")
 FLAGS = ("header", "no-header", "continue_on_error", "no-continue_on_error", "validate", "no-validate", "pretty")
@@ -195,9 +195,8 @@ class Face:
         """A compilation of which nothing but top scope is there: the node's variables and facts."""
         name = self.call.options.get("node", self.agent.node_name_value)
         node = await node_for(self.master, name)
-        facts = await facts_of(name, self.agent, self.master, site.environment, say)
-        if "facts" in self.call.options:
-            facts |= given_facts(Path(self.call.options["facts"]))
+        given = given_facts(Path(self.call.options["facts"])) if "facts" in self.call.options else {}
+        facts = {**await facts_of(name, self.agent, self.master, site.environment, required=False), **given}
         compiler = site.compiler(node, facts, printer(self.agent.log_level), await external_for(self.master, node.name))
         compiler.open_top_scope()
         return compiler

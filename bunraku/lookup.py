@@ -23,7 +23,7 @@ from shared.plainjson import dumps_pretty
 from shared.settings import AgentSettings, MasterSettings, flags_of, load
 
 from .compilation import Manifest, Site, environment_of, external_for, node_for
-from .console import printer, say
+from .console import printer
 from .faces import Call, call_of
 from .nodes import facts_of, given_facts
 
@@ -138,7 +138,7 @@ async def _compiler(call: Call, agent: AgentSettings, master: MasterSettings) ->
             hint="They say who the node is.",
         )
     environment = environment_of(master)
-    facts = {**await facts_of(name, agent, master, environment, say, instead=not given), **given}
+    facts = {**await facts_of(name, agent, master, environment, required=not given), **given}
     compiles = "compile" in call.flags
     node = await node_for(master, name) if compiles else Node(name=name)
     manifest = Manifest(path=Path(environment.manifest)) if compiles and environment.manifest else Manifest(code="undef")

@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from master.environments import Environment
 from shared import plainjson, plainyaml
 from shared.dialects import MODERN
-from shared.errors import BadData, ConfigError, PuppetError
+from shared.errors import BadData, ConfigError, NotFound, PuppetError
 from shared.indirector import Request
 from shared.names import certname
 from shared.settings import AgentSettings, MasterSettings
 
 __all__ = ["facts_of", "given_facts"]
 
-Say = Callable[[str, str], None]
-
 
 async def facts_of(
-    name: str, agent: AgentSettings, master: MasterSettings, environment: Environment, say: Say, *, instead: bool = True
+    name: str, agent: AgentSettings, master: MasterSettings, environment: Environment, *, required: bool = True
 ) -> dict[str, Any]:
     """
     The facts of a node: those it sent to this master; this machine's own for itself.
 
-    A node that has never been here gets this machine's, which is said; none at all without `instead`.
+    Args:
+        required: a node that has never been here is an error: with another's facts it would get another's data. Else it has none.
 
     Raises:
-        ConfigError: the setting facts_terminus names none. BadName: no node can be called so.
+        NotFound: nothing is known of the node. ConfigError: the setting facts_terminus names none. BadName: no node can be called so.
     """
     from agent.facts.configured import fact_sources
     from agent.facts.host import Host
@@ -36,13 +35,16 @@ async def facts_of(
     from .compilation import facts_for
 
     certname(name)
-    if name != master.certname:
+    if name not in (master.certname, agent.node_name_value):
         found = await _stored(name, master)
         if found is not None:
             return found
-        if not instead:
+        if not required:
             return {}
-        say("warning", f"No facts of {name} are known; those of this machine are used. Give others with --facts FILE")
+        raise NotFound(
+            f"No facts available for target node: {name}",
+            hint="It has not sent any to this master, or this is not the master. Give them with --facts FILE (JSON or YAML).",
+        )
     values = await facts_for(Host(), fact_sources(agent), environment, certname=name, noop=agent.noop)
     return {**values, "clientversion": MODERN.version}
 

@@ -482,6 +482,11 @@ async def local_catalog(settings: MasterSettings, name: str) -> Any:
     workers = workers_for(settings, environments, Metrics())
     try:
         indirector = await asyncio.to_thread(bind, settings, environments, workers, None)
+        if name != settings.certname and await indirector.facts.find(name, environment=settings.environment) is None:
+            raise NotFound(
+                f"No facts available for target node: {name}",
+                hint="It has not sent any to this master. 'puppet catalog compile NODE --facts FILE' compiles with those of a file.",
+            )
         catalog = await indirector.catalog.find(name, environment=settings.environment)
         if catalog is None:
             raise NotFound(f"Could not find a catalog for {name}")

@@ -33,6 +33,8 @@ def site(tmp_path: Path, file: Callable[[str, str], Path], monkeypatch: pytest.M
     monkeypatch.setattr("bunraku.compilation.gather", few)
     file("code/environments/production/manifests/site.pp", SITE)
     file("code/environments/testing/manifests/site.pp", SITE.replace("0644", "0600"))
+    for name in ("web1", "web2"):
+        file(f"vardir/yaml/facts/{name}.yaml", f"---\nname: {name}\nvalues:\n  size: 1\n")
     return ["--codedir", str(tmp_path / "code")]
 
 
@@ -41,7 +43,39 @@ def test_compile_prints_the_catalog_and_nothing_else(puppet: Puppet, site: list[
     catalog = json.loads(said.out)
     assert (said.code, catalog["name"], catalog["environment"]) == (0, "web1", "production")
     assert [each["title"] for each in catalog["resources"] if each["type"] == "Notify"] == ["gone"]
-    assert said.err == "Warning: No facts of web1 are known; those of this machine are used. Give others with --facts FILE\n"
+    assert said.err == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (["catalog", "compile", "stranger"], 1),
+        (["catalog", "find", "stranger"], 1),
+        (["catalog", "select", "stranger", "notify"], 1),
+        (["catalog", "diff", "web1", "stranger"], 2),
+        (["lookup", "key", "--node", "stranger", "--default", "x"], 1),
+        (["lookup", "key", "--node", "stranger", "--default", "x", "--compile"], 1),
+        (["master", "--compile", "stranger"], 30),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_of_a_node_that_nobody_knows_nothing_is_compiled_or_looked_up(
+    puppet: Puppet, site: list[str], command: list[str], code: int
+) -> None:
+    """Another machine's facts would choose another role's data, and its secrets."""
+    said = puppet(*command, *site)
+    assert (said.code, said.out) == (code, "")
+    assert "No facts available for target node: stranger" in said.err
+    assert "--facts FILE" in said.err
+
+
+def test_a_node_that_nobody_knows_has_the_facts_that_are_given_and_no_others(
+    puppet: Puppet, site: list[str], file: Callable[[str, str], Path]
+) -> None:
+    given = file("facts.json", '{"size": 9}')
+    said = puppet("catalog", "select", "stranger", "notify", "--facts", str(given), *site)
+    assert (said.out, said.err) == ("Notify[size 9]\n", "")
+    assert puppet("catalog", "compile", *site, "--certname", "node1.example.com").code == 0  # this machine knows itself
 
 
 def test_facts_are_those_the_node_has_sent_unless_others_are_given(
