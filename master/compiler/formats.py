@@ -14,7 +14,7 @@ from typing import Final
 
 from shared.errors import EvaluationError
 
-from .sprintf import Spec, format_value
+from .sprintf import Spec, character, format_value
 from .text import float_text, program, quoted, to_s
 from .types.infer import infer_set
 from .types.lattice import (
@@ -315,7 +315,7 @@ def _integer(value: int, format_: Format) -> str:
     if letter in "eEfgGaA":
         return format_value(format_.spec, float(value))
     if letter == "c":
-        char = chr(value)
+        char = character(value, "pack(U): value out of range")
         return format_value(format_.with_letter("s", plain=True), f'"{char}"' if format_.alt else char)
     if letter == "s":
         return format_value(format_.with_letter("s", plain=True), f'"{value}"' if format_.alt else str(value))

@@ -16,7 +16,7 @@ from .numbers import whole
 from .text import float_text, inspect, to_s
 from .values import Value
 
-__all__ = ["Spec", "format_text", "format_value", "to_float", "to_integer"]
+__all__ = ["Spec", "character", "format_text", "format_value", "to_float", "to_integer"]
 
 _SPEC: Final = re.compile(
     r"%(?P<flags>(?:[-+ #0]|\d+\$)*)(?:<(?P<named>[^>]*)>)?(?P<flags2>(?:[-+ #0])*)(?P<width>\*|[1-9]\d*)?"
@@ -140,6 +140,29 @@ def _plain(value: Value) -> str:
     return inspect(value) if value.__class__ in (list, dict) else to_s(value)
 
 
+_INT: Final = range(-(2**31), 2**31)
+_CODE_POINTS: Final = range(0x110000)
+_SURROGATES: Final = range(0xD800, 0xE000)
+
+
+def character(number: int, refusal: str = "invalid character") -> str:
+    """
+    Return the character of a code point.
+
+    Raises:
+        EvaluationError: no text can hold it; `refusal` says so.
+    """
+    if number not in _CODE_POINTS or number in _SURROGATES:
+        raise EvaluationError(refusal)
+    return chr(number)
+
+
+def _format_character(number: int) -> str:
+    if number not in _INT:
+        raise EvaluationError(f"integer {number} too big to convert to `int'")
+    return character(number)
+
+
 def format_value(spec: Spec, value: Value) -> str:
     """One value by one directive."""
     letter = spec.letter
@@ -147,7 +170,7 @@ def format_value(spec: Spec, value: Value) -> str:
         text = _plain(value) if letter == "s" else inspect(value)
         return spec.padded(text if spec.precision is None else text[: spec.precision])
     if letter == "c":
-        text = value[:1] if isinstance(value, str) else chr(to_integer(value))
+        text = value[:1] if isinstance(value, str) else _format_character(to_integer(value))
         if not text:
             raise EvaluationError("%c requires a character")
         return spec.padded(text)

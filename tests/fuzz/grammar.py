@@ -236,7 +236,8 @@ class Generator:
                     template = self.chance.choices(*_weighted(self.grammar.rules[rule]))[0]
                     definitions[rule] = self._fresh(rule, template)
                     texts.append(definitions[rule].text)
-        return Tree("manifest", (*definitions.values(), manifest), separator="\n") if definitions else manifest
+        ordered = [definitions[rule] for _, rule in self.grammar.supplements if rule in definitions]
+        return Tree("manifest", (*ordered, manifest), separator="\n") if ordered else manifest
 
     def _fresh(self, kind: str, template: Template) -> Tree:
         self.blocks = [[]]

@@ -14,8 +14,8 @@ __all__ = ["shrink"]
 
 Ask = Callable[[Sequence[Question]], Sequence[Difference | None]]
 _TOKENS = re.compile(r"\w+|\s+|.", re.DOTALL)
-BATCH = 24
-MOST_BATCHES = 40
+BATCH = 10
+MOST_BATCHES = 30
 
 
 def shrink(question: Question, difference: Difference, ask: Ask) -> tuple[Question, Difference]:
