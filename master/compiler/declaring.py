@@ -197,7 +197,7 @@ def create_resources(
         resource.exported = form == 2
         for name, attribute in (defaults or {}).items():
             if name not in resource.values:
-                resource.take(name, attribute)
+                resource.take(name, attribute, resource.place)
         if type_ == "Class":
             scope.compiler.instantiate(resource)
         scope.compiler.add_resource(scope, resource)

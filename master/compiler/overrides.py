@@ -61,12 +61,12 @@ def apply_override(compiler: Compiler, resource: Resource, override: Override) -
         if compiler.reporter.strict is Strictness.WARNING:
             compiler.log("warning", message, where=place)
     for name, attribute in override.attributes.items():
-        _override_attribute(compiler, resource, name, attribute, forced=override.forced)
+        _override_attribute(compiler, resource, name, attribute, place, forced=override.forced)
 
 
-def _override_attribute(compiler: Compiler, resource: Resource, name: str, attribute: Attribute, *, forced: bool) -> None:
+def _override_attribute(compiler: Compiler, resource: Resource, name: str, attribute: Attribute, place: Location, *, forced: bool) -> None:
     if name not in resource.values:
-        resource.take(name, attribute)
+        resource.take(name, attribute, place)
         return
     origin = resource.origin(name)
     scope = resource.scope or compiler.top
@@ -75,16 +75,16 @@ def _override_attribute(compiler: Compiler, resource: Resource, name: str, attri
     child = forced or (attribute.source is not None and attribute.source.is_child_of(origin.source))
     if not child and not (attribute.source is origin.source and scope.is_default(resource.type, name, origin.value)):
         by = _shown_source(origin.source)
-        place = f" at {Location(origin.file, origin.line)}" if origin.file or origin.line else ""
+        shown = f" at {Location(origin.file, origin.line)}" if origin.file or origin.line else ""
         raise EvaluationError(
-            f"Parameter '{name}' is already set on {resource.ref}{by}{place}; cannot redefine",
+            f"Parameter '{name}' is already set on {resource.ref}{by}{shown}; cannot redefine",
             where=Location(attribute.file, attribute.line),
         )
     if attribute.add:
         old = origin.value if isinstance(origin.value, list) else [origin.value]
         new = attribute.value if isinstance(attribute.value, list) else [attribute.value]
         attribute = Attribute([*_flat(old), *_flat(new)], attribute.source, attribute.file, attribute.line)
-    resource.take(name, attribute)
+    resource.take(name, attribute, place)
 
 
 def _flat(value: list[Value]) -> list[Value]:

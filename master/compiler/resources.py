@@ -23,7 +23,8 @@ METAPARAMETERS: Final = frozenset(("alias", "audit", "loglevel", "noop", "schedu
 INHERITED: Final = ("noop", "schedule", "audit", "loglevel", "alias", "tag", "stage")
 """Metaparameters that a container hands down. Source: language reference 13, step 9."""
 
-_TAG = re.compile(r"\w[\w:.-]*\Z", re.UNICODE)
+_TAG = re.compile(r"\w[\w:.-]*$", re.UNICODE)
+"""What can be a tag; for the reference, too, a line break at the end does not count."""
 
 
 class Attribute:
@@ -175,14 +176,14 @@ class Resource:
         line = dict(self.lines).get(name, self.line)
         return Attribute(self.values.get(name), self.source, self.file, line)
 
-    def take(self, name: str, attribute: Attribute) -> None:
-        """Set an attribute to what came from elsewhere."""
+    def take(self, name: str, attribute: Attribute, place: Location) -> None:
+        """Set an attribute to what came from elsewhere; `place` is to blame for a tag that is none."""
         if self.origins is None:
             self.origins = {}
         self.origins[name] = attribute
         self.values[name] = attribute.value
         if name == "tag":
-            self.add_tags(flat_tags(attribute.value))
+            self.add_tags(flat_tags(attribute.value), place)
 
     def set(self, name: str, value: Value) -> None:
         """Set an attribute in the name of the resource itself."""
@@ -199,19 +200,19 @@ class Resource:
 
     # --- tags ---
 
-    def add_tags(self, tags: Iterable[str]) -> None:
+    def add_tags(self, tags: Iterable[str], place: Location | None = None) -> None:
         """
         Tag it, lower-cased, and with the segments of qualified tags.
 
         Raises:
-            EvaluationError: a text that is no tag.
+            EvaluationError: a text that is no tag, at `place`.
         """
         for tag in tags:
             name = tag.lower()
             if name in self.tags:
                 continue
             if not _TAG.match(name):
-                raise EvaluationError(f"Invalid tag '{name}'")
+                raise EvaluationError(f"Invalid tag '{name}'", where=place)
             self.tags[name] = None
             if "::" in name:
                 self.tags.update(dict.fromkeys(name.split("::")))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from .. import nodes as n
 from .calls import body_function, catching_returns, required_after_optional, returns_from_lambda, signature
 from .frames import Frame, assigned_names, reads_scope, uses_matches
+from .static_types import illegal_part
 from .writer import STORE, Writer, load, text
 
 
@@ -126,6 +127,10 @@ def _function(writer: Writer, node: n.FunctionDefinition) -> ast.expr:
 
 
 def _alias(writer: Writer, node: n.TypeAlias) -> ast.expr:
+    # An alias that cannot be evaluated becomes the text that is to blame: `declared_type` refuses it where the alias is used.
+    illegal = illegal_part(writer.source, node.type)
+    if illegal is not None:
+        return writer.at(node, ast.Lambda(writer.parameters(["scope"]), writer.at(node, text(illegal))))
     with writer.within(Frame("alias")):
         value = writer.value(node.type)
     return writer.at(node, ast.Lambda(writer.parameters(["scope"]), value))

@@ -326,7 +326,16 @@ def _object(base: Type, keys: Sequence[Value]) -> Type:
 
 
 def declared_type(name: str, value: Value) -> Type:
-    """What `type Name = value` declares, when it is an Object type; any other type is what an alias stands for."""
+    """
+    What `type Name = value` declares, when it is an Object type; any other type is what an alias stands for.
+
+    Raises:
+        EvaluationError: it is no type; a text is the expression in it that would have to be evaluated.
+    """
+    if isinstance(value, str):
+        raise EvaluationError(
+            f"The expression <{value}> is not a valid type specification.", hint=f"The alias {name} may have names and literals only."
+        )
     if isinstance(value, dict):
         value = ObjectType.unnamed({value_of(k): v for k, v in value.items()})
     if isinstance(value, ObjectType):

@@ -1,0 +1,33 @@
+"""What may stand in the definition of a type alias: names, brackets and literals, as nothing is evaluated there."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .. import nodes as n
+from ..source import Source
+from .frames import children, walk
+
+__all__ = ["illegal_part"]
+
+_LITERALS: Final = (n.Integer, n.Float, n.String, n.Boolean, n.Undef, n.Default, n.Regex, n.Name, n.TypeName, n.Heredoc)
+_COLLECTIONS: Final = (n.Array, n.Hash, n.Entry, n.Access)
+_OPEN_ENDED: Final = (n.Parenthesized, n.Selector, n.If, n.Unless, n.Case)
+
+
+def illegal_part(source: Source, node: n.Node) -> str | None:
+    """
+    The text of the first expression below `node` that would have to be evaluated, as the reference shows it; None when there is none.
+
+    Source: puppet 7.23, asked; the cases alias-with-… of types.yaml.
+    """
+    if isinstance(node, _LITERALS):
+        return None
+    if isinstance(node, _COLLECTIONS):
+        return next((part for child in children(node) if (part := illegal_part(source, child)) is not None), None)
+    if isinstance(node, n.Unary) and node.op == "-" and isinstance(node.operand, n.Integer | n.Float):
+        return None
+    start = min(each.at for each in walk(node, into_lambdas=True))
+    text = source.text[start : node.end]
+    # The closing sign is not part of these for the reference.
+    return text[:-1].rstrip() if isinstance(node, _OPEN_ENDED) and text[-1:] in (")", "}") else text
