@@ -23,6 +23,7 @@ from shared import checksums
 from shared.checksums import Algorithm, Checksum
 from shared.errors import BadData, ConfigError, NotFound, PuppetError, TooLarge
 from shared.failpoints import failpoint
+from shared.file_serving import can_be_served
 from shared.files import make_directory, parts_of
 from shared.indirector.core import Binding, Option, request_for
 from shared.models.file_content import FileContent
@@ -106,6 +107,10 @@ def plan(entries: Sequence[FileMetadata], local: Mapping[str, Local], ignore: Se
     for entry in entries:
         relative = entry.relative_path or "."
         if relative == ".":
+            refused += [f"{name} cannot be served: a name has to be UTF-8 without control characters" for name in entry.unserved]
+            continue
+        if not can_be_served(relative):
+            refused.append(f"{shown(relative, 200)} is no name that can be asked for: it holds control characters, or is too long")
             continue
         name = "/".join(parts_of(relative))  # the model has refused paths that climb
         if entry.type not in ("file", "directory"):
@@ -181,7 +186,7 @@ class PluginSync:
         Make `mount.destination` equal to what the master has.
 
         Args:
-            more: further options of the search (`max_files`, which 3.x does not know).
+            more: further options of the search (`max_files` and `unserved`, which 3.x does not know).
         Raises:
             NotFound: the master has no such mount. TooLarge. PeerError. ConfigError: the destination is not a directory.
             A single file that fails is logged and counted, and the others go on.

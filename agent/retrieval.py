@@ -116,7 +116,7 @@ async def mirrored(wiring: Wiring, dialect: Dialect | None) -> AsyncGenerator[tu
     )
     for mount in mounts:
         try:
-            done = await sync.sync(mount, wiring.environment, more={} if dialect is LEGACY else {"max_files": "-1"})
+            done = await sync.sync(mount, wiring.environment, more={} if dialect is LEGACY else {"max_files": "-1", "unserved": "true"})
         except (PuppetError, OSError) as err:
             done = Synced(problem=err)
         yield mount, done

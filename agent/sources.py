@@ -16,6 +16,7 @@ from shared.file_serving import Wanted
 from shared.indirector import Binding, Option, Request
 from shared.models.file_content import FileContent
 from shared.models.file_metadata import FileMetadata
+from shared.names import shown
 
 log = logging.getLogger("puppet.file")
 
@@ -47,6 +48,8 @@ class LocalSources:
             return None
         for warning in listing.warnings:
             log.warning("%s", warning)
+        for root, name in listing.unserved:
+            log.warning("Left out, as its name is not UTF-8 or holds control characters: %s", shown(f"{root}/{name}", 400))
         return listing.entries
 
     async def content(self, source: str, metadata: FileMetadata | None) -> AsyncIterator[bytes]:
@@ -109,14 +112,17 @@ class Sources:
         if plain := self._plain(source):
             return await plain.search(source, wanted)
         options: dict[str, Option] = {
-            **_options(wanted), "recurse": "true" if wanted.recurse else "false", "max_files": str(wanted.max_files)
+            **_options(wanted), "recurse": "true" if wanted.recurse else "false", "max_files": str(wanted.max_files), "unserved": "true"
         }  # fmt: skip
         if wanted.recurselimit is not None:
             options["recurselimit"] = str(wanted.recurselimit)
         if wanted.ignore:
             options["ignore"] = list(wanted.ignore)
         (binding, _), key = self._asked(source)
-        return await binding.search(Request(key, self.environment, options=options))
+        entries = await binding.search(Request(key, self.environment, options=options))
+        for name in (name for entry in entries or () for name in entry.unserved):
+            log.warning("%s has a file that cannot be served, its name is not UTF-8 or holds control characters: %s", source, name)
+        return [entry for entry in entries if _can_be_made(source, entry)] if entries is not None else None
 
     async def content(self, source: str, metadata: FileMetadata | None) -> AsyncIterator[bytes]:
         if metadata is not None and metadata.content_uri:
@@ -156,6 +162,15 @@ class Sources:
                 f"Files of another server cannot be fetched here: {source}", hint="Write puppet:///… for the agent's own server."
             )
         return self._elsewhere(host, port), key
+
+
+def _can_be_made(source: str, entry: FileMetadata) -> bool:
+    """Whether an entry of a listing has a name that can be asked for; one that has not is named and left out."""
+    name = entry.relative_path or "."
+    if file_serving.can_be_served(name):
+        return True
+    log.warning("%s lists a file whose name cannot be asked for: %s", source, shown(name, 200))
+    return False
 
 
 def _options(wanted: Wanted) -> dict[str, Option]:

@@ -28,6 +28,7 @@ from .names import shown
 SOFT_MAX_FILES: Final = 1000  # entries above which `max_files => 0` warns
 MAX_IGNORES: Final = 200  # patterns of one request
 MAX_PATTERN: Final = 1024  # characters of a pattern
+MAX_PATH: Final = 4000  # characters of a path below a root; a model of metadata takes no more than 4096
 MAX_DEPTH: Final = 100  # directories within one another
 CHUNK: Final = 240 * 1024  # bytes read at once; less than what memory.py calls large, or each comes from the system
 
@@ -39,6 +40,10 @@ _TYPES: Final[dict[int, FileType]] = {
     stat.S_IFSOCK: "socket",
 }
 _DEVICES: Final = {stat.S_IFCHR: "characterSpecial", stat.S_IFBLK: "blockSpecial"}
+
+
+class UnservedName(BadRequest):
+    """A name that no document can hold, or no request ask for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +162,15 @@ class Tree:
 
 @dataclass(slots=True)
 class Listing:
-    """The answer to a search, root first; `warnings` are to be logged."""
+    """
+    The answer to a search, root first; `warnings` are to be logged.
+
+    `unserved` are those left out because no peer can be told of them or ask for them: (root, path below it).
+    """
 
     entries: list[FileMetadata] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    unserved: list[tuple[str, str]] = field(default_factory=list)
 
 
 def local(path: Path) -> tuple[Tree, str]:
@@ -196,6 +206,8 @@ def _described(tree: Tree, relative: str, info: os.stat_result, wanted: Wanted, 
         kind = _type(info, relative)
         if kind == "link":
             destination = tree.readlink(relative)
+            if not _is_text(destination):
+                raise UnservedName(f"A link to a name that is not UTF-8 cannot be served: {shown(relative)}")
             total = MetadataChecksum(type=wanted.checksum_type, value=_behind(tree, relative, wanted))
         elif kind == "file":
             if fd < 0 and wanted.checksum_type != "none":
@@ -278,7 +290,8 @@ def search_merged(roots: Sequence[tuple[Tree, str]], wanted: Wanted) -> Listing 
             continue
         count = 0
         base = str(tree.path(relative))
-        for name, info in _walked(tree, relative, found, wanted):
+        unserved: list[str] = []
+        for name, info in _walked(tree, relative, found, wanted, unserved):
             count += name != "."
             if len(seen) >= wanted.max_entries:
                 raise TooLarge(f"The directory {shown(base)} has more than {wanted.max_entries} entries")
@@ -287,11 +300,14 @@ def search_merged(roots: Sequence[tuple[Tree, str]], wanted: Wanted) -> Listing 
                 full = relative if name == "." else _joined(relative, name)
                 try:
                     listing.entries.append(_described(tree, full, info, wanted, path=base, relative_path=name))
+                except UnservedName:
+                    unserved.append(name)
                 except NotFound:
                     if stat.S_ISLNK(info.st_mode) and wanted.links == "follow" and tree.lstat(full) is not None:
                         raise
                     seen.discard(name)  # it went away while we looked
         listing.warnings += _counted(base, count, wanted)
+        listing.unserved += [(base, name) for name in unserved]
     return listing if listing.entries else None
 
 
@@ -307,7 +323,7 @@ def names_below(tree: Tree, relative: str, wanted: Wanted) -> tuple[list[str], l
         return [], []
     names: list[str] = []
     base = str(tree.path(relative))
-    for name, _ in _walked(tree, relative, found, wanted):
+    for name, _ in _walked(tree, relative, found, wanted, None):
         if len(names) > wanted.max_entries:
             raise TooLarge(f"The directory {shown(base)} has more than {wanted.max_entries} entries")
         names.append(name)
@@ -334,8 +350,15 @@ def _joined(folder: str, name: str) -> str:
     return f"{folder.rstrip('/')}/{name}" if folder not in ("", ".") else name
 
 
-def _walked(tree: Tree, relative: str, root: os.stat_result, wanted: Wanted) -> Iterator[tuple[str, os.stat_result]]:
-    """(path below `relative`, lstat) of the root and what is below it, in the order of a listing."""
+def _walked(
+    tree: Tree, relative: str, root: os.stat_result, wanted: Wanted, unserved: list[str] | None
+) -> Iterator[tuple[str, os.stat_result]]:
+    """
+    (path below `relative`, lstat) of the root and what is below it, in the order of a listing.
+
+    Args:
+        unserved: Takes the paths that no request can ask for, which are left out then; None: nothing is.
+    """
     yield ".", root
     if not wanted.recurse or (stat.S_ISLNK(root.st_mode) and wanted.links == "manage"):
         return
@@ -358,31 +381,42 @@ def _walked(tree: Tree, relative: str, root: os.stat_result, wanted: Wanted) -> 
             own = os.fstat(fd)
             if not stat.S_ISDIR(own.st_mode) or (own.st_dev, own.st_ino) in above:
                 continue
-            children = [(name, info) for name in sorted(os.listdir(fd)) if (info := _child(fd, name, ignored, tree.confined))]  # noqa: PTH208
+            children = [(name, info) for name in sorted(os.listdir(fd)) if (info := _child(fd, name, ignored))]  # noqa: PTH208
         finally:
             os.close(fd)
         inside = above | {(own.st_dev, own.st_ino)}
         for name, info in children:
             path = _joined(folder, name)
+            if unserved is not None and not can_be_served(path):
+                unserved.append(path)
+                continue
             yield path, info
             if stat.S_ISDIR(info.st_mode) or (stat.S_ISLNK(info.st_mode) and wanted.links == "follow"):
                 folders.append((path, depth + 1, inside))
 
 
-def _child(fd: int, name: str, ignored: Sequence[Glob], confined: bool) -> os.stat_result | None:
+def _child(fd: int, name: str, ignored: Sequence[Glob]) -> os.stat_result | None:
     if any(glob.matches(name) for glob in ignored):
         return None
-    if confined and not name.isascii():
-        try:
-            name.encode()
-        except UnicodeEncodeError as err:
-            raise BadRequest(f"A file name that is not UTF-8 cannot be served: {shown(name)}") from err
     try:
         return os.lstat(name, dir_fd=fd)
     except OSError as err:
         if err.errno == errno.ENOENT:
             return None
         raise Denied(f"Not allowed to look at {shown(name)}") from err
+
+
+def can_be_served(path: str) -> bool:
+    """Whether a relative path can be a key of a request: UTF-8 without control characters, and not too long."""
+    return len(path) <= MAX_PATH and not any(ord(c) < 32 or ord(c) == 127 for c in path) and _is_text(path)
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name that the system gave is UTF-8; octets that are not stand in it as lone surrogates."""
+    try:
+        return name.isascii() or bool(name.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from typing import Final
 
 from shared import file_serving
 from shared.checksums import Algorithm, algorithm
@@ -15,11 +16,15 @@ from shared.indirector import Request, Terminus
 from shared.models.file_content import FileContent
 from shared.models.file_metadata import FileMetadata
 from shared.models.static_file_content import StaticFileContent
+from shared.names import shown
 
 from ..code_commands import CodeCommands, check_code_id, check_path
 from ..fileserver import MERGED_MOUNTS, FileServer
 
 log = logging.getLogger("puppet.fileserver")
+
+MAX_NAMED: Final = 10_000  # paths that are left out of answers, each logged once
+MAX_TOLD: Final = 100  # of them in one answer
 
 
 class MetadataServer(Terminus[FileMetadata]):
@@ -33,6 +38,7 @@ class MetadataServer(Terminus[FileMetadata]):
         self.server = server
         self.digest: Algorithm = algorithm(digest)
         self.most = most
+        self._named_unserved: set[str] = set()
 
     def authorized(self, verb: str, request: Request[FileMetadata]) -> bool:
         return self.server.allowed(request)
@@ -86,7 +92,20 @@ class MetadataServer(Terminus[FileMetadata]):
             return None
         for warning in listing.warnings:
             log.warning("%s", warning)
+        if listing.unserved:
+            self._name_unserved(request, listing)
         return listing.entries
+
+    def _name_unserved(self, request: Request[FileMetadata], listing: file_serving.Listing) -> None:
+        """Log what is left out, each path once; tell it to an agent that asks."""
+        for root, name in listing.unserved:
+            path = shown(f"{root}/{name}", 4096)
+            if path not in self._named_unserved and len(self._named_unserved) < MAX_NAMED:
+                self._named_unserved.add(path)
+                log.warning("A file whose name is not UTF-8, or holds control characters, cannot be served and is left out: %s", path)
+        if request.flag("unserved"):
+            names = tuple(shown(name, 200) for _, name in listing.unserved[:MAX_TOLD])
+            listing.entries[0] = listing.entries[0].model_copy(update={"unserved": names})
 
 
 class ContentServer(Terminus[FileContent]):

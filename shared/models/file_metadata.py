@@ -33,7 +33,9 @@ class FileMetadata(Model):
 
     `mode` holds the permission bits; `owner` and `group` are ids, None when they are not to be managed.
     `relative_path` is the path below `path` in a search (`.` for the root), None for a single find.
-    `content_uri` and `source` are set in static catalogs only. Source: protocol reference 3.5.
+    `content_uri` and `source` are set in static catalogs only. `unserved` are names below the root of a search that the server has to
+    leave out, in printable form; it is sent to those who ask for it (option `unserved`), and only with the root.
+    Source: protocol reference 3.5.
     """
 
     path: str = Field(max_length=8192)
@@ -47,6 +49,7 @@ class FileMetadata(Model):
     destination: str | None = Field(default=None, max_length=4096)
     source: str | None = None
     content_uri: str | None = None
+    unserved: tuple[str, ...] = ()
 
     @field_validator("relative_path")
     @classmethod
@@ -88,6 +91,7 @@ class FileMetadata(Model):
         }
         if not dialect.wraps:
             data |= {key: value for key, value in (("content_uri", self.content_uri), ("source", self.source)) if value}
+            data |= {"unserved": list(self.unserved)} if self.unserved else {}
         return data
 
     @classmethod
@@ -103,7 +107,7 @@ FILE_METADATA = Indirection(
     formats=("json", "pson", "yaml", "b64_zlib_yaml"),
     document_type="FileMetadata",
     ruby_class="Puppet::FileServing::Metadata",
-    options=frozenset({"links", "checksum_type", "source_permissions", "recurse", "recurselimit", "max_files", "ignore"}),
+    options=frozenset({"links", "checksum_type", "source_permissions", "recurse", "recurselimit", "max_files", "ignore", "unserved"}),
     brief=True,
     doc="What is known of a served file without its bytes.",
 )

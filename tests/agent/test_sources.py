@@ -53,7 +53,7 @@ async def test_a_tree_is_asked_for_with_all_that_matters(shelves):
     assert (key, environment) == ("plugins", "test")
     assert options == {
         "links": "follow", "checksum_type": "md5", "source_permissions": "ignore", "recurse": "true",
-        "recurselimit": "2", "max_files": "-1", "ignore": [".git", "*.bak"],
+        "recurselimit": "2", "max_files": "-1", "ignore": [".git", "*.bak"], "unserved": "true",
     }  # fmt: skip
 
 

@@ -17,7 +17,7 @@ ROWS = {  # how many there are of each group
     "HTTP": 21,
     "ACL": 11,
     "CMP": 12,
-    "FS": 8,
+    "FS": 9,
     "FB": 6,
     "RPT": 5,
     "AG": 19,
