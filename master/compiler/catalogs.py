@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from shared.errors import EvaluationError
+from shared.errors import CompileError, EvaluationError, PuppetError
 
 from .compiler import Compiler, LogEntry
 from .loader import Loader
@@ -118,6 +118,11 @@ def _resource(resource: Resource, compiler: Compiler, rich: bool) -> dict[str, A
         told = EvaluationError(message, where=resource.place)
         told.node = compiler.node.certname
         raise told from error
+    except PuppetError as error:
+        error.where = error.where or resource.place
+        if isinstance(error, CompileError):
+            error.node = compiler.node.certname
+        raise
     if parameters:
         data["parameters"] = parameters
     if resource.sensitive:

@@ -86,6 +86,11 @@ class ObjectType(Type):
             self.define(definition)
         return self
 
+    def settle(self) -> None:
+        """Read the definition of a type that nobody gave a name."""
+        if self.pending is not None:
+            self.named(self._name)
+
     def define(self, definition: Mapping[str, Value]) -> None:
         """Take over the initializer hash of `Object[{…}]`; EvaluationError says what is wrong with it."""
         for key in definition:
@@ -237,6 +242,7 @@ class ObjectType(Type):
 
     def described(self) -> str:
         """As `Object[{…}]`: what `String` makes of the type."""
+        self.settle()
         parts = [f"name => {program(self.name)}"] if self.name != "Object" else []
         if self.parent is not None:
             parts.append(f"parent => {self.parent.name}")
