@@ -16,6 +16,7 @@ from shared.failpoints import failpoint
 from shared.indirector.core import Request
 from shared.models.catalog import Catalog
 from shared.models.report import Report
+from shared.regexps import PATTERN_TIMEOUT
 from shared.settings import AgentSettings
 
 from .admincommands import CommandFailed, run_command
@@ -104,6 +105,7 @@ class Run:
     async def execute(self) -> Outcome:
         """Do it, write the state files, send the report. Raises nothing that is foreseen: it is in the log, the report and the outcome."""
         settings = self.settings
+        PATTERN_TIMEOUT.set(settings.pattern_timeout)
         applied: Applied | None = None
         retrieved: Retrieved | None = None
         completed = False

@@ -19,6 +19,7 @@ from shared import log as logs
 from shared.cli import invalid_option, options_in, value_of
 from shared.daemon import take_priority
 from shared.errors import ConfigError, PuppetError, text_with_hint
+from shared.regexps import PATTERN_TIMEOUT
 from shared.settings import AgentSettings, MasterSettings, flags_of, load, read, unknown
 
 if TYPE_CHECKING:
@@ -151,6 +152,7 @@ def main(argv: Sequence[str]) -> int:
         log.warning("%s", sentence)
     search(settings.path, os.environ)
     take_priority(settings.priority)
+    PATTERN_TIMEOUT.set(settings.pattern_timeout)
     try:
         return asyncio.run(Application(wish, settings, master, logs.level_of(settings)).run())
     except KeyboardInterrupt:

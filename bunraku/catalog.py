@@ -12,6 +12,7 @@ from typing import Any
 from shared.errors import BadData, ConfigError, NotFound, PuppetError, Unsupported
 from shared.models.catalog import CATALOG, Catalog
 from shared.plainjson import dumps_pretty
+from shared.regexps import PATTERN_TIMEOUT
 from shared.settings import AgentSettings, MasterSettings, flags_of, load
 
 from .catalogdiff import difference
@@ -149,6 +150,7 @@ class Face:
             CompileError: it cannot be compiled. NotFound: the environment is not there. PuppetError: node or facts are not to be had.
         """
         agent, master = self.settings(**({"environment": environment} if environment else {}))
+        PATTERN_TIMEOUT.set(master.pattern_timeout)
         return asyncio.run(self._compiled(name, agent, master, profile=profile))
 
     async def _compiled(self, name: str, agent: AgentSettings, master: MasterSettings, *, profile: bool) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from master.compiler.values import Sensitive, Value
 from master.manifests import problems
 from shared import plainyaml
 from shared.errors import BadData, ConfigError, Location, ParseError, PuppetError, Unsupported
+from shared.regexps import PATTERN_TIMEOUT
 from shared.settings import AgentSettings, MasterSettings, flags_of, load
 
 from .compilation import Manifest, Site, environment_of, external_for, node_for
@@ -59,6 +60,7 @@ def main(argv: Sequence[str]) -> int:
     action = call.action
     agent = load(AgentSettings, section="user", flags=flags)
     master = load(MasterSettings, section="user", flags=flags)
+    PATTERN_TIMEOUT.set(master.pattern_timeout)
     face = Face(call, agent, master)
     actions = {"validate": face.validate, "render": face.render, "dump": face.dump}
     if action not in actions:

@@ -20,6 +20,7 @@ from shared.cli import value_of
 from shared.errors import ConfigError, EvaluationError
 from shared.models.node import Node
 from shared.plainjson import dumps_pretty
+from shared.regexps import PATTERN_TIMEOUT
 from shared.settings import AgentSettings, MasterSettings, flags_of, load
 
 from .compilation import Manifest, Site, environment_of, external_for, node_for
@@ -75,6 +76,7 @@ def main(argv: Sequence[str]) -> int:
     explainer = Explainer(only_options=only_options) if explained else None
     agent = load(AgentSettings, section="user", flags=flags)
     master = load(MasterSettings, section="master", flags=flags)
+    PATTERN_TIMEOUT.set(master.pattern_timeout)
     compiler = asyncio.run(_compiler(call, agent, master))
     return _answer(call, compiler, merge, explainer, form)
 

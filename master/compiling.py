@@ -23,6 +23,7 @@ from typing import Any, BinaryIO
 from shared import plainjson
 from shared.errors import BadData, BadRequest, CompileError, Location, PuppetError
 from shared.memory import settle
+from shared.regexps import PATTERN_TIMEOUT
 
 from . import frames
 from .compiler.catalogs import compile_catalog
@@ -171,6 +172,7 @@ def serve(stdin: BinaryIO, say: Callable[[bytes], None]) -> None:
         return
     given: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in setup["settings"].items()}
     settings = EnvironmentSettings(**given)  # JSON knows lists only
+    PATTERN_TIMEOUT.set(settings.pattern_timeout)
     try:
         bench = Bench(settings, Path(setup["cache"]) if setup["cache"] else None, memo=int(setup["memo"]))
     except PuppetError as err:

@@ -57,6 +57,7 @@ class EnvironmentSettings:
         variables: values for `$name` in environment.conf, beside `$environment` and `$basemodulepath`.
         compiler: settings that the compiler and `$settings::…` see.
         read_roots, hidden, programs: what manifests may reach on this host, see ManifestAccess.
+        pattern_timeout: seconds of processor time for one match of a regular expression.
         ruby, ruby_timeout, ruby_answer: the program for what modules have in Ruby and its limits, see RubySettings.
     """
 
@@ -77,6 +78,7 @@ class EnvironmentSettings:
     ruby: str = ""
     ruby_timeout: float = 60.0
     ruby_answer: int = 64 << 20
+    pattern_timeout: float = 5.0
 
     @classmethod
     def of(cls, settings: MasterSettings, **more: Any) -> EnvironmentSettings:
@@ -89,6 +91,7 @@ class EnvironmentSettings:
             config_version=settings.config_version,
             rich_data=settings.rich_data,
             data_provider=settings.environment_data_provider,
+            pattern_timeout=settings.pattern_timeout,
             variables={name: str(getattr(settings, name)) for name in ("codedir", "confdir", "vardir")},
             **more,
         )

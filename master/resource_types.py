@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from shared.errors import BadRequest, PuppetError
+from shared.errors import BadRequest, EvaluationError, PuppetError
 from shared.names import shown
 
 from .compiler import nodes as n
@@ -148,11 +148,15 @@ class ResourceTypes:
         for source, module in self._sources(world):
             for each in self._of(source, module):
                 known.setdefault((each["kind"], each["name"]), each)
-        return [
-            each
-            for (of_kind, name), each in sorted(known.items(), key=lambda item: (KINDS.index(item[0][0]), item[0][1]))
-            if (not kind or of_kind == kind) and (expression is None or expression.search(name))
-        ]
+        ordered = sorted(known.items(), key=lambda item: (KINDS.index(item[0][0]), item[0][1]))
+        try:
+            return [
+                definition
+                for (of_kind, name), definition in ordered
+                if (not kind or of_kind == kind) and (expression is None or expression.search(name))
+            ]
+        except EvaluationError as err:  # it takes too long, which is the fault of whoever asks
+            raise BadRequest(err.message, hint=err.hint) from err
 
     def forget(self) -> None:
         """Drop what is kept."""

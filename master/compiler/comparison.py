@@ -6,13 +6,12 @@ Source: language reference 2.3 and 11.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from shared.errors import EvaluationError
 
 from .labels import label, with_article
-from .regexps import Regexp
+from .regexps import Match, Regexp
 from .times import SECOND, Timespan, Timestamp
 from .types.base import Type
 from .types.operands import BadOperand
@@ -145,7 +144,7 @@ def greater_equal(left: Value, right: Value) -> bool:
 # --- matching -----------------------------------------------------------------------------------------------------
 
 
-def match(left: Value, right: Value) -> re.Match[str] | bool:
+def match(left: Value, right: Value) -> Match | bool:
     """
     `=~`: a Match when a regular expression matched, else whether it did.
 
@@ -166,7 +165,7 @@ def match(left: Value, right: Value) -> re.Match[str] | bool:
             raise BadOperand(f"Can not convert right match operand to a regular expression. Caused by '{error.message}'.", 1) from None
     if left.__class__ is not str:
         raise BadOperand(f"Left match operand must result in a String value. Got {with_article(label(left))}.", 0)
-    return right.pattern.search(left) or False
+    return right.search(left) or False
 
 
 def _ruby_kind(value: Value) -> str:
@@ -182,13 +181,13 @@ def _in_versions(range_: SemVerRange, value: Value) -> bool:
     return value.__class__ is SemVer and range_.includes(value)
 
 
-def contains(left: Value, right: Value) -> re.Match[str] | bool:
+def contains(left: Value, right: Value) -> Match | bool:
     """`left in right`; a Match when `left` is a regular expression that matched."""
     kind = right.__class__
     if kind is str:
         if left.__class__ is str:
             return left.lower() in right.lower()
-        return left.pattern.search(right) or False if left.__class__ is Regexp else False
+        return left.search(right) or False if left.__class__ is Regexp else False
     if kind is dict:
         return contains(left, [value_of(k) for k in right])
     if kind is list:
@@ -204,10 +203,10 @@ def contains(left: Value, right: Value) -> re.Match[str] | bool:
     return False
 
 
-def _in_array(left: Value, right: list[Value]) -> re.Match[str] | bool:
+def _in_array(left: Value, right: list[Value]) -> Match | bool:
     kind = left.__class__
     if kind is Regexp:
-        search = left.pattern.search
+        search = left.search
         return next((found for item in right if item.__class__ is str and (found := search(item))), False)
     if kind is str:
         wanted = ascii_fold(left)
@@ -222,13 +221,13 @@ def _in_array(left: Value, right: list[Value]) -> re.Match[str] | bool:
     return any(equals(item, left) for item in right)
 
 
-def matches(value: Value, option: Value) -> re.Match[str] | bool:
+def matches(value: Value, option: Value) -> Match | bool:
     """Whether `option` of a `case` or selector takes `value`; a Match when a regular expression did."""
     kind = option.__class__
     if kind is str:
         return value.__class__ is str and (value == option or ascii_fold(value) == ascii_fold(option))
     if kind is Regexp:
-        return option.pattern.search(value) or False if value.__class__ is str else False
+        return option.search(value) or False if value.__class__ is str else False
     if isinstance(option, Type):
         return option.instance(value)
     if kind is list:

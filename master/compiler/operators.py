@@ -2,7 +2,7 @@
 The operators on values: arithmetic and access here, comparison and matching of `comparison.py` beside them.
 
 Each takes plain values and, where strings are turned into numbers, a Reporter, which decides by `strict` whether that is
-silent, a warning or an error. `match` and `contains` give the `re.Match` that sets `$0`, `$1`, … when a regular expression
+silent, a warning or an error. `match` and `contains` give the match that sets `$0`, `$1`, … when a regular expression
 matched. Errors carry no place; `BadOperand.operand` says which side they are about, and its text is complete. A plain
 EvaluationError is shown with "Error while evaluating a '+' expression, " in front.
 Source: language reference 2 and 11.

@@ -1,5 +1,5 @@
 """The language's regular expressions; the agent's types use the same ones."""
 
-from shared.regexps import Regexp, compiled, quoted, translate
+from shared.regexps import Match, Regexp, quoted
 
-__all__ = ["Regexp", "compiled", "quoted", "translate"]
+__all__ = ["Match", "Regexp", "quoted"]

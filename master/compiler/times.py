@@ -12,7 +12,10 @@ from datetime import UTC, datetime, timedelta, timezone
 from functools import lru_cache, total_ordering
 from typing import TypeAlias
 
+import regex
+
 from shared.errors import EvaluationError
+from shared.regexps import match_whole
 
 from .numbers import whole
 
@@ -149,7 +152,7 @@ class Timespan:
     def _parsed(cls, text: str, format_: str) -> Timespan:
         segments = _segments(format_)
         pattern = "-?" + "".join(re.escape(s) if isinstance(s, str) else s.pattern() for s in segments)
-        found = re.fullmatch(pattern, text, re.ASCII)
+        found = match_whole(regex.compile(pattern, regex.ASCII), text)
         problem = EvaluationError(f"Unable to parse '{text}' using format '{format_}'")
         if not found:
             raise problem
@@ -312,7 +315,7 @@ _READ = {
 
 
 @lru_cache(maxsize=256)
-def _reader(format_: str) -> tuple[re.Pattern[str], str]:
+def _reader(format_: str) -> tuple[regex.Pattern[str], str]:
     out, letters = [], []
     for literal, letter in re.findall(r"([^%]+)|%[-0^#_:]*(?:\d+)?([a-zA-Z%+])", _expanded(format_)):
         if literal:
@@ -322,7 +325,7 @@ def _reader(format_: str) -> tuple[re.Pattern[str], str]:
             letters.append(letter)
         else:
             raise EvaluationError(f"Bad format specifier '%{letter}' in '{format_}'")
-    return re.compile("".join(out), re.IGNORECASE | re.ASCII), "".join(letters)
+    return regex.compile("".join(out), regex.IGNORECASE | regex.ASCII), "".join(letters)
 
 
 def _expanded(format_: str) -> str:
@@ -332,7 +335,7 @@ def _expanded(format_: str) -> str:
 def _strptime(text: str, format_: str) -> _Parts | None:
     """The parts of a time, or None when `text` does not fit, or has more than the format."""
     pattern, letters = _reader(format_)
-    found = pattern.fullmatch(text)
+    found = match_whole(pattern, text)
     if not found:
         return None
     parts = _Parts()

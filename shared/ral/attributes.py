@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, cast, overload
 
+import regex
 from typing_extensions import Unpack
 
 from ..errors import PuppetError, ResourceError
+from ..regexps import match_whole
 from .messages import ABSENT, REDACTED, changed, displayed
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class Param(Generic[T]):
         self.doc = options.get("doc", "")
         self.values = tuple(v if isinstance(v, Value) else Value(v) for v in options.get("values", ()))
         patterns = options.get("match", ())
-        self.patterns = tuple(re.compile(p) for p in ([patterns] if isinstance(patterns, str) else patterns))
+        self.patterns = tuple(regex.compile(p) for p in ([patterns] if isinstance(patterns, str) else patterns))
         self.requires = tuple(options.get("requires", ()))
         self.sensitive = options.get("sensitive", False)
         self.meta = options.get("meta", False)
@@ -149,7 +150,7 @@ class Param(Generic[T]):
 
     def _validate_listed(self, value: Any) -> None:
         text = text_of(value)
-        if text in self._listed or any(p.fullmatch(text) for p in self.patterns):
+        if text in self._listed or any(match_whole(p, text) for p in self.patterns):
             return
         message = f"Invalid value {_inspected(value)}."
         if self.values:

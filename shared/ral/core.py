@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+import regex
+
 from ..errors import Location, PuppetError, ResourceError
+from ..regexps import match_whole
 from .attributes import Declaration, Param, Property, refused
 from .messages import ABSENT
 from .metaparams import Metaparams
@@ -274,7 +276,7 @@ class Type(Metaparams):
     def names_in(cls, title: str) -> dict[str, Any]:
         """The attributes that a title gives, by `title_patterns`."""
         for pattern, targets in cls.title_patterns():
-            found = re.fullmatch(pattern, title, re.DOTALL)
+            found = match_whole(regex.compile(pattern, regex.DOTALL), title)
             if found:
                 pairs = [(t, None) if isinstance(t, str) else t for t in targets]
                 captured = zip(pairs, found.groups(), strict=False)

@@ -97,6 +97,9 @@ class CommonSettings(Settings):
     node_cache_terminus: str = setting("write_only_yaml", doc="Where a master keeps nodes besides.")
 
     max_file_body: Size = setting("16MiB", gt=0, doc="Bytes of one metadata answer or other object held in memory.")
+    pattern_timeout: Duration = setting(
+        5, gt=0, doc="Seconds of processor time for one match of a regular expression of a manifest, of data or of a catalog."
+    )
     command_timeout: Duration = setting(60, gt=0, doc="Seconds for an external program (classifier, autosign policy, fact).")
     command_output: Size = setting("16MiB", gt=0, doc="Bytes that an external program may print.")
 

@@ -21,8 +21,9 @@ pytestmark = pytest.mark.slow
 
 
 @asynccontextmanager
-async def pool(root: Path, *, environment_timeout: float | None = 0, **limits: Any) -> AsyncIterator[Workers]:
-    settings = EnvironmentSettings((str(root / "environments"),), environment_timeout=environment_timeout)
+async def pool(root: Path, *, environment_timeout: float | None = 0, pattern_timeout: float = 5.0, **limits: Any) -> AsyncIterator[Workers]:
+    folders = (str(root / "environments"),)
+    settings = EnvironmentSettings(folders, environment_timeout=environment_timeout, pattern_timeout=pattern_timeout)
     given: dict[str, Any] = {"size": 1, "timeout": 20.0, "memory": 2**28, "queue": 10, "cache": root / "cache"}
     workers = Workers(Environments(settings), **{**given, **limits})
     try:
@@ -48,29 +49,62 @@ def titles(body: bytes) -> list[str]:
 
 # --- CMP-04: patterns that try for ever
 
-LONG = "a" * 40 + "!"
+LONG = "a" * 60 + "!"
 RUNAWAYS = {
-    "a match": ("\n$y = $facts['x'] =~ /^(a+)+$/", 2),
-    "a negated match": ("if $facts['x'] !~ /^(a+)+$/ { }", 1),
-    "a substitution": ("\n\n$y = regsubst($facts['x'], '^(a+)+$', '')", 3),
-    "the function match": ("$y = $facts['x'].match(/^(a|a)*$/)", 1),
-    "a split": ("$y = $facts['x'].split(/(a*)*b/)", 1),
+    "a match": ("\n$y = $facts['x'] =~ /^(a|aa)+$/", 2),
+    "a negated match": ("if $facts['x'] !~ /^(a|aa)+$/ { }", 1),
+    "a substitution": ("\n\n$y = regsubst($facts['x'], '^(a|aa)+$', '')", 3),
+    "a substitution everywhere": ("$y = regsubst($facts['x'], /^(a|aa)+$/, '', 'G')", 1),
+    "the function match": ("$y = $facts['x'].match(/^(a|aa)*$/)", 1),
+    "the function index": ("$y = $facts['x'].index(/^(a|aa)*$/)", 1),
+    "a split": ("$y = $facts['x'].split(/^(a|aa)+$/)", 1),
     "a case": ("case $facts['x'] {\n  /^(a|aa)+$/: { }\n  default: { }\n}", -1),
-    "a selector": ("$y = $facts['x'] ? { /^(a+)+$/ => 1, default => 2 }", 1),
-    "a type": ("function f(Pattern[/^(a+)+$/] $y) { }\nf($facts['x'])", -1),
-    "a lambda": ("$y = [$facts['x']].filter |$each| {\n  $each =~ /^(a+)+$/\n}", 2),
-    "a node's name": ("node /^(a+)+$/ { }\nnode default { }", 0),
+    "a selector": ("$y = $facts['x'] ? { /^(a|aa)+$/ => 1, default => 2 }", 1),
+    "a member": ("$y = /^(a|aa)+$/ in [$facts['x']]", 1),
+    "a type": ("function f(Pattern[/^(a|aa)+$/] $y) { }\nf($facts['x'])", -1),
+    "a type's match": ("$y = $facts['x'] =~ Pattern[/^(a|aa)+$/]", 1),
+    "a lambda": ("$y = [$facts['x']].filter |$each| {\n  $each =~ /^(a|aa)+$/\n}", 2),
+    "a function of stdlib": ("$y = grep([$facts['x']], '^(a|aa)+$')", 1),
+    "a deletion": ("$y = delete_regex([$facts['x']], '^(a|aa)+$')", 1),
+    "a node's name": ("node /^(a|aa)+$/ { }\nnode default { }", 0),
+    "a key of lookup_options": (f"\n$y = lookup('{'a' * 60}_b')", 2),
+}
+DATA = {
+    "bad/hiera.yaml": "version: 5\n",
+    "bad/data/common.yaml": f"lookup_options: {{'^(a|aa)+$': {{merge: unique}}}}\n{'a' * 60}_b: [1]\n",
 }
 
 
+def write_runaway(root: Path, what: str) -> CompileJob:
+    """Write an environment whose manifest has that pattern, and return the catalog to ask for."""
+    data = DATA if "lookup_options" in what else {}
+    write(root, {"bad/manifests/site.pp": RUNAWAYS[what][0], "production/manifests/site.pp": "notify { 'well': }", **data})
+    return job("bad", "a" * 60 + "-b", x=LONG)
+
+
 @pytest.mark.parametrize("what", RUNAWAYS)
+async def test_PAT_01_a_pattern_that_tries_for_ever_is_named_with_its_place(tmp_path: Path, what: str) -> None:
+    runaway = write_runaway(tmp_path, what)
+    async with pool(tmp_path, pattern_timeout=0.05) as workers:
+        with pytest.raises(PuppetError, match=r"takes longer than pattern_timeout \(0.05 seconds\)") as caught:
+            await workers(runaway)
+        line = RUNAWAYS[what][1]
+        if line:
+            assert f"site.pp, line: {line if line > 0 else ''}" in str(caught.value)
+        assert LONG not in str(caught.value)
+        before = {worker.process.pid for worker in workers._all}
+        assert titles(await workers(job())) == ["well"]
+        assert {worker.process.pid for worker in workers._all} == before
+
+
+@pytest.mark.parametrize("what", ["a match", "a substitution", "a type"])
 async def test_CMP_04_a_pattern_that_tries_for_ever_costs_its_own_compile_only(tmp_path: Path, what: str) -> None:
-    manifest, line = RUNAWAYS[what]
-    write(tmp_path, {"bad/manifests/site.pp": manifest, "production/manifests/site.pp": "notify { 'well': }"})
-    async with pool(tmp_path, size=2, timeout=1.0) as workers:
+    runaway_job = write_runaway(tmp_path, what)
+    line = RUNAWAYS[what][1]
+    async with pool(tmp_path, pattern_timeout=60.0, size=2, timeout=1.0) as workers:
         await asyncio.gather(workers(job()), workers(job()))  # both processes are there
         before = {worker.process.pid for worker in workers._all}
-        runaway = asyncio.create_task(workers(job("bad", "a" * 40 + "-b", x=LONG)))
+        runaway = asyncio.create_task(workers(runaway_job))
         done = 0
         while not runaway.done():
             assert titles(await workers(job())) == ["well"]
@@ -78,8 +112,7 @@ async def test_CMP_04_a_pattern_that_tries_for_ever_costs_its_own_compile_only(t
         assert done > 3
         with pytest.raises(CompileError, match="compile_timeout") as caught:
             await runaway
-        if line:
-            assert f"site.pp, line: {line if line > 0 else ''}" in str(caught.value)
+        assert f"site.pp, line: {line if line > 0 else ''}" in str(caught.value)
         assert titles(await workers(job())) == ["well"]
         assert {worker.process.pid for worker in workers._all} == before
 

@@ -23,6 +23,7 @@ ROWS = {  # how many there are of each group
     "AG": 19,
     "R": 40,
     "PRS": 4,
+    "PAT": 4,
 }
 CLOSED = ("CA", "TLS", "HTTP", "ACL", "FB", "RPT", "PRS")  # groups in which nothing is left open
 

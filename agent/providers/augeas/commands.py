@@ -7,7 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from shared.errors import ResourceError
+from shared.errors import EvaluationError, ResourceError
+from shared.regexps import Regexp
 
 Command = list[Any]  # name, then arguments
 
@@ -118,9 +119,9 @@ def compared(found: str, comparator: str, wanted: str) -> bool:
     """Whether a value satisfies a comparison: as numbers when both are."""
     if comparator == "=~":
         try:
-            return re.search(wanted, found) is not None
-        except re.error as err:
-            raise ResourceError(f"Invalid regular expression {wanted}: {err}") from err
+            return Regexp(wanted).search(found) is not None
+        except EvaluationError as err:
+            raise ResourceError(f"Invalid regular expression {wanted}: {err.message}", hint=err.hint) from err
     left: Any = found
     right: Any = wanted
     if comparator in ("<", "<=", ">", ">=") and _is_number(found) and _is_number(wanted):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 from collections.abc import Sequence
 from typing import Any
 
-from shared.errors import ResourceError
+from shared.errors import EvaluationError, ResourceError
 from shared.ral import Output, Provider, State, execute
+from shared.regexps import Regexp
 from shared.types.service import Service
 
 from ..commands import argv_of
@@ -19,14 +19,15 @@ STATUS_SECONDS = 120.0  # the most that a question about a service may take
 
 
 def parse_processes(text: str, pattern: str, *, own: int) -> int | None:
-    """The id of the first process in the output of `ps -ef` whose line matches; `own` is never it. ValueError: not a regex."""
+    """The id of the first process in the output of `ps -ef` whose line matches; `own` is never it. ValueError: not a regex of Ruby's."""
+    expression = Regexp(pattern)
     try:
-        wanted = re.compile(pattern)
-    except re.error as err:
-        raise ValueError(f"'{pattern}' is not a regular expression: {err}") from err
+        _ = expression.pattern
+    except EvaluationError as err:
+        raise ValueError(f"'{pattern}' is not a regular expression: {err.message}") from err
     for line in text.splitlines():
         words = line.split()
-        if len(words) > 1 and words[1].isdigit() and int(words[1]) != own and wanted.search(line):
+        if len(words) > 1 and words[1].isdigit() and int(words[1]) != own and expression.search(line):
             return int(words[1])
     return None
 

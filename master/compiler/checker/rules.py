@@ -7,7 +7,7 @@ import re
 from shared.errors import EvaluationError
 
 from .. import nodes as n
-from .. import regexps
+from ..regexps import Regexp
 from . import definitions, syntaxes
 from .effects import untitled_resource, without_effect
 from .findings import Findings, Place, Rule
@@ -48,7 +48,7 @@ def _integer(node: n.Integer, place: Place, found: Findings) -> None:
 
 def _regex(node: n.Regex, place: Place, found: Findings) -> None:
     try:
-        regexps.compiled(node.source)
+        _ = Regexp(node.source).pattern
     except EvaluationError as error:
         found.error(error.message, node, error.hint)
 

@@ -200,7 +200,7 @@ def index_string(context: Context, str_: str, match: Value) -> int | None:
     if isinstance(match, str):
         at = str_.find(match)
         return at if at >= 0 else None
-    found = match.pattern.search(str_)
+    found = match.search(str_)
     return found.start() if found else None
 
 

@@ -9,7 +9,7 @@ from typing import Final
 from shared.errors import EvaluationError
 
 from ..labels import ruby_class
-from ..regexps import Regexp
+from ..regexps import Match, Regexp
 from ..sprintf import format_text
 from ..types.lattice import AliasType, PatternType, RegexpType, VariantType
 from ..values import Value
@@ -35,7 +35,7 @@ def split_type(context: Context, str_: str, pattern: RegexpType) -> list[str]:
 def _split(text: str, regexp: Regexp) -> list[str]:
     """As Ruby splits: an empty match right where the last part ended takes one character with it."""
     out: list[str] = []
-    search = regexp.pattern.search
+    search = regexp.search
     begin = start = 0
     empty_before = False
     while start <= len(text) and (found := search(text, start)):
@@ -83,47 +83,34 @@ def regsubst_regexp(context: Context, target: Value, pattern: Value, replacement
 
 
 def _substituted(target: Value, regexp: Regexp, replacement: Value, everywhere: bool) -> Value:
-    new = _hash_template(replacement) if isinstance(replacement, dict) else _template(replacement)
-    if everywhere:
-        return [_all(regexp, new, item) for item in target] if isinstance(target, list) else _all(regexp, new, target)
-    sub = regexp.pattern.sub
-    return [sub(new, item, count=1) for item in target] if isinstance(target, list) else sub(new, target, count=1)
+    new = _hash_template(replacement) if isinstance(replacement, dict) else _template(replacement, regexp)
+    if isinstance(target, list):
+        return [regexp.substitute(item, new, everywhere=everywhere) for item in target]
+    return regexp.substitute(target, new, everywhere=everywhere)
 
 
-def _all(regexp: Regexp, new: Callable[[re.Match[str]], str], text: str) -> str:
-    """All matches replaced. Behind an empty one Ruby goes on with the next character, where `re` would try again."""
-    out: list[str] = []
-    at = done = 0
-    while at <= len(text) and (found := regexp.pattern.search(text, at)):
-        start, end = found.span()
-        out += (text[done:start], new(found))
-        done = end
-        at = end + 1 if start == end else end
-    out.append(text[done:])
-    return "".join(out)
-
-
-def _hash_template(replacement: dict[str, str]) -> Callable[[re.Match[str]], str]:
+def _hash_template(replacement: dict[str, str]) -> Callable[[Match], str]:
     return lambda found: replacement.get(found[0], "")
 
 
 _BACK: Final = re.compile(r"\\(?:(\d)|k<(\w+)>|([&`'\\]))")
 
 
-def _template(replacement: str) -> Callable[[re.Match[str]], str]:
+def _template(replacement: str, regexp: Regexp) -> Callable[[Match], str]:
     """Ruby's replacement text: `\\1`, `\\k<name>`, `\\0` and `\\&` for the whole match, `\\\\` for a backslash."""
     if "\\" not in replacement:
         return lambda found: replacement
 
-    def new(found: re.Match[str]) -> str:
+    def new(found: Match) -> str:
         def part(back: re.Match[str]) -> str:
             if back[1] is not None:
                 number = int(back[1])
-                return (found[number] or "") if number <= (found.re.groups or 0) else ""
+                return (found[number] or "") if number <= found.re.groups else ""
             if back[2] is not None:
-                if back[2] not in found.re.groupindex:
+                numbers = regexp.group_numbers.get(back[2])
+                if numbers is None:
                     raise EvaluationError(f"undefined group name reference: {back[2]}")
-                return found[back[2]] or ""
+                return next((text for number in reversed(numbers) if (text := found[number]) is not None), "")
             special = {"&": found[0], "`": found.string[: found.start()], "'": found.string[found.end() :], "\\": "\\"}
             return special[back[3]]
 
@@ -145,7 +132,7 @@ def match_all(context: Context, string: list[str], pattern: Value) -> list[Value
 
 def _match(text: str, pattern: Value) -> list[str | None] | None:
     if isinstance(pattern, str | Regexp):
-        found = (Regexp(pattern) if isinstance(pattern, str) else pattern).pattern.search(text)
+        found = (Regexp(pattern) if isinstance(pattern, str) else pattern).search(text)
         return [found[0], *found.groups()] if found else None
     if isinstance(pattern, AliasType):
         return _match(text, pattern.resolved())

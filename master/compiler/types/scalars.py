@@ -259,7 +259,7 @@ class PatternType(ScalarDataType):
     def instance(self, value: Value) -> bool:
         if value.__class__ is not str:
             return False
-        return not self.patterns or any(p.pattern.search(value) for p in self.patterns)
+        return not self.patterns or any(p.search(value) for p in self.patterns)
 
     def accepts(self, other: Type, guard: Guard) -> bool:
         if self == other or not self.patterns:

@@ -6,6 +6,7 @@ import pytest
 
 from master.compiler.regexps import Regexp, quoted
 from shared.errors import EvaluationError
+from shared.regexps import PATTERN_TIMEOUT
 
 MATCHES = [
     (r"^b", "a\nb", True),
@@ -46,6 +47,37 @@ MATCHES = [
     (r"[\u{e9}]", "é", True),
     (r"\/", "/", True),
     (r"[\w-]+\.conf$", "x-y.conf", True),
+    (r"\p{Alpha}", "\U00020000", True),
+    (r"[[:alpha:]]", "\U00020000", True),
+    (r"[[:punct:]]", "$", True),
+    (r"\p{Punct}", "$", False),
+    (r"[[:xdigit:]]", "٣", False),
+    (r"\p{^Upper}", "A", False),
+    (r"(?<=a|bc)x", "bcx", True),
+    (r"(?<a>x)\g<a>", "xx", True),
+    (r"(x)\g<-1>", "xx", True),
+    (r"(?<a>\((?:[^()]|\g<a>)*\))$", "(a(b)c)", True),
+    (r"^(?<a>\((?:[^()]|\g<a>)*\))$", "(a(b)c", False),
+    (r"(a)?(?:b|c)\k<1>", "ca", False),
+    (r"(?<n>a)|(?<n>b)\k<n>", "bb", True),
+    (r"\Ga", "ba", False),
+    (r"^a**$", "aaa", True),
+    (r"^a{2}+$", "aaaa", True),
+    (r"^(?:a{2}?|b)$", "", True),
+    (r"^a{,2}{2}$", "aaaa", True),
+    (r"[+--]", "/", False),
+    (r"[a||b]", "|", True),
+    (r"[a~~b]", "~", True),
+    (r"[a&&b]", "a", False),
+    (r"(?:ab){e<=1}", "ax", False),
+    (r"\L<x>", "L<x>", True),
+    (r"(?u)\w", "é", True),
+    (r"\u{41 42}", "AB", True),
+    (r"\xc3\xa9", "é", True),
+    (r"\cA", "\x01", True),
+    (r"(?i)straße", "STRASSE", True),
+    (r"x(?i)y|(?-i:z)", "Z", False),
+    (r"(?(1)a|b)(c)", "bc", True),
 ]
 
 
@@ -60,10 +92,68 @@ def test_plain_groups_do_not_capture_beside_named_ones() -> None:
     assert found.groups() == ("foo",)
 
 
-@pytest.mark.parametrize("source", ["(", "[a", "a)", "*", r"\p{Nonsense}", r"(?<a>x)\g<a>", "a\\"])
+@pytest.mark.parametrize("source", ["(", "[a", "a)", "*", r"\p{Nonsense}", r"(?~a)", "a\\", "[z-a]", r"\k<b>", r"(a)\2", "a{3,1}", r"\xff"])
 def test_what_is_wrong_or_not_supported_is_one_clear_error(source: str) -> None:
     with pytest.raises(EvaluationError, match="/"):
         _ = Regexp(source).pattern
+
+
+CAPTURES = [
+    (r"a.\Kb", "axb", ("b", 2)),
+    (r"(?<a>x)(?<a>y)", "xy", ("xy", 0, "x", "y")),
+    (r"(x)(?<a>y)", "xy", ("xy", 0, "y")),
+    (r"(a)|(b)", "b", ("b", 0, None, "b")),
+]
+
+
+@pytest.mark.parametrize(("source", "text", "expected"), CAPTURES)
+def test_a_match_has_the_text_place_and_groups_that_ruby_gives(source: str, text: str, expected: tuple[object, ...]) -> None:
+    match = Regexp(source).search(text)
+    assert match is not None
+    assert (match[0], match.start(), *match.groups()) == expected
+
+
+WORDS = [
+    (r"\p{Foo}", "invalid character property name {Foo}: /\\p{Foo}/"),
+    ("[[:foo:]]", "invalid POSIX bracket type: /[[:foo:]]/"),
+    ("a{100001}", "too big number for repeat range: /a{100001}/"),
+    (r"(?<n>x)(y)\1", "numbered backref/call is not allowed. (use name): /(?<n>x)(y)\\1/"),
+    ("(?<1a>x)", "invalid group name <1a>: /(?<1a>x)/"),
+    ("[]", "empty char-class: /[]/"),
+    ("(*PRUNE)", "target of repeat operator is not specified: /(*PRUNE)/"),
+]
+
+
+@pytest.mark.parametrize(("source", "message"), WORDS)
+def test_what_is_wrong_is_said_in_the_words_of_ruby(source: str, message: str) -> None:
+    with pytest.raises(EvaluationError) as caught:
+        _ = Regexp(source).pattern
+    assert caught.value.message == message
+
+
+RUNAWAY = [(r"^(a|aa)+$", "a" * 70 + "b"), (r"^(.*?,){25}P", "1," * 60), (r"^(a|ab|b)+$", "ab" * 40 + "c")]
+
+
+@pytest.mark.parametrize(("source", "text"), RUNAWAY)
+def test_a_match_ends_with_its_budget_of_processor_time(source: str, text: str) -> None:
+    token = PATTERN_TIMEOUT.set(0.02)
+    try:
+        with pytest.raises(EvaluationError) as caught:
+            Regexp(source).search(text)
+    finally:
+        PATTERN_TIMEOUT.reset(token)
+    assert f"/{source}/ takes longer than pattern_timeout (0.02 seconds) on a text of {len(text)} characters" in caught.value.message
+    assert text not in caught.value.message
+    assert caught.value.hint
+
+
+def test_an_expression_that_calls_itself_for_ever_is_a_clear_error() -> None:
+    token = PATTERN_TIMEOUT.set(0.05)
+    try:
+        with pytest.raises(EvaluationError, match=r"nests without end|takes longer than pattern_timeout"):
+            Regexp(r"(?<a>\g<a>)").search("x")
+    finally:
+        PATTERN_TIMEOUT.reset(token)
 
 
 def test_delimiters_are_shown_and_escaped() -> None:

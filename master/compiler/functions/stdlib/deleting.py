@@ -23,7 +23,7 @@ def _items(value: Value) -> list[Value]:
 
 def _without_text(text: str, item: Value) -> str:
     if isinstance(item, Regexp):
-        return item.pattern.sub("", text)
+        return item.substitute(text, lambda match: "")
     if not isinstance(item, str):
         raise EvaluationError(f"wrong argument type {ruby_class(item)} (expected Regexp)")
     return text.replace(item, "") if item else text
