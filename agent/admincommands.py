@@ -6,6 +6,7 @@ import asyncio
 
 from shared.errors import PuppetError
 from shared.indirector.termini import kill_group
+from shared.ral.commands import log_end, log_start
 
 COMMAND_OUTPUT = 64 * 1024  # characters of a command's output that are logged
 
@@ -23,6 +24,7 @@ async def run_command(setting: str, command: str) -> list[str]:
     Raises:
         CommandFailed: it ended with another code than 0.
     """
+    started = log_start(command)
     process = await asyncio.create_subprocess_exec(
         "/bin/sh",
         "-c",
@@ -37,6 +39,7 @@ async def run_command(setting: str, command: str) -> list[str]:
     finally:
         kill_group(process.pid)
         await process.wait()
+    log_end(command, process.returncode, started)
     text = out.decode("utf-8", "replace").strip()[:COMMAND_OUTPUT]
     if process.returncode:
         raise CommandFailed(f"Could not run command from {setting}: Execution of '{command}' returned {process.returncode}: {text}")

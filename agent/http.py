@@ -308,6 +308,8 @@ class Client:
             except (aiohttp.ClientError, TimeoutError, OSError) as err:
                 self.fail(err, str(site))
         number = response.connection_number if isinstance(response, _Response) else 0
+        path, took = target.partition("?")[0], time.monotonic() - began  # a query may carry all facts
+        log.debug("%s %s at %s answered %d after %.3f seconds (connection %d)", method, path, site, response.status, took, number)
         if self._observer is not None:
             reused = number in connector.used
             seconds = time.monotonic() - began

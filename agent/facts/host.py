@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from shared.ral.commands import log_end, log_start
+
 MAX_FILE = 4 * 1024 * 1024  # bytes of one file below /proc, /sys or /etc
 MAX_OUTPUT = 4 * 1024 * 1024  # bytes of a program's output
 
@@ -50,6 +52,8 @@ class Host:
         program = shutil.which(argv[0], path=self.environ.get("PATH"))
         if program is None:
             return ""
+        command = " ".join((program, *argv[1:]))
+        started = log_start(command)
         try:
             process = subprocess.Popen(
                 [program, *argv[1:]],
@@ -69,4 +73,5 @@ class Host:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
+        log_end(command, process.returncode, started)
         return out[:MAX_OUTPUT].decode("utf-8", "replace") if process.returncode == 0 else ""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from shared.ral import Provider, Type
+from shared.ral.commands import keeping_secret
 
 from .harness import reason
 from .status import Status
@@ -40,7 +41,8 @@ class ReadAhead:
             return
         self._waiting.update(row)
         try:
-            await provider.read_ahead([resource, *row])
+            with keeping_secret([text for each in (resource, *row) for text in each.secrets()]):
+                await provider.read_ahead([resource, *row])
         except Exception as err:  # noqa: BLE001  # whose fault it is shows when each is read at its turn
             resource.log("debug", f"Could not read ahead: {reason(err)}")
             self.forget()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from shared.ral import Type
+from shared.ral.commands import keeping_secret
 
 from .graph import REFRESH, Anchor, Graph, Node
 from .harness import reason
@@ -80,7 +81,8 @@ class EventQueue:
     async def _refresh(self, target: Type) -> bool:
         try:
             if target.handler is not None:
-                await target.handler.refresh(target)
+                with keeping_secret(target.secrets()):
+                    await target.handler.refresh(target)
         except Exception as err:  # noqa: BLE001  # a failed refresh fails its resource, not the run
             message = f"Failed to call {REFRESH}: {reason(err)}"
             self.log("err", message, target)

@@ -19,6 +19,7 @@ from shared.errors import PuppetError
 from shared.failpoints import failpoint
 from shared.ral import ABSENT, Property, Provider, State, Type
 from shared.ral.attributes import text_of
+from shared.ral.commands import keeping_secret
 from shared.ral.components import Unmanaged
 from shared.ral.messages import REDACTED
 from shared.ral.providers import check_values, drop_unsupported
@@ -79,14 +80,15 @@ class Harness:
                 resource.settle()
                 if provider is not None:
                     drop_unsupported(resource, provider)
-            state = await self._read(resource, prefetched)
-            failpoint(f"transaction.read:{resource.ref}")
-            evaluation = self._begin(resource, provider, state, status)
-            await self._perform(evaluation)
-            if status.changed and not resource.simulated:
-                self.state.of(str(resource.ref))["synced"] = self.now()
-                if provider:
-                    await provider.flush(resource, state)
+            with keeping_secret(resource.secrets()):
+                state = await self._read(resource, prefetched)
+                failpoint(f"transaction.read:{resource.ref}")
+                evaluation = self._begin(resource, provider, state, status)
+                await self._perform(evaluation)
+                if status.changed and not resource.simulated:
+                    self.state.of(str(resource.ref))["synced"] = self.now()
+                    if provider:
+                        await provider.flush(resource, state)
             failpoint(f"transaction.done:{resource.ref}")
         except Exception as err:  # noqa: BLE001  # a provider's mistake fails its resource, not the run
             self._log_unforeseen(resource, err)

@@ -19,6 +19,7 @@ from shared.files import write_atomic
 from shared.models.report import ResourceStatus
 from shared.ral import Provider, Providers, Ref, State, Type
 from shared.ral.catalog import Resources
+from shared.ral.commands import keeping_secret
 from shared.ral.components import Component, Unmanaged
 from shared.ral.providers import drop_unsupported
 from shared.settings import AgentSettings
@@ -115,6 +116,7 @@ class Transaction:
         self._prefetch_failed: set[Provider[Any]] = set()
         self._without_provider: dict[str, str] = {}  # type → what its providers need
         self._warned: set[str] = set()
+        self._told_choices: set[tuple[str, str]] = set()  # types and their providers that the debug log names already
         self._evaluated = 0  # nodes so far, for evaltrace
 
     # --- what resources may ask (Surroundings)
@@ -300,12 +302,26 @@ class Transaction:
             resource.handler = providers.for_resource(resource)
         except ResourceError:
             return False
+        self._tell_choice(resource, resource.handler)
         drop_unsupported(resource, resource.handler)
         _, warning = providers.default(type_name)
         if warning and warning not in self._warned:
             self._warned.add(warning)
             self.log_sink.warning(warning)
         return True
+
+    def _tell_choice(self, resource: Type, provider: Provider[Any]) -> None:
+        """Write into the debug log, once for a type and provider, who serves the type here, why, and what the others lack."""
+        type_name = resource.declaration.name
+        if not self.log_sink.wants("debug") or (type_name, provider.name) in self._told_choices or not provider.name:
+            return
+        if not any(told == type_name for told, _ in self._told_choices):
+            for other in self.context.providers.of(type_name):
+                if missing := self.context.providers.unmet(other):
+                    self.log_sink.debug(f"Provider {other.name} of {type_name} is not suitable: it needs {', '.join(missing)}")
+        self._told_choices.add((type_name, provider.name))
+        why = f"{resource.ref} asks for it" if resource.provider else "the default on this host"
+        self.log_sink.debug(f"Provider {provider.name} of {type_name} is used: {why}")
 
     def _give_up(self, resource: Type) -> None:
         """No provider fits a resource, and nothing that is still to come can change that."""
@@ -329,9 +345,10 @@ class Transaction:
         wanted = {
             r.key: r for r in self.resources.order if r.ref.type == resource.ref.type and self._choose_provider(r) and r.handler is provider
         }
-        self.log_sink.debug(f"Prefetching {provider.name} resources for {resource.ref.type}")
+        self.log_sink.debug(f"Prefetching {provider.name} resources for {resource.declaration.name}")
         try:
-            self._prefetched[provider] = dict(await provider.prefetch(wanted))
+            with keeping_secret([text for each in wanted.values() for text in each.secrets()]):
+                self._prefetched[provider] = dict(await provider.prefetch(wanted))
         except Exception as err:  # noqa: BLE001  # it fails the provider's resources, not the run
             self.log_sink.err(f"Could not prefetch {resource.ref.type} provider '{provider.name}': {reason(err)}")
             self._prefetch_failed.add(provider)

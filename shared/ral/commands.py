@@ -3,20 +3,58 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import ResourceError
+from .messages import REDACTED
 from .outputs import OutputPipe
+
+log = logging.getLogger("puppet.commands")
 
 _LOCALE = {"LANG": "C", "LC_ALL": "C", "LC_CTYPE": "C", "LC_MESSAGES": "C", "LANGUAGE": "C"}
 _PERSONAL = frozenset(("HOME", "USER", "LOGNAME"))
 _SYSTEM = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"]
 MAX_OUTPUT = 32 * 1024 * 1024  # bytes that are kept; what a command says after them is dropped
+
+
+_SECRETS: ContextVar[tuple[str, ...]] = ContextVar("secrets", default=())
+
+
+@contextmanager
+def keeping_secret(texts: Sequence[str]) -> Iterator[None]:
+    """Show `texts` in no line of the log and no error about the commands that run inside of the block."""
+    token = _SECRETS.set((*_SECRETS.get(), *sorted(filter(None, texts), key=len, reverse=True)))
+    try:
+        yield
+    finally:
+        _SECRETS.reset(token)
+
+
+def without_secrets(text: str) -> str:
+    """Return `text` with `[redacted]` in place of everything that is kept secret here."""
+    for secret in _SECRETS.get():
+        text = text.replace(secret, REDACTED)
+    return text
+
+
+def log_start(command: str, note: str = "") -> float:
+    """Write into the debug log that a command starts, and return the time for `log_end`. `command`: as messages show it."""
+    log.debug("Executing: '%s'%s", command, note)
+    return time.monotonic()
+
+
+def log_end(command: str, code: int | None, started: float) -> None:
+    """Write into the debug log how a command ended: its exit code (None: a signal ended it) and how long it took."""
+    how = f"exited with {code}" if code is not None and code >= 0 else "was ended by a signal"
+    log.debug("'%s' %s after %.3f seconds", command.partition(" ")[0], how, time.monotonic() - started)
 
 
 def which(name: str) -> str | None:
@@ -56,20 +94,22 @@ async def execute(
     Raises:
         ResourceError: not found, not executable, timed out, or `Execution of 'cmd' returned N: output`.
     """
-    text = shown or " ".join(argv)
+    text = without_secrets(shown or " ".join(argv))
     env = {k: v for k, v in os.environ.items() if k not in _PERSONAL and not k.startswith("LC_")} | _LOCALE | dict(environment or {})
     if any("\0" in word for word in argv):
         raise ResourceError(f"Could not execute {text!r}: an argument contains NUL")
     output, given = OutputPipe(MAX_OUTPUT), os.memfd_create("input", os.MFD_CLOEXEC)
     try:
         os.pwrite(given, stdin, 0)
+        started = log_start(text)
         code = await _ended(argv, env, given, output, seconds, text)
+        log_end(text, code, started)
         result = Output(output.kept.decode("utf-8", "replace"), code)
     finally:
         output.close()
         os.close(given)
     if fail and result.code:
-        raise ResourceError(f"Execution of '{text}' returned {result.code}: {result.text.strip()}")
+        raise ResourceError(f"Execution of '{text}' returned {result.code}: {without_secrets(result.text.strip())}")
     return result
 
 

@@ -243,6 +243,10 @@ class Type(Metaparams):
         declared = self.declaration.attributes.get(attribute)
         return attribute in self.origin.sensitive or bool(declared and declared.sensitive)
 
+    def secrets(self) -> list[str]:
+        """Return the texts in all values that may not be shown."""
+        return [text for name, value in self._values.items() if self.is_sensitive(name) for text in _texts_in(value)]
+
     @property
     def given(self) -> Mapping[str, Any]:
         """What the manifest said, converted; by attribute."""
@@ -380,3 +384,15 @@ _MACHINERY = frozenset(n for n in vars(Type) if not n.startswith("_") and not is
 }  # fmt: skip
 
 __all__ = ["Origin", "Pending", "Ref", "Surroundings", "TitlePatterns", "Type"]
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    """The strings and numbers in a value, as text."""
+    if isinstance(value, Mapping):
+        for item in value.values():
+            yield from _texts_in(item)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for item in value:
+            yield from _texts_in(item)
+    elif value is not None and not isinstance(value, bool):
+        yield str(value)

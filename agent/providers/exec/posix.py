@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import stat
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any, Final
 
 from shared.errors import ResourceError
 from shared.ral import Provider, State
+from shared.ral.commands import without_secrets
 from shared.types.exec import Exec, Words, program_of
 
 from ...runlog import RunLog
@@ -64,7 +66,7 @@ class Posix(Provider[Exec], type=Exec, name="posix", default_for=[{"feature": "p
 
     async def _checked(self, resource: Exec, name: str, command: Words) -> Any:
         try:
-            finished = await self._run(resource, command, check=True)
+            finished = await self._run(resource, command, check=name)
         except TookTooLong:
             shown = "[command redacted]" if resource.is_sensitive(name) else _inspected(command)
             resource.log("err", f"Check {shown} exceeded timeout", name)
@@ -117,16 +119,17 @@ class Posix(Provider[Exec], type=Exec, name="posix", default_for=[{"feature": "p
         command = resource.command
         return f"'{command}'" if isinstance(command, str) else f"'{_inspected(command)}'"
 
-    async def _run(self, resource: Exec, command: Words, *, check: bool = False) -> Finished:
+    async def _run(self, resource: Exec, command: Words, *, check: str = "") -> Finished:
         """
-        One command, with the resource's path, environment, user and deadline.
+        One command, with the resource's path, environment, user and deadline. `check`: the attribute whose command it is.
 
         Raises:
             TookTooLong. ResourceError: no such program or directory, or exit code 127, which a shell gives for the same reason.
         """
         environment = self._environment(resource)
         argv, program = await asyncio.to_thread(self._found, resource, command, environment.get("PATH"))
-        shown = "[redacted]" if resource.is_sensitive("command") else command if isinstance(command, str) else _inspected(command)
+        shown = "[redacted]" if resource.is_sensitive(check or "command") else command if isinstance(command, str) else _inspected(command)
+        shown = without_secrets(shown)
         resource.log("debug", f"Executing{' check' if check else ''} '{shown}'")
         if resource.cwd and not await asyncio.to_thread(os.path.isdir, resource.cwd):
             raise ResourceError(f"Working directory {resource.cwd} does not exist!")
@@ -138,9 +141,13 @@ class Posix(Provider[Exec], type=Exec, name="posix", default_for=[{"feature": "p
             umask=-1 if resource.umask is None else resource.umask,
             seconds=resource.timeout,
         )
+        started = time.monotonic()
         finished = await run(argv, program, manner)
+        took = time.monotonic() - started
+        how = "was ended by a signal" if finished.code is None else f"exited with {finished.code}"
+        resource.log("debug", f"'{shown}' {how} after {took:.3f} seconds")
         if finished.code == 127:
-            raise ResourceError("[output redacted]" if resource.is_sensitive("command") else finished.output)
+            raise ResourceError("[output redacted]" if resource.is_sensitive(check or "command") else finished.output)
         return finished
 
     def _found(self, resource: Exec, command: Words, path: str | None) -> tuple[Sequence[str], str]:
