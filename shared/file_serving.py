@@ -311,10 +311,12 @@ def search_merged(roots: Sequence[tuple[Tree, str]], wanted: Wanted) -> Listing 
     return listing if listing.entries else None
 
 
-def names_below(tree: Tree, relative: str, wanted: Wanted) -> tuple[list[str], list[str]]:
+def names_below(tree: Tree, relative: str, wanted: Wanted, *, without: Sequence[str] = ()) -> tuple[list[str], list[str]]:
     """
     The paths of what a search would find, without its root and without looking at what it is; and warnings.
 
+    Args:
+        without: Paths that are left out, with all that is below them; not even looked at.
     Raises:
         BadRequest, TooLarge: see `search`.
     """
@@ -323,7 +325,7 @@ def names_below(tree: Tree, relative: str, wanted: Wanted) -> tuple[list[str], l
         return [], []
     names: list[str] = []
     base = str(tree.path(relative))
-    for name, _ in _walked(tree, relative, found, wanted, None):
+    for name, _ in _walked(tree, relative, found, wanted, None, frozenset(without)):
         if len(names) > wanted.max_entries:
             raise TooLarge(f"The directory {shown(base)} has more than {wanted.max_entries} entries")
         names.append(name)
@@ -351,13 +353,14 @@ def _joined(folder: str, name: str) -> str:
 
 
 def _walked(
-    tree: Tree, relative: str, root: os.stat_result, wanted: Wanted, unserved: list[str] | None
+    tree: Tree, relative: str, root: os.stat_result, wanted: Wanted, unserved: list[str] | None, without: frozenset[str] = frozenset()
 ) -> Iterator[tuple[str, os.stat_result]]:
     """
     (path below `relative`, lstat) of the root and what is below it, in the order of a listing.
 
     Args:
         unserved: Takes the paths that no request can ask for, which are left out then; None: nothing is.
+        without: Paths that are not looked at.
     """
     yield ".", root
     if not wanted.recurse or (stat.S_ISLNK(root.st_mode) and wanted.links == "manage"):
@@ -381,7 +384,8 @@ def _walked(
             own = os.fstat(fd)
             if not stat.S_ISDIR(own.st_mode) or (own.st_dev, own.st_ino) in above:
                 continue
-            children = [(name, info) for name in sorted(os.listdir(fd)) if (info := _child(fd, name, ignored))]  # noqa: PTH208
+            names = [name for name in sorted(os.listdir(fd)) if not without or _joined(folder, name) not in without]  # noqa: PTH208
+            children = [(name, info) for name in names if (info := _child(fd, name, ignored))]
         finally:
             os.close(fd)
         inside = above | {(own.st_dev, own.st_ino)}

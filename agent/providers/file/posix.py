@@ -24,6 +24,7 @@ from ...sources import FileSources
 from ..commands import argv_of
 from .backup import Buckets, back_up, bucket_of, in_bucket
 from .looking import Looked, accounts_of, look, look_at_all
+from .mounts import refuse_mounts
 from .places import file_type, place_of, remove, set_mode, set_owner
 from .recursion import children_of
 from .showing import TOO_LARGE, Held, difference, too_large
@@ -281,6 +282,8 @@ class Posix(Provider[File], type=File, name="posix", features=("manages_symlinks
         kind = await asyncio.to_thread(_kind_at, resource.path)
         if kind is None:
             return
+        if kind == "directory" and wanted != "directory" and resource.force:
+            await asyncio.to_thread(refuse_mounts, resource.path)
         await back_up(resource, self.context.buckets, lambda level, text: self.context.log.log(level, text))
         if kind == wanted and wanted != "link":
             return

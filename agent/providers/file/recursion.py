@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -14,6 +15,7 @@ from shared.ral import Ref
 from shared.types.file import File
 
 from ...sources import FileSources
+from .mounts import leads_to_mount, listed, mount_points_below
 from .sourcing import Inlined, question
 
 Children = dict[str, File]  # by path relative to the directory
@@ -22,15 +24,17 @@ Children = dict[str, File]  # by path relative to the directory
 async def children_of(resource: File, sources: FileSources, inlined: Inlined) -> list[File]:
     """The resources below a directory, sorted by path; none for what the catalog manages itself, or is below such."""
     children: Children = {}
+    points: list[str] = []
     if resource.recurse == "true":
-        await _add_local(resource, children)
+        points = await asyncio.to_thread(_points_below, resource.path)
+        await _add_local(resource, children, points)
     if resource.wanted("target"):
         await _add_links(resource, sources, children)
     elif resource.source:
         await _add_remote(resource, sources, inlined, children)
     if resource.purge and resource.recurse == "true":
-        for child in children.values():
-            if not child.source:
+        for name, child in children.items():
+            if not child.source and not leads_to_mount(name, points):
                 child.want("ensure", ["absent"])
     made = sorted(children.values(), key=lambda child: child.path)
     return [child for child in made if not _managed_elsewhere(resource, child)]
@@ -57,10 +61,22 @@ def _wanted(resource: File) -> Wanted:
     return Wanted(links=wanted.links, checksum_type="none", source_permissions=wanted.source_permissions, **more)
 
 
-async def _add_local(resource: File, children: Children) -> None:
-    names, warnings = await asyncio.to_thread(file_serving.names_below, *file_serving.local(Path(resource.path)), _wanted(resource))
+def _points_below(folder: str) -> list[str]:
+    return [point for point in mount_points_below(folder) if point != "."]
+
+
+async def _add_local(resource: File, children: Children, points: Sequence[str]) -> None:
+    """What is there, without what is mounted below: only a resource of its own leads in there, or a source that has the path."""
+    names, warnings = await asyncio.to_thread(
+        file_serving.names_below, *file_serving.local(Path(resource.path)), _wanted(resource), without=points
+    )
     for warning in warnings:
         resource.log("warning", warning)
+    foreign = [point for point in points if resource.find(Ref("file", f"{resource.path.rstrip('/')}/{point}")) is None]
+    if foreign:
+        resource.log(
+            "warning", f"Not recursing into mount points: {listed(resource.path, foreign)}; give them a file resource of their own"
+        )
     for name in names:
         children[name] = resource.child_at(name)
 

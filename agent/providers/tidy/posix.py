@@ -14,6 +14,8 @@ from shared.ral import Provider, Ref, State, Type
 from shared.types.file import File
 from shared.types.tidy import Tidy
 
+from ..file.mounts import mount_points_below
+
 MANY = 1000  # entries above which a directory without max_files gets a warning
 _PASSED_ON = ("noop", "schedule", "audit", "loglevel", "tag", "require", "subscribe", "before", "notify")
 
@@ -56,7 +58,8 @@ class Finder(Provider[Tidy], type=Tidy, name=""):
     def _found(self, resource: Tidy) -> dict[str, os.stat_result]:
         """Every path that may have to go, with what is known of it. Blocks."""
         found: dict[str, os.stat_result] = {}
-        for path, info in _walk(resource.path, _depth(resource)):
+        points = [f"{resource.path.rstrip('/')}/{point}" for point in mount_points_below(resource.path) if point != "."]
+        for path, info in _walk(resource.path, _depth(resource), frozenset(points)):
             found[path] = info
             if resource.max_files and len(found) > resource.max_files:
                 raise ResourceError(
@@ -78,7 +81,8 @@ def _depth(resource: Tidy) -> int | None:
     return None if recurse is True else (recurse if isinstance(recurse, int) else 0)
 
 
-def _walk(path: str, depth: int | None) -> Iterator[tuple[str, os.stat_result]]:
+def _walk(path: str, depth: int | None, without: frozenset[str]) -> Iterator[tuple[str, os.stat_result]]:
+    """What is at a path and below it, with what is known of it; not what is mounted there (`without`)."""
     try:
         info = os.lstat(path)
     except OSError:
@@ -90,6 +94,8 @@ def _walk(path: str, depth: int | None) -> Iterator[tuple[str, os.stat_result]]:
         if depth is not None and level >= depth:
             continue
         for name, below in _entries(folder):
+            if f"{folder}/{name}" in without:
+                continue
             yield f"{folder}/{name}", below
             if stat.S_ISDIR(below.st_mode):
                 folders.append((f"{folder}/{name}", level + 1))
