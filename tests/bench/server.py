@@ -1,12 +1,13 @@
 """
-Measures masters, ours and Debian's puppetserver: how long they take to start, their memory, answers a second by kind of request.
+Measures masters (ours, Debian's puppetserver, puppetserver 8 where it is installed): start, memory, answers a second by kind of request.
 
-Both serve the same site to the same client, which shares the machine with them. The client keeps its connections, as agents do
-within a run. Facts that a manifest reads differ from request to request, so that every catalog is compiled, but for those
-of an unchanged node. puppetserver has two JRubies, caches environments without limit and is warmed up. A start is one with a CA and
-certificates that are there, from the command to the first answer; memory is that of all processes, before the first request and,
-at most, during all of them. What an answer takes of the processors says the same as answers a second, and is little moved by whatever
-else the machine does.
+All serve the same site with the same configuration (no classifier, no program that knows versions of code, every request is signed,
+environments are cached without limit) to the same client, which shares the machine with them. The client keeps its connections, as
+agents do within a run. Facts that a manifest reads differ from request to request, so that every catalog is compiled, but for those of
+an unchanged node. puppetserver has two JRubies. Each master is warmed up with catalogs of each size until its rate stands still: a JVM
+becomes faster over thousands of them. A start is one with a CA and certificates that are there, from the command to the first
+answer; memory is that of all processes, before the first request and, at most, during all of them. What an answer takes of the
+processors says the same as answers a second, and is little moved by whatever else the machine does.
 """
 
 from __future__ import annotations
@@ -56,6 +57,10 @@ COSTS = {
     "loaded_pss": "the same with shared pages counted once",
 }
 LIMITS = {"start": (2.0, 1.0), "idle_rss": (200.0, 120.0)}  # of ours, must and aim
+WARMING = {10: 300, 100: 150, 1000: 20}  # catalogs of a batch, by their size
+MOST_BATCHES = 20
+LAST_BATCHES = 3
+STILL = 0.03  # a rate that has grown by less stands still
 SITE = {
     "environment.conf": "environment_timeout = unlimited\n",
     "manifests/site.pp": """
@@ -216,9 +221,20 @@ def spent(pid: int) -> float:
     return sum(map(processor_seconds, family(pid)))
 
 
-async def warm(peer: Peer, number: int) -> None:
-    for size in (10, 100, 1000):
-        await rate(peer, Load("", catalog(size), 4, 0, 0), number)
+async def warm(peer: Peer) -> None:
+    """Ask for catalogs of each size until the rate stands still."""
+    for size, batch in WARMING.items():
+        rates: list[float] = []
+        while len(rates) < MOST_BATCHES and not stands_still(rates):
+            rates.append(await rate(peer, Load("", catalog(size), 4, 0, 0), batch))
+        print(
+            f"  {peer.name}: warmed up with {len(rates) * batch} catalogs of {size}, {rates[0]:.1f} to {rates[-1]:.1f} a second", flush=True
+        )
+
+
+def stands_still(rates: list[float]) -> bool:
+    """Return whether the last three batches brought nothing over the best of those before them."""
+    return len(rates) > LAST_BATCHES + 1 and max(rates[-LAST_BATCHES:]) < (1 + STILL) * max(rates[:-LAST_BATCHES])
 
 
 def answers(port: int) -> None:
@@ -260,15 +276,13 @@ def ours(folder: Path, starts: int) -> Iterator[Peer]:
 
 
 @contextmanager
-def theirs(folder: Path) -> Iterator[Peer | None]:
-    if puppetserver.PUPPETSERVER_7.why_not():
-        yield None
-        return
+def theirs(installed: puppetserver.Installed, folder: Path) -> Iterator[Peer]:
+    """A puppetserver of that release, configured as our master is."""
     root = Path(tempfile.mkdtemp(prefix="bunraku-bench-", dir="/var/tmp"))  # its own user has to enter
     root.chmod(0o755)
     try:
         port = puppetserver.free_port()
-        puppetserver.configured(puppetserver.PUPPETSERVER_7, root, port, jrubies=2)
+        puppetserver.configured(installed, root, port, jrubies=2, programs=False)
         production = root / "code" / "environments" / "production"
         shutil.rmtree(production)
         for name, text in SITE.items():
@@ -276,14 +290,15 @@ def theirs(folder: Path) -> Iterator[Peer | None]:
             (production / name).write_text(text)
         costs: dict[str, float] = {}
         began = time.perf_counter()
-        with puppetserver.running(root, port, heap="2g"):
+        with puppetserver.running(root, port, installed, heap="2g"):
             answers(port)
             costs["first_start"] = time.perf_counter() - began
         began = time.perf_counter()
-        with puppetserver.running(root, port, heap="2g") as server:
+        with puppetserver.running(root, port, installed, heap="2g") as server:
             answers(port)
             costs["start"] = time.perf_counter() - began
-            yield Peer("puppetserver", port, server.pid, folder / "their-client", costs | idle(server.pid))
+            name = f"puppetserver {installed.version}"
+            yield Peer(name, port, server.pid, folder / f"client-of-{installed.version}", costs | idle(server.pid))
     finally:
         shutil.rmtree(root)
 
@@ -291,7 +306,7 @@ def theirs(folder: Path) -> Iterator[Peer | None]:
 async def measured(peer: Peer, *, reference: bool, only: str) -> dict[str, Any]:
     """The costs, answers a second by the title of the load, and as `processor` what one of them takes."""
     await peer.bootstrap()
-    await warm(peer, 60 if reference else 20)
+    await warm(peer)
     peer.processor.clear()
     found: dict[str, Any] = {"processor": peer.processor}
     for load in loads():
@@ -300,20 +315,38 @@ async def measured(peer: Peer, *, reference: bool, only: str) -> dict[str, Any]:
     return peer.costs | found
 
 
+REFERENCES = {"puppetserver": puppetserver.PUPPETSERVER_7, "puppetserver_8": puppetserver.PUPPETSERVER_8}
+
+
 def run(only: str = "", starts: int = 5) -> dict[str, Any]:
-    """Measure one after the other, and print; the numbers of both, by the keys of COSTS and the titles of loads."""
-    print("masters that listen (puppetserver: 2 JRubies, warmed up)", flush=True)
+    """
+    Measure one master after the other, and print a table beside each reference.
+
+    Returns the numbers of `ours` and of each of REFERENCES, by the keys of COSTS and the titles of loads; {} for one that is not installed.
+    """
+    print("masters that listen (puppetserver: 2 JRubies; all warmed up until their rate stands still)", flush=True)
+    results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="bunraku-bench-") as name:
         folder = Path(name)
         with ours(folder, starts) as peer:
-            mine = uvloop.run(measured(peer, reference=False, only=only))
-        with theirs(folder) as other:
-            reference = uvloop.run(measured(other, reference=True, only=only)) if other is not None else {}
-    if not reference:
-        print("  Debian's puppetserver is not installed; there is nothing to compare with")
-    print(f"  {'':<48}{'ours':>10}{'puppetserver':>14}{'times':>8}")
-    for key, title in COSTS.items():
-        print(row(title, mine[key], reference.get(key), less=True) + judged(mine[key], LIMITS.get(key)))
+            results["ours"] = uvloop.run(measured(peer, reference=False, only=only))
+        for key, installed in REFERENCES.items():
+            results[key] = {}
+            if why := installed.why_not():
+                print(f"  puppetserver {installed.version}: {why}; there is nothing to compare with")
+                continue
+            with theirs(installed, folder) as peer:
+                results[key] = uvloop.run(measured(peer, reference=True, only=only))
+    for key, installed in REFERENCES.items():
+        table(results["ours"], results[key], f"server {installed.version}")
+    return results
+
+
+def table(mine: dict[str, Any], reference: dict[str, Any], title: str) -> None:
+    """Print the numbers of our master beside those of a reference; `reference` is empty where there is none."""
+    print(f"  {'':<48}{'ours':>10}{title:>14}{'times':>8}")
+    for key, words in COSTS.items():
+        print(row(words, mine[key], reference.get(key), less=True) + judged(mine[key], LIMITS.get(key)))
     print("  answers a second; in brackets how many times less of a processor one of them takes")
     for load in loads():
         if (value := mine.get(load.title)) is None:
@@ -325,7 +358,6 @@ def run(only: str = "", starts: int = 5) -> dict[str, Any]:
             # Turned round, as a verdict takes less for better.
             line += judged(reference[load.title] / value, (1 / load.limits[0], 1 / load.limits[1]))
         print(line)
-    return {"ours": mine, "puppetserver": reference}
 
 
 def row(title: str, mine: float, reference: float | None, *, less: bool = False) -> str:

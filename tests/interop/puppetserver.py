@@ -129,8 +129,13 @@ def _write(path: Path, text: str, mode: int = 0o644) -> None:
     path.chmod(mode)
 
 
-def configured(installed: Installed, root: Path, port: int, jrubies: int) -> None:
-    """Debian's configuration, with everything below `root`, on one port of 127.0.0.1."""
+def configured(installed: Installed, root: Path, port: int, jrubies: int, *, programs: bool = True) -> None:
+    """
+    Debian's configuration, with everything below `root`, on one port of 127.0.0.1.
+
+    Args:
+        programs: whether it asks a classifier, a program that signs, and those that know versions of code; without, it signs all.
+    """
     conf = installed.path(CONF)
     shutil.copytree(conf / "conf.d", root / "conf.d")
     for name in ("conf", "var", "run", "log"):
@@ -139,7 +144,7 @@ def configured(installed: Installed, root: Path, port: int, jrubies: int) -> Non
     versioned = f'versioned-code: {{ code-id-command: "{root}/id", code-content-command: "{root}/content" }}'
     edits = {
         "conf.d/puppetserver.conf": [(rf"server-{name}-dir:.*", f"server-{name}-dir: {root}/{name}") for name in PLACES]
-        + [(r"\A", versioned + "\n"), ("#max-active-instances: 1", f"max-active-instances: {jrubies}")],
+        + [(r"\A", f"{versioned}\n" if programs else ""), ("#max-active-instances: 1", f"max-active-instances: {jrubies}")],
         "conf.d/webserver.conf": [
             (r"ssl-port:.*", f"ssl-port: {port}"),
             (r"ssl-host:.*", "ssl-host: 127.0.0.1"),
@@ -156,20 +161,17 @@ def configured(installed: Installed, root: Path, port: int, jrubies: int) -> Non
     settings = {"reports": "store"}  # Debian 13 stores none unless it is told to
     settings |= {f"{place}dir": f"{root}/{place}" for place in ("var", "log", "run", "code", "ssl", "ca")}
     settings |= {"certname": "localhost", "dns_alt_names": "localhost", "server": "localhost", "serverport": str(port)}
-    settings |= {
-        "autosign": f"{root}/autosign",
-        "node_terminus": "exec",
-        "external_nodes": f"{root}/enc",
-        "pidfile": f"{root}/run/server.pid",
-    }
+    settings |= {"autosign": "true", "pidfile": f"{root}/run/server.pid"}
+    if programs:
+        settings |= {"autosign": f"{root}/autosign", "node_terminus": "exec", "external_nodes": f"{root}/enc"}
     (root / "conf" / "puppet.conf").write_text("[main]\n" + "".join(f"{name} = {value}\n" for name, value in settings.items()))
-    programs = {
+    texts = {
         "autosign": AUTOSIGN,
         "enc": ENC,
         "id": "#!/bin/sh\necho v1\n",
         "content": f'#!/bin/sh\ntest "$2" = v1 && exec cat "{root}/code/environments/$1/$3"\n',
     }
-    for name, text in programs.items():
+    for name, text in texts.items():
         _write(root / name, text, 0o755)
     environments = root / "code" / "environments"
     site = {name: text.replace("from_ruby']", "kernel']") for name, text in SITE.items()}

@@ -1,0 +1,129 @@
+"""docs/recovery.md as it stands: a master that is lost and restored, a CA whose machine is gone and another master that takes over."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.processes import MasterProcess, OurAgent, master
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.geteuid() != 0, reason="the page's commands are root's")]
+
+PAGE = (Path(__file__).parents[2] / "docs" / "recovery.md").read_text()
+SITE = {"manifests/site.pp": "notify { \"catalog of ${trusted['certname']}\": }\n"}
+
+
+def commands(title: str) -> str:
+    """Return the page's shell commands below that word."""
+    block = re.search(rf"^```sh {title}\n(.*?)^```$", PAGE, re.M | re.S)
+    assert block, f"docs/recovery.md has no commands called {title}"
+    return block[1]
+
+
+def type_in(site: MasterProcess, title: str, **names: str) -> str:
+    """Run the page's commands on that site, in place of /etc/puppet and /var/lib/puppet; returns what they print."""
+    tools = site.root.parent / f"tools of {site.root.name}"
+    tools.mkdir(exist_ok=True)
+    options = " ".join(f"'{option}'" for option in site.options)
+    (tools / "puppet").write_text(f'#!/bin/sh\nexec {sys.executable} -I -m bunraku "$@" {options}\n')
+    (tools / "puppet").chmod(0o755)
+    text = commands(title)
+    places = {"/etc/puppet": site.root / "conf", "/var/lib/puppet": site.root / "var", "/var/backups": site.root.parent}
+    for place, folder in places.items():
+        text = text.replace(place, str(folder))
+    for name, value in {"-o puppet -g puppet": "", **names}.items():
+        text = text.replace(name, value)
+    environ = {"PATH": f"{tools}:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
+    done = subprocess.run(["/bin/sh", "-ec", text], env=environ, cwd=tools, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def applied(agent: OurAgent) -> bool:
+    """Whether a run of the agent applied its catalog, with the plain code of a changed run."""
+    done = agent.test()
+    return done.code == 2 and f"catalog of {agent.certname}" in done
+
+
+def agent_of(folder: Path, process: MasterProcess, name: str) -> OurAgent:
+    (folder / name).mkdir(exist_ok=True)
+    return OurAgent(folder / name, process.port, name)
+
+
+def serial_of(agent: OurAgent) -> int:
+    done = subprocess.run(["openssl", "x509", "-noout", "-serial", "-in", str(agent.certificate)], capture_output=True, text=True, timeout=30)
+    return int(done.stdout.strip().partition("=")[2], 16)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[MasterProcess]:
+    """A running master, which has signed and revoked before the back-up that is taken of it, and after."""
+    with master(tmp_path / "site", key_type="ec", autosign="true", dns_alt_names="localhost") as process:
+        process.write(SITE)
+        yield process.start()
+
+
+def test_a_restored_master_knows_its_agents_and_gives_no_serial_twice(site: MasterProcess, tmp_path: Path) -> None:
+    before, after = agent_of(tmp_path, site, "before.test"), agent_of(tmp_path, site, "after.test")
+    assert applied(before)
+    type_in(site, "back-up")  # while it runs
+    assert applied(after)
+    site.stop()
+    code = shutil.copytree(site.site, tmp_path / "code")
+    for lost in ("conf", "var"):
+        shutil.rmtree(site.root / lost)
+    shutil.copytree(code, site.site)
+    (site.root / "var").mkdir()  # the package makes it
+    type_in(site, "restore")
+    site.start()
+    assert applied(before) and applied(after)
+    later = agent_of(tmp_path, site, "later.test")
+    assert applied(later)
+    assert serial_of(later) > 1000 > serial_of(after)
+    listed = site.puppet("cert", "list", "--all")
+    assert '"before.test"' in listed and '"later.test"' in listed and '"after.test"' not in listed
+    shutil.copy(after.certificate, site.root.parent / "tools of site" / "after.test.pem")
+    type_in(site, "issued since", NAME="after.test")
+    assert site.puppet("cert", "revoke", "after.test").code == 0
+    assert f"0x{serial_of(after):04x} " in (site.ca / "inventory.txt").read_text()
+    assert not applied(after) and applied(before)
+
+
+def test_another_master_takes_over_the_ca_whose_machine_is_gone(site: MasterProcess, tmp_path: Path) -> None:
+    assert site.puppet("cert", "generate", "master2.test", "--dns_alt_names", "localhost").code == 0
+    settings = {"key_type": "ec", "autosign": "true", "certname": "master2.test", "crl_refresh_interval": "0"}
+    with master(tmp_path / "second", **settings) as second:
+        own, ssl = site.root / "conf" / "ssl", second.root / "conf" / "ssl"
+        for source, place in {
+            own / "certs" / "master2.test.pem": ssl / "certs" / "master2.test.pem",
+            own / "private_keys" / "master2.test.pem": ssl / "private_keys" / "master2.test.pem",
+            site.ca / "ca_crt.pem": ssl / "certs" / "ca.pem",
+            site.ca / "ca_crl.pem": ssl / "crl.pem",
+        }.items():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, place)
+        second.write(SITE)
+        (second.root / "conf" / "puppet.conf").write_text(f"[master]\nca = false\nca_server = localhost\nca_port = {site.port}\n")
+        second.start()
+        node = agent_of(tmp_path, site, "node.test")
+        assert applied(node)
+        type_in(site, "back-up")
+        site.kill()
+        shutil.rmtree(site.root)
+        node.port = second.port
+        assert applied(node), "an agent with a certificate goes on without the CA"
+        second.stop()
+        type_in(second, "promote")
+        second.start()
+        assert applied(node)
+        newcomer = agent_of(tmp_path, second, "newcomer.test")
+        assert applied(newcomer) and serial_of(newcomer) > 1000
+        assert second.puppet("cert", "clean", "node.test").code == 0
+        assert not applied(node)
