@@ -75,7 +75,14 @@ if [ -d "$packaging/systemd" ]; then
 fi
 if [ -e "$packaging/logrotate.conf" ]; then conffile "$packaging/logrotate.conf" /etc/logrotate.d/bunraku; fi
 
-install -m 0644 "$project/README.md" "$project/CHANGELOG.md" "$tree/usr/share/doc/bunraku/"
+documents=$tree/usr/share/doc/bunraku
+mkdir -p "$documents/docs" "$documents/packaging/monitoring" "$documents/packaging/systemd"
+install -m 0644 "$project/README.md" "$project/CHANGELOG.md" "$project/ARCHITECTURE.md" "$documents/"
+# Beside each other as in the project, so that the links of the pages lead somewhere.
+install -m 0644 "$project"/docs/*.md "$project"/docs/*.svg "$documents/docs/"
+install -m 0644 "$packaging"/monitoring/* "$documents/packaging/monitoring/"
+install -m 0644 "$packaging"/systemd/* "$documents/packaging/systemd/"
+install -m 0644 "$packaging/logrotate.conf" "$documents/packaging/"
 {
   echo "This package is $(basename "$wheel") with the packages that it depends on, as their authors publish them."
   echo "Bunraku's own licence follows; those of the others are in their folders NAME.dist-info below /$packages."

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 
 from tests.processes import MasterProcess, OurAgent, master
 
@@ -58,8 +59,7 @@ def agent_of(folder: Path, process: MasterProcess, name: str) -> OurAgent:
 
 
 def serial_of(agent: OurAgent) -> int:
-    done = subprocess.run(["openssl", "x509", "-noout", "-serial", "-in", str(agent.certificate)], capture_output=True, text=True, timeout=30)
-    return int(done.stdout.strip().partition("=")[2], 16)
+    return x509.load_pem_x509_certificate(agent.certificate.read_bytes()).serial_number
 
 
 @pytest.fixture
