@@ -134,6 +134,12 @@ def test_beside_debians_puppet_the_command_has_another_name(debian: Path, deb: P
     assert "/usr/bin/puppet is another package's" in said and said.count("theirs") == 2, said
 
 
+def test_the_package_has_the_pages_for_who_runs_it(deb: Path) -> None:
+    listing = host("dpkg-deb", "--contents", deb)
+    for name in ("docs/operation.md", "docs/recovery.md", "docs/scale.md", "docs/upgrading.md", "packaging/monitoring/alerts.yaml"):
+        assert f"./usr/share/doc/bunraku/{name}\n" in listing
+
+
 def test_the_same_sources_make_the_same_debian_package(wheel: Path, deb: Path, tmp_path: Path) -> None:
     lines = host("sh", PROJECT / "packaging" / "deb" / "build.sh", wheel, tmp_path, sys.executable)
     assert Path(lines.splitlines()[-1]).read_bytes() == deb.read_bytes()
