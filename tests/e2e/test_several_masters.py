@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -196,6 +198,44 @@ async def test_R_17_one_of_two_masters_goes_and_comes_back_and_every_run_ends_we
         assert record.errors.total() <= AGENTS, record.errors  # what was under way when a master went, at most once an agent
         if kind == "termination":
             await only_the_certificate_counts(agents[0], both)
+
+
+async def until(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + 60
+    while not await asyncio.to_thread(condition):
+        assert time.monotonic() < deadline, what
+        await asyncio.sleep(0.1)
+
+
+@pytest.mark.parametrize("kind", ["pass-through", "termination"])
+async def test_R_43_a_master_that_runs_and_cannot_compile_gets_no_agents_until_it_can(kind: str, tmp_path: Path) -> None:
+    program_of("haproxy")
+    trusting = "allow_header_cert_info = true\nproxy_addresses = 127.0.0.1\n" if kind == "termination" else ""
+    with masters(tmp_path, trusting) as both, proxy("haproxy", kind, both, tmp_path / "proxy") as port:
+        log, code = tmp_path / "proxy" / "log", both.second.root / "code"
+        folder = tmp_path / "agents"
+        folder.mkdir()
+        shutil.copy(both.first.ca / "ca_crt.pem", folder / "ca.pem")
+        record = Record()
+        server = Server(port, ca_port=port if kind == "termination" else both.first.port, timeout=60)
+        names = [f"node{number}.test" for number in range(10)]
+        agents = [SimulatedAgent(name, folder, server, record, facts_of(name), sources=2) for name in names]
+        with_certificates(names, folder, both.first.ca)
+        await until(code.is_dir, both.second.log)
+        code.chmod(0o755)  # others may read it: no process may believe what is in it
+        os.kill(both.second.pid, signal.SIGHUP)  # which replaces the processes that have it open
+        await until(lambda: "No catalog can be compiled: " in both.second.log, both.second.log)
+        await until(lambda: log.read_text().count("master2 is DOWN") > log.read_text().count("master2 is UP"), log.read_text())
+        before = both.second.log.count("Compiled catalog for")
+        await asyncio.gather(*(agent.run() for agent in agents))
+        assert both.second.log.count("Compiled catalog for") == before
+        assert (len(record.runs), record.errors.total()) == (len(agents), 0)
+        code.chmod(0o700)
+        await until(lambda: log.read_text().count("master2 is UP") >= log.read_text().count("master2 is DOWN"), log.read_text())
+        for _ in range(ROUNDS):
+            await asyncio.gather(*(agent.run() for agent in agents))
+        assert both.second.log.count("Compiled catalog for") > before
+        assert record.errors.total() == 0
 
 
 async def only_the_certificate_counts(agent: SimulatedAgent, both: Masters) -> None:
