@@ -195,6 +195,15 @@ def _read_conf(path: str, files: Files) -> tuple[dict[str, str], list[str]]:
     return found, warnings
 
 
+def _is_name(text: str) -> bool:
+    """Whether an environment may be called so."""
+    try:
+        names.environment(text)
+    except BadName:
+        return False
+    return True
+
+
 class Environments:
     """
     The environments below `environmentpath`, as configured now.
@@ -210,10 +219,8 @@ class Environments:
 
     def root_of(self, name: str) -> str:
         """The folder of an environment; NotFound when there is none of that name."""
-        try:
-            names.environment(name)
-        except BadName:
-            raise NotFound(f"Could not find environment {names.shown(name)}") from None
+        if not _is_name(name):
+            raise NotFound(f"Could not find environment {names.shown(name)}")
         for path in self.settings.environmentpath:
             root = f"{path}/{name}"
             if Path(root).is_dir():
@@ -227,7 +234,7 @@ class Environments:
             name
             for path in self.settings.environmentpath
             for name in DiskFiles().names(path)
-            if re.fullmatch(r"\w+", name, re.ASCII) and Path(path, name).is_dir()
+            if _is_name(name) and Path(path, name).is_dir()
         }
         return sorted(found)
 

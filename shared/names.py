@@ -12,6 +12,8 @@ _LABEL = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
 _FIRST = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_")
 _ENVIRONMENT = re.compile(r"\w+", re.ASCII)
 MAX_ENVIRONMENT = 255
+FIRST_SEGMENTS = frozenset({"puppet", "puppet-ca", "status", "metrics", "puppet-admin-api", "v2.0"})
+"""What URLs of a master begin with that are not those of 3.x, which begin with an environment: no environment has such a name."""
 
 
 def shown(text: str, limit: int = 80) -> str:
@@ -54,9 +56,11 @@ def requestable(text: str, *, master: str = "") -> str:
 
 
 def environment(text: str) -> str:
-    """`text` itself, when it may name an environment: ASCII `\\w+`; else BadName in 3.8's words."""
+    """`text` itself, when it may name an environment: ASCII `\\w+`, not reserved; else BadName, in 3.8's words where it has any."""
     if len(text) > MAX_ENVIRONMENT or not _ENVIRONMENT.fullmatch(text):
         raise BadName(f"The environment must be purely alphanumeric, not {shown(text)}")
+    if text in FIRST_SEGMENTS:
+        raise BadName(f"The environment name '{text}' is reserved", hint="URLs of masters begin with it; give it another one.")
     return text
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from shared.errors import PuppetError
+from shared.names import FIRST_SEGMENTS
 from shared.settings import MasterSettings
 
 from ..environments import Environments
@@ -34,6 +35,10 @@ def _folders(settings: MasterSettings) -> Iterator[Finding]:
     for path in settings.environmentpath:
         if not path.is_dir():
             yield Finding(AREA, "error", f"There is no folder of environments {path}", "The setting is environmentpath.")
+        for name in sorted(FIRST_SEGMENTS):
+            if (path / name).is_dir():
+                hint = "URLs of masters begin with that word: give the folder another name."
+                yield Finding(AREA, "warning", f"The environment {path / name} is served to nobody, its name is reserved", hint)
     if not Environments(environment_settings(settings)).has("production"):
         shown = ", ".join(map(str, settings.environmentpath))
         yield Finding(AREA, "warning", "There is no environment production, in which every agent begins", f"Make the folder in {shown}.")

@@ -20,7 +20,7 @@ from shared import plainjson
 from shared.dialects import MODERN
 from shared.errors import BadData, BadRequest, MethodNotAllowed, NotAcceptable, NotFound, PuppetError, Unavailable, UnsupportedMediaType
 from shared.indirector.core import Client
-from shared.indirector.paths import parameters
+from shared.indirector.paths import parameters, single
 from shared.models.ocsp import request_of
 from shared.names import certname
 
@@ -152,10 +152,8 @@ class CaEndpoints:
         if len(rest) != 1 or not rest[0]:
             raise BadRequest("Missing URL Segment")
         given = parameters(target.raw_query)
-        state, kinds = given.get("state", ""), given.get("for", [])
-        if not isinstance(state, str):
-            raise BadRequest("The parameter state stands more than once")
-        found = await self.ca.statuses(state, [kinds] if isinstance(kinds, str) else kinds)
+        state, kinds = single("state", given.get("state")), given.get("for", [])
+        found = await self.ca.statuses(state or "", [kinds] if isinstance(kinds, str) else kinds)
         return _json([each.to_data(MODERN) for each in found], _kind(request))
 
     async def _expirations(self, request: HttpRequest, target: Target, client: Client, rest: Sequence[str]) -> Answer:

@@ -13,7 +13,6 @@ from shared.formats import Format, accepted, of_content_type
 from shared.indirector.core import Binding, Client, Indirection, Indirector, Model, Request, Stream
 from shared.indirector.paths import Call
 from shared.names import certname, shown
-from shared.names import environment as environment_name
 
 from . import bodies
 from .answers import Answer
@@ -146,7 +145,7 @@ class Handlers:
             raise BadRequest(f"No request key specified in {shown(call.path)[1:-1]}")
 
     async def _with_form(self, request: HttpRequest, call: Call) -> Call:
-        """A find by POST with its parameters; its environment counts when the URL has none."""
+        """A find by POST with its form's parameters; the form's environment counts when the URL has none."""
         if call.method != "POST":
             return call
         limit = self.limits.body(self.indirector[call.indirection].indirection.limit)
@@ -154,12 +153,7 @@ class Handlers:
         body = await bodies.whole(request, limit, self.limits)
         if body and kind != "application/x-www-form-urlencoded":
             raise BadRequest(f"A find by POST takes a form, not {shown(kind)}")
-        call = await parsed(call.with_form, body)
-        options = dict(call.options)
-        wanted = options.pop("environment", None)
-        if call.environment is None and isinstance(wanted, str):
-            return replace(call, options=options, environment=environment_name(wanted))
-        return replace(call, options=options)
+        return await parsed(call.with_form, body)
 
     async def _run(self, request: HttpRequest, call: Call, client: Client) -> Answer:
         binding = self.indirector[call.indirection]

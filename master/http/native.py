@@ -11,7 +11,7 @@ from typing import Any
 from shared import plainjson
 from shared.errors import BadName, MethodNotAllowed, NotFound
 from shared.indirector.core import Client
-from shared.indirector.paths import decoded, parameters
+from shared.indirector.paths import decoded, parameters, single
 from shared.names import environment as environment_name
 from shared.names import shown
 
@@ -166,12 +166,9 @@ class Native:
         return _json(status, shapes[names[0]] if names else shapes)
 
     async def _expire(self, options: Mapping[str, Any]) -> Answer:
-        name = options.get("environment")
-        if name is not None:
-            if not isinstance(name, str):
-                raise BadName("The parameter environment stands more than once")
-            if not await self.environments.exists(environment_name(name)):
-                raise NotFound(f"Could not find environment '{name}'")
+        name = single("environment", options.get("environment"))
+        if name is not None and not await self.environments.exists(environment_name(name)):
+            raise NotFound(f"Could not find environment '{name}'")
         await self.environments.expire(name)
         return Answer(204)
 

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from shared import plainjson
 from shared.errors import BadRequest, NotFound, PuppetError
 from shared.indirector.core import Client, Option
-from shared.indirector.paths import parameters
+from shared.indirector.paths import parameters, single
 from shared.models.catalog import CATALOG
 from shared.names import environment as environment_name
 
@@ -139,11 +139,9 @@ class ServerEndpoints:
         return digest.hexdigest()
 
     async def _environment(self, options: Mapping[str, Option]) -> str:
-        name = options.get("environment")
+        name = single("environment", options.get("environment"))
         if name is None:
             raise BadRequest("An environment parameter must be specified")
-        if not isinstance(name, str):
-            raise BadRequest("The parameter environment stands more than once")
         if not await self.environments.exists(environment_name(name)):
             raise NotFound(f"Could not find environment '{name}'")
         return name

@@ -197,8 +197,9 @@ class Indirection(Generic[M]):
 
     `plural` is the path segment of a search (the naive plural is accepted too); `formats` name the wire forms, in no
     order; `document_type` is the wrapper of 3.x; `options` are the parameters that a remote caller may pass (`x.*`: any
-    that begins with `x.`), others are dropped; `limit` is the setting that bounds a body; `expires`: find sets an expiration;
-    `brief`: an instance is so small that writing it takes less than having a thread do it.
+    that begins with `x.`), others are dropped; `repeatable` are those of them that may stand several times; `limit` is the
+    setting that bounds a body; `expires`: find sets an expiration; `brief`: an instance is so small that writing it takes
+    less than having a thread do it.
     """
 
     name: str
@@ -209,6 +210,7 @@ class Indirection(Generic[M]):
     document_metadata: bool = True
     ruby_class: str = ""
     options: frozenset[str] = frozenset()
+    repeatable: frozenset[str] = frozenset()
     limit: str = "max_request_body"
     remote: bool = True
     expires: bool = False
@@ -222,9 +224,13 @@ class Indirection(Generic[M]):
         return self.plural or self.name + "s"
 
     def allowed(self, options: Mapping[str, Option]) -> dict[str, Option]:
-        """Those of `options` that a remote caller may pass."""
+        """Those of `options` that a remote caller may pass; BadRequest when one stands more often than it may."""
         prefixes = tuple(name[:-1] for name in self.options if name.endswith("*"))
-        return {k: v for k, v in options.items() if k in self.options or (prefixes and k.startswith(prefixes))}
+        known = {k: v for k, v in options.items() if k in self.options or (prefixes and k.startswith(prefixes))}
+        for name, value in known.items():
+            if not isinstance(value, str) and name not in self.repeatable:
+                raise BadRequest(f"The parameter {shown(name)[1:-1]} stands more than once")
+        return known
 
 
 class Terminus(Generic[M]):

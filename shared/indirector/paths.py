@@ -19,16 +19,14 @@ from urllib.parse import quote, unquote_to_bytes, urlencode
 
 from ..dialects import LEGACY, MODERN, Dialect
 from ..errors import BadName, BadRequest
+from ..names import FIRST_SEGMENTS, shown
 from ..names import environment as environment_name
-from ..names import shown
 from .core import Indirection, Model, Option, Request
 
 Verb = Literal["find", "search", "save", "destroy", "head"]
 
 MAX_FIELDS = 1000  # parameters in a query or form
 MAX_GET = 1024  # octets of a request line before a find becomes a POST
-
-RESERVED = frozenset({"puppet", "puppet-ca", "status", "metrics", "puppet-admin-api", "v2.0"})
 
 METHODS: Mapping[tuple[str, str], Verb] = {
     ("GET", "singular"): "find",
@@ -64,13 +62,29 @@ class Call:
     options: Mapping[str, Option] = field(default_factory=dict)
 
     def with_form(self, body: bytes) -> Call:
-        """This call with the parameters of a form body added; the query's own win."""
-        return replace(self, options={**parameters(body.decode("ascii", "surrogateescape")), **self.options})
+        """
+        This call with the parameters of a form body added; those that stand in both count as repeated.
+
+        Raises:
+            BadRequest: the form names another environment than the query. Agents of 4 and later name theirs in both. In scheme A only
+                the path's counts.
+        """
+        form = parameters(body.decode("ascii", "surrogateescape"))
+        wanted = single("environment", form.pop("environment", None))
+        environment = self.environment
+        if self.prefix and wanted is not None:
+            environment = environment_name(wanted)
+            if self.environment not in (None, environment):
+                raise BadRequest("The query and the form name different environments")
+        options = dict(self.options)
+        for name, value in form.items():
+            options[name] = [*_listed(options[name]), *_listed(value)] if name in options else value
+        return replace(self, environment=environment, options=options)
 
 
 def is_scheme_b(raw_path: str) -> bool:
     """Whether a path's first segment is one that can never be an environment of scheme A."""
-    return raw_path.split("/", 2)[1:2] != [] and raw_path.split("/", 2)[1] in RESERVED
+    return raw_path.split("/", 2)[1:2] != [] and raw_path.split("/", 2)[1] in FIRST_SEGMENTS
 
 
 def decoded(text: str) -> str:
@@ -99,6 +113,17 @@ def parameters(text: str) -> dict[str, Option]:
         else:
             found[name] = [*([before] if isinstance(before, str) else before), value]
     return found
+
+
+def single(name: str, value: Option | None) -> str | None:
+    """The value of a parameter that may stand once; BadRequest when it stands more often."""
+    if value is None or isinstance(value, str):
+        return value
+    raise BadRequest(f"The parameter {name} stands more than once")
+
+
+def _listed(value: Option) -> list[str]:
+    return [value] if isinstance(value, str) else list(value)
 
 
 def plurality(name: str) -> tuple[str, Literal["singular", "plural"]]:
@@ -147,7 +172,7 @@ def _parse_a(method: str, raw_path: str, raw_query: str) -> Call:
     indirection, verb = verb_for(method, name)
     key = decoded(parts[3]) if len(parts) > 3 else ""
     options = parameters(raw_query)
-    options.pop("environment", None)  # the path's wins
+    single("environment", options.pop("environment", None))  # the path's wins
     return Call(indirection, verb, _collapsed(indirection, key), environment, LEGACY, method, decoded(raw_path), options=options)
 
 
@@ -159,9 +184,7 @@ def _parse_b(method: str, raw_path: str, raw_query: str) -> Call:
     indirection, verb = verb_for(method, name)
     key = decoded(parts[4]) if len(parts) > 4 else ""
     options = parameters(raw_query)
-    wanted = options.pop("environment", None)
-    if isinstance(wanted, list):
-        raise BadRequest("The parameter environment stands more than once")
+    wanted = single("environment", options.pop("environment", None))
     environment = None if wanted is None else environment_name(wanted)
     return Call(indirection, verb, _collapsed(indirection, key), environment, MODERN, method, decoded(raw_path), prefix, options)
 

@@ -56,6 +56,7 @@ CERTIFICATE_STATUS = Indirection(
     model=CertificateStatus,
     plural="certificate_statuses",
     options=frozenset({"state", "for"}),
+    repeatable=frozenset({"for"}),
     ruby_class="Puppet::SSL::Host",
     needs_environment=False,
     doc="Whether a certificate is requested, signed or revoked.",

@@ -108,6 +108,7 @@ FILE_METADATA = Indirection(
     document_type="FileMetadata",
     ruby_class="Puppet::FileServing::Metadata",
     options=frozenset({"links", "checksum_type", "source_permissions", "recurse", "recurselimit", "max_files", "ignore", "unserved"}),
+    repeatable=frozenset({"ignore"}),
     brief=True,
     doc="What is known of a served file without its bytes.",
 )

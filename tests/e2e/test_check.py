@@ -143,6 +143,9 @@ CASES = {
     "a modulepath": Case(
         site_file("environment.conf", "modulepath = /nowhere\n"), "environments", "warning", "no folder of modules /nowhere"
     ),
+    "an environment of a reserved name": Case(
+        lambda site: (site.site.parent / "puppet").mkdir(), "environments", "warning", "served to nobody, its name is reserved", "URLs"
+    ),
     "a cache of code that others may write": Case(
         lambda site: (site.root / "var" / "code_cache").chmod(0o777), "compiling", "error", "code_cache, is not private", "500"
     ),

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from master.testing import RawClient, RunningMaster
-from shared.testing import Shelf
+from shared.testing import KnownEnvironments, Shelf
 from tests.master_site import still_alive
 
 V3 = "/puppet/v3"
@@ -356,8 +356,50 @@ async def test_HTTP_20_the_environment_of_the_path_wins(agent1: RawClient, shelv
     form = b"environment=secret"
     kind = "application/x-www-form-urlencoded"
     assert (await agent1.ask("POST", "/production/node/agent1", form, Content_Type=kind)).status == 200
-    assert (await agent1.ask("POST", f"{V3}/node/agent1{ENV}", form, Content_Type=kind)).status == 200
-    assert [request.environment for request in shelves["node"].requests] == ["production"] * 3
+    assert [request.environment for request in shelves["node"].requests] == ["production"] * 2
+
+
+FORM = "application/x-www-form-urlencoded"
+ONCE = {"catalog": ("facts", "facts_format", "transaction_uuid", "static_catalog"), "node": ("configured_environment",)}
+ONCE |= {"file_bucket_file": ("diff_with",), "file_content": ("links",)}
+
+
+@pytest.mark.parametrize("scheme", [V3, "/production"])
+@pytest.mark.parametrize(("indirection", "name"), [(kind, name) for kind, names in ONCE.items() for name in (*names, "environment")])
+async def test_HTTP_22_a_parameter_that_may_stand_once_is_refused_twice(
+    agent1: RawClient, shelves: Shelves, scheme: str, indirection: str, name: str
+) -> None:
+    key = {"file_bucket_file": "md5/" + "0" * 32, "file_content": "modules/m/a"}.get(indirection, "agent1")
+    target, own = f"{scheme}/{indirection}/{key}", ENV if scheme == V3 and name != "environment" else "?x=y"
+    for twice in (f"{name}=production&{name}=production", f"{name}=production&{name}[]=other", f"{name}=&{name}="):
+        answer = await agent1.ask("GET", f"{target}{own}&{twice}")
+        assert (answer.status, f"The parameter {name} stands more than once" in answer.text) == (400, True), answer
+        answer = await agent1.ask("POST", f"{target}{own}", twice.encode(), Content_Type=FORM)
+        assert answer.status == 400, answer
+    if name != "environment":
+        assert (await agent1.ask("POST", f"{target}{own}&{name}=a", f"{name}=b".encode(), Content_Type=FORM)).status == 400
+    assert shelves.asked == []
+
+
+async def test_HTTP_22_query_and_form_may_name_the_same_environment_as_agents_do_and_no_other(agent1: RawClient, shelves: Shelves) -> None:
+    for form, status in ((b"environment=production", 200), (b"environment=secret", 400)):
+        assert (await agent1.ask("POST", f"{V3}/node/agent1{ENV}", form, Content_Type=FORM)).status == status
+    assert (await agent1.ask("POST", f"{V3}/node/agent1", b"environment=secret", Content_Type=FORM)).status == 200
+    assert [request.environment for request in shelves["node"].requests] == ["production", "secret"]
+
+
+@pytest.mark.parametrize("name", ["puppet", "status", "metrics"])
+async def test_HTTP_23_reserved_words_are_environments_in_neither_scheme(start: Start, shelves: Shelves, name: str) -> None:
+    async with start(environments=KnownEnvironments([name, "production"])) as master:
+        client = await master.client("agent1")
+        for method, target, body in (
+            ("GET", f"{V3}/node/agent1?environment={name}", b""),
+            ("POST", f"{V3}/node/agent1", f"environment={name}".encode()),
+            ("GET", f"/{name}/node/agent1", b""),
+        ):
+            answer = await client.ask(method, target, body, **({"Content_Type": FORM} if body else {}))
+            assert answer.status == (400 if target.startswith(V3) else 404), answer
+    assert shelves.asked == []
 
 
 async def test_R_18_beyond_the_queue_503_with_a_random_delay(start: Start, shelves: Shelves) -> None:

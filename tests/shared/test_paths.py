@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from shared.dialects import LEGACY, MODERN
@@ -7,7 +9,9 @@ from shared.errors import BadName, BadRequest
 from shared.indirector import Indirection, Model, paths, request_for
 from shared.indirector.paths import build, parse
 from shared.models.catalog import CATALOG
+from shared.models.certificate_status import CERTIFICATE_STATUS
 from shared.models.facts import FACTS
+from shared.models.file_metadata import FILE_METADATA
 
 CALLS = [
     ("GET", "/production/certificate/ca", "certificate find ca production"),
@@ -91,9 +95,17 @@ def test_the_environment_of_the_path_wins_in_scheme_a() -> None:
     assert "environment" not in call.options
 
 
-def test_a_form_adds_what_the_query_does_not_say() -> None:
-    call = parse("POST", "/puppet/v3/catalog/n", "environment=e&a=1").with_form(b"a=2&b=3")
-    assert call.options == {"a": "1", "b": "3"}
+def test_a_form_adds_what_the_query_does_not_say_and_what_both_say_stands_twice() -> None:
+    call = parse("POST", "/puppet/v3/catalog/n", "environment=e&a=1&c=1&c=2").with_form(b"a=2&b=3&c=3&environment=e")
+    assert (call.environment, call.options) == ("e", {"a": ["1", "2"], "b": "3", "c": ["1", "2", "3"]})
+
+
+@pytest.mark.parametrize(("indirection", "once", "often"), [(FILE_METADATA, "recurse", "ignore"), (CERTIFICATE_STATUS, "state", "for")])
+def test_parameters_stand_several_times_only_where_agents_send_them_so(indirection: Indirection[Any], once: str, often: str) -> None:
+    options = {often: ["a", "b"], once: "a", "unknown": ["a", "b"]}
+    assert indirection.allowed(options) == {often: ["a", "b"], once: "a"}
+    with pytest.raises(BadRequest, match=f"The parameter {once} stands more than once"):
+        indirection.allowed(options | {once: ["a", "a"]})
 
 
 @pytest.mark.parametrize("dialect", [LEGACY, MODERN])
