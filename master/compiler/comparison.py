@@ -15,6 +15,7 @@ from .regexps import Match, Regexp
 from .times import SECOND, Timespan, Timestamp
 from .types.base import Type
 from .types.operands import BadOperand
+from .types.references import AttributeClassReference, AttributeReference
 from .types.scalars import ascii_fold
 from .values import DEFAULT, Binary, Value, value_of
 from .versions import SemVer, SemVerRange
@@ -228,6 +229,8 @@ def matches(value: Value, option: Value) -> Match | bool:
         return value.__class__ is str and (value == option or ascii_fold(value) == ascii_fold(option))
     if kind is Regexp:
         return option.search(value) or False if value.__class__ is str else False
+    if isinstance(option, AttributeReference | AttributeClassReference):
+        return equals(value, option)
     if isinstance(option, Type):
         return option.instance(value)
     if kind is list:

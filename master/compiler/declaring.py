@@ -19,7 +19,7 @@ from .resources import Attribute, Resource, capitalized_type, flat_tags
 from .scope import Scope
 from .text import inspect, to_s
 from .types.infer import infer
-from .types.references import ClassType, ResourceType
+from .types.references import ClassType, ResourceType, as_attribute
 from .values import DEFAULT, Iterator, Value, entries
 
 if TYPE_CHECKING:
@@ -170,6 +170,7 @@ def create_resources(
     """
     type_, kind, native, definition = _resolved(scope.compiler, type_name)
     defaults = scope.default_attributes(type_)
+    values = {name: as_attribute(value) for name, value in values.items()}
     made: list[Value] = []
     for title in titles:
         if type_ == "Class":

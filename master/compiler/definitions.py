@@ -16,6 +16,7 @@ from .scope import BUILT_IN, MISSING, RESERVED, Matches, Scope
 from .types import lattice
 from .types.describe import check_parameters
 from .types.parse import parse_type
+from .types.references import as_attribute
 from .values import Value
 from .world import NotFoundInData
 
@@ -154,6 +155,8 @@ class Definition:
         arguments = {name: value for name, value in given.items() if name in self.by_name}
         for name, value in evaluate_defaults(scope, self.parameters, arguments, resource.ref):
             self._refuse_name(name)
+            value = as_attribute(value)
+            own[name] = value
             given[name] = value
             resource.values[name] = value
         self._check(compiler, scope, resource, given)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from shared.errors import EvaluationError, Location
 
-from .types.references import ClassType, ResourceType
+from .types.references import ClassType, ResourceType, as_attribute
 from .values import DEFAULT, Sensitive, Value
 from .world import KnownType
 
@@ -33,7 +33,7 @@ class Attribute:
     __slots__ = ("add", "file", "line", "source", "value")
 
     def __init__(self, value: Value, source: Definition | None, file: str | None, line: int | None, add: bool = False) -> None:
-        self.value = value
+        self.value = as_attribute(value)
         self.source = source
         self.file = file
         self.line = line

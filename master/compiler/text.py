@@ -118,6 +118,8 @@ def inspect(value: Value) -> str:
         return "{" + ", ".join([f"{inspect(key)}=>{inspect(item)}" for key, item in entries(value)]) + "}"
     if value is DEFAULT:
         return ":default"
+    if kind is Sensitive:
+        return "#<Sensitive [value redacted]>"
     return to_s(value)
 
 

@@ -27,6 +27,7 @@ from ..types import lattice
 from ..types.describe import describe_signatures, signature_text
 from ..types.lattice import Type
 from ..types.parse import parse_type
+from ..types.references import as_legacy_argument
 from ..values import Reporter, Value
 
 __all__ = ["Closure", "Context", "Dispatch", "Function", "LegacyFunction", "Types", "collect", "function", "legacy_function"]
@@ -258,7 +259,7 @@ class LegacyFunction(Function):
             raise EvaluationError(f"{self.name}(): Wrong number of arguments given ({count} for {self.arity})")
         if self.arity < 0 and count < -self.arity - 1:
             raise EvaluationError(f"{self.name}(): Wrong number of arguments given ({count} for minimum {-self.arity - 1})")
-        value = self.code(context, *["" if arg is None else arg for arg in args])
+        value = self.code(context, *["" if arg is None else as_legacy_argument(arg) for arg in args])
         return None if self.statement else value
 
     def signatures(self, types: Types | None = None) -> list[Signature]:

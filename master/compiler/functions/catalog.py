@@ -10,7 +10,7 @@ from shared.errors import EvaluationError, Location
 from ..resources import Resource, capitalized_type, flat_tags
 from ..text import to_s
 from ..types.base import Type
-from ..types.references import ClassType, ResourceType, TypeType
+from ..types.references import ClassType, ResourceType, TypeType, as_legacy_argument
 from ..values import Value, entries
 from .api import Context, function
 
@@ -124,8 +124,9 @@ def create_resources(context: Context, *arguments: Value) -> None:
         raise EvaluationError(f"create_resources(): Wrong number of arguments given ({count} for minimum 2)")
     if count > 3:
         raise EvaluationError(f"create_resources(): wrong number of arguments ({count}; must be 2 or 3)")
-    type_, instances = arguments[:2]
-    defaults = arguments[2] if count == 3 else {}
+    # It is of the 3.x API.
+    type_, instances, *others = map(as_legacy_argument, arguments)
+    defaults = others[0] if others else {}
     if not isinstance(instances, dict):
         raise EvaluationError("create_resources(): second argument must be a hash")
     if not isinstance(defaults, dict):

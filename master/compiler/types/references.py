@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import is_
 from typing import Any, Final
 
+from shared.errors import EvaluationError
+
+from ..regexps import Regexp
 from ..text import program, quoted
-from ..values import Value
+from ..times import Timespan, Timestamp
+from ..values import Binary, Iterator, Value, entries, key_of
+from ..versions import SemVer, SemVerRange
 from .aliases import AliasType
 from .base import ANY, UNDEF, UNIT, AnyType, Expansion, Guard, Range, Type, UnitType, Wrapper, range_texts
 from .containers import TupleType
@@ -210,3 +216,88 @@ def reference_text(value: ResourceType | ClassType) -> str | None:
 
 def _catalog_name(name: str) -> str:
     return "::".join(segment.capitalize() for segment in name.removeprefix("::").split("::"))
+
+
+class AttributeReference(ResourceType):
+    """
+    A reference to a resource that went through an attribute: it is shown as `File[/a]`, and selected by equality.
+
+    Source: puppet 7.23, asked; the cases reference-in-attribute-… of generated.yaml.
+    """
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return str(reference_text(self))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ResourceType) and self.key() == other.key()
+
+    def __hash__(self) -> int:
+        return hash((ResourceType, self.key()))
+
+
+class AttributeClassReference(ClassType):
+    """As AttributeReference, of a class: it is shown as `Class[Two]`."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return str(reference_text(self))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ClassType) and self.key() == other.key()
+
+    def __hash__(self) -> int:
+        return hash((ClassType, self.key()))
+
+
+def as_attribute(value: Value) -> Value:
+    """Return `value` as an attribute of a resource holds it: references in it, at any depth, become those of attributes."""
+    return _mapped(value, _ATTRIBUTES)
+
+
+def as_legacy_argument(value: Value) -> Value:
+    """
+    Return `value` as functions of the 3.x API get it: what they have no value for comes as text, references as in attributes.
+
+    Raises:
+        EvaluationError: an Iterator is in it.
+    """
+    return _mapped(value, _LEGACY_ARGUMENTS)
+
+
+def _mapped(value: Value, forms: Mapping[type, Callable[[Any], Value]]) -> Value:
+    """`value`, or, where anything in it has another form, a copy with that form."""
+    kind = value.__class__
+    form = forms.get(kind)
+    if form is not None:
+        return form(value)
+    if kind is list:
+        items = [_mapped(item, forms) for item in value]
+        return value if all(map(is_, items, value)) else items
+    if kind is dict:
+        old = [part for entry in entries(value) for part in entry]
+        new = [_mapped(part, forms) for part in old]
+        return value if all(map(is_, new, old)) else {key_of(key): item for key, item in zip(new[::2], new[1::2], strict=True)}
+    return value
+
+
+def _attribute_reference(value: ResourceType) -> Value:
+    return value if value.type_name is None else AttributeReference(value.type_name, value.title)
+
+
+def _attribute_class_reference(value: ClassType) -> Value:
+    return value if value.class_name is None else AttributeClassReference(value.class_name)
+
+
+def _refused_iterator(value: Iterator) -> Value:
+    raise EvaluationError("Use of an Iterator is not supported here")
+
+
+_ATTRIBUTES: Final[Mapping[type, Callable[[Any], Value]]] = {ResourceType: _attribute_reference, ClassType: _attribute_class_reference}
+_LEGACY_ARGUMENTS: Final[Mapping[type, Callable[[Any], Value]]] = {
+    **_ATTRIBUTES,
+    **dict.fromkeys((Regexp, SemVer, SemVerRange, Timespan, Timestamp, Binary), str),
+    Iterator: _refused_iterator,
+}
