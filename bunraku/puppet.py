@@ -34,7 +34,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "node": ("Remove what is kept of nodes that are gone, show how one is classified", "bunraku.node:main"),
     "parser": ("Check manifests", "bunraku.parser:main"),
     "plugin": ("Bring the master's plugins to this machine", "bunraku.plugin:main"),
-    "report": ("Send a report that was kept to the master", "bunraku.report:main"),
+    "report": ("List the last runs of all nodes, send a stored report to the master", "bunraku.report:main"),
     "resource": ("Print and change what is on this system", "bunraku.resource:main"),
     "ssl": ("Get, verify, show and remove this host's key and certificate", "bunraku.ssl:main"),
 }

@@ -1,0 +1,103 @@
+"""What the stored reports say of each node's last run: one line at a time of one file a node, so that thousands take little memory."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from shared.errors import BadName
+from shared.names import certname
+
+_FILE = re.compile(r"(\d{12})(?:-(\d{1,5}))?\.yaml", re.ASCII)
+_FIELD = re.compile(rb"(status|environment|puppet_version|noop|corrective_change|cached_catalog_status): *(.*)")
+_FIELDS = 6
+MAX_LINE = 64 * 1024  # bytes of a line; what is longer is no field of ours
+
+
+@dataclass(frozen=True, slots=True)
+class LastRun:
+    """
+    A node and its last stored report.
+
+    Attributes:
+        received: when the master stored it, UTC, by its own clock to the minute; None: there is none.
+        status: failed, changed or unchanged; unknown when the file does not say, none without a report.
+        fields: what else the report says of the run, as text.
+    """
+
+    node: str
+    received: datetime | None = None
+    status: str = "none"
+    environment: str = ""
+    puppet_version: str = ""
+    noop: bool = False
+    corrective_change: bool = False
+    cached_catalog: bool = False
+    file: str = ""
+
+    def is_silent(self, now: datetime, seconds: float) -> bool:
+        """Return whether nothing has come from the node for so long."""
+        return self.received is None or (now - self.received).total_seconds() > seconds
+
+
+def last_runs(root: Path, known: Iterable[str] = ()) -> Iterator[LastRun]:
+    """
+    Yield the last run of each node that has a folder of reports below `root`, and of those in `known`, by name. Blocks; OSError.
+
+    A report that cannot be read, or vanishes while it is, has the status `unknown`.
+    """
+    folders = {entry.name for entry in os.scandir(root) if entry.is_dir(follow_symlinks=False)} if root.is_dir() else set()
+    for node in sorted(folders | set(known)):
+        try:
+            certname(node)
+        except BadName:
+            continue  # not the folder of a node
+        newest = newest_report(root / node) if node in folders else None
+        yield LastRun(node) if newest is None else read_last_run(node, newest)
+
+
+def newest_report(folder: Path) -> Path | None:
+    """Return the newest report in a node's folder, by its name; None when there is none. Blocks; OSError."""
+    newest: tuple[str, int, str] | None = None
+    for entry in os.scandir(folder):
+        match = _FILE.fullmatch(entry.name)
+        if match and entry.is_file(follow_symlinks=False):
+            candidate = (match[1], int(match[2] or 0), entry.name)
+            newest = candidate if newest is None else max(newest, candidate)
+    return folder / newest[2] if newest else None
+
+
+def read_last_run(node: str, file: Path) -> LastRun:
+    """Read the fields of a report that stand in lines of their own, and nothing else of it. Blocks."""
+    fields: dict[str, str] = {}
+    try:
+        with file.open("rb") as lines:
+            while len(fields) < _FIELDS and (line := lines.readline(MAX_LINE)):
+                if match := _FIELD.match(line):
+                    fields.setdefault(match[1].decode("ascii"), match[2].decode("utf-8", "replace").strip().strip("'\""))
+                while line and not line.endswith(b"\n"):
+                    line = lines.readline(MAX_LINE)  # the rest of a line that is too long begins no field
+    except OSError:
+        fields = {}
+    return LastRun(
+        node,
+        _time_of(file.name),
+        fields.get("status") or "unknown",
+        fields.get("environment", ""),
+        fields.get("puppet_version", ""),
+        fields.get("noop") == "true",
+        fields.get("corrective_change") == "true",
+        fields.get("cached_catalog_status", "not_used") not in ("not_used", "null", ""),
+        str(file),
+    )
+
+
+def _time_of(name: str) -> datetime | None:
+    try:
+        return datetime.strptime(name[:12], "%Y%m%d%H%M").replace(tzinfo=UTC)
+    except ValueError:
+        return None  # digits that are no time
