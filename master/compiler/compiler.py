@@ -23,6 +23,7 @@ from .reads import Reads, TopVariables
 from .relationships import Relationship, validate
 from .resources import Catalog, Resource, capitalized_type
 from .scope import MISSING, Scope, ScopeReporter
+from .text import inspect
 from .types.base import Type
 from .types.builtin import BUILTIN_TYPES
 from .types.references import ResourceType
@@ -446,9 +447,9 @@ class Compiler:
             if signature.accepts(value.arguments or []):
                 if signature.returns is None:
                     told = f"Deferred function {value.name} has no return_type, unable to guarantee value type during compilation."
-                    self.warn_once("deprecations", told, told, place=True)
+                    self.warn_once("deprecations", told, told)
                 return signature.returns
-        return None
+        raise EvaluationError(f"No matching arity found for {value.name} with arguments {inspect(value.arguments or [])}")
 
     # --- data ---
 

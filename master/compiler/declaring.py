@@ -14,7 +14,7 @@ from .definitions import Definition, capital
 from .issues import Issue, Refused
 from .labels import label
 from .locations import UNIT
-from .overrides import Override
+from .overrides import DUPLICATE, Override
 from .resources import Attribute, Resource, capitalized_type, flat_tags
 from .scope import Scope
 from .text import inspect, to_s
@@ -57,6 +57,15 @@ def attributes(*pairs: tuple[str | None, Value]) -> dict[str, Value]:
             if each in found:
                 raise Issue(f"The attribute '{each}' has already been set")
             found[each] = item
+    return found
+
+
+def override_attributes(*pairs: tuple[str | None, Value]) -> dict[str, Value]:
+    """The attributes of an override, collector or defaults; one that comes twice is an error of the resource that would get it."""
+    found: dict[str, Value] = {}
+    for name, value in pairs:
+        for each, item in value.items() if name is None else ((name, value),):
+            found[each] = DUPLICATE if each in found else item
     return found
 
 
@@ -255,7 +264,7 @@ def set_defaults(scope: Scope, type_: Value, line: int, values: dict[str, Value]
     name = capitalized_type(type_.type_name)
     table = scope.defaults.setdefault(name, {})
     for attribute_name, attribute in _given(scope, values, line, lines).items():
-        if attribute_name in table:
+        if attribute_name in table or attribute.value is DUPLICATE:
             raise EvaluationError(
                 f"Default already defined for {name} {{ {attribute_name} }}; cannot redefine",
                 where=Location(attribute.file, attribute.line),

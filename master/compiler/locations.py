@@ -120,4 +120,14 @@ def _marked(unit: LoadedFile, position: tuple[int, int, int, int]) -> tuple[str,
         mark = None
     if mark is not None:
         return mark
-    return "", position[0], position[1] + 1, {}
+    return "", position[0], _column(unit, *position[:2]), {}
+
+
+def _column(unit: LoadedFile, line: int, octets: int) -> int:
+    """The column in characters, from 1, of a place that Python counts in octets of UTF-8."""
+    source = unit.source
+    if source.text.isascii() or not 0 < line <= len(source.starts):
+        return octets + 1
+    start = source.starts[line - 1]
+    before = source.text[start : start + octets].encode("utf-8", "surrogatepass")[:octets]
+    return len(before.decode("utf-8", "replace")) + 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from shared.errors import EvaluationError, Location
 
@@ -14,7 +14,14 @@ from .values import Strictness, Value
 if TYPE_CHECKING:
     from .compiler import Compiler
 
-__all__ = ["Override", "apply_override"]
+__all__ = ["DUPLICATE", "Override", "apply_override"]
+
+
+class _Duplicate:
+    """Stands for the value of an attribute that an override names twice."""
+
+
+DUPLICATE: Final[Any] = _Duplicate()
 
 
 class Override:
@@ -65,6 +72,9 @@ def apply_override(compiler: Compiler, resource: Resource, override: Override) -
 
 
 def _override_attribute(compiler: Compiler, resource: Resource, name: str, attribute: Attribute, place: Location, *, forced: bool) -> None:
+    if attribute.value is DUPLICATE:
+        where = Location(attribute.file, attribute.line)
+        raise EvaluationError(f"Duplicate parameter '{name}' for on {resource.ref}", where=where)
     if name not in resource.values:
         resource.take(name, attribute, place)
         return

@@ -186,7 +186,8 @@ def _attribute_access(scope: Scope, reference: Type, type_name: str, title: str,
     found: list[Value] = []
     for key in flattened(keys):
         if not isinstance(key, str) or not resource.has_parameter(key):
-            raise Issue(f"The resource {reference} does not have a parameter called '{inspect_bare(key)}'")
+            shown = f"{'Class' if isinstance(reference, ClassType) else type_name.capitalize()}['{_own_title(reference, title)}']"
+            raise Issue(f"The resource {shown} does not have a parameter called '{inspect_bare(key)}'")
         value = resource.values.get(key)
         if value is None and resource.scope is not None:
             defaults = resource.scope.default_attributes(resource.type)
@@ -196,13 +197,17 @@ def _attribute_access(scope: Scope, reference: Type, type_name: str, title: str,
     return found[0] if len(found) == 1 else found
 
 
+def _own_title(reference: Type, title: str) -> str:
+    return reference.class_name or "" if isinstance(reference, ClassType) else title
+
+
 # --- names --------------------------------------------------------------------------------------------------------
 
 
 def type_named(scope: Scope, name: str) -> Type:
     found = scope.compiler.find_type(name)
     if found is None:
-        raise Issue(f"Resource type not found: {capitalized_type(name.removeprefix('::'))}")
+        raise Issue(f"Resource type not found: {name.removeprefix('::')}")
     return found
 
 
@@ -258,12 +263,19 @@ def split(scope: Scope, shape: tuple[Any, ...], value: Value) -> list[Value]:
 
 def _split(scope: Scope, shape: tuple[Any, ...], value: Value, into: list[Value]) -> None:
     if isinstance(value, dict):
-        for name in _names(shape):
-            if name not in value:
-                raise Issue(f"No value for required key '{name}' in assignment to variables from hash")
-            into.append(value[name])
+        for part in shape:
+            key = part if isinstance(part, str) else key_of(_name_list(part))
+            if key not in value:
+                shown = part if isinstance(part, str) else inspect(_name_list(part))
+                raise Issue(f"No value for required key '{shown}' in assignment to variables from hash")
+            if isinstance(part, str):
+                into.append(value[key])
+            else:
+                _split(scope, part, value[key], into)
         return
     if isinstance(value, ClassType) and value.class_name is not None:
+        if scope.compiler.catalog.find("Class", capital(value.class_name)) is None:
+            raise Issue(f"Resource not found: Class['{value.class_name}']", operand="value")
         for name in _names(shape):
             found = scope.compiler.qualified(value.class_name, name)
             if found is MISSING:
@@ -279,6 +291,11 @@ def _split(scope: Scope, shape: tuple[Any, ...], value: Value, into: list[Value]
             _split(scope, part, item, into)
         else:
             into.append(item)
+
+
+def _name_list(shape: tuple[Any, ...]) -> list[Value]:
+    """Nested names as the language's array of them: the key that stands for them in a hash."""
+    return [part if isinstance(part, str) else _name_list(part) for part in shape]
 
 
 def _names(shape: tuple[Any, ...]) -> Iterable[str]:
@@ -355,6 +372,7 @@ NAMES: Final[dict[str, Any]] = {
     "_Return": Return,
     "_UNSET": UNSET,
     "_attributes": declaring.attributes,
+    "_override_attributes": declaring.override_attributes,
     "_call": call,
     "_call_method": call_method,
     "_checked_syntax": checked_syntax,

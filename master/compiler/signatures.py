@@ -179,6 +179,8 @@ class Closure:
     def __call__(self, *args: Value) -> Value:
         signature = self.signature
         count = len(args)
+        if signature.parameters and signature.parameters[-1].splat and not signature.accepts_count(count):
+            raise signature.refuse("lambda", args)
         if count < signature.low:
             missing = signature.parameters[count].name if count < len(signature.parameters) else signature.parameters[-1].name
             raise Issue(f"Parameter ${missing} is required but no value was given", operand=f"${missing}")

@@ -14,7 +14,7 @@ from ..compiler.locations import FINAL, located
 from ..compiler.types import lattice
 from ..compiler.types.builtin import RICH_DATA, RICH_DATA_KEY
 from ..compiler.types.containers import HashType
-from ..compiler.types.describe import describe_mismatch
+from ..compiler.types.describe import describe_mismatch, describe_wrong_type
 from ..compiler.types.infer import infer
 from ..compiler.values import Value, key_of
 from ..compiler.world import NotFoundInData
@@ -26,7 +26,7 @@ from .failures import BadUse, DataError
 from .interpolation import Key, interpolated
 from .invocations import Invocation
 from .locations import Location, extra_locations
-from .merging import MISSING, Merge, mistyped
+from .merging import MISSING, Merge
 
 if TYPE_CHECKING:
     from .providers import Provider
@@ -124,7 +124,7 @@ class Level:
             context = [] if self.entry.kind == "v4_data_hash" else [self._options(location), self._context(invocation, location).instance()]
             file = DataFile(self._call(invocation, context))
         if not isinstance(file.data, dict):
-            raise EvaluationError(mistyped(f"Value returned from {self.name}{self.at(location)}", lattice.HASH, file.data))
+            raise EvaluationError(describe_wrong_type(f"Value returned from {self.name}{self.at(location)}", lattice.HASH, file.data))
         module = self.provider.module
         if module is None:
             return file

@@ -11,14 +11,13 @@ from shared.errors import EvaluationError
 
 from ..compiler.ordering import sort_as_ruby
 from ..compiler.types import lattice
-from ..compiler.types.describe import describe_mismatch
-from ..compiler.types.infer import infer_set
+from ..compiler.types.describe import describe_wrong_type
 from ..compiler.types.lattice import Type
 from ..compiler.types.parse import parse_type
 from ..compiler.values import Value, key_of
 from .failures import BadUse
 
-__all__ = ["DEFAULT", "HASH", "MISSING", "Merge", "merge_of", "mistyped", "typed"]
+__all__ = ["DEFAULT", "HASH", "MISSING", "Merge", "merge_of", "typed"]
 
 
 class _Missing:
@@ -146,13 +145,7 @@ def typed(subject: str, wanted: Type, value: Value) -> Value:
     """`value`, when it is of the type; EvaluationError when it is not."""
     if wanted.instance(value):
         return value
-    raise EvaluationError(mistyped(subject, wanted, value))
-
-
-def mistyped(subject: str, wanted: Type, value: Value) -> str:
-    """The sentence for a value of another type, each of its lines."""
-    lines = describe_mismatch(subject, wanted, infer_set(value)).split("\n")
-    return "\n".join(line.replace(subject, f"{subject} has wrong type,", 1) for line in lines)
+    raise EvaluationError(describe_wrong_type(subject, wanted, value))
 
 
 def _flat(value: Value) -> list[Value]:

@@ -43,8 +43,8 @@ def resource(writer: Writer, node: n.Node) -> ast.expr:
     return writer.at(node, writer.run("_declare", writer.scope(), type_, text(_FORMS[node.form]), line, *bodies))
 
 
-def _attributes(writer: Writer, attributes: Attributes, values: Sequence[ast.expr], node: n.Node) -> ast.expr:
-    """A dict of the attributes of one body, or the call that makes one and refuses an attribute that comes twice."""
+def _attributes(writer: Writer, attributes: Attributes, values: Sequence[ast.expr], node: n.Node, runtime: str = "_attributes") -> ast.expr:
+    """A dict of the attributes of one body, or the call of `runtime` that makes one and sees to an attribute that comes twice."""
     names = [each.name for each in attributes if isinstance(each, n.Attribute)]
     if len(names) == len(attributes) and len(set(names)) == len(names):
         return writer.at(node, ast.Dict([text(name) for name in names], list(values)))
@@ -56,7 +56,7 @@ def _attributes(writer: Writer, attributes: Attributes, values: Sequence[ast.exp
             pairs.append(writer.at(each, ast.Tuple([text(None), value], ast.Load())))
         else:
             pairs.append(writer.at(each, ast.Tuple([text(each.name), value], ast.Load())))
-    return writer.at(node, writer.run("_attributes", *pairs))
+    return writer.at(node, writer.run(runtime, *pairs))
 
 
 def _lines(writer: Writer, attributes: Attributes) -> ast.expr:
@@ -74,7 +74,7 @@ def defaults(writer: Writer, node: n.Node) -> ast.expr:
     operands |= {f"attribute {each.name}": each for each in node.attributes if isinstance(each, n.Attribute)}
     writer.mark(node, "a Resource Defaults Expression", **operands)
     values = writer.operands([node.type, *[each.value for each in node.attributes]])
-    attributes = _attributes(writer, node.attributes, values[1:], node)
+    attributes = _attributes(writer, node.attributes, values[1:], node, "_override_attributes")
     line = text(writer.source.line(node.at))
     lines = _lines(writer, node.attributes)
     return writer.at(node, writer.run("_set_defaults", writer.scope(), values[0], line, attributes, lines))
@@ -85,7 +85,7 @@ def override(writer: Writer, node: n.Node) -> ast.expr:
     operands = {f"attribute {each.name}": each for each in node.attributes if isinstance(each, n.Attribute)}
     writer.mark(node, "a Resource Override", **operands)
     values = writer.operands([node.resources, *[each.value for each in node.attributes]])
-    attributes = _attributes(writer, node.attributes, values[1:], node)
+    attributes = _attributes(writer, node.attributes, values[1:], node, "_override_attributes")
     line = text(writer.source.line(node.at))
     lines, appended = _lines(writer, node.attributes), _appended(node.attributes)
     return writer.at(node, writer.run("_override", writer.scope(), values[0], line, attributes, lines, appended))
@@ -104,7 +104,7 @@ def collector(writer: Writer, node: n.Node) -> ast.expr:
     values = writer.operands([each.value for each in node.attributes])
     attributes: ast.expr = text(None)
     if node.attributes:
-        attributes = _attributes(writer, node.attributes, values, node)
+        attributes = _attributes(writer, node.attributes, values, node, "_override_attributes")
     line = text(writer.source.line(node.at))
     lines, appended = _lines(writer, node.attributes), _appended(node.attributes)
     made = writer.run("_collect", writer.scope(), text(type_), text(node.exported), query, attributes, line, lines, appended)

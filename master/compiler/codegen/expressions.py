@@ -229,9 +229,8 @@ def assignment(writer: Writer, node: n.Binary) -> ast.expr:
         writer.mark(node, "a '=' expression")
         return store(writer, left.name, writer.value(node.right), node)
     if isinstance(left, n.Array):
-        writer.mark(
-            node, "a '=' expression", **{f"${each.name}": each for each in walk(left, into_lambdas=False) if isinstance(each, n.Variable)}
-        )
+        operands = {f"${each.name}": each for each in walk(left, into_lambdas=False) if isinstance(each, n.Variable)}
+        writer.mark(node, "a '=' expression", value=node.right, **operands)
         value = writer.keep(writer.value(node.right), node)
         _destructure(writer, left, value, node)
         return value

@@ -106,6 +106,8 @@ def realize(context: Context, *references: Value) -> None:
     from ..collectors import Realizer
     from ..relationships import split_reference
 
+    if not references:
+        raise EvaluationError("realize(): Wrong number of arguments given (0 for minimum 1)")
     scope = _scope(context)
     wanted = [split_reference(value) for value in _flat(references) if value is not None]
     if wanted:

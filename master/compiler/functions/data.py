@@ -9,8 +9,7 @@ from shared.errors import EvaluationError
 from ..locations import FINAL
 from ..text import program as quoted
 from ..types.base import Type
-from ..types.describe import describe_mismatch
-from ..types.infer import infer
+from ..types.describe import describe_wrong_type
 from ..values import Instance, Strictness, Value
 from ..world import DataContext, NotFoundInData
 from .api import Closure, Context, function
@@ -98,8 +97,7 @@ def _lookup(scope: Scope, name: Value, options: dict[str, Value], block: Closure
 def _checked(what: str, value: Value, wanted: Type | None) -> Value:
     if wanted is None or wanted.instance(value):
         return value
-    text = describe_mismatch(what, wanted, infer(value))
-    raise EvaluationError(text.replace(f"{what} expects", f"{what} has wrong type, expects", 1))
+    raise EvaluationError(describe_wrong_type(what, wanted, value))
 
 
 # --- the older functions ------------------------------------------------------------------------------------------

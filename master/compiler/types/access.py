@@ -163,7 +163,9 @@ def _compiled(regexp: Regexp) -> Regexp:
 def _regexp(base: Type, keys: Sequence[Value]) -> Type:
     keys = flattened(keys)
     if len(keys) != 1:
-        raise arity(uppercase_article(label(base)), 1, 1, len(keys))
+        error = arity(uppercase_article(label(base)), 1, 1, len(keys))
+        error.operand = 1 if keys else error.operand
+        raise error
     checked(base, keys, 1, 1, [(str, "String"), (Regexp, "Regexp")])
     return RegexpType(_compiled(Regexp(keys[0]) if isinstance(keys[0], str) else keys[0]))
 

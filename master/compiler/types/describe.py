@@ -241,6 +241,14 @@ class _Resolver(Protocol):
     def __call__(self, value: Value) -> Type | None: ...
 
 
+def describe_wrong_type(subject: str, wanted: Type, value: Value) -> str:
+    """Return what is said of a value of another type, each line as `SUBJECT has wrong type, …`."""
+    from .infer import infer_set
+
+    lines = describe_mismatch(subject, wanted, infer_set(value)).split("\n")
+    return "\n".join(line.replace(subject, f"{subject} has wrong type,", 1) for line in lines)
+
+
 def check_parameters(
     subject: str,
     parameters: Sequence[tuple[str, Type, bool]],

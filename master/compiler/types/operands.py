@@ -74,7 +74,7 @@ def size_of(keys: Keys, start: int) -> Range:
         if key is not DEFAULT and key.__class__ is not int:
             raise BadOperand(
                 "A Type's size constraint arguments must be a single Integer type, or 1-2 integers (or default). "
-                f"Got {with_article(ruby_class(key))}",
+                f"Got {with_article(label(key) if isinstance(key, Type) else ruby_class(key))}",
                 start + index,
             )
     return IntegerType(*limits(keys)).range
