@@ -15,7 +15,7 @@ from .issues import Issue, Refused
 from .labels import label
 from .locations import UNIT
 from .overrides import DUPLICATE, Override
-from .resources import Attribute, Resource, capitalized_type, flat_tags
+from .resources import Attribute, Resource, capitalized_type, check_tags, flat_tags
 from .scope import Scope
 from .text import inspect, to_s
 from .types.infer import infer
@@ -281,6 +281,8 @@ def override(scope: Scope, references: Value, line: int, values: dict[str, Value
         if not isinstance(reference, ResourceType) or reference.type_name is None or reference.title is None:
             raise Issue(f"Resource Override can only operate on resources, got: {label(reference)}")
         key = (capitalized_type(reference.type_name), reference.title)
+        if "tag" in given:
+            check_tags(flat_tags(given["tag"].value), Location(_file(), line))
         scope.compiler.add_override(Override(key, given, scope.source, _file(), line))
     return references
 

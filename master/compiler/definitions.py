@@ -170,6 +170,20 @@ class Definition:
         if name in BUILT_IN:
             raise EvaluationError(f"Cannot reassign variable '${name}'", where=self.place)
 
+    def check_unevaluated(self, compiler: Compiler, resource: Resource) -> None:
+        """
+        Hold what a virtual resource says against the parameters, without a scope of its own.
+
+        Raises:
+            EvaluationError: what is missing, surplus or of a wrong type; it has no place, as in the reference.
+        """
+        defaulted = {parameter.name for parameter in self.parameters if parameter.has_default}
+        given = {name: value for name, value in resource.values.items() if value is not None or name not in defaulted}
+        try:
+            self._check(compiler, compiler.top, resource, given)
+        except EvaluationError as error:
+            raise EvaluationError(error.message, hint=error.hint, where=FINAL) from None
+
     def _check(self, compiler: Compiler, scope: Scope, resource: Resource, given: dict[str, Value]) -> None:
         for name, value in given.items():
             parameter = self.by_name.get(name)

@@ -38,11 +38,11 @@ def finish(compiler: Compiler) -> None:
             for override in waiting:
                 apply_override(compiler, resource, override)
             waiting.clear()
-        _finish_resource(resource)
+        _finish_resource(compiler, resource)
     _hand_down(compiler)
 
 
-def _finish_resource(resource: Resource) -> None:
+def _finish_resource(compiler: Compiler, resource: Resource) -> None:
     if resource.finished:
         return
     resource.finished = True
@@ -56,6 +56,9 @@ def _finish_resource(resource: Resource) -> None:
                     where=resource.place,
                     hint=similar(name, METAPARAMETERS | resource.native.attributes),
                 )
+    elif resource.virtual and resource.definition is not None and not resource.evaluated and not resource.is_class:
+        # Nobody collected it; its parameters have to be right all the same.
+        resource.definition.check_unevaluated(compiler, resource)
     elif resource.origins and resource.definition is not None and resource.evaluated:
         for name in resource.origins:
             if not resource.has_parameter(name):

@@ -24,7 +24,7 @@ from .nodes import Program
 from .parser import parse
 from .regexps import Regexp
 from .source import Source
-from .types.access import declared_type
+from .types.access import IllegalAlias, declared_type
 from .types.aliases import AliasType
 from .types.base import Type
 from .types.builtin import BUILTIN_TYPES
@@ -358,8 +358,11 @@ class Loader:
         try:
             definition = declared_type(declared, value(scope))
             alias.define(definition)
-        except BaseException:
+        except BaseException as error:
             del self.types[lower]
+            if isinstance(error, IllegalAlias):
+                # Whoever uses the outermost alias is told, not the alias that names this one.
+                raise IllegalAlias(error.message, hint=error.hint) from None
             raise
         if isinstance(definition, ObjectType):
             self.types[lower] = definition

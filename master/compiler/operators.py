@@ -31,6 +31,7 @@ from .comparison import (
 )
 from .labels import label, with_article
 from .numbers import MAX_INTEGER, MIN_INTEGER, to_number
+from .regexps import Regexp
 from .text import inspect, to_s
 from .times import SECOND, Timespan, Timestamp
 from .types.access import type_from_access
@@ -77,10 +78,15 @@ def numeric(value: Value, reporter: Reporter, operand: int | None = None) -> Any
         return value
     number = to_number(value)
     if number is None:
-        shown = value if kind is str else "" if value is None else inspect(value) if kind in (list, dict) else to_s(value)
-        raise BadOperand(f"The value '{shown}' cannot be converted to Numeric.", operand)
+        raise BadOperand(f"The value '{_shown(value)}' cannot be converted to Numeric.", operand)
     _lenient(reporter, f"The string '{value}' was automatically coerced to the numerical value {to_s(number)}", operand)
     return number
+
+
+def _shown(value: Value) -> str:
+    if value.__class__ is Regexp:
+        return f"(?-mix:{str(value)[1:-1]})"
+    return inspect(value) if value.__class__ in (list, dict) else to_s(value)
 
 
 def _lenient(reporter: Reporter, message: str, operand: int | None) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .definitions import Definition, HostClass
     from .scope import Scope
 
-__all__ = ["METAPARAMETERS", "RELATIONSHIPS", "Attribute", "Catalog", "Resource", "capitalized_type", "flat_tags"]
+__all__ = ["METAPARAMETERS", "RELATIONSHIPS", "Attribute", "Catalog", "Resource", "capitalized_type", "check_tags", "flat_tags"]
 
 RELATIONSHIPS: Final = ("before", "notify", "require", "subscribe")
 METAPARAMETERS: Final = frozenset(("alias", "audit", "loglevel", "noop", "schedule", "stage", "tag", *RELATIONSHIPS))
@@ -52,6 +52,13 @@ def flat_tags(value: Value) -> Iterator[str]:
             yield from flat_tags(item)
     elif value is not None:
         yield value if isinstance(value, str) else _tag_text(value)
+
+
+def check_tags(tags: Iterable[str], place: Location) -> None:
+    """Raise EvaluationError at `place` for the first text that is no tag."""
+    for tag in tags:
+        if not _TAG.match(tag.lower()):
+            raise EvaluationError(f"Invalid tag '{tag.lower()}'", where=place)
 
 
 def _tag_text(value: Value) -> str:

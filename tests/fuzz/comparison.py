@@ -39,18 +39,24 @@ class Difference:
 @dataclass(frozen=True)
 class Wording:
     """
-    A rule that lists a difference in the words of an error, with the reason for it.
+    A rule that lists a difference to an error of the reference, with the reason for it.
 
-    `reference` and `ours` have to match the whole messages; groups of one name have to be equal in both.
+    Attributes:
+        reference: has to match the reference's whole message.
+        ours: has to match our whole message, groups of one name equal in both; None: any answer of ours will do.
     """
 
     reason: str
     reference: re.Pattern[str]
-    ours: re.Pattern[str]
+    ours: re.Pattern[str] | None
 
-    def covers(self, reference: str, ours: str) -> bool:
-        one, other = self.reference.fullmatch(reference), self.ours.fullmatch(ours)
-        if one is None or other is None:
+    def covers(self, reference: str, ours: str | None) -> bool:
+        """Whether it lists these errors; `ours` is None for a catalog."""
+        one = self.reference.fullmatch(reference)
+        if self.ours is None or one is None or ours is None:
+            return self.ours is None and one is not None
+        other = self.ours.fullmatch(ours)
+        if other is None:
             return False
         shared = one.groupdict().keys() & other.groupdict().keys()
         return all(one[name] == other[name] for name in shared)
@@ -65,14 +71,17 @@ class Wordings:
     @classmethod
     def load(cls, path: Path = Path(__file__).parent / "wordings.yaml") -> Wordings:
         entries = yaml.safe_load(path.read_text()) or []
-        compiled = [(entry["reason"], entry["reference"], entry["ours"]) for entry in entries]
-        return cls([Wording(reason, re.compile(one, re.DOTALL), re.compile(other, re.DOTALL)) for reason, one, other in compiled])
+        return cls([Wording(entry["reason"], _pattern(entry["reference"]), entry["ours"] and _pattern(entry["ours"])) for entry in entries])
 
     def rule_for(self, reference: Mapping[str, Any], ours: Mapping[str, Any]) -> Wording | None:
-        """The rule that lists this pair of errors; never for an answer that is a catalog."""
-        if "error" not in reference or "error" not in ours or ours["error"].startswith("CRASH"):
+        """The rule that lists this pair of answers; never one for a question that the reference compiles, or for a crash of ours."""
+        if "error" not in reference or ours.get("error", "").startswith("CRASH"):
             return None
-        return next((rule for rule in self.rules if rule.covers(reference["error"], ours["error"])), None)
+        return next((rule for rule in self.rules if rule.covers(reference["error"], ours.get("error"))), None)
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(text, re.DOTALL)
 
 
 def compare(reference: Mapping[str, Any], ours: Mapping[str, Any]) -> Difference | None:

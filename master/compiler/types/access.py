@@ -47,7 +47,7 @@ from .scalars import (
     URIType,
 )
 
-__all__ = ["declared_type", "type_from_access"]
+__all__ = ["IllegalAlias", "declared_type", "type_from_access"]
 
 
 def type_from_access(base: Type, keys: Sequence[Value]) -> Value:
@@ -327,6 +327,10 @@ def _object(base: Type, keys: Sequence[Value]) -> Type:
     return ObjectType.unnamed(keys[0])
 
 
+class IllegalAlias(EvaluationError):
+    """An alias whose definition would have to be evaluated."""
+
+
 def declared_type(name: str, value: Value) -> Type:
     """
     What `type Name = value` declares, when it is an Object type; any other type is what an alias stands for.
@@ -335,7 +339,7 @@ def declared_type(name: str, value: Value) -> Type:
         EvaluationError: it is no type; a text is the expression in it that would have to be evaluated.
     """
     if isinstance(value, str):
-        raise EvaluationError(
+        raise IllegalAlias(
             f"The expression <{value}> is not a valid type specification.", hint=f"The alias {name} may have names and literals only."
         )
     if isinstance(value, dict):
