@@ -14,6 +14,7 @@ from shared.types.file import File
 from shared.types.filebucket import Filebucket
 
 from ...dipper import Dipper
+from .inheritance import SET_IDS
 from .places import Place, file_type, place_in_thread, place_of
 from .writing import Replacement, Rights
 
@@ -115,7 +116,7 @@ def _beside(resource: File, place: Place, info: os.stat_result) -> None:
 
 
 def _copy(place: Place, info: os.stat_result, target: str) -> None:
-    """A copy of what is at a place, with owner, mode and times; links as links; special files are left out."""
+    """A copy of what is at a place, with owner, mode without set-id bits, and times; links as links; special files are left out."""
     if stat.S_ISLNK(info.st_mode):
         with place_of(target) as new:
             os.symlink(place.readlink(), new.name, dir_fd=new.folder)
@@ -145,7 +146,7 @@ def _copy(place: Place, info: os.stat_result, target: str) -> None:
 
 def _copy_file(place: Place, info: os.stat_result, target: str) -> None:
     own = (info.st_uid, info.st_gid) == (os.geteuid(), os.getegid())
-    rights = Rights(-1 if own else info.st_uid, -1 if own else info.st_gid, stat.S_IMODE(info.st_mode))
+    rights = Rights(-1 if own else info.st_uid, -1 if own else info.st_gid, stat.S_IMODE(info.st_mode) & ~SET_IDS)
     fd = place.open()
     try:
         with Replacement(target, rights, "none") as new:

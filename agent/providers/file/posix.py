@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-import secrets
 import shlex
 import stat
 from collections.abc import AsyncIterator, Sequence
@@ -23,13 +22,14 @@ from ...runlog import RunLog
 from ...sources import FileSources
 from ..commands import argv_of
 from .backup import Buckets, back_up, bucket_of, in_bucket
+from .inheritance import inherited_rights, lost_rights
 from .looking import Looked, accounts_of, look, look_at_all
 from .mounts import refuse_mounts
 from .places import file_type, place_of, remove, set_mode, set_owner
 from .recursion import children_of
 from .showing import TOO_LARGE, Held, difference, too_large
 from .sourcing import Inlined, metadata_of, take_over
-from .writing import Replacement, Rights, sweep
+from .writing import Replacement, Rights, full_disk_error, make_link, sweep
 
 NO_DIRECTORY = "Not removing directory; use 'force' to override"
 MAX_FOLDERS = 100_000  # that are tidied up in one run
@@ -323,6 +323,8 @@ class Posix(Provider[File], type=File, name="posix", features=("manages_symlinks
             if resource.validate_cmd and (resource.source or resource.actual_content is not None):
                 await self._validate(resource, new.temporary)
             await asyncio.to_thread(new.commit)
+        except OSError as err:
+            raise full_disk_error(err, new) or err from err
         finally:
             await asyncio.to_thread(new.close)
         if missing:
@@ -342,11 +344,14 @@ class Posix(Provider[File], type=File, name="posix", features=("manages_symlinks
         try:
             with place_of(resource.path, follow=resource.links == "follow") as place:
                 info = place.lstat()
+                if info is not None and stat.S_ISREG(info.st_mode):
+                    old = inherited_rights(place, info)
+                    uid, gid, current = old.uid, old.gid, old.mode
+                    lost = lost_rights(info, old, owner=bool(resource.wanted("owner")), mode=bool(resource.wanted("mode")))
+                    if lost:
+                        resource.log("warning", f"The new file does not take over {lost}: the catalog has to ask for it")
         except FileNotFoundError:
-            info = None
-        if info is not None and stat.S_ISREG(info.st_mode):
-            uid, gid, current = info.st_uid, info.st_gid, stat.S_IMODE(info.st_mode)
-            uid = -1 if uid == os.geteuid() else uid
+            pass  # there is nothing to take over
         owner, group = resource.value_of("owner"), resource.value_of("group")
         if isinstance(owner, int) and self.root:
             uid = owner
@@ -423,7 +428,7 @@ class Posix(Provider[File], type=File, name="posix", features=("manages_symlinks
         rights, missing = await asyncio.to_thread(self._rights, resource)
         owner = rights.uid if resource.wanted("owner") else -1
         group = rights.gid if resource.wanted("group") else -1
-        await asyncio.to_thread(_made_link, resource.path, str(resource.target), owner, group)
+        await asyncio.to_thread(make_link, resource.path, str(resource.target), owner, group)
         if missing:
             raise NoSuchAccount(missing)
 
@@ -462,20 +467,6 @@ def _made_directory(path: str, rights: Rights, bits: int | None) -> None:
             os.fchmod(fd, 0o755 | (info.st_mode & stat.S_ISGID) if bits is None else bits)
         finally:
             os.close(fd)
-
-
-def _made_link(path: str, target: str, uid: int, gid: int) -> None:
-    """A link in place of whatever is there but a directory, at once: there is no moment without one."""
-    with place_of(path) as place:
-        name = f".{place.name[:150]}.{secrets.token_hex(8)}"
-        os.symlink(target, name, dir_fd=place.folder)
-        try:
-            if (uid, gid) != (-1, -1):
-                os.chown(name, uid, gid, dir_fd=place.folder, follow_symlinks=False)
-            os.rename(name, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
-        except BaseException:
-            os.unlink(name, dir_fd=place.folder)
-            raise
 
 
 def _told(err: OSError, path: str) -> OSError:

@@ -16,6 +16,7 @@ from types import TracebackType
 
 from shared import checksums
 from shared.checksums import Algorithm
+from shared.errors import ResourceError
 from shared.failpoints import failpoint
 
 from .places import Place, place_of
@@ -160,6 +161,31 @@ class Replacement:
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+
+def make_link(path: str, target: str, uid: int, gid: int) -> None:
+    """A link in place of whatever is there but a directory, at once: there is no moment without one."""
+    with place_of(path) as place:
+        name = f".{place.name[:150]}.{secrets.token_hex(8)}"
+        os.symlink(target, name, dir_fd=place.folder)
+        try:
+            if (uid, gid) != (-1, -1):
+                os.chown(name, uid, gid, dir_fd=place.folder, follow_symlinks=False)
+            os.rename(name, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
+        except BaseException:
+            os.unlink(name, dir_fd=place.folder)
+            raise
+
+
+def full_disk_error(err: OSError, new: Replacement) -> ResourceError | None:
+    """What to say when there is no room for a new content; None when that is not what happened."""
+    if err.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return None
+    folder = new.temporary.rpartition("/")[0] or "/"
+    return ResourceError(
+        f"{os.strerror(err.errno)} in {folder}, after {new.size} bytes of the new content of {new.path}; what was there stays as it was",
+        hint="Make room on that file system, or give the file another staging_location.",
+    )
 
 
 def _created(folder: Place, plain_name: bool, now: float) -> tuple[int, str]:

@@ -14,6 +14,7 @@ from shared.errors import ResourceError
 from shared.types.filebucket import Filebucket
 
 from ...dipper import Dipper
+from ..file.inheritance import inherited_rights
 from ..file.places import Place, place_of
 from ..file.writing import Replacement, Rights
 
@@ -123,8 +124,7 @@ def _kept(place: Place, mode: int) -> Rights:
     info = place.lstat()
     if info is None or not stat.S_ISREG(info.st_mode):
         return Rights(mode=mode)
-    own = (info.st_uid, info.st_gid) == (os.geteuid(), os.getegid())
-    return Rights(-1 if own else info.st_uid, -1 if own else info.st_gid, stat.S_IMODE(info.st_mode))
+    return inherited_rights(place, info)
 
 
 def open_file(path: str) -> int | None:

@@ -152,7 +152,7 @@ async def test_a_backup_that_fails_keeps_the_file(tmp_path):
     assert path.read_text() == "old" and any("Could not back up" in message for message in done.messages)
 
 
-async def test_an_extension_backup_keeps_owner_mode_and_time(tmp_path):
+async def test_an_extension_backup_keeps_owner_mode_and_time_but_no_set_id_bits(tmp_path):
     path = tmp_path / "a"
     path.write_text("old")
     path.chmod(0o4711)
@@ -160,7 +160,7 @@ async def test_an_extension_backup_keeps_owner_mode_and_time(tmp_path):
     await apply(File(str(path), {"content": "new", "backup": ".old"}))
     kept = (tmp_path / "a.old").stat()
     assert (tmp_path / "a.old").read_text() == "old"
-    assert (stat.S_IMODE(kept.st_mode), kept.st_mtime) == (0o4711, 1_000_000_000)
+    assert (stat.S_IMODE(kept.st_mode), kept.st_mtime) == (0o711, 1_000_000_000)
 
 
 async def test_a_write_that_the_disk_refuses_leaves_the_old_file_and_no_litter(tmp_path, monkeypatch):
@@ -189,12 +189,12 @@ async def test_a_run_that_is_killed_leaves_the_old_or_the_new_file_and_the_next_
     assert path.read_text() == "next" and names(tmp_path) == ["a"]
 
 
-async def test_a_change_keeps_the_rights_that_nobody_manages(tmp_path):
+async def test_a_change_keeps_the_rights_that_nobody_manages_but_set_id_bits(tmp_path):
     path = tmp_path / "a"
     path.write_text("old")
     path.chmod(0o4750)
     await apply(File(str(path), {"content": "new"}))
-    assert stat.S_IMODE(path.stat().st_mode) == 0o4750 and path.read_text() == "new"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o750 and path.read_text() == "new"
 
 
 async def test_a_new_directory_keeps_the_group_that_its_folder_hands_down(tmp_path):
