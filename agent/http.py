@@ -11,6 +11,7 @@ import socket
 import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final, NoReturn
 from urllib.parse import urljoin, urlsplit
 
@@ -19,6 +20,7 @@ from shared.indirector.rest import Answer
 from shared.names import shown
 
 from .bodies import Inflater, retry_after
+from .pace import Bounds, Pace
 from .sites import PROBE, Exchange, Limits, Observer, Proxy, Site
 from .tls import Verifier, refusal, unverified_context, without_system_authorities
 
@@ -88,12 +90,18 @@ class OpenAnswer:
             self._response.close()
             raise BadData(f"The server compressed a body ({shown(encoding)}) although that was not asked for")
         try:
-            async for chunk in self._response.content.iter_any():
+            async for chunk in self._paced(self._client.limits.bounds):
                 yield chunk
         except (aiohttp.ClientError, TimeoutError, OSError) as err:
             self._client.fail(err, self._response.url.host or "")
         finally:
             self._response.close() if not self._response.content.at_eof() else self._response.release()
+
+    def _paced(self, bounds: Bounds) -> AsyncIterator[bytes]:
+        """The body's pieces within the bounds, still packed."""
+        return Pace(bounds, f"The answer of {self._response.url.host} for {shown(self._response.url.path, 200)}").watch(
+            self._response.content.iter_any()
+        )
 
     async def read(self) -> bytes:
         """The whole body, decompressed, within the limit."""
@@ -106,7 +114,7 @@ class OpenAnswer:
     async def _read(self, limit: int) -> bytes:
         inflate = Inflater(self.headers.get("content-encoding", "identity"), limit)
         try:
-            async for chunk in self._response.content.iter_any():
+            async for chunk in self._paced(replace(self._client.limits.bounds, size=limit + ERROR_BODY)):
                 inflate.feed(chunk)
             body = inflate.end()
         except TooLarge:

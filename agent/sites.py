@@ -11,6 +11,8 @@ from yarl import URL
 
 from shared.settings import AgentSettings
 
+from .pace import Bounds
+
 PROBE = "/status/v1/simple"  # what servers of all ages answer with their version
 
 
@@ -79,6 +81,12 @@ class Limits:
     retries: int = 10  # times that 429 and 503 with Retry-After are obeyed
     longest_wait: float = 300.0  # seconds of one such wait
     connections: int = 8
+    bounds: Bounds = field(default_factory=Bounds)  # of every body, `size` of those that are streamed
+
+
+def bounds_of(settings: AgentSettings) -> Bounds:
+    """What the settings say of bodies."""
+    return Bounds(size=settings.max_source_size, rate=settings.http_least_rate, seconds=settings.http_body_timeout)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,13 +25,14 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 from shared import checksums, webtrust
 from shared.checksums import Algorithm
-from shared.errors import BadData, NotFound, PeerAnswered, PeerNotTrusted, PeerUnreachable, Unsupported
+from shared.errors import BadData, NotFound, PeerAnswered, PeerNotTrusted, PeerUnreachable, TooLarge, Unsupported
 from shared.file_serving import Wanted
 from shared.files import write_atomic
 from shared.models.file_metadata import FileMetadata, MetadataChecksum
 from shared.names import shown
 
-from .sites import Limits, Proxy
+from .pace import Pace
+from .sites import Limits, Proxy, bounds_of
 
 if TYPE_CHECKING:
     import aiohttp
@@ -191,6 +192,7 @@ class WebSources:
         received = 0
         total = hashlib.sha256()
         first: Mapping[str, str] = {}
+        pace = Pace(self.limits.bounds, without_password(source))  # over all tries together
         for attempt in range(1, TRIES + 1):
             headers: dict[str, str] = {}
             validator = strong_tag(first) or first.get("last-modified", "")
@@ -201,14 +203,14 @@ class WebSources:
                     found = _lowered(response)
                     skip = self._position(source, response, found, received, first)
                     first = first or found
-                    async for block in response.content.iter_any():
+                    async for block in pace.watch(response.content.iter_any()):
                         fresh, skip = block[skip:], max(skip - len(block), 0)
                         if fresh:
                             total.update(fresh)
                             received += len(fresh)
                             yield fresh
                 break
-            except PeerUnreachable:
+            except (PeerUnreachable, TooLarge):
                 raise
             except Exception as err:
                 problem = _problem(err, source)
@@ -310,7 +312,7 @@ def web_sources(settings: AgentSettings) -> WebSources:
         authority=settings.localcacert,
         trust_store=settings.ssl_trust_store,
         user_agent=settings.http_user_agent or "Puppet",
-        limits=Limits(connect=settings.http_connect_timeout, read=settings.http_read_timeout),
+        limits=Limits(connect=settings.http_connect_timeout, read=settings.http_read_timeout, bounds=bounds_of(settings)),
         proxy=Proxy.of(settings),
         source=settings.sourceaddress,
         memory=Memory(settings.statedir / "http_sources.json"),

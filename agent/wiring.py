@@ -36,7 +36,7 @@ from .facts.host import Host
 from .http import Client
 from .selectors import LocalBucket, LocalContent, LocalMetadata, Selector
 from .server import Server, Spoken
-from .sites import Limits, Observer, Proxy, Site
+from .sites import Limits, Observer, Proxy, Site, bounds_of
 from .state import write_report
 from .tls import Verifier
 
@@ -54,6 +54,7 @@ def client_for(settings: AgentSettings, verifier: Verifier | None, observer: Obs
             body=settings.max_catalog_body,
             retries=settings.http_retries,
             longest_wait=settings.http_longest_wait,
+            bounds=bounds_of(settings),
         ),
         proxy=Proxy.of(settings),
         user_agent=settings.http_user_agent or f"Puppet/{MODERN.version} Bunraku/{__version__}",

@@ -110,6 +110,11 @@ class AgentSettings(CommonSettings):
     http_extra_headers: Headers = setting((), doc="Headers for all requests to masters, name:value, separated by commas.")
     http_connect_timeout: Duration = setting("2m", gt=0, doc="Seconds to connect.")
     http_read_timeout: Duration = setting("10m", gt=0, doc="Seconds between two pieces of an answer.")
+    http_least_rate: Size = setting(
+        512, ge=0, doc="Bytes a second that a server has to send of a body, over 30 seconds of waiting; 0: any."
+    )
+    http_body_timeout: Duration = setting("30m", ge=0, doc="Seconds that a server may keep us waiting for one body, in all; 0: any.")
+    max_source_size: Size = setting("16GiB", gt=0, doc="Bytes of one file that a server may send, for a file's source or from a bucket.")
     http_keepalive_timeout: Duration = setting(4, ge=0, doc="Seconds that an idle connection is kept; below the master's own limit.")
     http_proxy_host: str = setting("none", doc="A proxy's host. HTTP_PROXY and its like in the environment do not count.")
     http_proxy_port: int = setting(3128, ge=1, le=65535, doc="A proxy's port.")

@@ -20,7 +20,7 @@ ROWS = {  # how many there are of each group
     "FS": 9,
     "FB": 6,
     "RPT": 5,
-    "AG": 20,
+    "AG": 22,
     "R": 40,
     "PRS": 4,
     "PAT": 4,
