@@ -65,7 +65,7 @@ def _times_equal(left: Value, right: Value) -> bool:
     if left.__class__ is right.__class__:
         return bool(left == right)
     pair = {left.__class__, right.__class__}
-    return pair <= {Timespan, Timestamp, int, float} and pair != set(_TIMES) and nanoseconds(left) == nanoseconds(right)
+    return pair <= {Timespan, Timestamp, int, float} and pair != set(_TIMES) and _order_of_times(left, right) == 0
 
 
 def not_equals(left: Value, right: Value) -> bool:
@@ -90,11 +90,11 @@ def compare(left: Value, right: Value) -> int:
             return int(left > right) - int(left < right)
         if other not in _TIMES:
             raise EvaluationError("A Numeric is not comparable to non Numeric")
-        return _order(nanoseconds(left), nanoseconds(right))
+        return _order_of_times(left, right)
     if kind in _TIMES:
         if other is not kind and other is not int and other is not float:
             raise EvaluationError(f"{kind.__name__}s are only comparable to {kind.__name__}s, Integers, and Floats")
-        return _order(nanoseconds(left), nanoseconds(right))
+        return _order_of_times(left, right)
     if kind is SemVer:
         if other is not SemVer:
             raise EvaluationError("Versions not comparable to non Versions")
@@ -104,6 +104,20 @@ def compare(left: Value, right: Value) -> int:
             return 0
         raise EvaluationError("Symbol not comparable to non Symbol")
     raise EvaluationError("Only Strings, Numbers, Timespans, Timestamps, and Versions are comparable")
+
+
+def _order_of_times(left: Value, right: Value) -> int:
+    """Times against whole numbers count whole seconds, against floats they are floats themselves."""
+    return _order(_seconds_like(left, right), _seconds_like(right, left))
+
+
+def _seconds_like(value: Value, other: Value) -> int | float:
+    """A number as it is; a time as a number of the kind of `other`, or in nanoseconds beside another time."""
+    if value.__class__ not in _TIMES:
+        return value  # type: ignore[no-any-return]
+    if other.__class__ is int:
+        return int(value.nanoseconds // SECOND)
+    return float(value.nanoseconds / SECOND) if other.__class__ is float else int(value.nanoseconds)
 
 
 def _order(left: Any, right: Any) -> int:
@@ -198,10 +212,15 @@ def contains(left: Value, right: Value) -> Match | bool:
     if kind is Binary:
         if left.__class__ is Binary:
             return left.data in right.data
-        return (
-            left.encode() if left.__class__ is str else bytes([left]) if left.__class__ is int and 0 <= left < 256 else b"\0\0"
-        ) in right.data
+        return _in_octets(left, right.data)
     return False
+
+
+def _in_octets(left: Value, octets: bytes) -> bool:
+    """Whether a text, or a number that is an octet, is in binary data."""
+    if left.__class__ is str:
+        return left.encode() in octets
+    return left.__class__ in (int, float) and left in range(256) and int(left) in octets
 
 
 def _in_array(left: Value, right: list[Value]) -> Match | bool:

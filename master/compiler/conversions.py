@@ -89,6 +89,24 @@ def convertible(type_: Type, args: Sequence[Value], *, several: bool = False) ->
     return any(s.accepts(args) and not (several and s.high == 1) for s in ways)
 
 
+def converts_type(type_: Type, given: Type) -> bool:
+    """
+    Whether `new` takes a single argument of the type `given`.
+
+    Raises:
+        EvaluationError: there is no `new` of this type.
+    """
+    made = _made(type_)
+    _maker(made)
+    if isinstance(made, t.ObjectType):
+        ways = _object_ways(made)
+    elif made.__class__ in CONSTRUCTORS:
+        ways = signatures(made.__class__)
+    else:
+        return False
+    return any(s.accepts_count(1) and (s.types[0] or t.ANY).assignable(given) for s in ways if s.types)
+
+
 def _described(name: str, ways: Sequence[Signature], args: Sequence[Value]) -> EvaluationError:
     return EvaluationError(describe_signatures(name, ways, t.args_tuple(args)))
 
@@ -399,9 +417,22 @@ def _init(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
     if type_.type is None:
         raise EvaluationError("Creation of new instance of type 'Init' is not supported")
     if len(args) == 1 and not type_.arguments:
-        spread = args[0].__class__ is list and not type_.type.instance(args[0]) and not convertible(type_.type, args)
+        spread = args[0].__class__ is list and not type_.type.instance(args[0]) and _is_spread(type_.type, args)
         return new(type_.type, args[0] if spread else args, context)
+    if len(args) != 1:
+        raise EvaluationError(f"'new_Init' expects 1 argument, got {len(args) or 'none'}")
+    made = _made(type_.type)
+    if made.__class__ in CONSTRUCTORS and not any(s.accepts_count(1 + len(type_.arguments)) for s in signatures(made.__class__)):
+        raise EvaluationError(f"The type '{type_}' does not represent a valid set of parameters for {made}.new()")
     return new(type_.type, [*args, *type_.arguments], context)
+
+
+def _is_spread(type_: Type, args: Sequence[Value]) -> bool:
+    """Whether an array that is given alone stands for several arguments: not where `new` wants an array."""
+    made = _made(type_)
+    if isinstance(made, t.StringType):
+        return convertible(type_, args[0])
+    return not convertible(type_, args)
 
 
 def _object_ways(type_: t.ObjectType) -> list[Signature]:

@@ -169,6 +169,8 @@ def _object(type_: Any, inner: Inner, encode_value: EncodeValue) -> Attributes:
         data["attributes"] = {attribute.name: _attribute(attribute, inner, encode_value) for attribute in type_.own.values()}
     if type_.constants:
         data["constants"] = {name: encode_value(constant.default) for name, constant in type_.constants.items()}
+    if type_.functions:
+        data["functions"] = {name: inner(function.type) for name, function in type_.functions.items()}
     if type_.equality is not None:
         data["equality"] = list(type_.equality)
     if not type_.include_type:

@@ -32,7 +32,12 @@ def _each_string(name: str, doc: str, change: Callable[[str], str]) -> Function:
 
 
 def capitalized(text: str) -> str:
-    return text[:1].upper() + text[1:].lower() if text else text
+    return text[:1].title() + downcased(text[1:])
+
+
+def downcased(text: str) -> str:
+    """In lower case, letter by letter: a sigma at the end of a word is none of its own, as in Ruby."""
+    return text.lower() if text.isascii() else "".join([letter.lower() for letter in text])
 
 
 def _chopped(text: str) -> str:
@@ -87,7 +92,7 @@ def _recased(name: str, doc: str, change: Callable[[str], str]) -> Function:
 
 
 upcase = _recased("upcase", "All letters in upper case, in strings, arrays and hashes.", str.upper)
-downcase = _recased("downcase", "All letters in lower case, in strings, arrays and hashes.", str.lower)
+downcase = _recased("downcase", "All letters in lower case, in strings, arrays and hashes.", downcased)
 
 
 @function("length", "Collection arg")

@@ -10,8 +10,15 @@ from ..versions import SemVer, SemVerRange
 from . import containers, scalars
 from .base import UNDEF, Type, VariantType
 from .merge import common_of
-from .objects import DEFERRED
+from .objects import DEFERRED, ObjectExtension, ObjectType
 from .references import TypeType
+
+
+def _instance_type(value: Instance) -> Type:
+    """The type of an object, with its attributes as type parameters where it has such of their names."""
+    base: ObjectType = value.type
+    given = {name: value.attributes[name] for name in base.type_parameters if value.attributes.get(name) is not None}
+    return ObjectExtension(base, given) if given else base
 
 
 def infer(value: Value) -> Type:
@@ -66,8 +73,7 @@ def _infer_single(value: Value) -> Type:
     if kind is Sensitive:
         return scalars.SensitiveType(infer(value.unwrap()))
     if kind is Instance:
-        object_type: Type = value.type
-        return object_type
+        return _instance_type(value)
     if kind is Timespan:
         return scalars.TimespanType(value, value)
     if kind is Timestamp:

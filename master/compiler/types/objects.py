@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from shared.errors import EvaluationError, Unsupported
+from shared.errors import EvaluationError
 
 from ..regexps import Regexp
 from ..text import program
 from ..values import DEFAULT, Deferred, Instance, Value, same
+from .aliases import AliasType
 from .base import INF, UNDEF, Expansion, Guard, OptionalType, Type
 from .containers import ArrayType, StructElement, StructType
 from .scalars import STRING, PatternType, StringType
@@ -53,13 +54,14 @@ class ObjectType(Type):
     Defined by `define(hash)`, once, so that its attributes may refer to it.
     """
 
-    __slots__ = ("_name", "constants", "equality", "include_type", "own", "parent", "pending", "type_parameters")
+    __slots__ = ("_name", "constants", "equality", "functions", "include_type", "own", "parent", "pending", "type_parameters")
 
     def __init__(self, name: str, definition: Mapping[str, Value] | None = None) -> None:
         self._name = name
         self.parent: ObjectType | None = None
         self.own: dict[str, Attribute] = {}
         self.constants: dict[str, Attribute] = {}
+        self.functions: dict[str, Attribute] = {}
         self.type_parameters: dict[str, Type] = {}
         self.equality: tuple[str, ...] | None = None  # None: all attributes
         self.include_type = True
@@ -96,8 +98,6 @@ class ObjectType(Type):
         for key in definition:
             if key not in _KEYS:
                 raise EvaluationError(f"object initializer has wrong type, unrecognized key '{key}'")
-        if definition.get("functions"):
-            raise Unsupported(f"The Object type {self._name} declares functions, which only Ruby can implement")
         parent = definition.get("parent")
         if parent is not None:
             parent = parent.resolved() if hasattr(parent, "resolved") else parent
@@ -113,6 +113,8 @@ class ObjectType(Type):
             else:
                 self._check_override(attribute)
                 self.own[name] = attribute
+        for name, given in (definition.get("functions") or {}).items():
+            self.functions[name] = self._function(name, given)
         for name, value in (definition.get("constants") or {}).items():
             from .infer import infer
 
@@ -124,7 +126,8 @@ class ObjectType(Type):
 
     def _attribute(self, name: str, given: Value) -> Attribute:
         if isinstance(given, Type):
-            return Attribute(name, given)
+            # What is written as Optional may be left out; an alias or variant that takes undef may not.
+            return Attribute(name, given, None) if given.__class__ is OptionalType else Attribute(name, given)
         label = f"initializer for attribute {self._name}[{name}] has wrong type"
         if not isinstance(given, dict):
             from .infer import infer
@@ -145,6 +148,33 @@ class ObjectType(Type):
 
             raise EvaluationError(describe_mismatch(f"attribute {self._name}[{name}] value has wrong type,", type_, infer_set(default)))
         return Attribute(name, type_, default, kind, given.get("override", False), given.get("final", False))
+
+    def _function(self, name: str, given: Value) -> Attribute:
+        """A method that is declared; what implements it would have to be Ruby, so that it cannot be called."""
+        mine = f"function {self._name}[{name}]"
+        from .references import CallableType
+
+        options = given if isinstance(given, dict) else {"type": given}
+        type_ = options.get("type")
+        callable_type = type_.resolved() if isinstance(type_, AliasType) else type_
+        if not isinstance(callable_type, CallableType):
+            from .infer import infer
+
+            raise EvaluationError(f"{mine} has wrong type, expects a Type[Callable] value, got {infer(type_)}")
+        if name in self.own or name in self.constants:
+            raise EvaluationError(f"{mine} conflicts with attribute with the same name")
+        inherited = self.parent.function(name) if self.parent is not None else None
+        if inherited is not None and not options.get("override", False):
+            raise EvaluationError(f"{mine} attempts to override function {inherited[0]}[{name}] without having override => true")
+        if inherited is None and options.get("override", False):
+            raise EvaluationError(f"expected {mine} to override an inherited function, but no such function was found")
+        return Attribute(name, callable_type, override=options.get("override", False), final=options.get("final", False))
+
+    def function(self, name: str) -> tuple[str, Attribute] | None:
+        """The function `name` with the name of the type that declares it, this one or one that it inherits from."""
+        if name in self.functions:
+            return self.name, self.functions[name]
+        return self.parent.function(name) if self.parent is not None else None
 
     def _check_override(self, attribute: Attribute) -> None:
         inherited = self.parent.attributes.get(attribute.name) if self.parent is not None else None
@@ -201,6 +231,9 @@ class ObjectType(Type):
             if name in found.constants:
                 return found.constants[name].default
             found = found.parent
+        function = self.function(name)
+        if function is not None:
+            raise EvaluationError(f"no method is implemented for function {function[0]}[{name}]")
         raise KeyError(name)
 
     def init_hash(self, instance: Instance) -> dict[str, Value]:
@@ -253,6 +286,8 @@ class ObjectType(Type):
             parts.append("attributes => {" + ", ".join(f"{program(a.name)} => {a.shown(None)}" for a in self.own.values()) + "}")
         if self.constants:
             parts.append("constants => {" + ", ".join(f"{program(n)} => {program(a.default)}" for n, a in self.constants.items()) + "}")
+        if self.functions:
+            parts.append("functions => {" + ", ".join(f"{program(n)} => {f.shown(None)}" for n, f in self.functions.items()) + "}")
         if self.equality is not None:
             parts.append(f"equality => {program(list(self.equality))}")
         return "Object[{" + ", ".join(parts) + "}]"
@@ -279,9 +314,7 @@ class ObjectExtension(Type):
             raise EvaluationError(f"The {base.name}-Type cannot be parameterized using []")
         if len(keys) == 1 and isinstance(keys[0], dict) and all(isinstance(k, str) for k in keys[0]):
             given = keys[0]
-        elif len(keys) > len(names):
-            raise EvaluationError(f"{base.name} accepts at most {len(names)} arguments. Got {len(keys)}")
-        else:
+        else:  # surplus ones do not count
             given = {n: v for n, v in zip(names, keys, strict=False) if v is not DEFAULT}
         for name, value in given.items():
             if name not in base.type_parameters:
@@ -293,6 +326,8 @@ class ObjectExtension(Type):
                 raise EvaluationError(
                     describe_mismatch(f"{base.name}-Type parameter '{name}'", base.type_parameters[name], infer_set(value))
                 )
+        if not given:
+            raise EvaluationError(f"The {base.name}-Type cannot be parameterized using an empty parameter list")
         return cls(base, given)
 
     def instance(self, value: Value) -> bool:
@@ -305,15 +340,24 @@ class ObjectExtension(Type):
     def accepts(self, other: Type, guard: Guard) -> bool:
         if not isinstance(other, ObjectExtension) or not self.base.accepts(other.base, guard):
             return False
-        from ..comparison import matches
-
-        return all(n in other.given and matches(other.given[n], v) for n, v in self.given.items())
+        return all(name in other.given and _takes(wanted, other.given[name]) for name, wanted in self.given.items())
 
     def shown(self, expansion: Expansion = None) -> str:
-        return f"{self.base.name}[{', '.join(program(v) for v in self.given.values())}]"
+        names = list(self.base.type_parameters)
+        last = max((names.index(name) for name in self.given), default=-1)
+        return f"{self.base.name}[{', '.join(program(self.given.get(name, DEFAULT)) for name in names[: last + 1])}]"
 
     def key(self) -> tuple[Any, ...]:
         return (self.base, program(self.given))
+
+
+def _takes(wanted: Value, value: Value) -> bool:
+    """Whether a type parameter takes what another has: types by what they accept, anything else as an option of `case`."""
+    from ..comparison import matches
+
+    if isinstance(wanted, Type) and isinstance(value, Type):
+        return wanted.assignable(value)
+    return bool(matches(value, wanted))
 
 
 _BARE_TYPE_SET: Final = (

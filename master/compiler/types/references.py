@@ -185,7 +185,11 @@ class InitType(Wrapper):
     def accepts(self, other: Type, guard: Guard) -> bool:
         if isinstance(other, InitType):
             return self.type is None or (other.type is not None and self.type.assignable(other.type, guard))
-        return self.type is None or self.type.assignable(other, guard)
+        if self.type is None or self.type.assignable(other, guard):
+            return True
+        from ..conversions import converts_type
+
+        return not self.arguments and converts_type(self.type, other)
 
     def generalized(self) -> Type:
         return self
