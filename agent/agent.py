@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shared.errors import PeerError, PuppetError, text_with_hint
+from shared.errors import ConfigError, PeerError, PuppetError, text_with_hint
 from shared.failpoints import failpoint
 from shared.indirector.routes import read_routes
 from shared.log import level_of
@@ -100,7 +100,11 @@ class Agent:
 
     async def once(self) -> int:
         """One run, if it may take place; the exit code. Source: protocol reference 6.1, 6.4."""
-        reason = await asyncio.to_thread(DisabledLock(self.settings.agent_disabled_lockfile).reason)
+        try:
+            reason = await asyncio.to_thread(DisabledLock(self.settings.agent_disabled_lockfile).reason)
+        except ConfigError as err:
+            self._refuse(err)
+            return 1
         if reason is not None:
             log.log(NOTICE, "Skipping run of %s; administratively disabled (Reason: '%s');", CLIENT, reason)
             log.log(NOTICE, "Use 'puppet agent --enable' to re-enable.")

@@ -123,13 +123,19 @@ class DisabledLock:
         self.path = path
 
     def reason(self) -> str | None:
-        """Why the agent is disabled; None when it is not. A file that cannot be read disables too."""
+        """
+        Why the agent is disabled; None when it is not.
+
+        Raises:
+            ConfigError: it cannot be read. Whether there may be a run is not known then, and there is none.
+        """
         try:
             text = self.path.read_bytes()[: MAX_REASON * 4]
         except FileNotFoundError:
             return None
         except OSError as err:
-            return f"{self.path} cannot be read: {err.strerror}"
+            hint = "Run the agent as root (sudo)." if isinstance(err, PermissionError) and os.geteuid() != 0 else ""
+            raise ConfigError(f"Could not read {self.path}, which says whether the agent is disabled: {err.strerror}", hint=hint) from err
         try:
             data = json.loads(text)
             message = data.get("disabled_message") if isinstance(data, dict) else None

@@ -191,6 +191,12 @@ def _read_conf(path: str, files: Files) -> tuple[dict[str, str], list[str]]:
         if name not in _KNOWN:
             warnings.append(f"Invalid settings '{name}' in {path}; only {', '.join(sorted(_KNOWN))} have a meaning there")
             continue
+        if name == "environment_timeout":
+            try:
+                seconds(value)
+            except ConfigError as err:
+                message = f"Could not set {name}: {err.message} (file: {path}, line: {number})"
+                raise ConfigError(message, hint=err.hint) from err
         found[name] = value
     return found, warnings
 

@@ -28,8 +28,13 @@ WHAT_TO_DO = {
     "ca": "Every certificate ends with it: 'puppet cert rollover start' makes the next one, which all agents must have before that day.",
     "crl": "After it no certificate is accepted any more. The CA renews its own, and other masters fetch it;"
     " lists of other authorities have to be uploaded.",
-    "agent": "Agents of version 8 and ours renew theirs at their runs; the others need new ones: puppet cert clean, then a run.",
+    "agent": "Agents of version 8 and ours renew theirs at their runs; the others need new ones: 'puppet cert clean NAME' here, 'puppet ssl"
+    " clean' there, then a run.",
 }
+ENDED_AGENTS = (  # TLS refuses an ended certificate, so that its agent cannot even ask for another
+    "They cannot renew themselves any more. For each that is still in use: 'puppet cert clean NAME' here, 'puppet ssl clean' there,"
+    " then a run; for the others 'puppet node clean NAME'."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +91,7 @@ def sentences(endings: Iterable[Ending], now: datetime) -> list[str]:
     for step, names in agents.items():
         shown = ", ".join(sorted(names)[:MOST_NAMES]) + (f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else "")
         within = f"end within {step} days" if step > 1 else "end within a day" if step else "have ended"
-        found.append((step, f"Certificates of agents {within}: {shown}. {WHAT_TO_DO['agent']}"))
+        found.append((step, f"Certificates of agents {within}: {shown}. {WHAT_TO_DO['agent'] if step else ENDED_AGENTS}"))
     return [sentence for _, sentence in sorted(found)]
 
 

@@ -192,7 +192,7 @@ class Bootstrap:
         try:
             verify.verify(certificate, Trust(authorities, crls, revocation), now=self._now(), purpose="client")
         except verify.NotVerified as err:
-            raise texts.unusable(err, self.layout) from err
+            raise texts.unusable(err, self.layout, self._now()) from err
         if self._ends_within(certificate, min(self.options.expire_warning, quarter(certificate))):
             log.warning("Certificate '%s' will expire on %s", verify.subject_of(certificate), certificate.not_valid_after_utc)
         return self._verifier(own=True)
@@ -268,7 +268,8 @@ class Bootstrap:
             log.info("Verified CA bundle with digest (SHA256) %s", digest)
         else:
             log.warning(
-                "Trusting the CA that %s shows at first contact: %s (SHA256) %s. Compare it with the master's, or set ca_fingerprint.",
+                "Trusting the CA that %s shows at first contact: %s (SHA256) %s. Compare that with what 'puppet cert fingerprint ca' prints"
+                " on the CA, or set ca_fingerprint.",
                 self.site,
                 verify.subject_of(authorities[0]),
                 fingerprints.fingerprint(authorities[0]),
@@ -437,7 +438,7 @@ class Bootstrap:
         try:
             verify.verify(certificate, trust, now=self._now(), purpose="client")
         except verify.NotVerified as err:
-            raise texts.unusable(err, self.layout) from err
+            raise texts.unusable(err, self.layout, self._now()) from err
         self.layout.save_certificate(certificate)
         self.layout.hostcsr.unlink(missing_ok=True)
 

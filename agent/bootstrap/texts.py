@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from cryptography import x509
 
 from certs import fingerprints
+from certs.certificates import name_of
 from certs.ssldir import SslDir
+from certs.verify import NotVerified
 from shared.errors import NotFound, PeerNotTrusted, PuppetError
 
 
@@ -40,12 +44,28 @@ def key_lost(layout: SslDir) -> CertificateMismatch:
     )
 
 
-def unusable(problem: PeerNotTrusted, layout: SslDir) -> PeerNotTrusted:
-    """Our own certificate has expired, was revoked, or was issued by somebody else."""
-    name = layout.certname
-    return PeerNotTrusted(
-        f"The certificate of this host cannot be used: {problem.message}",
-        hint=f"For a new one: 'puppet cert clean {name}' on the CA; remove {layout.hostcert} and {layout.hostprivkey}; run again.",
+def unusable(problem: NotVerified, layout: SslDir, now: datetime) -> PeerNotTrusted:
+    """Our own certificate has expired, was revoked, or was issued by somebody else. `now`: by this host's clock, which may be wrong."""
+    return PeerNotTrusted(f"The certificate of this host cannot be used: {problem.message}", hint=_way_out(problem, layout, now))
+
+
+def _way_out(problem: NotVerified, layout: SslDir, now: datetime) -> str:
+    """What has to be done about a certificate that cannot be used; nothing is removed where another clock would do."""
+    name, clock = layout.certname, f"{now:%Y-%m-%d %H:%M} UTC"
+    if problem.reason in ("not-yet-valid", "crl-not-yet-valid"):
+        return f"This host's clock says {clock}. Set it right and run again; nothing has to be removed."
+    if problem.reason in ("no-crl", "crl-expired", "crl-signature"):
+        return (
+            f"This host's clock says {clock}. If that is right, the revocation list is at fault and not the certificate:"
+            f" remove {layout.hostcrl}, which the next run fetches anew."
+        )
+    if problem.reason != "expired":
+        return f"For a new one: 'puppet cert clean {name}' on the CA; remove {layout.hostcert} and {layout.hostprivkey}; run again."
+    if name_of(problem.certificate) != name:
+        return f"This host's clock says {clock}. If that is right, the CA itself has ended: it has to be replaced there."
+    return (
+        f"This host's clock says {clock}. If that is right: a certificate that has ended cannot renew itself."
+        f" Run 'puppet cert clean {name}' on the CA, 'puppet ssl clean' here, and the agent again."
     )
 
 

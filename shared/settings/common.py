@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from .base import Settings, setting
-from .values import Duration, Flag, Paths, Priority, Revocation, Size, WarningKinds, Words
+from .values import Duration, Flag, Paths, Priority, Revocation, Size, Timeout, WarningKinds, Words
 
 
 class CommonSettings(Settings):
@@ -27,7 +27,7 @@ class CommonSettings(Settings):
     environment: str = setting("production", doc="The environment that is asked for.")
     environmentpath: Paths = setting("$codedir/environments", doc="Folders of environments, separated by colons.")
     basemodulepath: Paths = setting("$codedir/modules:$confdir/modules", doc="Modules that every environment has.")
-    environment_timeout: str = setting("0", doc="How long an environment is kept in memory: 0, a duration, or unlimited.")
+    environment_timeout: Timeout = setting("0", doc="How long an environment is kept in memory: 0, a duration, or unlimited.")
     default_manifest: str = setting("./manifests", doc="The main manifest of an environment that names none, below its folder.")
     disable_per_environment_manifest: Flag = setting(False, doc="Only default_manifest counts, which must be absolute then.")
     config_version: str = setting(

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, PlainSerializer
+from pydantic import AfterValidator, BeforeValidator, PlainSerializer
 
 from ..checksums import ALGORITHMS, is_algorithm
 
@@ -30,6 +30,12 @@ def duration(value: Any) -> int:
 def ttl(value: Any) -> int | None:
     """A duration, or `unlimited`."""
     return None if value in (None, "unlimited") else duration(value)
+
+
+def timeout(value: str) -> str:
+    """The text of a duration or `unlimited`, when it is one."""
+    ttl(value)
+    return value
 
 
 def size(value: Any) -> int:
@@ -147,6 +153,7 @@ def headers(value: Any) -> tuple[str, ...]:
 
 Duration = Annotated[int, BeforeValidator(duration)]  # seconds
 Ttl = Annotated[int | None, BeforeValidator(ttl), PlainSerializer(_print_seconds)]  # seconds; None: unlimited
+Timeout = Annotated[str, AfterValidator(timeout)]  # as it was written; `ttl` gives its seconds
 Size = Annotated[int, BeforeValidator(size)]  # bytes
 Flag = Annotated[bool, BeforeValidator(boolean)]
 Words = Annotated[tuple[str, ...], BeforeValidator(words)]

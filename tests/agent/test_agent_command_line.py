@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -13,7 +15,8 @@ from typing import Any
 import pytest
 
 from agent.agent import bootstrap_options, state_directories
-from agent.cli import TEST, configured, parse, process_age, run
+from agent.cli import TEST, configured, main, parse, process_age, run
+from agent.lock import DisabledLock
 from certs.testing import ThrowAwayCa
 from shared.errors import ConfigError, Unsupported
 from shared.settings import AgentSettings, Conf, load
@@ -199,3 +202,23 @@ async def _until(holds: Any) -> None:
             return
         await asyncio.sleep(0.05)
     raise AssertionError("it did not happen within 20 seconds")
+
+
+def test_a_lock_file_that_cannot_be_read_is_not_called_disabled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "var/state/agent_disabled.lock").mkdir(parents=True)
+    folders = ["--confdir", str(tmp_path), *(f"--{name}={tmp_path / 'var'}" for name in ("vardir", "logdir", "rundir"))]
+    assert main(["--onetime", "--no-daemonize", *folders, "--server", "localhost", "--masterport", "1"]) == 1
+    said = capsys.readouterr()
+    assert f"Could not read {tmp_path}/var/state/agent_disabled.lock, which says whether the agent is disabled: Is a directory" in said.err
+    assert "administratively disabled" not in said.out + said.err
+
+
+def test_who_may_not_read_the_lock_file_is_told_to_be_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> bytes:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(ConfigError, match="Permission denied") as caught:
+        DisabledLock(tmp_path / "lock").reason()
+    assert caught.value.hint == "Run the agent as root (sudo)."

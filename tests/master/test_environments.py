@@ -11,7 +11,8 @@ import pytest
 from master.compiler.catalogs import compile_catalog
 from master.compiler.codecache import CodeCache
 from master.compiler.world import NodeInput
-from master.environments import Environments, EnvironmentSettings, seconds
+from master.environment_files import DiskFiles
+from master.environments import Environments, EnvironmentSettings, read_environment, seconds
 from master.loaded_environments import LoadedEnvironments
 from shared.errors import ConfigError, NotFound
 from shared.settings import Conf, MasterSettings, load
@@ -184,3 +185,11 @@ def test_an_environment_without_words_of_its_own_goes_by_the_masters_settings(tm
         (False, "none"),
         (True, "hiera"),
     ]
+
+
+def test_a_timeout_that_is_none_is_named_with_its_file_and_line(tmp_path: Path) -> None:
+    (tmp_path / "environment.conf").write_text("# mine\nenvironment_timeout = soon\n")
+    settings = EnvironmentSettings((str(tmp_path.parent),))
+    place = rf"\(file: {tmp_path}/environment\.conf, line: 2\)$"
+    with pytest.raises(ConfigError, match=rf"^Could not set environment_timeout: Invalid duration 'soon' {place}"):
+        read_environment("e", str(tmp_path), DiskFiles(), settings)

@@ -35,6 +35,12 @@ def test_the_most_urgent_is_said_first_and_agents_of_a_step_together() -> None:
     ]
 
 
+def test_agents_whose_certificates_have_ended_are_not_said_to_renew_them() -> None:
+    ended, ending = (sentences([Ending("agent", "web1", START + timedelta(days=days))], START)[0] for days in (-1, 1))
+    assert "cannot renew themselves" in ended and "puppet cert clean NAME" in ended and "puppet ssl clean" in ended
+    assert "renew theirs at their runs" in ending and "cannot renew" not in ending
+
+
 def test_each_end_is_said_once_a_step() -> None:
     clock = Clock()
     expiries = Expiries(lambda: [Ending("master", "x", START + timedelta(days=40))], now=clock)

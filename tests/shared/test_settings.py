@@ -244,3 +244,11 @@ def test_what_is_below_a_relative_path_is_absolute_too(tmp_path: Path, monkeypat
     assert settings.statedir == tmp_path / "data/state"
     assert settings.reportdir == tmp_path / "kept/reports"
     assert settings.basemodulepath == (tmp_path / "one", Path("/two"))
+
+
+@pytest.mark.parametrize("value", ["soon", "10 minutes", "-1"])
+def test_a_timeout_of_environments_that_is_none_is_named_with_its_place(value: str) -> None:
+    file = conf.parse(f"[main]\nenvironment_timeout = {value}\n", Path("/etc/puppet/puppet.conf"))
+    with pytest.raises(ConfigError, match=r"^Could not set environment_timeout: .*\(file: /etc/puppet/puppet.conf, line: 2\)$"):
+        load(MasterSettings, section="master", conf=file)
+    assert load(MasterSettings, section="master", conf=conf.parse("environment_timeout = unlimited")).environment_timeout == "unlimited"

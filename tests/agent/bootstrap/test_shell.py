@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from cryptography import x509
 
-from agent.bootstrap import Bootstrap, Options, fingerprint_text
+from agent.bootstrap import Bootstrap, Options, fingerprint_text, texts
 from agent.bootstrap.sequence import spread
 from agent.bootstrap.texts import CertificateMismatch, NoCertificate
 from agent.http import Client
@@ -21,7 +21,7 @@ from agent.server import Spoken
 from agent.sites import Site
 from agent.testing import Ask, FakeMaster, Reply
 from agent.tls import Verifier
-from certs import fingerprints
+from certs import fingerprints, verify
 from certs.keys import KeyKind
 from certs.ssldir import SslDir
 from certs.testing import ThrowAwayCa
@@ -440,3 +440,33 @@ async def test_agents_do_not_all_renew_on_the_same_day(tmp_path: Path) -> None:
     assert len(found) > 1
     assert spread(certificate, 30 * 86400) == spread(certificate, 30 * 86400)
     assert spread(certificate, 0) == 0
+
+
+@pytest.mark.parametrize(
+    ("days", "message", "advice", "removes"),
+    [
+        (-20_000, "is not yet valid", "Set it right and run again; nothing has to be removed", False),
+        (6 * 365, "has expired", "a certificate that has ended cannot renew itself", True),
+    ],
+    ids=["a clock at its beginning", "an ended certificate"],
+)
+async def test_a_wrong_clock_is_never_a_reason_to_remove_a_key(tmp_path: Path, days: int, message: str, advice: str, removes: bool) -> None:
+    world = World(tmp_path)
+    await world.run()
+    certificate = world.layout.certificate()
+    assert certificate is not None
+    clock = certificate.not_valid_after_utc + timedelta(minutes=1) if days > 0 else world.now + timedelta(days=days)
+    problem = _problem(world, clock)
+    found = texts.unusable(problem, world.layout, clock)
+    assert message in found.message and advice in found.hint
+    assert f"This host's clock says {clock:%Y-%m-%d %H:%M} UTC." in found.hint
+    assert (f"puppet cert clean {NAME}" in found.hint) == removes
+    assert str(world.layout.hostprivkey) not in found.hint
+
+
+def _problem(world: World, clock: datetime) -> verify.NotVerified:
+    certificate, authorities = world.layout.certificate(), world.layout.authorities()
+    assert certificate is not None and authorities is not None
+    with pytest.raises(verify.NotVerified) as caught:
+        verify.verify(certificate, verify.Trust(authorities, (), False), now=clock, purpose="client")
+    return caught.value
