@@ -72,14 +72,11 @@ class HardEnd:
 
 
 def busy_threads() -> list[str]:
-    """Return what threads other than this one and the main one are doing, idle ones left out."""
+    """Return what the threads are doing that a process waits for at its end, but for the main one and idle ones."""
     frames = sys._current_frames()
-    names = {thread.ident: thread.name for thread in threading.enumerate()}
-    skipped = {threading.get_ident(), threading.main_thread().ident}
-    found = [
-        f"{names.get(ident, ident)} in {place}" for ident, frame in frames.items() if ident not in skipped and (place := _place(frame))
-    ]
-    return found[:_SHOWN]
+    threads = [thread for thread in threading.enumerate() if not thread.daemon and thread is not threading.main_thread()]
+    places = [(thread.name, _place(frames[thread.ident])) for thread in threads if thread.ident in frames]
+    return [f"{name} in {place}" for name, place in places if place][:_SHOWN]
 
 
 def _place(frame: FrameType) -> str:

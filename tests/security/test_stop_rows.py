@@ -30,9 +30,10 @@ def hold_the_lock(): ctypes.PyDLL(None).sleep(600)
 logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")
 with queued(100) as queues:
     end = HardEnd(queues, Path(sys.argv[2]).unlink)
-    signal.signal(signal.SIGTERM, lambda number, frame: end.arm(0.5))
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda number, frame: (end.arm(0.5), stop.set()))
     print("ready", flush=True)
-    signal.pause()
+    stop.wait()
     threading.Thread(target=globals()[sys.argv[1]], name="worker_3").start()
 """
 
