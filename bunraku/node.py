@@ -10,9 +10,10 @@ from typing import Any
 from master.ca import bootstrap, cli
 from master.ca.registry import Registry
 from master.choice import Choice
+from master.environment_settings import environment_settings
 from master.environments import Environments
 from master.termini.node import WithFacts
-from master.wiring import environment_settings, facts_binding, node_makers, report_termini
+from master.wiring import facts_binding, node_makers, report_termini
 from shared import log as logs
 from shared.dialects import MODERN
 from shared.errors import ConfigError, NotFound, PuppetError

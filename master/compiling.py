@@ -151,6 +151,16 @@ class Bench:
         return body, remember
 
 
+def _job(frame: tuple[dict[str, Any], bytes] | None) -> dict[str, Any] | None:
+    """The job in a frame, with the facts that stand behind it; BadData when they cannot be read."""
+    if frame is None or not frame[1]:
+        return frame[0] if frame else None
+    job, packed = frame
+    values, hidden = plainjson.loads_pson(packed), set(job["hidden"])
+    facts = {key: value for key, value in values.items() if key not in hidden}
+    return {**job, "facts": facts, "parameters": {**facts, **job["parameters"]} if job["layered"] else job["parameters"]}
+
+
 def _node(loaded: LoadedEnvironment, job: Mapping[str, Any]) -> NodeInput:
     """What a job says of its node."""
     server_facts = {key: value for key, value in job["server_facts"].items() if key != "environment"}
@@ -183,7 +193,7 @@ def serve(stdin: BinaryIO, say: Callable[[bytes], None]) -> None:
     say(frames.packed({"ready": os.getpid()}))
     while True:
         try:
-            job = frames.read(stdin)
+            job = _job(frames.read_with_body(stdin))
         except BadData as err:
             # The job fails, not the process: it would be asked of another, which would end the same way.
             say(frames.packed(frames.plain_error(BadRequest(f"What is to be compiled cannot be read: {err.message}"))))

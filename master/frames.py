@@ -24,7 +24,8 @@ HEAD = struct.Struct(">II")  # octets of the JSON, octets of the bytes behind it
 MAX_FRAME = 1 << 30  # octets
 
 _ERRORS: dict[str, type[PuppetError]] = {
-    cls.__name__: cls for cls in (BadRequest, CompileError, ConfigError, EvaluationError, NotFound, ParseError, PuppetError, Unsupported)
+    cls.__name__: cls
+    for cls in (BadData, BadRequest, CompileError, ConfigError, EvaluationError, NotFound, ParseError, PuppetError, Unsupported)
 }
 
 
@@ -46,9 +47,9 @@ async def receive(reader: asyncio.StreamReader) -> tuple[dict[str, Any], bytes]:
     return message, await reader.readexactly(more) if more else b""
 
 
-def read(stream: BinaryIO) -> dict[str, Any] | None:
+def read_with_body(stream: BinaryIO) -> tuple[dict[str, Any], bytes] | None:
     """
-    The next frame's message; None at the end.
+    The next frame's message and the bytes behind it; None at the end.
 
     Raises:
         BadData: the frame holds what cannot be read. It has been taken from the stream: the next one can be read.
@@ -58,9 +59,15 @@ def read(stream: BinaryIO) -> dict[str, Any] | None:
         return None
     size, more = HEAD.unpack(head)
     text = stream.read(size)
-    stream.read(more)
+    body = stream.read(more) if more else b""
     message: dict[str, Any] = plainjson.loads_pson(text)
-    return message
+    return message, body
+
+
+def read(stream: BinaryIO) -> dict[str, Any] | None:
+    """The next frame's message, as `read_with_body` has it."""
+    frame = read_with_body(stream)
+    return frame[0] if frame is not None else None
 
 
 def plain_error(err: PuppetError) -> dict[str, Any]:

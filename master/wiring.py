@@ -42,7 +42,6 @@ from shared.models.resource_type import RESOURCE_TYPE
 from shared.models.static_file_content import STATIC_FILE_CONTENT
 from shared.models.status import STATUS, Status
 from shared.settings import MasterSettings
-from shared.settings.values import ttl
 from shared.supervision import Supervisor
 from shared.textdiff import Differ
 
@@ -58,7 +57,8 @@ from .code_commands import CodeCommands
 from .conditions import conditions
 from .configured import workers_for
 from .crl_refresh import CrlRefresh
-from .environments import Environments, EnvironmentSettings
+from .environment_settings import environment_settings
+from .environments import Environments
 from .expiry import Expiries, of_agents, of_server
 from .fileserver import FileServer
 from .folders import tidy
@@ -76,10 +76,10 @@ from .http.tls import TrustFiles
 from .ldap_conf import LdapTrust
 from .longtasks import REFRESH_CRL, REMOVE_LEFTOVERS, RENEW_CRL, WARN_OF_EXPIRIES, WATCH_HEALTH, master_supervisor
 from .metrics import Metrics
+from .parsers import Parsers
 from .process_metrics import describe_process
 from .reports.processors import Http, Logged, Processed, Processor, Store, processors_for
 from .reports.writers import Writers
-from .ruby import installed
 from .static_catalogs import StaticCatalogs
 from .termini.bucket import BucketFiles
 from .termini.ca import CaCertificates, CaCrls, CaOcsp, CaRequests, CaStatuses, NoCa
@@ -124,36 +124,6 @@ class Master:
     async def stop(self, drain: float) -> None:
         """Stop accepting, let requests in flight end within `drain` seconds, cut the rest."""
         await self.http.stop(drain)
-
-
-def environment_settings(settings: MasterSettings) -> EnvironmentSettings:
-    """The part of the settings that environments and manifests see."""
-    return EnvironmentSettings.of(
-        settings,
-        environment_timeout=ttl(settings.environment_timeout),
-        static_catalogs=settings.static_catalogs,
-        read_roots=tuple(map(str, settings.compile_read_roots)),
-        hidden=tuple(map(str, (settings.privatekeydir, CaFiles.at(settings.cadir).cakey, settings.cadir / "private"))),
-        programs=settings.compile_programs,
-        ruby=installed(settings.ruby, narrowed=bool(settings.compile_read_roots) or not settings.compile_programs),
-        ruby_timeout=settings.ruby_timeout,
-        ruby_answer=settings.ruby_answer,
-        compiler={
-            "strict": settings.strict,
-            "strict_variables": settings.strict_variables,
-            "strict_hostname_checking": settings.strict_hostname_checking,
-            "disable_warnings": list(settings.disable_warnings),
-            "hiera_config": str(settings.site_hiera_config),
-            "data_binding_terminus": settings.data_binding_terminus,
-            "storeconfigs": False,
-            "certname": settings.certname,
-            "confdir": str(settings.confdir),
-            "vardir": str(settings.vardir),
-            "codedir": str(settings.codedir),
-            "ssldir": str(settings.ssldir),
-            "libdir": str(settings.libdir),
-        },
-    )
 
 
 def mount_matcher(allow: Sequence[str], deny: Sequence[str], client: Client) -> bool:
@@ -265,7 +235,9 @@ def report_termini(settings: MasterSettings) -> Makers:
     }
 
 
-def bind(settings: MasterSettings, environments: Environments, workers: Workers, ca: CaService | None) -> Indirector:
+def bind(
+    settings: MasterSettings, environments: Environments, workers: Workers, ca: CaService | None, parsers: Parsers | None = None
+) -> Indirector:
     """Every indirection of a master with its terminus and cache."""
     choice = Choice(settings, environments)
     files = FileServer(
@@ -297,6 +269,7 @@ def bind(settings: MasterSettings, environments: Environments, workers: Workers,
             now=lambda: datetime.now(UTC),
             static=StaticCatalogs(code, environments, metadata),
             external=TrustedExternal.of(settings).about,
+            parsers=parsers,
         )
 
     catalogs = catalog_makers(settings, compiler)
@@ -420,13 +393,16 @@ async def _serving(
     health = Health()
     workers = workers_for(settings, environments, metrics, supervisor, partial(health.note, Workers.CONDITION))
     limits = Limits.of(settings)
-    indirector = await asyncio.to_thread(bind, settings, environments, workers, ca)
+    parsers = Parsers.of(settings)
+    parsers.describe(metrics)
+    indirector = await asyncio.to_thread(bind, settings, environments, workers, ca, parsers)
     given = await asyncio.to_thread(given_catalogs, settings, environments, workers, indirector)
     http = HttpServer(
         indirector=indirector,
         environments=environments,
         trust=trust_files(settings),
         limits=limits,
+        parsers=parsers,
         server_endpoints=ServerEndpoints(environments, workers.listing, given, limits, code_commands(settings)),
         ca=CaEndpoints(ca, limits) if ca else None,
         auth_conf=settings.rest_authconfig,
@@ -473,6 +449,7 @@ async def _serving(
         await supervisor.stop(WARN_OF_EXPIRIES, REFRESH_CRL, RENEW_CRL, WATCH_HEALTH, REMOVE_LEFTOVERS)
         await http.stop(0)
         await collectors.stop()
+        await parsers.close()
         await workers.close()
 
 

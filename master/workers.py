@@ -23,6 +23,7 @@ from typing import Any
 from shared import plainjson
 from shared.errors import CompileError, PuppetError, Unavailable
 from shared.log import LEVELS
+from shared.packed import LayeredValues, PackedValues
 from shared.supervision import Supervisor
 
 from . import frames
@@ -74,9 +75,9 @@ class Worker:
     def alive(self) -> bool:
         return self.process.returncode is None
 
-    async def send(self, message: dict[str, Any]) -> None:
+    async def send(self, message: dict[str, Any], body: bytes = b"") -> None:
         assert self.process.stdin is not None
-        data = frames.packed(message)
+        data = frames.packed(message, body)
         try:
             self.process.stdin.write(data)
         except RuntimeError as err:  # what uvloop says when it has noticed the end of the process
@@ -108,8 +109,21 @@ class Worker:
 
 
 def _plain(job: CompileJob | DefinitionsWanted) -> dict[str, Any]:
-    """The fields of a job; `asdict` would copy all facts first."""
-    return {each.name: getattr(job, each.name) for each in fields(job)}
+    """The fields of a job; `asdict` would copy all facts first. Packed facts stay bytes, which go behind the message."""
+    message = {each.name: getattr(job, each.name) for each in fields(job)}
+    packed, parameters = message.get("facts"), message.get("parameters")
+    if isinstance(packed, PackedValues):
+        # Of the parameters those that are not the facts below them.
+        layered = isinstance(parameters, LayeredValues)
+        own = dict(parameters.above) if isinstance(parameters, LayeredValues) else parameters
+        message |= {"facts": {}, "parameters": own, "hidden": sorted(packed.hidden), "layered": layered}
+    elif isinstance(parameters, LayeredValues):
+        message["parameters"] = dict(parameters)
+    return message
+
+
+def _packed_of(job: CompileJob) -> bytes:
+    return job.facts.packed if isinstance(job.facts, PackedValues) else b""
 
 
 def _why(error: PuppetError | OSError | asyncio.IncompleteReadError) -> str:
@@ -249,7 +263,7 @@ class Workers:
         Raises:
             CompileError and others: what is wrong, located. Unavailable: too many wait. PuppetError: the process died.
         """
-        return await self._asked({"ask": "catalog", **_plain(job)}, f"The catalog of {job.certname}", heard)
+        return await self._asked({"ask": "catalog", **_plain(job)}, f"The catalog of {job.certname}", heard, _packed_of(job))
 
     async def definitions(self, wanted: DefinitionsWanted) -> list[dict[str, Any]]:
         """
@@ -325,7 +339,7 @@ class Workers:
             self.problem = problem
             self.on_problem(problem)
 
-    async def _asked(self, question: dict[str, Any], what: str, heard: list[Heard] | None = None) -> bytes:
+    async def _asked(self, question: dict[str, Any], what: str, heard: list[Heard] | None = None, packed: bytes = b"") -> bytes:
         """The body of the answer to a question; `what` is asked for, in messages."""
         if self.waiting >= self.queue:
             raise Unavailable(f"{self.waiting} catalogs wait to be compiled", retry_after=5 + int(self.delay() * 55))
@@ -338,10 +352,10 @@ class Workers:
         began, how = time.monotonic(), "failed"
         try:
             try:
-                body, how = await self._answered(message, what, heard)
+                body, how = await self._answered(message, packed, what, heard)
             except _Lost as lost:
                 log.warning("%s; another process is asked", lost.error)
-                body, how = await self._answered(message, what, heard)
+                body, how = await self._answered(message, packed, what, heard)
             return body
         except _Lost as lost:
             how = "died"
@@ -353,14 +367,14 @@ class Workers:
             self._slots.release()
             self.on_answer(how, time.monotonic() - began)
 
-    async def _answered(self, message: dict[str, Any], what: str, heard: list[Heard] | None) -> tuple[bytes, str]:
+    async def _answered(self, message: dict[str, Any], packed: bytes, what: str, heard: list[Heard] | None) -> tuple[bytes, str]:
         if heard is not None:
             heard.clear()  # of what a process said that was lost
         node = str(message.get("certname", ""))
         worker = await self._worker(node)
         try:
             async with asyncio.timeout(self.timeout + GRACE):
-                await worker.send(message)
+                await worker.send(message, packed)
                 found = await self._answer(worker, heard)
         except TimeoutError:
             await self._drop(worker, "hung")

@@ -12,9 +12,9 @@ from shared.errors import ConfigError
 from shared.settings import MasterSettings
 
 from ..configured import workers_for
+from ..environment_settings import environment_settings
 from ..environments import Environments
 from ..metrics import Metrics
-from ..wiring import environment_settings
 from .findings import Finding
 
 AREA: Final = "compiling"

@@ -15,10 +15,11 @@ from shared import daemon
 from shared.settings import AgentSettings, MasterSettings, read, unknown
 
 from ..configured import workers_for
+from ..environment_settings import environment_settings
 from ..environments import Environments
 from ..http.auth_conf import rules_of
 from ..metrics import Metrics
-from ..wiring import bind, environment_settings
+from ..wiring import bind
 from .findings import Finding, tried
 
 AREA: Final = "configuration"

@@ -11,10 +11,10 @@ from shared.errors import PuppetError
 from shared.names import FIRST_SEGMENTS
 from shared.settings import MasterSettings
 
+from ..environment_settings import environment_settings
 from ..environments import Environments
 from ..hiera.config import read_config
 from ..manifests import manifests_below, problems, source_of
-from ..wiring import environment_settings
 from .findings import Finding, tried
 
 AREA: Final = "environments"

@@ -14,6 +14,7 @@ from shared.indirector.core import Binding, Client, Indirection, Indirector, Mod
 from shared.indirector.paths import Call
 from shared.names import certname, shown
 
+from ..parsers import Parsers
 from . import bodies
 from .answers import Answer
 from .auth import Decision, Question, allowed
@@ -83,7 +84,8 @@ def check_key(call: Call) -> None:
 class Handlers:
     """Answers calls from the bindings of this process."""
 
-    def __init__(self, indirector: Indirector, environments: Environments, limits: Limits) -> None:
+    def __init__(self, indirector: Indirector, environments: Environments, limits: Limits, parsers: Parsers | None = None) -> None:
+        self.parsers = parsers
         self.indirector = indirector
         self.environments = environments
         self.limits = limits
@@ -211,6 +213,8 @@ class Handlers:
         limit = self.limits.body(indirection.limit)
         if not issubclass(indirection.model, Stream):
             body = await bodies.whole(request, limit, self.limits)
+            if self.parsers is not None and self.parsers.takes(indirection, body, form):
+                return await self.parsers.load(indirection, body, call.dialect, form)
             return await parsed(lambda data: call.dialect.load(indirection, data, form), body, slow="yaml" in form.name)
         if form.raw:
             size = request.content_length if not bodies.coding_of(request) else None

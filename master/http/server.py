@@ -15,6 +15,7 @@ from shared.supervision import Supervisor
 from ..health import Health, State
 from ..longtasks import WATCH_CERTIFICATES, master_supervisor
 from ..metrics import Metrics, Samples
+from ..parsers import Parsers
 from .admission import Admission
 from .app import Ca, MasterApp
 from .auth_conf import AuthFile
@@ -39,6 +40,7 @@ class HttpServer:
     Args:
         auth_conf: the file of rules; None: only the defaults.
         compiler, on_refused: see MasterApp.
+        parsers: read large bodies, and YAML, in processes of their own; None: all are read here.
         health: of what the services need; None: nothing but this server.
         on_crl_expired: signs the CRL anew; awaited when the one in force has ended.
         now: the time by which certificates are valid. delay: seconds of Retry-After, given the most.
@@ -51,6 +53,7 @@ class HttpServer:
         environments: Environments,
         trust: TrustFiles,
         limits: Limits,
+        parsers: Parsers | None = None,
         server_endpoints: ServerEndpoints | None = None,
         ca: Ca | None = None,
         auth_conf: Path | None = None,
@@ -76,7 +79,7 @@ class HttpServer:
         self.metrics = metrics or Metrics()
         self.supervisor = supervisor or master_supervisor()
         self.app = MasterApp(
-            handlers=Handlers(indirector, environments, limits),
+            handlers=Handlers(indirector, environments, limits, parsers),
             native=Native(environments, lambda: self.state, __version__, self.metrics.text, health),
             server=server_endpoints,
             ca=ca,

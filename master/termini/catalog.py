@@ -24,10 +24,11 @@ from shared.formats import Format, of_content_type
 from shared.indirector import Binding, Client, Request, Terminus
 from shared.log import NOTICE
 from shared.models.catalog import CATALOG, Catalog
-from shared.models.facts import FACTS, Facts
+from shared.models.facts import FACTS, Facts, PackedFacts
 from shared.models.node import Node
 from shared.names import certname
 
+from ..parsers import Parsers
 from ..static_catalogs import StaticCatalogs, agreed
 from .node import RESERVED_FACTS
 
@@ -97,6 +98,7 @@ class Compiler(Terminus[Catalog]):
         default_environment: where a node is whose classifier names none and who asks for one that does not exist.
         static: makes catalogs static and knows the version of the code; None: neither.
         external: what `$trusted['external']` is, by certname.
+        parsers: read facts in processes of their own; None: all are read here.
     """
 
     def __init__(
@@ -111,7 +113,9 @@ class Compiler(Terminus[Catalog]):
         now: Callable[[], datetime],
         static: StaticCatalogs | None = None,
         external: Callable[[str], Awaitable[Mapping[str, Any]]] = _nothing,
+        parsers: Parsers | None = None,
     ) -> None:
+        self.parsers = parsers
         self.facts = facts
         self.nodes = nodes
         self.compile = compile
@@ -130,7 +134,8 @@ class Compiler(Terminus[Catalog]):
             BadRequest: facts that do not parse, or of another node. CompileError: with file, line and column.
         """
         name = certname(request.key)
-        given, (wanted, known) = await asyncio.to_thread(lambda: (self._given_facts(request), self._environment_for(request)))
+        given = await self._given_facts(request)
+        wanted, known = await asyncio.to_thread(self._environment_for, request)
         if given is not None:
             await self.nodes.expire(name, environment=wanted)
             await self.facts.save(given, environment=wanted)
@@ -172,7 +177,7 @@ class Compiler(Terminus[Catalog]):
         job = CompileJob(
             certname=name,
             environment=environment,
-            facts={key: value for key, value in (facts.values if facts else {}).items() if key not in RESERVED_FACTS},
+            facts=_without_reserved(facts),
             parameters=node.parameters,
             classes=node.class_parameters(),
             trusted=trusted(name, request.client, await self.external(_identity(name, request.client))),
@@ -201,7 +206,7 @@ class Compiler(Terminus[Catalog]):
             return self.default_environment, True
         return wanted, False
 
-    def _given_facts(self, request: Request[Catalog]) -> Facts | None:
+    async def _given_facts(self, request: Request[Catalog]) -> Facts | None:
         """The facts that came with the request, None when there were none."""
         text = request.option("facts")
         if not text:
@@ -210,16 +215,37 @@ class Compiler(Terminus[Catalog]):
         if not form:
             raise BadRequest(f"Facts but no fact format provided for {request.key}")
         dialect = request.dialect or MODERN
-        body = twice_decoded(text)
         format = of_content_type(form, dialect.formats_read(FACTS))
-        if body.strip() == b"null":
+        own = {"clientcert": _identity(request.key, request.client)}  # the certificate's, never a fact's
+        arrived = self.now().isoformat()
+        if self.parsers is not None and self.parsers.takes(FACTS, text, format):
+            # The escapes that are left are plain text, which is as long as what it stands for or longer.
+            escaped = await asyncio.to_thread(lambda: text.replace("+", " ").encode("utf-8", "surrogateescape"))
+            facts: Facts | None = await self.parsers.facts(
+                escaped, dialect, format, values=own, timestamp=arrived, keep=dialect is not LEGACY
+            )
+        else:
+            facts = await asyncio.to_thread(_facts_in, text, dialect, format)
+        if facts is None:
             return None  # `puppet catalog download` has none and says so
-        facts = dialect.load(FACTS, body, format)
         if facts.name != request.key:
             raise BadRequest(f'Catalog for "{request.key}" was requested with fact definition for the wrong node ("{facts.name}").')
-        values = {**facts.values, "clientcert": _identity(request.key, request.client)}  # the certificate's, never a fact's
-        timestamp = self.now().isoformat() if dialect is LEGACY or not facts.timestamp else facts.timestamp
-        return facts.model_copy(update={"values": values, "timestamp": timestamp, "expiration": None})
+        if isinstance(facts, PackedFacts):
+            return facts
+        timestamp = arrived if dialect is LEGACY or not facts.timestamp else facts.timestamp
+        return facts.model_copy(update={"values": {**facts.values, **own}, "timestamp": timestamp, "expiration": None})
+
+
+def _facts_in(text: str, dialect: Dialect, format: Format) -> Facts | None:
+    """The facts in a text; None for `null`. Blocks."""
+    body = twice_decoded(text)
+    return None if body.strip() == b"null" else dialect.load(FACTS, body, format)
+
+
+def _without_reserved(facts: Facts | None) -> Mapping[str, Any]:
+    if isinstance(facts, PackedFacts):
+        return facts.packed_values.without(RESERVED_FACTS)
+    return {key: value for key, value in (facts.values if facts else {}).items() if key not in RESERVED_FACTS}
 
 
 def twice_decoded(text: str) -> bytes:

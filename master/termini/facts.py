@@ -13,9 +13,10 @@ from shared.files import Stamp, stamp_of
 from shared.indirector import Request, Terminus
 from shared.indirector.core import Model, Option
 from shared.indirector.termini import FilePerKey
-from shared.models.facts import Facts
+from shared.models.facts import Facts, PackedFacts
 from shared.names import certname, shown
 
+MAX_PACKED = 128 * 2**20  # bytes of large facts that are remembered
 Compare = Callable[[Any, str], bool]
 
 
@@ -55,7 +56,7 @@ class StoredFacts(Terminus[Facts]):
     async def find(self, request: Request[Facts]) -> Facts | None:
         stamp, facts = self._recent.get(request.key, (None, None))
         if facts is not None and stamp == await self._stamp(request.key):
-            return facts
+            return facts.afresh() if isinstance(facts, PackedFacts) else facts
         return await self.files.find(request)
 
     async def _stamp(self, key: str) -> Stamp:
@@ -65,11 +66,17 @@ class StoredFacts(Terminus[Facts]):
     async def save(self, request: Request[Facts]) -> object:
         certname(request.key)
         result = await self.files.save(request)
-        self._recent[request.key] = await self._stamp(request.key), request.instance
+        facts = request.instance
+        if isinstance(facts, PackedFacts):
+            facts = facts.afresh()
+        self._recent[request.key] = await self._stamp(request.key), facts
         self._recent.move_to_end(request.key)
-        while len(self._recent) > self.remembered:
+        while len(self._recent) > self.remembered or self._packed_bytes() > MAX_PACKED:
             self._recent.popitem(last=False)
         return result
+
+    def _packed_bytes(self) -> int:
+        return sum(len(facts.packed_values.packed) for _, facts in self._recent.values() if isinstance(facts, PackedFacts))
 
     async def destroy(self, request: Request[Facts]) -> object:
         self._recent.pop(request.key, None)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from shared import plainyaml
 from shared.errors import BadData, PuppetError
 from shared.indirector import Binding, Request, Terminus
 from shared.indirector.termini import Exec
-from shared.models.facts import Facts
+from shared.models.facts import Facts, PackedFacts
 from shared.models.node import Node
 from shared.names import environment as environment_name
 
@@ -84,6 +84,9 @@ class WithFacts(Terminus[Node]):
         if node is None:
             return None
         facts = await self.facts.find(request.key, environment=request.environment)
+        if isinstance(facts, PackedFacts):
+            _warn(facts.reserved, request)
+            return node.merged(facts.packed_values.without(RESERVED_FACTS), request.environment)
         return _with(node, facts.values if facts else {}, request)
 
     async def find_with(self, request: Request[Node], facts: Mapping[str, Any]) -> Node | None:
@@ -93,8 +96,10 @@ class WithFacts(Terminus[Node]):
 
 
 def _with(node: Node, facts: Mapping[str, Any], request: Request[Node]) -> Node:
-    values = dict(facts)
-    for name in sorted(RESERVED_FACTS & set(values)):
+    _warn(RESERVED_FACTS & set(facts), request)
+    return node.merged({name: value for name, value in facts.items() if name not in RESERVED_FACTS}, request.environment)
+
+
+def _warn(names: Iterable[str], request: Request[Node]) -> None:
+    for name in sorted(names):
         log.warning("Ignoring the fact %s of %s: only the master sets it", name, request.key)
-        del values[name]
-    return node.merged(values, request.environment)

@@ -49,6 +49,10 @@ class Model(BaseModel):
         """The body itself, when it was made elsewhere already; None: make it of `to_form`."""
         return None
 
+    def written(self) -> bytes | None:
+        """The YAML of a file, when it was made elsewhere already; None: make it of `to_data`."""
+        return None
+
     @classmethod
     def from_data(cls, data: Any) -> Self:
         """The instance in plain data from a peer or a file; BadData names the first field that is wrong."""

@@ -132,8 +132,11 @@ class FilePerKey(Terminus[M]):
 
     def _write(self, key: str, instance: M) -> None:
         path = self.path(key)
+        body = self.dump(instance)
+        if len(body) > self.most:  # nobody could read it
+            raise BadData(f"The {self.indirection.name} of {shown(key)} would take {len(body)} bytes of a file, more than {self.most}")
         make_directory(path.parent, mode=self.folder_mode)
-        write_atomic(path, self.dump(instance), mode=self.mode, durable=self.durable)
+        write_atomic(path, body, mode=self.mode, durable=self.durable)
         failpoint(f"{self.indirection.name}.written")
 
     def _unlink(self, key: str) -> bool:
@@ -155,6 +158,8 @@ class Yaml(FilePerKey[M]):
         return self.indirection.model.from_data({"name": key, **data} if isinstance(data, dict) else data)
 
     def dump(self, instance: M) -> bytes:
+        if (written := instance.written()) is not None:
+            return written
         data = instance.to_data(MODERN)
         cls = self.indirection.ruby_class
         return plainyaml.dumps(plainyaml.RubyObject(cls, data) if cls and isinstance(data, dict) else data)

@@ -9,6 +9,7 @@ from pydantic import Field
 from ..bounds import check_bounds
 from ..dialects import Dialect
 from ..indirector.core import Indirection, Model
+from ..packed import PackedValues
 
 
 class Facts(Model):
@@ -30,6 +31,32 @@ class Facts(Model):
         if self.expiration:
             data["expiration"] = self.expiration.isoformat()
         return data
+
+
+class PackedFacts(Facts):
+    """
+    Facts as another process has parsed them; their values are a PackedValues. To be made by `model_construct`.
+
+    `reserved` are the names among them that no fact may have, `document` the YAML that is stored of them, empty when nobody made it.
+    """
+
+    reserved: frozenset[str] = frozenset()
+    document: bytes = b""
+
+    @property
+    def packed_values(self) -> PackedValues:
+        """The values as they came from the process that parsed them."""
+        values: Any = self.values
+        assert isinstance(values, PackedValues)
+        return values
+
+    def afresh(self) -> PackedFacts:
+        """Return these facts without what was made of them: the objects of a million values are to go with the request they are for."""
+        values = self.packed_values
+        return self.model_copy(update={"values": PackedValues(values.packed, values.hidden), "document": b""})
+
+    def written(self) -> bytes | None:
+        return self.document or None
 
 
 FACTS = Indirection(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import Field
 
 from ..dialects import Dialect
 from ..indirector.core import Indirection, Model
+from ..packed import LayeredValues, PackedValues
 
 Classes = list[str] | dict[str, dict[str, Any] | None]
 
@@ -21,7 +23,7 @@ class Node(Model):
 
     def to_data(self, dialect: Dialect) -> Any:
         """3.8 agents need `parameters` even when it is empty; `classes` is left out when empty."""
-        data: dict[str, Any] = {"name": self.name, "environment": self.environment, "parameters": self.parameters}
+        data: dict[str, Any] = {"name": self.name, "environment": self.environment, "parameters": dict(self.parameters)}
         if self.classes:
             data["classes"] = self.classes
         return data
@@ -32,10 +34,12 @@ class Node(Model):
             return dict(self.classes)
         return dict.fromkeys(self.classes)
 
-    def merged(self, facts: dict[str, Any], environment: str) -> Node:
+    def merged(self, facts: Mapping[str, Any], environment: str) -> Node:
         """This node with `facts` below its own parameters, and an environment in any case."""
         chosen = self.environment or environment
-        return self.model_copy(update={"environment": chosen, "parameters": {**facts, **self.parameters}})
+        parameters: Mapping[str, Any]
+        parameters = LayeredValues(self.parameters, facts) if isinstance(facts, PackedValues) else {**facts, **self.parameters}
+        return self.model_copy(update={"environment": chosen, "parameters": parameters})
 
 
 NODE = Indirection(

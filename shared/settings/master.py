@@ -95,6 +95,10 @@ class MasterSettings(CommonSettings):
     catalog_memo: Size = setting(
         "32MiB", ge=0, doc="Bytes of catalogs that a compiling process keeps, to answer nodes of which nothing has changed. 0: none."
     )
+    parse_workers: int = setting(2, gt=0, le=64, doc="Processes that parse what peers send: YAML, and facts of more than 64 KiB.")
+    parse_time: Duration = setting(20, gt=0, doc="Seconds of processor time for parsing one message of a peer.")
+    parse_memory: Size = setting("2GiB", gt=0, doc="Bytes of memory for one parsing process.")
+    parse_queue: int = setting(200, gt=0, doc="Messages that may be parsed or wait for it; beyond that 503 with Retry-After.")
     compile_queue: int = setting(500, gt=0, doc="Catalogs that may wait; beyond that 503 with Retry-After.")
     compile_read_roots: Paths = setting((), doc="Folders of which manifests may read files by an absolute path; none: any.")
     compile_programs: Flag = setting(True, doc="Whether manifests may start programs, by generate.")

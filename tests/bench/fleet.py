@@ -59,9 +59,11 @@ def small_site() -> dict[str, str]:
 SITES = {"small": small_site, "large": sites.modules_site}
 
 
-def facts_of(name: str) -> dict[str, object]:
-    """Facts in the number and size that a host has."""
+def facts_of(name: str, large: int = 0) -> dict[str, object]:
+    """Facts in the number and size that a host has; with `large`, one more of so many characters."""
     more = {f"fact_{i}": {"address": f"192.0.2.{i}", "netmask": "255.255.255.0", "flags": ["up", "running"]} for i in range(100)}
+    if large:
+        more["large"] = "x" * large
     return {**sites.FACTS, **more, "networking": {"fqdn": name, "hostname": name.partition(".")[0], "domain": "test", "ip": "192.0.2.10"}}
 
 
@@ -99,7 +101,10 @@ class Fleet:
         self.blocks: list[Blocks] = []
         server = Server(process.port, process.port, timeout=options.limit)
         names = [f"node{i:04}.test" for i in range(options.agents)]
-        self.agents = [SimulatedAgent(name, folder, server, self.record, facts_of(name), options.sources) for name in names]
+        large = dict.fromkeys(names[: options.agents * options.large // 100], options.large_bytes)
+        self.agents = [
+            SimulatedAgent(name, folder, server, self.record, facts_of(name, large.get(name, 0)), options.sources) for name in names
+        ]
         with_certificates(names[options.bootstrap :], folder, process.ca)
 
     async def ready(self) -> None:
@@ -201,6 +206,8 @@ def main() -> int:
     parser.add_argument("--splay", type=float, default=0, help="seconds over which they come (default 0: all at once)")
     parser.add_argument("--bootstrap", type=int, default=20, help="how many get their certificate through the protocol (default 20)")
     parser.add_argument("--sources", type=int, default=4, help="file_metadata requests of a run (default 4)")
+    parser.add_argument("--large", type=int, default=0, metavar="PERCENT", help="agents that have large facts (default 0 %%)")
+    parser.add_argument("--large-bytes", type=int, default=15_000_000, metavar="BYTES", help="how large (default 15000000)")
     parser.add_argument("--site", choices=sorted(SITES), default="small")
     parser.add_argument("--limit", type=float, default=600, help="seconds for all runs (default 600)")
     parser.add_argument("--set", action="append", default=[], metavar="SETTING=VALUE", help="a setting of the master")

@@ -10,8 +10,8 @@ import pytest
 
 from master.compiler.testing import compiled
 from master.environment_files import DiskFiles
+from master.environment_settings import environment_settings
 from master.manifest_access import ManifestAccess
-from master.wiring import environment_settings
 from master.worlds import FolderWorld
 from shared.errors import CompileError, PuppetError
 from shared.settings import Conf, MasterSettings, load

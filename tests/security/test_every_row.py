@@ -22,7 +22,7 @@ ROWS = {  # how many there are of each group
     "RPT": 5,
     "AG": 22,
     "R": 40,
-    "PRS": 4,
+    "PRS": 7,
     "PAT": 4,
 }
 CLOSED = ("CA", "TLS", "HTTP", "ACL", "FB", "RPT", "PRS")  # groups in which nothing is left open

@@ -110,3 +110,19 @@ async def test_PRS_03_what_was_accepted_compiles_and_what_is_not_is_refused_each
         again = await client.ask("POST", "/puppet/v3/catalog/agent1?environment=production", b"", Content_Type=FORM)
         assert again.status == 200, again
     assert not wired.master.workers.ended
+
+
+async def test_PRS_07_large_facts_are_compiled_stored_and_read_back_as_they_are(wired: WiredSite) -> None:
+    client = await wired.client("agent1")
+    facts: dict[str, object] = {"colour": "blue", "large": "ab:c " * 400_000, "trusted": {"certname": "agent2"}}
+    facts["many"] = {f"key {n}": [n, None] for n in range(3000)}
+    answer = await wired.catalog(client, "agent1", facts)
+    assert (answer.status, "agent1 blue" in answer.text) == (200, True), answer.text[:500]
+    node = json.loads((await client.ask("GET", "/puppet/v3/node/agent1?environment=production")).body)
+    assert node["parameters"]["large"] == facts["large"] and node["parameters"]["many"] == facts["many"]
+    assert "trusted" not in node["parameters"] and node["parameters"]["clientcert"] == "agent1"
+    wired.master.indirector.facts.terminus._recent.clear()  # type: ignore[attr-defined]  # as after a restart
+    again = await client.ask("POST", "/puppet/v3/catalog/agent1?environment=production", b"", Content_Type=FORM)
+    assert (again.status, "agent1 blue" in again.text) == (200, True)
+    stored = await wired.master.indirector.facts.find("agent1", environment="production")
+    assert stored.values == {**facts, "clientcert": "agent1"}

@@ -1,0 +1,123 @@
+"""
+The process that parses what peers send: `python -I -m master.parsing`, started by the pool in `parsers`.
+
+It reads one message after another from its standard input and answers on its standard output. Whatever takes it too long ends it:
+the kernel counts its processor time, also where nothing else could interrupt it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+from shared import plainjson, plainyaml
+from shared.dialects import LEGACY, MODERN, Dialect
+from shared.errors import BadData, PuppetError
+from shared.indirector.core import Indirection
+from shared.models.facts import FACTS, Facts
+from shared.models.report import REPORT
+
+from . import frames
+from .termini.node import RESERVED_FACTS
+
+LARGEST = 256 * 2**20  # bytes of memory after which this process ends; another takes its place
+NO_MEMORY = 3  # the exit code when not even a message fits into parse_memory
+_DIALECTS: Mapping[str, Dialect] = {LEGACY.name: LEGACY, MODERN.name: MODERN}
+_INDIRECTIONS: Mapping[str, Indirection[Any]] = {each.name: each for each in (FACTS, REPORT)}
+
+
+def answer(question: Mapping[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
+    """
+    What a body holds: of facts the values as JSON and what is stored of them, of others their plain data as JSON.
+
+    Raises:
+        PuppetError: it is not what it says it is.
+    """
+    dialect = _DIALECTS[question["dialect"]]
+    indirection = _INDIRECTIONS[question["load"]]
+    if question.get("escaped"):
+        body = unquote_to_bytes(body)
+    if question.get("optional") and body.strip() == b"null":
+        return {"nothing": True}, b""
+    form = dialect.formats[question["format"]]
+    if indirection is not FACTS:
+        return {}, plainjson.dumps_pson(form.load(body))
+    facts = dialect.load(FACTS, body, form)
+    if "set" in question:
+        timestamp = facts.timestamp if question["keep"] and facts.timestamp else question["timestamp"]
+        facts = facts.model_copy(update={"values": {**facts.values, **question["set"]}, "timestamp": timestamp, "expiration": None})
+    return _packed(facts, document=bool(question.get("document")))
+
+
+def _packed(facts: Facts, *, document: bool) -> tuple[dict[str, Any], bytes]:
+    packed = plainjson.dumps_pson(facts.values)
+    written = plainyaml.dumps(plainyaml.RubyObject(FACTS.ruby_class, facts.to_data(MODERN))) if document else b""
+    header = {
+        "name": facts.name,
+        "timestamp": facts.timestamp,
+        "reserved": sorted(RESERVED_FACTS & set(facts.values)),
+        "packed": len(packed),
+    }
+    return header, packed + written
+
+
+def _answered(question: Mapping[str, Any], body: bytes) -> bytes:
+    """The frame that answers a question."""
+    try:
+        header, result = answer(question, body)
+    except PuppetError as err:
+        return frames.packed(frames.plain_error(err))
+    except RecursionError:
+        return frames.packed(frames.plain_error(BadData("The message is nested too deeply")))
+    except MemoryError:
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (hard, hard))  # to say so takes some more; then this process ends
+        return frames.packed(frames.plain_error(BadData("The message needs more memory than parse_memory allows")) | {"last": True})
+    return frames.packed({**header, "last": _memory(1) > LARGEST}, result)
+
+
+def _memory(field: int) -> int:
+    """The bytes of memory that this process has now: addresses (0) or what is resident (1)."""
+    with Path("/proc/self/statm").open() as file:
+        return int(file.read().split()[field]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def main() -> int:
+    """Run as a parser of the process that started this one, and end with it. Arguments: seconds of processor time, bytes of memory."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)  # it ends the process, whatever that computes
+    seconds, memory = float(sys.argv[1]), int(sys.argv[2])
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (_memory(0) + memory, hard))
+    pipe = os.dup(1)
+    os.dup2(2, 1)  # whatever prints must not get into the answers
+    import setproctitle
+
+    setproctitle.setproctitle("puppet master: parsing")
+    with os.fdopen(pipe, "wb") as out:
+        out.write(frames.packed({"ready": os.getpid()}))
+        out.flush()
+        while True:
+            try:
+                frame = frames.read_with_body(sys.stdin.buffer)
+            except MemoryError:
+                return NO_MEMORY
+            if frame is None:
+                return 0
+            signal.setitimer(signal.ITIMER_PROF, seconds)
+            reply = _answered(*frame)
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            out.write(reply)
+            out.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
