@@ -34,13 +34,14 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What to answer. `cut`: only so many bytes of the body, then the connection ends; `hang`: never answer."""
+    """What to answer. `cut`: only so many bytes of the body, then the connection ends; `hang`: never answer; `drip`: seconds per byte."""
 
     status: int = 200
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
     cut: int | None = None
     hang: bool = False
+    drip: float = 0.0
 
 
 @dataclass
@@ -101,8 +102,12 @@ class FakeMaster:
         body = b"" if ask.method == "HEAD" else reply.body
         headers = {"Content-Length": str(len(body)), "Content-Type": "text/plain", **reply.headers}
         lines = [f"HTTP/1.1 {reply.status} X", *(f"{name}: {value}" for name, value in headers.items() if value)]
-        writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body[: reply.cut])
+        writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + (b"" if reply.drip else body[: reply.cut]))
         await writer.drain()
+        for byte in body if reply.drip else b"":
+            writer.write(bytes((byte,)))
+            await writer.drain()
+            await asyncio.sleep(reply.drip)
         return reply.cut is None and ask.headers.get("connection") != "close"
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from agent.bodies import Inflater, retry_after
 from agent.http import Client
+from agent.pace import Bounds
 from agent.server import Server, Spoken, dialect_of, version_of
 from agent.sites import Exchange, Limits, Proxy, Site
 from agent.testing import Ask, FakeMaster, Reply
@@ -158,6 +159,15 @@ async def test_a_bomb_stops_at_the_limit(ca: ThrowAwayCa, tmp_path: Path) -> Non
     async with pair.master.running(), pair.client:
         with pytest.raises(TooLarge, match="100000 bytes"):
             await pair.ask()
+
+
+async def test_AG_22_an_answer_that_drips_is_given_up_whatever_it_is_for(ca: ThrowAwayCa, tmp_path: Path) -> None:
+    bounds = Bounds(rate=1 << 20, window=0.1)
+    pair = Pair(ca, tmp_path, lambda ask: Reply(body=bytes(1000), drip=0.02), limits=Limits(bounds=bounds))
+    async with pair.master.running(), pair.client:
+        with pytest.raises(PeerUnreachable, match=r"The answer of localhost for .* comes too slowly") as caught:
+            await pair.ask()
+    assert "http_least_rate" in caught.value.hint
 
 
 async def test_retry_after_is_obeyed_within_limits(ca: ThrowAwayCa, tmp_path: Path) -> None:
