@@ -229,15 +229,36 @@ def _float(spec: Spec, number: float) -> str:
         return _signed(plain, number < 0, "", text)
     letter = spec.letter
     if letter in "aA":
-        digits = abs(number).hex()
-        mantissa, _, exponent = digits.partition("p")
-        mantissa = re.sub(r"\.?0+$", "", mantissa) if "." in mantissa else mantissa
-        digits = f"{mantissa}p{exponent}"[2:]
+        digits = _hexadecimal(abs(number), spec.precision, "#" in spec.flags)
         return _signed(spec, math.copysign(1, number) < 0, "0x" if letter == "a" else "0X", digits if letter == "a" else digits.upper())
     places = 6 if spec.precision is None else spec.precision
     alternate = "#" if "#" in spec.flags else ""
     digits = f"{_rounded(abs(number), places, letter):{alternate}.{places}{letter}}"
     return _signed(spec, math.copysign(1, number) < 0, "", digits)
+
+
+_HEX_PLACES: Final = 13
+"""Hexadecimal places behind the point that hold all of a float's mantissa."""
+
+
+def _hexadecimal(number: float, precision: int | None, has_point: bool) -> str:
+    """Return `1.8p+0` for 1.5, rounded half to even; without a precision as many places as are needed."""
+    fraction, exponent = math.frexp(number)
+    mantissa = int(math.ldexp(fraction, 4 * _HEX_PLACES + 1))
+    exponent = exponent - 1 if number else 0
+    places = _HEX_PLACES if precision is None else precision
+    if places < _HEX_PLACES:
+        shift = 4 * (_HEX_PLACES - places)
+        mantissa, rest = divmod(mantissa, 1 << shift)
+        half = 1 << (shift - 1)
+        mantissa += rest > half or (rest == half and mantissa % 2 == 1)
+        if mantissa >> (4 * places) > 1:
+            mantissa, exponent = mantissa >> 1, exponent + 1
+    else:
+        mantissa <<= 4 * (places - _HEX_PLACES)
+    digits = f"{mantissa:0{places + 1}x}"
+    behind = digits[1:].rstrip("0") if precision is None else digits[1:]
+    return f"{digits[0]}{'.' if behind or has_point else ''}{behind}p{exponent:+d}"
 
 
 def _rounded(number: float, places: int, letter: str) -> float:
