@@ -75,8 +75,13 @@ class RunLock:
             if stat.S_ISREG(os.fstat(fd).st_mode):
                 return fd
             os.close(fd)
-        log.warning("The lock %s is not a regular file%s; it is replaced", self.path, self._link_target())
-        self.path.unlink(missing_ok=True)
+        target = self._link_target()
+        try:
+            if not stat.S_ISREG(self.path.lstat().st_mode):  # another run may have put its lock there by now
+                log.warning("The lock %s is not a regular file%s; it is replaced", self.path, target)
+                self.path.unlink()
+        except FileNotFoundError:
+            pass  # another run has removed it
         return None
 
     def _link_target(self) -> str:
