@@ -31,11 +31,16 @@ _ERRORS: dict[str, type[PuppetError]] = {
 
 def packed(message: dict[str, Any], body: bytes = b"") -> bytes:
     """One frame; BadData when the message is nested too deeply for one."""
+    return packed_before(message, len(body)) + body
+
+
+def packed_before(message: dict[str, Any], size: int) -> bytes:
+    """A frame up to its bytes, of which so many are sent after it."""
     try:
         text = plainjson.dumps_pson(message)
     except RecursionError as err:
         raise BadData("Facts, or what else a catalog is made of, are nested too deeply") from err
-    return HEAD.pack(len(text), len(body)) + text + body
+    return HEAD.pack(len(text), size) + text
 
 
 async def receive(reader: asyncio.StreamReader) -> tuple[dict[str, Any], bytes]:

@@ -62,24 +62,23 @@ class ParserProcess:
                 self._receive(time.monotonic() + START)
                 self._ready = True
             end = time.monotonic() + self._limit
-            self._send(frames.packed(dict(question)), body, end)
+            self._send(frames.packed_before(dict(question), len(body)), end)
+            self._send(body, end)
             return self._receive(end)
         except (OSError, TimeoutError) as err:
             raise _Ended from err
 
-    def _send(self, frame: bytes, body: bytes, end: float) -> None:
+    def _send(self, data: bytes, end: float) -> None:
         assert self._process.stdin is not None
         pipe = self._process.stdin.fileno()
         os.set_blocking(pipe, False)
-        head = frames.HEAD.pack(frames.HEAD.unpack(frame[: frames.HEAD.size])[0], len(body)) + frame[frames.HEAD.size :]
-        for data in (head, body):
-            view = memoryview(data)
-            while view:
-                _wait(pipe, select.POLLOUT, end)
-                try:
-                    view = view[os.write(pipe, view[:_STEP]) :]
-                except BlockingIOError:
-                    continue
+        view = memoryview(data)
+        while view:
+            _wait(pipe, select.POLLOUT, end)
+            try:
+                view = view[os.write(pipe, view[:_STEP]) :]
+            except BlockingIOError:
+                continue
 
     def _receive(self, end: float) -> tuple[dict[str, Any], bytes]:
         size, more = frames.HEAD.unpack(self._read(frames.HEAD.size, end))
