@@ -24,7 +24,7 @@ from shared.models.node import Node
 from shared.names import certname
 
 from .termini.catalog import CompileJob, Heard, PreparedCatalog
-from .termini.node import RESERVED_FACTS, WithFacts
+from .termini.node import WithFacts
 
 log = logging.getLogger("puppet.compiler")
 
@@ -144,23 +144,14 @@ class GivenCatalogs:
         request: Request[Node] = Request(wanted.certname, wanted.environment, options=options)
         terminus = self.nodes.terminus
         assert isinstance(terminus, WithFacts)
-        found = await terminus.find_with(request, facts.values)
+        found = await terminus.find_with(request, facts)
         if found is None:
             raise PuppetError(f"Could not find node '{wanted.certname}'; cannot compile", hint="The node terminus does not know it.")
         return found
 
     async def _compiled(self, node: Node, environment: str, facts: Facts, trusted: Mapping[str, Any], heard: list[Heard] | None) -> bytes:
-        job = CompileJob(
-            certname=node.name,
-            environment=environment,
-            facts={key: value for key, value in facts.values.items() if key not in RESERVED_FACTS},
-            parameters=node.parameters,
-            classes=node.class_parameters(),
-            trusted=trusted,
-            server_facts={**self.server_facts, "environment": environment},
-            code_id=await self.code_id(environment),
-            exported=True,
-        )
+        code_id = await self.code_id(environment)
+        job = CompileJob.of(node.name, node, environment, facts, trusted, self.server_facts, code_id=code_id, exported=True)
         started = time.monotonic()
         body = await self.compile(job, heard)
         took = time.monotonic() - started

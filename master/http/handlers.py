@@ -193,7 +193,8 @@ class Handlers:
             raise _not_there(call)
         if isinstance(found, Stream):
             return await _streamed(found, formats[0])
-        return await _rendered(formats, lambda form: call.dialect.dump(binding.indirection, found, form), brief=binding.indirection.brief)
+        brief = binding.indirection.brief or found.encoded(call.dialect, formats[0]) is not None  # then there is nothing to write
+        return await _rendered(formats, lambda form: call.dialect.dump(binding.indirection, found, form), brief=brief)
 
     async def _search(self, binding: Binding[Any], asked: Request[Any], call: Call, accept: str | None) -> Answer:
         formats = _formats(call, binding.indirection, accept)
@@ -259,7 +260,7 @@ def _result_formats(call: Call, indirection: Indirection[Any], accept: str | Non
 
 
 async def _rendered(formats: list[Format], dump: Callable[[Format], bytes], *, brief: bool = False) -> Answer:
-    """The first of `formats` that can be written; in a thread unless it is `brief`."""
+    """The first of `formats` that can be written; in a thread unless the first is `brief`."""
     failure: PuppetError | None = None
     for form in formats:
         try:

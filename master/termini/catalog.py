@@ -30,7 +30,7 @@ from shared.names import certname
 
 from ..parsers import Parsers
 from ..static_catalogs import StaticCatalogs, agreed
-from .node import RESERVED_FACTS
+from .node import permitted_facts, with_facts_in_hand
 
 log = logging.getLogger("puppet.compiler")
 
@@ -52,6 +52,32 @@ class CompileJob:
     server_facts: Mapping[str, Any] = field(default_factory=dict)
     code_id: str | None = None
     exported: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        certname: str,
+        node: Node,
+        environment: str,
+        facts: Facts | None,
+        trusted: Mapping[str, Any],
+        server_facts: Mapping[str, Any],
+        *,
+        code_id: str | None,
+        exported: bool = False,
+    ) -> CompileJob:
+        """The job for a node that has its facts among its parameters; `server_facts` lack the environment's name."""
+        return cls(
+            certname=certname,
+            environment=environment,
+            facts=permitted_facts(facts),
+            parameters=node.parameters,
+            classes=node.class_parameters(),
+            trusted=trusted,
+            server_facts={**server_facts, "environment": environment},
+            code_id=code_id,
+            exported=exported,
+        )
 
 
 class Compile(Protocol):
@@ -138,8 +164,9 @@ class Compiler(Terminus[Catalog]):
         wanted, known = await asyncio.to_thread(self._environment_for, request)
         if given is not None:
             await self.nodes.expire(name, environment=wanted)
-            await self.facts.save(given, environment=wanted)
-        node = await self.nodes.find(
+            await self.facts.save(given, environment=wanted)  # before the classifier runs: there are some that read the file
+        facts = given or await self.facts.find(name, environment=wanted)
+        node = await with_facts_in_hand(self.nodes, facts).find(
             name,
             environment=wanted,
             transaction_uuid=request.option("transaction_uuid") or None,
@@ -153,10 +180,9 @@ class Compiler(Terminus[Catalog]):
         if request.flag("check_environment") and environment != request.environment:
             # Tells the agent to begin again there: it must not apply what its own environment would have given.
             return Catalog(name=name, environment=environment, catalog_format=2, version=int(self.now().timestamp()))
-        stored = given or await self.facts.find(name, environment=wanted)
         code_id = await self.static.code_id(environment) if self.static else None
         checksum = await self._static_with(request, environment) if code_id else None
-        return await self._compiled(name, environment, node, stored, request, code_id, checksum)
+        return await self._compiled(name, environment, node, facts, request, code_id, checksum)
 
     async def _static_with(self, request: Request[Catalog], environment: str) -> Algorithm | None:
         """The checksum type of a static catalog; None when it is to be none. CompileError: agent and master have none in common."""
@@ -174,16 +200,8 @@ class Compiler(Terminus[Catalog]):
         code_id: str | None,
         checksum: Algorithm | None,
     ) -> Catalog:
-        job = CompileJob(
-            certname=name,
-            environment=environment,
-            facts=_without_reserved(facts),
-            parameters=node.parameters,
-            classes=node.class_parameters(),
-            trusted=trusted(name, request.client, await self.external(_identity(name, request.client))),
-            server_facts={**self.server_facts, "environment": environment},
-            code_id=code_id,
-        )
+        data = trusted(name, request.client, await self.external(_identity(name, request.client)))
+        job = CompileJob.of(name, node, environment, facts, data, self.server_facts, code_id=code_id)
         started = time.monotonic()
         body = await self.compile(job)  # whoever answers the request writes its error into the log
         if self.static is not None and checksum is not None:
@@ -240,12 +258,6 @@ def _facts_in(text: str, dialect: Dialect, format: Format) -> Facts | None:
     """The facts in a text; None for `null`. Blocks."""
     body = twice_decoded(text)
     return None if body.strip() == b"null" else dialect.load(FACTS, body, format)
-
-
-def _without_reserved(facts: Facts | None) -> Mapping[str, Any]:
-    if isinstance(facts, PackedFacts):
-        return facts.packed_values.without(RESERVED_FACTS)
-    return {key: value for key, value in (facts.values if facts else {}).items() if key not in RESERVED_FACTS}
 
 
 def twice_decoded(text: str) -> bytes:

@@ -17,6 +17,7 @@ from shared.models.facts import Facts, PackedFacts
 from shared.names import certname, shown
 
 MAX_PACKED = 128 * 2**20  # bytes of large facts that are remembered
+
 Compare = Callable[[Any, str], bool]
 
 
@@ -43,44 +44,39 @@ class NodeName(Model):
 
 class StoredFacts(Terminus[Facts]):
     """
-    Facts on disk, one file a node (`files` is a Yaml or Json terminus), and the last few in memory.
+    Facts on disk, one file a node (`files` is a Yaml or Json terminus), and those of the last large ones in memory.
 
-    What a node just sent is asked for again while its catalog is compiled; `remembered` of them need no reading.
+    Other masters and commands write there, too. Large facts are remembered as the process that parsed them gave them, since to read
+    their file would hold up all that the master does; `remembered` bytes of them.
     """
 
-    def __init__(self, files: FilePerKey[Facts], *, remembered: int = 64) -> None:
+    def __init__(self, files: FilePerKey[Facts], *, remembered: int = MAX_PACKED) -> None:
         self.files = files
         self.remembered = remembered
-        self._recent: OrderedDict[str, tuple[Stamp, Facts]] = OrderedDict()
+        self._large: OrderedDict[str, tuple[Stamp, PackedFacts]] = OrderedDict()
 
     async def find(self, request: Request[Facts]) -> Facts | None:
-        stamp, facts = self._recent.get(request.key, (None, None))
+        stamp, facts = self._large.get(request.key, (None, None))
         if facts is not None and stamp == await self._stamp(request.key):
-            return facts.afresh() if isinstance(facts, PackedFacts) else facts
+            return facts.afresh()
         return await self.files.find(request)
-
-    async def _stamp(self, key: str) -> Stamp:
-        """Of the file, which other masters and commands write, too."""
-        return await asyncio.to_thread(stamp_of, self.files.path(key))
 
     async def save(self, request: Request[Facts]) -> object:
         certname(request.key)
         result = await self.files.save(request)
-        facts = request.instance
-        if isinstance(facts, PackedFacts):
-            facts = facts.afresh()
-        self._recent[request.key] = await self._stamp(request.key), facts
-        self._recent.move_to_end(request.key)
-        while len(self._recent) > self.remembered or self._packed_bytes() > MAX_PACKED:
-            self._recent.popitem(last=False)
+        self._large.pop(request.key, None)
+        if isinstance(request.instance, PackedFacts):
+            self._large[request.key] = await self._stamp(request.key), request.instance.afresh()
+            while sum(len(facts.packed_values.packed) for _, facts in self._large.values()) > self.remembered:
+                self._large.popitem(last=False)
         return result
 
-    def _packed_bytes(self) -> int:
-        return sum(len(facts.packed_values.packed) for _, facts in self._recent.values() if isinstance(facts, PackedFacts))
-
     async def destroy(self, request: Request[Facts]) -> object:
-        self._recent.pop(request.key, None)
+        self._large.pop(request.key, None)
         return 1 if await self.files.destroy(request) else None
+
+    async def _stamp(self, key: str) -> Stamp:
+        return await asyncio.to_thread(stamp_of, self.files.path(key))
 
     async def search(self, request: Request[Facts]) -> list[Facts] | None:
         """The names of the nodes whose facts meet all conditions."""

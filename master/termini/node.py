@@ -83,21 +83,48 @@ class WithFacts(Terminus[Node]):
         node = await self.inner.find(request)
         if node is None:
             return None
-        facts = await self.facts.find(request.key, environment=request.environment)
-        if isinstance(facts, PackedFacts):
-            _warn(facts.reserved, request)
-            return node.merged(facts.packed_values.without(RESERVED_FACTS), request.environment)
-        return _with(node, facts.values if facts else {}, request)
+        return _with(node, await self.facts.find(request.key, environment=request.environment), request)
 
-    async def find_with(self, request: Request[Node], facts: Mapping[str, Any]) -> Node | None:
+    async def find_with(self, request: Request[Node], facts: Facts | None) -> Node | None:
         """The node with other facts than those that are stored."""
         node = await self.inner.find(request)
         return None if node is None else _with(node, facts, request)
 
 
-def _with(node: Node, facts: Mapping[str, Any], request: Request[Node]) -> Node:
-    _warn(RESERVED_FACTS & set(facts), request)
-    return node.merged({name: value for name, value in facts.items() if name not in RESERVED_FACTS}, request.environment)
+class WithFactsInHand(Terminus[Node]):
+    """The node terminus of one request, whose facts need not be looked for: they came with it or were just read."""
+
+    def __init__(self, inner: WithFacts, facts: Facts | None) -> None:
+        self.inner = inner
+        self.facts = facts
+
+    async def find(self, request: Request[Node]) -> Node | None:
+        return await self.inner.find_with(request, self.facts)
+
+
+def with_facts_in_hand(nodes: Binding[Node], facts: Facts | None) -> Binding[Node]:
+    """
+    The same binding, cache and all, with these facts of the one node that is asked for.
+
+    A binding whose terminus merges no facts stays as it is.
+    """
+    if not isinstance(nodes.terminus, WithFacts):
+        return nodes
+    terminus = WithFactsInHand(nodes.terminus, facts)
+    return Binding(nodes.indirection, terminus, cache=nodes.cache, ttl=nodes.ttl, now=nodes.now)
+
+
+def permitted_facts(facts: Facts | None) -> Mapping[str, Any]:
+    """The values of facts without those that forge what only the master says."""
+    if isinstance(facts, PackedFacts):
+        return facts.packed_values.without(RESERVED_FACTS)
+    return {name: value for name, value in (facts.values if facts else {}).items() if name not in RESERVED_FACTS}
+
+
+def _with(node: Node, facts: Facts | None, request: Request[Node]) -> Node:
+    forged = facts.reserved if isinstance(facts, PackedFacts) else RESERVED_FACTS & set(facts.values if facts else ())
+    _warn(forged, request)
+    return node.merged(permitted_facts(facts), request.environment)
 
 
 def _warn(names: Iterable[str], request: Request[Node]) -> None:

@@ -11,14 +11,15 @@ import pytest
 from master.termini.catalog import CompileJob, Compiler, twice_decoded
 from master.termini.facts import StoredFacts
 from master.termini.node import Classifier, Plain, WithFacts, node_from
-from shared import plainjson
+from shared import plainjson, plainyaml
 from shared.dialects import LEGACY, MODERN, Dialect
-from shared.errors import BadData, BadRequest, NotFound, PuppetError, UnsupportedMediaType
+from shared.errors import BadData, BadRequest, CompileError, NotFound, PuppetError, UnsupportedMediaType
 from shared.indirector import Binding, Client, Request
-from shared.indirector.termini import FilePerKey, Json, Yaml
+from shared.indirector.termini import FilePerKey, Json, WriteOnlyYaml, Yaml
 from shared.models.catalog import CATALOG
-from shared.models.facts import FACTS, Facts
+from shared.models.facts import FACTS, Facts, PackedFacts
 from shared.models.node import NODE, Node
+from shared.packed import PackedValues
 from shared.testing import Shelf
 
 
@@ -100,6 +101,24 @@ async def test_what_others_do_to_stored_facts_counts_at_once(kind: type[FilePerK
     assert found is not None and found.values == {"a": 2}
     await there.destroy("n")
     assert await here.find("n") is None
+
+
+def large(name: str, values: dict[str, Any]) -> PackedFacts:
+    """Facts as the process that parses large ones gives them."""
+    return PackedFacts.model_construct(
+        name=name, values=PackedValues(plainjson.dumps(values)), document=plainjson.dumps({"values": values})
+    )
+
+
+async def test_large_facts_are_remembered_within_bounds_until_somebody_else_writes_them(tmp_path: Path) -> None:
+    stored = StoredFacts(Yaml(FACTS, tmp_path), remembered=150)
+    for name in ("a", "b"):
+        await stored.save(Request(name, body=large(name, {"text": "x" * 100})))
+    first, second = await stored.find(Request("a")), await stored.find(Request("b"))
+    assert not isinstance(first, PackedFacts) and isinstance(second, PackedFacts)
+    await Binding(FACTS, StoredFacts(Yaml(FACTS, tmp_path))).save(Facts(name="b", values={"other": 1}))
+    again = await stored.find(Request("b"))
+    assert again is not None and dict(again.values) == {"other": 1}
 
 
 async def test_facts_are_stored_and_found_again(tmp_path: Path) -> None:
@@ -191,6 +210,48 @@ async def test_facts_come_with_the_catalog_request_and_are_stored(dialect: Diale
     assert job.trusted == {
         "authenticated": "remote", "certname": "n", "extensions": {"pp_role": "web"}, "hostname": "n", "domain": None, "external": {},
     }  # fmt: skip
+
+
+async def test_facts_that_are_in_hand_are_stored_once_and_not_read_back() -> None:
+    master = Master(Node(name="n", parameters={"role": "enc"}))
+    await master.ask(facts=quote('{"name":"n","values":{"role":"fact","os":"x"}}'), facts_format="application/json")
+    assert master.facts.asked == [("save", "n")]
+    assert (master.jobs[0].facts["role"], master.jobs[0].parameters["role"], master.jobs[0].parameters["os"]) == ("fact", "enc", "x")
+    await master.ask()
+    assert master.facts.asked == [("save", "n"), ("find", "n")]
+    assert master.jobs[1].facts["os"] == "x"
+
+
+async def test_facts_are_stored_before_the_classifier_runs_and_when_the_compile_fails(tmp_path: Path) -> None:
+    """Classifiers of some sites, Foreman's among them, read the file."""
+    script = tmp_path / "enc"
+    script.write_text(f'#!/bin/sh\nprintf "parameters: {{stored: %s}}\\n" "$(ls {tmp_path}/facts)"\n')
+    script.chmod(0o755)
+    facts = Binding(FACTS, StoredFacts(Yaml(FACTS, tmp_path / "facts")))
+    nodes = Binding(NODE, WithFacts(Classifier([str(script)], timeout=20), facts), cache=WriteOnlyYaml(NODE, tmp_path / "node"))
+    jobs: list[CompileJob] = []
+
+    async def compile(job: CompileJob) -> bytes:
+        jobs.append(job)
+        raise CompileError("no")
+
+    compiler = Compiler(
+        facts=facts,
+        nodes=nodes,
+        compile=compile,
+        server_facts={},
+        environments=lambda name: True,
+        default_environment="production",
+        now=lambda: datetime(2026, 11, 20, tzinfo=UTC),
+    )
+    options = {"facts": quote('{"name":"n","values":{"os":"x"}}'), "facts_format": "application/json"}
+    with pytest.raises(CompileError):
+        await Binding(CATALOG, compiler).find(Request(key="n", options=options))
+    assert {name: jobs[0].parameters[name] for name in ("os", "clientcert", "stored")} == {"os": "x", "clientcert": "n", "stored": "n.yaml"}
+    stored = await facts.find("n")
+    assert stored is not None and stored.values["os"] == "x"
+    cached = plainyaml.loads((tmp_path / "node" / "n.yaml").read_bytes(), aliases=True)
+    assert cached["parameters"]["os"] == "x"
 
 
 async def test_ACL_02_facts_of_another_node_are_refused_and_nothing_is_stored_or_compiled() -> None:
