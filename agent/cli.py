@@ -20,6 +20,7 @@ from shared import log as logs
 from shared.cli import ended, invalid_option, options_in
 from shared.daemon import take_priority
 from shared.errors import ConfigError, NotFound, PuppetError, Unsupported
+from shared.service import make_room
 from shared.settings import AgentSettings, Conf, flags_of, load, path_names, read, unknown
 
 from . import surroundings
@@ -161,6 +162,7 @@ def run(argv: list[str], deferring: Deferring | None = None) -> int:
         return 0
     settings, conf, problems = configured(command.flags)
     foreground = settings.onetime or not settings.daemonize
+    make_room(settings)
     set_up_logs(settings, foreground=foreground)
     for sentence in problems:
         log.warning("%s", sentence)

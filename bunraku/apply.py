@@ -20,6 +20,7 @@ from shared.cli import invalid_option, options_in, value_of
 from shared.daemon import take_priority
 from shared.errors import ConfigError, PuppetError, text_with_hint
 from shared.regexps import PATTERN_TIMEOUT
+from shared.service import make_room
 from shared.settings import AgentSettings, MasterSettings, flags_of, load, read, unknown
 
 if TYPE_CHECKING:
@@ -147,6 +148,7 @@ def main(argv: Sequence[str]) -> int:
         return 0
     settings = load(AgentSettings, section="user", flags=flags)
     master = load(MasterSettings, section="user", flags=flags)
+    make_room(settings)
     logs.set_up_by(settings, foreground=True, ident="puppet-user")
     for sentence in unknown(read(settings.config), MasterSettings, AgentSettings):
         log.warning("%s", sentence)

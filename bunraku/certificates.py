@@ -15,6 +15,7 @@ from master.ca.configured import ca_rules, key_kind, trail_of
 from master.ca.store import CaFiles
 from shared import daemon
 from shared.errors import ConfigError, NotFound
+from shared.service import account_of, make_room
 from shared.settings import MasterSettings, flags_of, load
 
 from .faces import Call
@@ -47,30 +48,19 @@ def place_for(flags: dict[str, Any], *, make: bool = False) -> cli.CaPlace:
         dns_alt_names=settings.dns_alt_names,
         generate=key_kind(settings).generate,
         report=trail_of(settings, check=False),
-        owner=_account(settings),
+        owner=account_of(settings),
     )
-
-
-def _account(settings: MasterSettings) -> tuple[int, int] | None:
-    """(uid, gid) of the account that the master runs as, when root asks and there is one."""
-    if os.geteuid() != 0:
-        return None
-    try:
-        return daemon.account(settings.user, settings.group)
-    except ConfigError:
-        return None
 
 
 def _for_the_master(settings: MasterSettings) -> None:
     """A CA and logs that root makes here belong to the account that the master will run as, when there is one."""
-    account = _account(settings)
+    account = account_of(settings)
     if account is None:
         return  # no such account: the master cannot run as it either, and will say so
     uid, gid = account
-    daemon.own([settings.logdir], uid, gid)
+    make_room(settings)
     if not settings.cadir.exists():
-        daemon.own((settings.ssldir, settings.cadir), uid, gid, mode=0o771)
-        settings.cadir.chmod(0o750)
+        daemon.own([settings.cadir], uid, gid, mode=0o750)
 
 
 def cert(argv: Sequence[str]) -> int:

@@ -23,6 +23,7 @@ from shared.checksums import Algorithm, algorithm
 from shared.cli import invalid_option, options_in, value_of
 from shared.errors import BadRequest, ConfigError, Denied, NotFound, PuppetError
 from shared.plainjson import dumps_pretty
+from shared.service import make_room
 from shared.settings import AgentSettings, flags_of, load
 from shared.suggestions import did_you_mean
 from shared.textdiff import Differ
@@ -101,6 +102,7 @@ def main(argv: Sequence[str]) -> int:
         hint = did_you_mean(wish.action, ACTIONS, form="puppet filebucket {}", otherwise=f"The actions are {', '.join(ACTIONS)}.")
         raise ConfigError(f"'filebucket' has no '{wish.action}' action", hint=hint)
     settings = load(AgentSettings, section="user", flags=flags)
+    make_room(settings)
     try:
         return asyncio.run(run(wish, settings))
     except OSError as err:

@@ -26,6 +26,7 @@ from shared.errors import ConfigError, PeerNotTrusted, PuppetError, Unsupported
 from shared.indirector import Request
 from shared.indirector.rest import Rest
 from shared.models.certificate import CERTIFICATE
+from shared.service import make_room
 from shared.settings import AgentSettings, flags_of, load
 from shared.suggestions import did_you_mean
 
@@ -61,6 +62,7 @@ def main(argv: Sequence[str]) -> int:
     if "target" in call.options:
         raise Unsupported("puppet ssl --target is for devices, which are not supported")
     settings = load(AgentSettings, section="agent", flags=flags)
+    make_room(settings)
     action = call.words[0]
     logs.set_up(level=logs.level_of(settings, verbose=action == "bootstrap"))
     host = HostSsl(settings)

@@ -11,7 +11,7 @@ from typing import TypeVar
 from cryptography import x509
 
 from shared.errors import BadData
-from shared.files import make_directory, write_atomic
+from shared.files import make_directory, owner_in, write_atomic
 from shared.names import certname as checked_certname
 from shared.settings import CommonSettings
 
@@ -103,10 +103,7 @@ class SslDir:
     @property
     def owner(self) -> tuple[int, int] | None:
         """(uid, gid) that root gives to new files: those of the directory itself, which may be the service's. None: the caller's own."""
-        if os.geteuid() != 0 or not self.root.exists():
-            return None
-        info = self.root.stat()
-        return info.st_uid, info.st_gid
+        return owner_in(self.root)
 
     def create(self) -> None:
         """Make the directories that are missing, with Puppet's modes; what is there stays as it is."""

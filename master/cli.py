@@ -14,9 +14,11 @@ from shared import log as logs
 from shared.cli import ended, invalid_option, options_in
 from shared.errors import ConfigError, PuppetError, text_with_hint
 from shared.plainjson import dumps_pretty
+from shared.service import account_of, make_room
 from shared.settings import AgentSettings, MasterSettings, flags_of, load, read, unknown
 
-from .process import make_room, serve
+from .folders import folders
+from .process import CHANGED_USER, become_service, serve
 
 log = logging.getLogger("puppet.master")
 
@@ -80,13 +82,13 @@ def run(argv: list[str]) -> int:
         raise ConfigError("--json is an option of --check", hint="Try 'puppet master --help'.")
     settings = load(MasterSettings, section="master", flags=flags)
     foreground = bool(node) or not settings.daemonize
-    if not node:
-        make_room(settings)
+    make_room(settings, folders(settings))
     logs.set_up_by(settings, foreground=foreground, ident="puppet-master")
     for sentence in unknown(read(settings.config), MasterSettings, AgentSettings):
         log.warning("%s", sentence)
     if node:
-        return compile_node(settings, node)
+        # Without such an account there is no service either that root could lock out.
+        return compile_node(settings, node) if account_of(settings) is None or become_service(settings) else CHANGED_USER
     return serve(settings, lambda: load(MasterSettings, section="master", flags=flags))
 
 

@@ -50,9 +50,9 @@ ATTEMPTS = 3  # at a catalog whose code changes while it is compiled
 class Bench:
     """Does jobs one after another, with what it has loaded of the environments."""
 
-    def __init__(self, settings: EnvironmentSettings, cache: Path | None, *, memo: int = 0) -> None:
+    def __init__(self, settings: EnvironmentSettings, code: CodeCache, *, memo: int = 0) -> None:
         self._log: Callable[[LogEntry], None] = lambda entry: None
-        self.code = CodeCache(cache)
+        self.code = code
         self.environments = LoadedEnvironments(settings, self.code, log=self._found)
         self.types = ResourceTypes(self.environments.directories, lambda level, text: self._log(LogEntry(level, text)))
         self.listings = Listings(self.environments.directories, self._found)
@@ -184,13 +184,14 @@ def serve(stdin: BinaryIO, say: Callable[[bytes], None]) -> None:
     settings = EnvironmentSettings(**given)  # JSON knows lists only
     PATTERN_TIMEOUT.set(settings.pattern_timeout)
     try:
-        bench = Bench(settings, Path(setup["cache"]) if setup["cache"] else None, memo=int(setup["memo"]))
+        code, warning = CodeCache.at(Path(setup["cache"]) if setup["cache"] else None)
+        bench = Bench(settings, code, memo=int(setup["memo"]))
     except PuppetError as err:
         say(frames.packed(frames.plain_error(err)))
         return
     _limit(int(setup["memory"]))
     settle()
-    say(frames.packed({"ready": os.getpid()}))
+    say(frames.packed({"ready": os.getpid(), "warning": warning}))
     while True:
         try:
             job = _job(frames.read_with_body(stdin))

@@ -24,7 +24,7 @@ from certs import bundles, crl
 from certs.verify import CRL_FROM_THE_FUTURE
 from shared.dialects import LEGACY, MODERN, Dialect
 from shared.errors import BadData, PeerAnswered, PeerNotTrusted, PeerUnreachable, PuppetError, TooLarge
-from shared.files import write_atomic
+from shared.files import owner_in, write_atomic
 from shared.indirector import paths
 from shared.indirector.core import Indirection, Request
 from shared.log import NOTICE
@@ -222,8 +222,7 @@ def keep(files: TrustFiles, pem: bytes, now: datetime) -> bool:
     if after == before:
         os.utime(files.crl)
         return False
-    folder = files.crl.parent.stat()
-    write_atomic(files.crl, after, mode=0o644, owner=(folder.st_uid, folder.st_gid) if os.geteuid() == 0 else None)
+    write_atomic(files.crl, after, mode=0o644, owner=owner_in(files.crl.parent))
     return True
 
 

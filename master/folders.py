@@ -18,7 +18,6 @@ def folders(settings: MasterSettings) -> list[Path]:
         settings.logdir,
         settings.rundir,
         settings.ssldir,
-        settings.statedir,
         settings.reportdir,
         settings.bucketdir,
         settings.yamldir,

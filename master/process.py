@@ -39,15 +39,6 @@ TASK_FAILED = 70  # EX_SOFTWARE of sysexits.h
 Reread = Callable[[], MasterSettings]
 
 
-def make_room(settings: MasterSettings) -> None:
-    """Folders for the account that a root's master will run as; to be called before log files are made in them."""
-    if os.geteuid() == 0 and settings.user != "root":
-        try:
-            daemon.own(folders(settings), *daemon.account(settings.user, settings.group))
-        except (ConfigError, OSError):
-            return  # the start will say so, to where the log goes
-
-
 def serve(settings: MasterSettings, reread: Reread) -> int:
     """
     Become what the settings ask for, then answer until a signal comes.
@@ -62,16 +53,8 @@ def serve(settings: MasterSettings, reread: Reread) -> int:
     os.umask(0o027)
     prepare_environments(settings)  # before root's rights are given up: the code belongs to the administrator
     daemon.take_priority(settings.priority)
-    if os.geteuid() == 0 and settings.user != "root":
-        try:
-            uid, gid = daemon.account(settings.user, settings.group)
-            daemon.own(folders(settings), uid, gid)
-            if settings.auditlog.startswith("/") and Path(settings.auditlog).parent.is_dir():
-                os.close(appending(Path(settings.auditlog), owner=(uid, gid)))
-            daemon.become(uid, gid, settings.user)
-        except (ConfigError, OSError) as err:
-            log.error("%s", text_with_hint(err))
-            return CHANGED_USER
+    if not become_service(settings):
+        return CHANGED_USER
     if settings.accesslog:
         logs.set_apart("puppet.access", settings.accesslog, ident="puppet-master-access", facility=settings.syslogfacility)
     pidfile = daemon.PidFile(settings.pidfile)
@@ -92,6 +75,23 @@ def serve(settings: MasterSettings, reread: Reread) -> int:
     if queues.stuck:
         os._exit(code)  # an orderly end waits for the destination that nobody reads
     return code
+
+
+def become_service(settings: MasterSettings) -> bool:
+    """Give up root for the account in the settings, with room made for it; whether that could be done, else the log says why."""
+    if os.geteuid() != 0 or settings.user == "root":
+        return True
+    try:
+        uid, gid = daemon.account(settings.user, settings.group)
+        daemon.own(folders(settings), uid, gid)
+        daemon.own([settings.code_cache], uid, gid, mode=0o700)
+        if settings.auditlog.startswith("/") and Path(settings.auditlog).parent.is_dir():
+            os.close(appending(Path(settings.auditlog), owner=(uid, gid)))
+        daemon.become(uid, gid, settings.user)
+    except (ConfigError, OSError) as err:
+        log.error("%s", text_with_hint(err))
+        return False
+    return True
 
 
 def exit_code(serving: Callable[[], int]) -> int:

@@ -53,6 +53,7 @@ class Worker:
         self.spent = False  # it ran out of memory and ends: no second job for it
         self.answered = 0  # jobs
         self.round = 0  # of the pool, when it was started
+        self.warning = ""  # of what it does without
 
     @classmethod
     async def start(cls, setup: Mapping[str, Any], start_as: tuple[int, int] | None = None) -> Worker:
@@ -66,6 +67,7 @@ class Worker:
                 message, _ = await worker.next()
                 if "error" in message:
                     raise frames.error_of(message)
+                worker.warning = message.get("warning", "")
         except BaseException:
             await worker.kill()
             raise
@@ -216,6 +218,7 @@ class Workers:
         self._slots = asyncio.Semaphore(size)
         self._round = 0
         self._failed_starts = 0  # in succession
+        self.warnings: set[str] = set()  # of what the processes do without; each is logged once
         self._closed = False
 
     @property
@@ -472,6 +475,9 @@ class Workers:
             error = PuppetError("A compiling process could not be started", hint="The master's log says why.")
             raise (_Lost(error) if retried else error) from err
         self._failed_starts = 0
+        if worker.warning and worker.warning not in self.warnings:
+            self.warnings.add(worker.warning)
+            log.warning("%s", worker.warning)
         worker.round = started_in
         self._all.add(worker)
         return worker

@@ -226,18 +226,36 @@ def appending(path: Path, *, mode: int = 0o640, owner: tuple[int, int] | None = 
         fd = os.open(path, flags | os.O_CREAT | os.O_EXCL, mode)
     except FileExistsError:
         return os.open(path, flags)  # another process was faster
-    if os.geteuid() == 0:
-        folder = path.parent.stat()
-        os.fchown(fd, *(owner or (folder.st_uid, folder.st_gid)))
+    owner = owner or owner_in(path.parent)
+    if owner is not None:
+        os.fchown(fd, *owner)
     return fd
 
 
-def make_directory(path: Path, *, mode: int = 0o755) -> None:
-    """`path` and its missing parents as directories, surviving a power loss; only what is created gets `mode`."""
+def owner_in(folder: Path) -> tuple[int, int] | None:
+    """Return the (uid, gid) that root gives to a new file in `folder`: its own, which may be a service's. None: the caller's own."""
+    if os.geteuid() != 0:
+        return None
+    try:
+        info = folder.stat()
+    except FileNotFoundError:
+        return None
+    return info.st_uid, info.st_gid
+
+
+def make_directory(path: Path, *, mode: int = 0o755, inherit: bool = False) -> None:
+    """
+    `path` and its missing parents as directories, surviving a power loss; only what is created gets `mode`.
+
+    Args:
+        inherit: What root creates belongs to whom the folder above belongs to.
+    """
     missing = [path, *path.parents]
     for folder in reversed([p for p in missing if not p.exists()]):
         try:
             folder.mkdir(mode=0o700)
+            if inherit and (owner := owner_in(folder.parent)) is not None:
+                os.chown(folder, *owner, follow_symlinks=False)
             folder.chmod(mode)
         except FileExistsError:
             continue
@@ -274,7 +292,7 @@ class FileLock:
     def acquire(self, *, timeout: float = 0.0) -> None:
         """Take the lock, waiting up to `timeout` seconds; Unavailable names the holder. Blocks: call it in a thread."""
         deadline = time.monotonic() + timeout
-        fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o640)
+        fd = self._opened()
         try:
             while True:
                 try:
@@ -292,6 +310,17 @@ class FileLock:
             os.close(fd)
             raise
         self._fd = fd
+
+    def _opened(self) -> int:
+        """The lock's file. Root makes it for the owner of the folder; one that is there is never replaced, as it may be held."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        try:
+            fd = os.open(self.path, flags | os.O_EXCL, 0o640)
+        except FileExistsError:
+            return os.open(self.path, flags, 0o640)
+        if (owner := owner_in(self.path.parent)) is not None:
+            os.fchown(fd, *owner)
+        return fd
 
     def release(self) -> None:
         """Give the lock back; the file stays."""

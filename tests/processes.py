@@ -45,6 +45,7 @@ class MasterProcess:
     settings: dict[str, str] = field(default_factory=dict)
     environ: dict[str, str] = field(default_factory=dict)
     port: int = 0
+    python: str = sys.executable
     _process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -96,7 +97,7 @@ class MasterProcess:
         self.site.mkdir(parents=True, exist_ok=True)
         output = (self.root / "master.log").open("ab")
         before = output.tell()
-        command = [sys.executable, "-I", "-m", "master", "--no-daemonize", "--verbose", "--bindaddress", "127.0.0.1"]
+        command = [self.python, "-I", "-m", "master", "--no-daemonize", "--verbose", "--bindaddress", "127.0.0.1"]
         self._process = subprocess.Popen(
             [*command, "--masterport", str(self.port), *self.options],
             stdin=subprocess.DEVNULL,
@@ -148,7 +149,7 @@ class MasterProcess:
     def puppet(self, *arguments: str, failpoints: str = "") -> Done:
         """`puppet …` with this master's settings; `failpoints` as in `shared.failpoints`."""
         environ = clean_environment(BUNRAKU_FAILPOINTS=failpoints)
-        return run([sys.executable, "-I", "-m", "bunraku", *arguments, *self.options], environ)
+        return run([self.python, "-I", "-m", "bunraku", *arguments, *self.options], environ)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from shared.files import (
     append_synced,
     make_directory,
     open_beneath,
+    owner_in,
     readable_by_others,
     stamp_of,
     sync_directory,
@@ -103,13 +104,7 @@ class CaStore:
     @property
     def owner(self) -> tuple[int, int] | None:
         """(uid, gid) that new files get; None: the caller's own."""
-        if os.geteuid() != 0:
-            return None
-        try:
-            info = self.files.cadir.stat()
-        except FileNotFoundError:
-            return None
-        return info.st_uid, info.st_gid
+        return owner_in(self.files.cadir)
 
     def exists(self) -> bool:
         """Whether anything of a CA is there."""
@@ -158,9 +153,7 @@ class CaStore:
         """Nobody else writes meanwhile, in this process or another; may be nested. Unavailable when another holds it too long."""
         with self._threads:
             if self._depth == 0:
-                path = self.files.cadir / "ca.lock"
-                self._make_lock(path)
-                self._file_lock = FileLock(path)
+                self._file_lock = FileLock(self.files.cadir / "ca.lock")
                 self._file_lock.acquire(timeout=self.lock_timeout)
             self._depth += 1
             try:
@@ -170,18 +163,6 @@ class CaStore:
                 if self._depth == 0 and self._file_lock is not None:
                     self._file_lock.release()
                     self._file_lock = None
-
-    def _make_lock(self, path: Path) -> None:
-        """The lock's file, for the owner of the directory, so that root does not lock the master out. Never replaced: it may be held."""
-        owner = self.owner
-        if owner is None or path.exists():
-            return
-        try:
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, PRIVATE_MODE)
-        except FileExistsError:
-            return
-        os.fchown(fd, *owner)
-        os.close(fd)
 
     def write(self, path: Path, data: bytes, *, mode: int = PUBLIC_MODE) -> None:
         write_atomic(path, data, mode=mode, owner=self.owner)

@@ -28,13 +28,16 @@ def check(settings: MasterSettings) -> Iterator[Finding]:
             account = daemon.account(settings.user, settings.group)
         except ConfigError:
             return  # said with the settings
-    problem = asyncio.run(_problem(settings, account))
+    problem, warnings = asyncio.run(_tried(settings, account))
+    for warning in warnings:
+        yield Finding(AREA, "warning", warning, "Until then each new process compiles all manifests anew, which costs time but no catalog.")
     if problem:
         hint = "Agents would get 500 instead, and proxies would see the state 'error'."
         yield Finding(AREA, "error", f"No catalog can be compiled: {problem}", hint)
 
 
-async def _problem(settings: MasterSettings, account: tuple[int, int] | None) -> str:
+async def _tried(settings: MasterSettings, account: tuple[int, int] | None) -> tuple[str, set[str]]:
+    """Return why no catalog can be compiled, and what the process does without."""
     if not settings.code_cache.exists():  # the processes would make it
         settings = settings.model_copy(update={"code_cache": None})
     environments = Environments(environment_settings(settings))
@@ -43,4 +46,4 @@ async def _problem(settings: MasterSettings, account: tuple[int, int] | None) ->
         await workers.self_test()
     finally:
         await workers.close()
-    return workers.problem or ""
+    return workers.problem or "", workers.warnings

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import pwd
 import stat
 import sys
 import tempfile
 from pathlib import Path
 
-from shared.errors import ConfigError
+from shared.errors import ConfigError, text_with_hint
 
 from .codegen import CODE_VERSION
 from .units import Unit
@@ -44,6 +45,14 @@ class CodeCache:
         if directory is not None:
             _make_private(directory)
             _prune(directory, disk_limit)
+
+    @classmethod
+    def at(cls, directory: Path | None) -> tuple[CodeCache, str]:
+        """Return the cache in `directory`, or one in memory only and why the directory cannot be used."""
+        try:
+            return cls(directory), ""
+        except ConfigError as err:
+            return cls(), text_with_hint(err)
 
     def key(self, text: str, variant: str) -> str:
         """Of a text read in a way (`variant`: the checks that were made), by this version of ours and of Python."""
@@ -142,10 +151,24 @@ def _prune(directory: Path, limit: int) -> None:
 
 
 def _make_private(directory: Path) -> None:
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as err:
+        raise ConfigError(
+            f"The directory for compiled code, {directory}, cannot be made: {err.strerror}",
+            hint=f"Its folder has to be writable for {_account(os.geteuid())}, who runs the master.",
+        ) from err
     status = directory.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
+        owner, ours = _account(status.st_uid), _account(os.geteuid())
         raise ConfigError(
-            f"The directory for compiled code, {directory}, is not private",
-            hint="It has to belong to the user that runs the master, with mode 0700: code in it is executed.",
+            f"The directory for compiled code, {directory}, is not private: it belongs to {owner}, with mode {status.st_mode & 0o7777:04o}",
+            hint=f"Code in it is executed, so that it has to be {ours}'s alone: rm -rf {directory}, and the master makes it anew.",
         )
+
+
+def _account(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"uid {uid}"

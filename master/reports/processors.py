@@ -22,7 +22,7 @@ from typing import Protocol
 from shared import webtrust
 from shared.errors import ConfigError, OutOfSpace, Unavailable
 from shared.failpoints import failpoint
-from shared.files import make_directory, write_atomic
+from shared.files import make_directory, owner_in, write_atomic
 from shared.indirector import Request, Terminus
 from shared.log import LEVELS
 from shared.models.report import LEGACY_FORMAT, Report
@@ -83,11 +83,11 @@ class Store:
 
     def _write(self, host: str, report: Report) -> None:
         folder = self.root / host
-        make_directory(folder, mode=0o750)
+        make_directory(folder, mode=0o750, inherit=True)
         body = self.render(report)
         temporary = folder / f".report.{secrets.token_hex(8)}.tmp"
         failpoint("report.store")
-        write_atomic(temporary, body, mode=0o640)
+        write_atomic(temporary, body, mode=0o640, owner=owner_in(folder))
         failpoint("report.written")
         stamp = self.now().strftime("%Y%m%d%H%M")
         try:

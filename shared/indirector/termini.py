@@ -13,7 +13,7 @@ from .. import plainjson, plainyaml
 from ..dialects import MODERN
 from ..errors import BadData, PuppetError
 from ..failpoints import failpoint
-from ..files import make_directory, write_atomic
+from ..files import make_directory, owner_in, write_atomic
 from ..names import file_key, shown
 from .core import Indirection, M, Request, Terminus, log
 
@@ -135,8 +135,8 @@ class FilePerKey(Terminus[M]):
         body = self.dump(instance)
         if len(body) > self.most:  # nobody could read it
             raise BadData(f"The {self.indirection.name} of {shown(key)} would take {len(body)} bytes of a file, more than {self.most}")
-        make_directory(path.parent, mode=self.folder_mode)
-        write_atomic(path, body, mode=self.mode, durable=self.durable)
+        make_directory(path.parent, mode=self.folder_mode, inherit=True)
+        write_atomic(path, body, mode=self.mode, owner=owner_in(path.parent), durable=self.durable)
         failpoint(f"{self.indirection.name}.written")
 
     def _unlink(self, key: str) -> bool:

@@ -195,7 +195,10 @@ def test_a_version_on_the_command_line_beats_the_environments(
     file("conf/code/environments/production/environment.conf", "config_version = /bin/echo of the environment\n")
     file("conf/code/environments/production/manifests/site.pp", "notify { 'x': }")
     assert f"Info: Applying configuration version '{version}'\n" in apply(*given, "-v", "-e", "").out
-    for command in (["catalog", "compile", "node1.example.com", "--render-as", "json"], ["master", "--compile", "node1.example.com"]):
+    for command in (
+        ["catalog", "compile", "node1.example.com", "--render-as", "json"],
+        ["master", "--compile", "node1.example.com", "--user", "root"],
+    ):
         assert f'"version": "{version}"' in puppet(*command, *given).out.replace('":"', '": "')
 
 

@@ -55,7 +55,7 @@ def test_compile_prints_the_catalog_and_nothing_else(puppet: Puppet, site: list[
         (["catalog", "diff", "web1", "stranger"], 2),
         (["lookup", "key", "--node", "stranger", "--default", "x"], 1),
         (["lookup", "key", "--node", "stranger", "--default", "x", "--compile"], 1),
-        (["master", "--compile", "stranger"], 30),
+        (["master", "--compile", "stranger", "--user", "root"], 30),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from master.compiler.codecache import CodeCache
 from master.compiler.compiler import LogEntry
 from master.compiling import Bench
 from master.environments import EnvironmentSettings
@@ -29,8 +30,8 @@ class Site:
         self.write({"manifests/site.pp": "", **files})
         compiler = {"strict": "warning", "strict_variables": False}
         environments = EnvironmentSettings((str(root / "environments"),), compiler=compiler)
-        self.bench = Bench(environments, None, memo=memo)
-        self.fresh = Bench(environments, None)
+        self.bench = Bench(environments, CodeCache(), memo=memo)
+        self.fresh = Bench(environments, CodeCache())
         self.logs: list[LogEntry] = []
 
     def write(self, files: Mapping[str, str]) -> None:

@@ -85,7 +85,11 @@ def test_a_compile_under_an_isolated_command_is_isolated_too(installed: Path, tr
     site_folder.mkdir(parents=True)
     (site_folder / "site.pp").write_text("notify { 'hi': }\n")
     places = [f"--{name}={trap.parent / name}" for name in ("confdir", "vardir", "logdir", "rundir")]
-    done = run([str(installed / "puppet"), "master", "--compile", "web1", "--certname", "web1", *places], trap, PYTHONPATH=str(trap))
+    done = run(
+        [str(installed / "puppet"), "master", "--compile", "web1", "--certname", "web1", "--user", "root", *places],
+        trap,
+        PYTHONPATH=str(trap),
+    )
     assert done.returncode == 0, done.stderr
     assert "Notify" in done.stdout
     assert not (trap.parent / "caught").exists()

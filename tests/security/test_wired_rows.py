@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import hashlib
 import json
 import ssl
@@ -238,14 +239,13 @@ async def test_TLS_02_a_revoked_agent_is_refused_on_the_connection_it_has(wired:
         await again.ask("GET", f"{V3}/node/agent1{ENV}")
 
 
-async def test_R_43_a_master_that_cannot_compile_says_so_and_when_it_can_again(wired: WiredSite) -> None:
-    """As root's `puppet master --compile` left it: the folder of compiled code is not the master's own."""
+async def test_R_43_a_master_that_cannot_compile_says_so_and_when_it_can_again(wired: WiredSite, monkeypatch: pytest.MonkeyPatch) -> None:
     client = await wired.client("agent1")
     health = wired.master.health
     compiling = health.conditions["compiling"]
     assert (await wired.catalog(client, "agent1", {})).status == 200
     assert (await client.ask("GET", "/status/v1/simple")).text == "running"
-    wired.settings.code_cache.chmod(0o755)
+    monkeypatch.setattr("master.workers.COMMAND", ("/bin/false",))
     wired.master.workers.renew()  # those that run have opened it already
     assert (await wired.catalog(client, "agent1", {"colour": "red"})).status == 500
     for path in ("/status/v1/simple", "/status/v1/simple/server", "/status/v1/simple/master"):
@@ -263,10 +263,23 @@ async def test_R_43_a_master_that_cannot_compile_says_so_and_when_it_can_again(w
     assert wired.master.workers.alive == 0
     await health.look(compiling)
     assert health.state("server") == "error"
-    wired.settings.code_cache.chmod(0o700)
+    monkeypatch.undo()
     await health.look(compiling)
     assert (await client.ask("GET", "/status/v1/simple")).text == "running"
     assert (await wired.catalog(client, "agent1", {"colour": "red"})).status == 200
+
+
+async def test_R_44_a_code_cache_that_cannot_be_used_costs_one_warning_and_no_answer(
+    wired: WiredSite, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = await wired.client("agent1")
+    assert (await wired.catalog(client, "agent1", {})).status == 200
+    wired.settings.code_cache.chmod(0o755)
+    for number in range(3):
+        wired.master.workers.renew()
+        assert (await wired.catalog(client, "agent1", {"colour": str(number)})).status == 200
+    (warning,) = [each.getMessage() for each in caplog.records if "code_cache" in each.getMessage()]
+    assert f"belongs to {getpass.getuser()}, with mode 0755" in warning and f"rm -rf {wired.settings.code_cache}" in warning
 
 
 async def test_R_43_a_ca_that_cannot_write_is_in_error_and_catalogs_are_not(wired: WiredSite, monkeypatch: pytest.MonkeyPatch) -> None:
