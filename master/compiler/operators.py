@@ -31,8 +31,7 @@ from .comparison import (
 )
 from .labels import label, with_article
 from .numbers import MAX_INTEGER, MIN_INTEGER, to_number
-from .regexps import Regexp
-from .text import inspect, to_s
+from .text import inspect_bare, to_s
 from .times import SECOND, Timespan, Timestamp
 from .types.access import type_from_access
 from .types.base import Type
@@ -78,15 +77,9 @@ def numeric(value: Value, reporter: Reporter, operand: int | None = None) -> Any
         return value
     number = to_number(value)
     if number is None:
-        raise BadOperand(f"The value '{_shown(value)}' cannot be converted to Numeric.", operand)
+        raise BadOperand(f"The value '{inspect_bare(value)}' cannot be converted to Numeric.", operand)
     _lenient(reporter, f"The string '{value}' was automatically coerced to the numerical value {to_s(number)}", operand)
     return number
-
-
-def _shown(value: Value) -> str:
-    if value.__class__ is Regexp:
-        return f"(?-mix:{str(value)[1:-1]})"
-    return inspect(value) if value.__class__ in (list, dict) else to_s(value)
 
 
 def _lenient(reporter: Reporter, message: str, operand: int | None) -> None:
@@ -311,7 +304,8 @@ def access(left: Value, keys: Sequence[Value], reporter: Reporter) -> Value:
         return type_from_access(left, keys)
     if kind is Binary:
         return Binary(_string_access(left.data.decode("latin-1"), keys).encode("latin-1"))
-    raise BadOperand(f"Operator '[]' is not applicable to {with_article(label(left))}.", -1)
+    noun = "Object" if left is DEFAULT else label(left)
+    raise BadOperand(f"Operator '[]' is not applicable to {with_article(noun)}.", -1)
 
 
 def _array_access(left: list[Value], keys: Sequence[Value], reporter: Reporter) -> Value:

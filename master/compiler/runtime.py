@@ -18,7 +18,7 @@ from .relationships import relate
 from .resources import capitalized_type
 from .scope import MISSING, Matches, Scope
 from .signatures import Closure, Parameter, Signature, of_type
-from .text import inspect, to_s
+from .text import inspect, inspect_bare, to_s
 from .types.base import Type, TypeReference
 from .types.objects import LOOKUP_CONTEXT
 from .types.operands import flattened
@@ -80,11 +80,6 @@ class Output:
 def text(value: Value) -> str:
     """As in an interpolated string."""
     return value if value.__class__ is str else to_s(value)
-
-
-def inspect_bare(value: Value) -> str:
-    """As some messages of the reference show values: collections in Ruby's notation, undef as nothing."""
-    return inspect(value) if isinstance(value, list | dict) else to_s(value)
 
 
 # --- operators ----------------------------------------------------------------------------------------------------

@@ -51,7 +51,9 @@ def _bound(inner: Scope, template: Template, given: Mapping[str, Value]) -> list
     bound: dict[str, Value] = dict(given)
     bound.update(evaluate_defaults(inner, template.parameters, given, "lambda"))
     wanted = [(each.name, each.type(inner), each.has_default) for each in template.parameters]
-    problems = check_parameters("lambda", wanted, dict(bound))
+    declared = {name for name, _, _ in wanted}
+    # A surplus undef is no argument.
+    problems = check_parameters("lambda", wanted, {name: value for name, value in bound.items() if name in declared or value is not None})
     if problems is not None:
         raise EvaluationError(problems)
     return [bound.get(parameter.name) for parameter in template.parameters]

@@ -15,7 +15,7 @@ from .uris import URI
 from .values import DEFAULT, Binary, Deferred, Instance, Iterator, Sensitive, Value, entries
 from .versions import SemVer, SemVerRange
 
-__all__ = ["float_text", "inspect", "join", "program", "quoted", "to_s"]
+__all__ = ["float_text", "inspect", "inspect_bare", "join", "program", "quoted", "to_s"]
 
 
 def to_s(value: Value) -> str:
@@ -124,3 +124,10 @@ def inspect(value: Value) -> str:
 
 
 _INSPECTED = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\x1b": "\\e", "\0": "\\0", "\a": "\\a", "\b": "\\b"}
+
+
+def inspect_bare(value: Value) -> str:
+    """As some messages of the reference show values: collections and patterns in Ruby's notation, undef as nothing."""
+    if value.__class__ is Regexp:
+        return f"(?-mix:{str(value)[1:-1]})"
+    return inspect(value) if value.__class__ in (list, dict) else to_s(value)

@@ -286,7 +286,7 @@ class Generator:
             return Tree(kind, (f"n{self.names}",))
         leaves = self.grammar.leaves.get(kind, ())
         if kind in _VALUES:
-            if self.chance.random() < _FOREIGN_CHANCE:
+            if kind != "type" and self.chance.random() < _FOREIGN_CHANCE:
                 kind = self.chance.choice(_VALUES)
             if self.chance.random() < _VARIABLE_CHANCE and (name := self._variable(kind)):
                 return Tree(kind, (name,), leaves=leaves)
@@ -304,4 +304,7 @@ class Generator:
 
 
 _VALUES = ["any", "data", "scalar", "int", "float", "num", "str", "bool", "array", "ints", "strs", "hash", "type", "regex"]
-"""The kinds that are values of the language: variables can stand for them, and once in a while another kind does."""
+"""
+The kinds that are values of the language: variables can stand for them, and once in a while another kind does; not for a type, as the
+reference takes anything for the member of a Struct (deviations.yaml, type-args-accepted-without-checking).
+"""

@@ -130,6 +130,8 @@ def hash_(context: Context, *arguments: Value) -> dict[Value, Value]:
     if not arguments:
         raise EvaluationError("hash(): Wrong number of arguments given (0 for 1)")
     flat = list(flattened(_array("hash", arguments[0])))
+    if len(flat) == 1 and isinstance(flat[0], dict):
+        return flat[0]
     if len(flat) % 2:
         raise EvaluationError("hash(): Unable to compute hash from array given")
     return {key_of(key): value for key, value in zip(flat[::2], flat[1::2], strict=True)}
