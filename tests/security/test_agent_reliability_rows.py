@@ -269,7 +269,10 @@ def test_AG_19_a_program_that_only_calls_itself_puppet_holds_no_lock(tmp_path: P
     with subprocess.Popen(["puppet agent: applying", "60"], executable="/bin/sleep") as other:
         try:
             path.write_text(str(other.pid))
-            assert "puppet agent" in Process(other.pid).command_line()
+            deadline = time.monotonic() + 30
+            while "puppet agent" not in Process(other.pid).command_line():  # a process that has just begun has none yet
+                assert time.monotonic() < deadline
+                time.sleep(0.001)
             assert RunLock(path).acquire()
         finally:
             other.kill()
