@@ -37,13 +37,31 @@ class _Keeper(logging.Handler):
         self.log.keep(Log(level=level, message=record.getMessage(), source=source, tags=[level], time=when))
 
 
+class _Mask(logging.Filter):
+    """Leaves the Sensitive values of a run's resources out of what goes to this process' logs."""
+
+    def __init__(self, log: RunLog) -> None:
+        super().__init__()
+        self.log = log
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if self.log.secrets:
+            record.msg, record.args = self.log.secrets.mask(record.getMessage()), ()
+        return True
+
+
 @contextmanager
 def kept(log: RunLog) -> Iterator[None]:
-    """While this lasts, what goes to the logger `puppet` is kept in `log` too."""
-    keeper = _Keeper(log)
+    """While this lasts, what goes to the logger `puppet` is kept in `log` too, and no handler of it sees a Sensitive value."""
+    keeper, mask = _Keeper(log), _Mask(log)
     logger = logging.getLogger("puppet")
     logger.addHandler(keeper)
+    handlers = [*logger.handlers, *logging.getLogger().handlers]
+    for handler in handlers:
+        handler.addFilter(mask)
     try:
         yield
     finally:
+        for handler in handlers:
+            handler.removeFilter(mask)
         logger.removeHandler(keeper)

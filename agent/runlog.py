@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from shared.errors import Location
 from shared.models.report import LEVELS, Log, iso
+from shared.ral.secrets import Secrets
 
 Printer = Callable[[Log], None]
 
@@ -37,6 +38,7 @@ class RunLog:
         self.max_lines = max_lines
         self.lines: list[Log] = []
         self.dropped = 0
+        self.secrets = Secrets()  # of the run's resources; no line has one of them
 
     def wants(self, level: str) -> bool:
         """Whether lines of that level go anywhere; ask before building an expensive message."""
@@ -57,8 +59,8 @@ class RunLog:
             return
         line = Log(
             level=level,
-            message=_printable(message),
-            source=source,
+            message=_printable(self.secrets.mask(message)),
+            source=self.secrets.mask(source),
             tags=list(dict.fromkeys((level, *tags))),
             time=iso(self.now()),
             file=where.file if where else None,
@@ -74,6 +76,7 @@ class RunLog:
     def keep(self, line: Log) -> None:
         """Keep for the report a line that was printed by somebody else."""
         if self.wants(line.level):
+            line = line.model_copy(update={"message": self.secrets.mask(line.message)}) if self.secrets else line
             if len(self.lines) < self.max_lines:
                 self.lines.append(line)
             else:

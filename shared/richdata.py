@@ -125,6 +125,17 @@ def unwrapped(value: Any) -> tuple[Any, bool]:
     return value, False
 
 
+def sensitive_in(value: Any) -> list[Any]:
+    """Return what the Sensitive values in `value` hide, also those among the arguments of Deferred ones."""
+    if isinstance(value, Sensitive):
+        return [unwrapped(value.value)[0], *sensitive_in(value.value)]
+    if isinstance(value, Deferred):
+        return sensitive_in(value.arguments)
+    if isinstance(value, Mapping):
+        return sensitive_in([*value, *value.values()])
+    return [secret for item in value for secret in sensitive_in(item)] if isinstance(value, list | tuple) else []
+
+
 def of_bytes(data: bytes) -> dict[str, str]:
     """
     What a manifest has as a text and is none in UTF-8, such as a file that it read: a Binary to all who know rich data.

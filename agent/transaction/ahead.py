@@ -8,7 +8,7 @@ from typing import Any
 from shared.ral import Provider, Type
 from shared.ral.commands import keeping_secret
 
-from .harness import reason
+from .harness import reason_at
 from .status import Status
 
 MOST = 32  # resources that are read at once
@@ -44,7 +44,7 @@ class ReadAhead:
             with keeping_secret([text for each in (resource, *row) for text in each.secrets()]):
                 await provider.read_ahead([resource, *row])
         except Exception as err:  # noqa: BLE001  # whose fault it is shows when each is read at its turn
-            resource.log("debug", f"Could not read ahead: {reason(err)}")
+            resource.log("debug", f"Could not read ahead: {reason_at(resource, err)}")
             self.forget()
 
     def after(self, resource: Type, status: Status) -> None:

@@ -13,7 +13,7 @@ from shared.ral import Type
 from shared.ral.commands import keeping_secret
 
 from .graph import REFRESH, Anchor, Graph, Node
-from .harness import reason
+from .harness import reason_at
 from .status import Event, Status
 
 Log = Callable[[str, str, Node], None]
@@ -84,12 +84,12 @@ class EventQueue:
                 with keeping_secret(target.secrets()):
                     await target.handler.refresh(target)
         except Exception as err:  # noqa: BLE001  # a failed refresh fails its resource, not the run
-            message = f"Failed to call {REFRESH}: {reason(err)}"
+            message = f"Failed to call {REFRESH}: {reason_at(target, err)}"
             self.log("err", message, target)
             status = self.status(target)
             status.failed_to_restart = True
             status.fail(message, self.now())
-            self.log("err", reason(err), target)
+            self.log("err", reason_at(target, err), target)
             return False
         return True
 

@@ -14,7 +14,7 @@ from shared.ral import Provider, Ref, Type
 from shared.ral.catalog import Resources
 
 from .graph import EVENTS, ORDER, Anchor, Graph, Label, Node
-from .harness import reason
+from .harness import reason_at
 
 
 class Generator:
@@ -61,7 +61,7 @@ class Generator:
             made = await getattr(resource.handler, method)(resource)
         except Exception as err:  # noqa: BLE001  # the other resources are still applied; the run counts as failed
             self.failed = True
-            resource.log("err", f"Failed to generate additional resources using '{method}': {reason(err)}")
+            resource.log("err", f"Failed to generate additional resources using '{method}': {reason_at(resource, err)}")
             return ()
         return [self.resources.find(each.ref) or each for each in made]
 
@@ -73,7 +73,7 @@ class Generator:
         try:
             self.resources.add(child, within=self.resources.container_of(parent), **place)
         except ResourceError as err:
-            parent.log("err", reason(err))
+            parent.log("err", reason_at(child, err))
             self.failed = True
             return
         self.adopt(child)

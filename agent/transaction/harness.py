@@ -38,6 +38,11 @@ def reason(err: BaseException) -> str:
     return str(err) or type(err).__name__
 
 
+def reason_at(resource: Type, err: BaseException) -> str:
+    """What a resource's failure says about `err`, without the resource's Sensitive values."""
+    return resource.without_secrets(reason(err))
+
+
 @dataclass(slots=True)
 class _Evaluation:
     """What is known of a resource while it is evaluated."""
@@ -78,6 +83,7 @@ class Harness:
                 raise resource.reason
             if resource.pending:
                 resource.settle()
+                self.log.secrets.update(resource.redaction)
                 if provider is not None:
                     drop_unsupported(resource, provider)
             with keeping_secret(resource.secrets()):
@@ -92,9 +98,11 @@ class Harness:
             failpoint(f"transaction.done:{resource.ref}")
         except Exception as err:  # noqa: BLE001  # a provider's mistake fails its resource, not the run
             self._log_unforeseen(resource, err)
+            if isinstance(err, PuppetError):
+                resource.strip_secrets(err)
             hint = f"\n{err.hint}" if isinstance(err, PuppetError) and err.hint else ""
-            resource.log("err", f"Could not evaluate: {reason(err)}{hint}")
-            status.fail(reason(err), self.now())
+            resource.log("err", f"Could not evaluate: {reason_at(resource, err)}{hint}")
+            status.fail(reason_at(resource, err), self.now())
         finally:
             status.evaluation_time = time.perf_counter() - started
 
@@ -106,7 +114,7 @@ class Harness:
 
     def _log_unforeseen(self, resource: Type, err: Exception) -> None:
         if not isinstance(err, PuppetError | OSError | ValueError) and self.log.wants("debug"):
-            resource.log("debug", "".join(traceback.format_exception(err)))
+            resource.log("debug", resource.without_secrets("".join(traceback.format_exception(err))))
 
     def _begin(self, resource: Type, provider: Provider[Any] | None, state: State | None, status: Status) -> _Evaluation:
         current = {p.name: ABSENT for p in resource.declaration.properties} | dict(state or {})
@@ -204,19 +212,16 @@ class Harness:
 
     def _fail(self, it: _Evaluation, declared: Property[Any], event: Event, err: Exception) -> None:
         resource = it.resource
-        detail = reason(err)
+        detail = reason_at(resource, err)
         wanted = resource.wanted(declared.name) or []
         if resource.is_sensitive(declared.name):
             is_text = should_text = REDACTED
-            for value in wanted:
-                if text_of(value):
-                    detail = detail.replace(text_of(value), REDACTED)
         else:
             is_text = declared.is_text(resource, it.current.get(declared.name, ABSENT))
             should_text = declared.should_text(resource, declared.should(resource, it.current, wanted))
         self.log.log("err", detail)
         if isinstance(err, PuppetError) and isinstance(err.__cause__, OSError):
-            self.log.log("err", f"{detail}\nWrapped exception:\n{reason(err.__cause__)}")
+            self.log.log("err", f"{detail}\nWrapped exception:\n{reason_at(resource, err.__cause__)}")
         event.status = "failure"
         event.message = f"change from {is_text} to {should_text} failed: {detail}"
 

@@ -32,7 +32,7 @@ from .dependencies import FailedDependencies
 from .events import EventQueue
 from .generate import Generator
 from .graph import Anchor, Graph, Node, Walk, describe_cycles, expand, relationships
-from .harness import Harness, reason
+from .harness import Harness, reason, reason_at
 from .status import Status
 
 NEIGHBOURS = 200  # resources that may be changed at the turn of another
@@ -148,6 +148,7 @@ class Transaction:
     def adopt(self, resource: Type) -> None:
         """Make a resource part of this run."""
         resource.surroundings = self
+        self.log_sink.secrets.update(resource.redaction)
 
     def status_of(self, resource: Type) -> Status:
         status = self._statuses.get(resource)
@@ -206,7 +207,7 @@ class Transaction:
             try:
                 resource.pre_run_check()
             except PuppetError as err:
-                resource.log("err", reason(err))
+                resource.log("err", reason_at(resource, err))
                 failed = True
         if failed:
             raise ResourceError("Some pre-run checks failed")
@@ -332,6 +333,7 @@ class Transaction:
             self.context.providers.for_resource(resource)
         except ResourceError as err:
             if resource.provider:
+                resource.strip_secrets(err)
                 resource.log("err", f"{reason(err)}\n{err.hint}" if err.hint else reason(err))
             else:
                 self._without_provider[resource.declaration.name] = err.hint
@@ -350,7 +352,10 @@ class Transaction:
             with keeping_secret([text for each in wanted.values() for text in each.secrets()]):
                 self._prefetched[provider] = dict(await provider.prefetch(wanted))
         except Exception as err:  # noqa: BLE001  # it fails the provider's resources, not the run
-            self.log_sink.err(f"Could not prefetch {resource.ref.type} provider '{provider.name}': {reason(err)}")
+            text = reason(err)
+            for waiting in wanted.values():
+                text = waiting.without_secrets(text)
+            self.log_sink.err(f"Could not prefetch {resource.ref.type} provider '{provider.name}': {text}")
             self._prefetch_failed.add(provider)
 
     # --- one node
@@ -478,6 +483,7 @@ async def apply_catalog(resources: Resources, context: ApplyContext) -> Applied:
         applied.times["transaction_evaluation"] = time.perf_counter() - began
         applied.completed = True
     except PuppetError as err:
+        err.message = context.log.secrets.mask(err.message)
         applied.error = err
     finally:
         applied.statuses = transaction.statuses()

@@ -191,8 +191,9 @@ def _validate(catalog: Catalog, resource: Resource) -> None:
                 type_, title = split_reference(value)
             except EvaluationError as error:
                 error.where = Location(origin.file, origin.line)
+                if name in resource.sensitive:
+                    error.message = f"The Sensitive value of parameter '{name}' of {resource.ref} is not a valid resource reference"
                 raise
             if catalog.find(type_, title) is None:
-                raise EvaluationError(
-                    f"Could not find resource '{type_}[{title}]' in parameter '{name}'", where=Location(origin.file, origin.line)
-                )
+                shown = "[redacted]" if name in resource.sensitive else f"{type_}[{title}]"
+                raise EvaluationError(f"Could not find resource '{shown}' in parameter '{name}'", where=Location(origin.file, origin.line))

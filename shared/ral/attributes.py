@@ -342,7 +342,7 @@ def _inspected(value: Any) -> str:
 def refused(name: str, resource: Type, value: Any, err: ValueError | PuppetError) -> ResourceError:
     """The error that a resource shows for a value it does not accept; a secret value is not in it."""
     detail = err.message if isinstance(err, PuppetError) else str(err)
-    if resource.is_sensitive(name) and (not text_of(value) or text_of(value) in detail or _inspected(value) in detail):
+    if resource.is_sensitive(name) and (not text_of(value) or resource.redaction.reveals(detail)):
         detail = f"Invalid value {REDACTED}"
     return ResourceError(f"Parameter {name} failed on {resource.ref}: {detail}")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -12,6 +13,7 @@ from ..models.catalog import Catalog, CatalogResource
 from .components import Component, Unmanaged
 from .core import Origin, Pending, Type
 from .references import Ref
+from .secrets import Secrets
 
 Resolver = Callable[[richdata.Deferred], Any]
 
@@ -172,7 +174,8 @@ def resources_of(
         if wire.virtual:
             continue
         made[wire.ref] = reader.resource(wire)
-        resources.add(made[wire.ref])
+        with _without_secrets(made[wire.ref]):
+            resources.add(made[wire.ref])
     for edge in catalog.edges:
         if edge.source in made and edge.target in made:
             resources.contain(made[edge.source], made[edge.target])
@@ -181,17 +184,33 @@ def resources_of(
             resources.add(resource)
     check_relationships(resources)
     for resource in resources.order:
-        resource.check_catalog(resources)
+        with _without_secrets(resource):
+            resource.check_catalog(resources)
     return resources
+
+
+@contextmanager
+def _without_secrets(resource: Type) -> Iterator[None]:
+    """An error about a resource shows none of its Sensitive values, whoever raises it."""
+    try:
+        yield
+    except PuppetError as err:
+        resource.strip_secrets(err)
+        raise
 
 
 def check_relationships(resources: Resources) -> None:
     """Raise ResourceError for the first reference in a relationship that leads nowhere."""
     for resource in resources.order:
-        for attribute, word in (("require", "dependency"), ("subscribe", "dependency"), ("before", "dependent"), ("notify", "dependent")):
-            for ref in resource.value_of(attribute):
-                if resources.find(ref) is None:
-                    raise ResourceError(f"Could not find {word} {ref} for {resource.ref}", where=resource.origin.where)
+        with _without_secrets(resource):
+            _check_relationships_of(resource, resources)
+
+
+def _check_relationships_of(resource: Type, resources: Resources) -> None:
+    for attribute, word in (("require", "dependency"), ("subscribe", "dependency"), ("before", "dependent"), ("notify", "dependent")):
+        for ref in resource.value_of(attribute):
+            if resources.find(ref) is None:
+                raise ResourceError(f"Could not find {word} {ref} for {resource.ref}", where=resource.origin.where)
 
 
 class _Reader:
@@ -260,7 +279,13 @@ class _Reader:
         if self.resolve is None:
             hint = "Start it as `puppet agent`, which has the functions, or call the function in the manifest."
             raise Unsupported("Deferred values cannot be resolved by this agent", hint=hint)
-        return self._walk(value, self.resolve)
+        try:
+            return self._walk(value, self.resolve)
+        except PuppetError as err:
+            secrets = Secrets()
+            secrets.add(richdata.sensitive_in(value))
+            err.message, err.hint = secrets.hide(err.message), secrets.hide(err.hint)
+            raise
 
     def _walk(self, value: Any, resolve: Resolver) -> Any:
         if isinstance(value, richdata.Deferred):

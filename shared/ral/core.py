@@ -14,6 +14,7 @@ from .attributes import Declaration, Param, Property, refused
 from .messages import ABSENT
 from .metaparams import Metaparams
 from .references import Ref
+from .secrets import HIDDEN, Secrets
 
 if TYPE_CHECKING:
     from .catalog import Resources
@@ -142,12 +143,14 @@ class Type(Metaparams):
         self.handler: Provider[Any] | None = None  # the provider, once the run has chosen it
         self._values: dict[str, Any] = {}
         self._given: set[str] = set()
+        self.redaction = Secrets()
         self.pending = self.origin.pending
         try:
             self._fill(given)
             self._complete()
         except ResourceError as err:
             err.where = err.where or self.origin.where
+            self.strip_secrets(err)
             raise
 
     # --- values
@@ -176,7 +179,7 @@ class Type(Metaparams):
         try:
             self.validate()
         except (ValueError, ResourceError) as err:
-            detail = err.message if isinstance(err, ResourceError) else str(err)
+            detail = self.redaction.hide(err.message if isinstance(err, ResourceError) else str(err))
             raise ResourceError(f"Validation of {self.ref} failed: {detail}", where=self.origin.where) from err
 
     def settle(self) -> None:
@@ -199,6 +202,8 @@ class Type(Metaparams):
 
     def _assume(self, attribute: Param[Any]) -> None:
         value = attribute.default_for(self)
+        if value is not None and self.redaction.reveals(str(value)):  # made of an attribute that is Sensitive
+            self.origin = replace(self.origin, sensitive=self.origin.sensitive | {attribute.name})
         if value is not None:
             self._values[attribute.name] = [value] if isinstance(attribute, Property) and not isinstance(value, list) else value
 
@@ -225,8 +230,13 @@ class Type(Metaparams):
     def assign(self, attribute: str, value: Any) -> None:
         """Set an attribute as if the manifest had: checked and converted; ResourceError when it is refused."""
         declared = self.declaration.attributes[attribute]
+        secret = self.is_sensitive(attribute)
+        if secret:
+            self.redaction.add(value)
         try:
             self._values[attribute] = declared.accept(self, value)
+            if secret:
+                self.redaction.add(self._values[attribute])
         except (ValueError, PuppetError) as err:
             raise refused(attribute, self, value, err) from err
 
@@ -246,6 +256,21 @@ class Type(Metaparams):
     def secrets(self) -> list[str]:
         """Return the texts in all values that may not be shown."""
         return [text for name, value in self._values.items() if self.is_sensitive(name) for text in _texts_in(value)]
+
+    def without_secrets(self, text: str) -> str:
+        """Return the text of a failure without this resource's Sensitive values; what refers to the resource stays."""
+        if not self.redaction:
+            return text
+        ref = str(self.ref)
+        return self.redaction.hide(text.replace(ref, "\0")).replace("\0", ref)
+
+    def strip_secrets(self, error: PuppetError) -> None:
+        """Leave this resource's Sensitive values out of an error's message and hint."""
+        if not self.redaction:
+            return
+        message = self.without_secrets(error.message)
+        error.message = f"{self.ref}: {message}" if message == HIDDEN else message
+        error.hint = "" if self.redaction.reveals(error.hint) else error.hint
 
     @property
     def given(self) -> Mapping[str, Any]:

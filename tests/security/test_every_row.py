@@ -24,6 +24,7 @@ ROWS = {  # how many there are of each group
     "R": 40,
     "PRS": 7,
     "PAT": 4,
+    "SEC": 4,
 }
 CLOSED = ("CA", "TLS", "HTTP", "ACL", "FB", "RPT", "PRS")  # groups in which nothing is left open
 
