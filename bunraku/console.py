@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from master.compiler.compiler import LogEntry
 from shared.errors import PuppetError
-from shared.log import LEVELS, escaped
+from shared.log import LEVELS, for_console
 
 __all__ = ["complain", "printer", "say"]
 
@@ -26,7 +26,7 @@ def printer(least: str) -> Callable[[LogEntry], None]:
 def say(level: str, text: str) -> None:
     """`Warning: …`"""
     shown = {"err": "Error", "emerg": "Emergency", "crit": "Critical"}.get(level, level.capitalize())
-    print(f"{shown}: {escaped(text, lines=True)}", file=sys.stderr)
+    print(f"{shown}: {for_console(text)}", file=sys.stderr)
 
 
 def complain(error: PuppetError) -> None:

@@ -10,6 +10,7 @@ import json
 import logging
 import logging.handlers
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
@@ -79,6 +80,18 @@ def escaped(text: str, *, lines: bool = False) -> str:
     return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in cut)
 
 
+_LIKE_A_LINE = re.compile(rf"\n(?=(?:{'|'.join(_SHOWN.values())}): )")
+
+
+def for_console(text: str) -> str:
+    """
+    Return `text` as a console may have it: lines stay lines, so that a diff can be copied, but steer nothing and pass for no other message.
+
+    A line that begins as messages do, `Error: `, is indented: only the program itself begins one at the margin.
+    """
+    return _LIKE_A_LINE.sub("\n  ", escaped(text, lines=True))
+
+
 class _Formatter(logging.Formatter):
     """Escapes what strangers put into a message."""
 
@@ -102,8 +115,8 @@ class ConsoleFormatter(_Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         shown = _SHOWN[LEVELS[level_name(record.levelno)]]
-        source = getattr(record, "source", "")
-        text = self.text(record).removesuffix("\n")  # a diff ends its last line itself
+        source = escaped(getattr(record, "source", ""))
+        text = for_console(self.text(record)).removesuffix("\n")  # a diff ends its last line itself
         line = f"{shown}: {source}: {text}" if source and source != "Puppet" else f"{shown}: {text}"
         code = _COLOURS[LEVELS[level_name(record.levelno)]]
         return f"\x1b[{code}m{line}\x1b[0m" if self.colour and code else line
@@ -119,7 +132,7 @@ class FileFormatter(_Formatter):
         when = datetime.fromtimestamp(record.created).astimezone().strftime("%Y-%m-%d %H:%M:%S %z")
         origin = ORIGIN.get()
         belongs = f" [{origin.request}]" if origin is not None else ""
-        return f"{when} {getattr(record, 'source', '') or 'Puppet'} ({level_name(record.levelno)}): {self.text(record)}{belongs}"
+        return f"{when} {escaped(getattr(record, 'source', '')) or 'Puppet'} ({level_name(record.levelno)}): {self.text(record)}{belongs}"
 
 
 class JsonFormatter(_Formatter):

@@ -377,7 +377,9 @@ class Type(Metaparams):
 
     def child(self, title: str, given: Mapping[str, Any], *, origin: Origin | None = None, type: type[Type] | None = None) -> Type:
         """A new resource (by default of the same type) with this one's tags, for `generate` and `eval_generate`."""
-        made = (type or self.__class__)(title, given, origin or Origin(tags=self.origin.tags))
+        origin = origin or Origin(tags=self.origin.tags)
+        secret = {name for name, value in given.items() if self.redaction.reveals(str(value))}  # it gets what is Sensitive here
+        made = (type or self.__class__)(title, given, replace(origin, sensitive=origin.sensitive | secret))
         made.surroundings = self.surroundings
         return made
 

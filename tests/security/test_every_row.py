@@ -25,6 +25,7 @@ ROWS = {  # how many there are of each group
     "PRS": 7,
     "PAT": 4,
     "SEC": 4,
+    "TTY": 2,
 }
 CLOSED = ("CA", "TLS", "HTTP", "ACL", "FB", "RPT", "PRS")  # groups in which nothing is left open
 

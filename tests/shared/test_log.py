@@ -290,3 +290,16 @@ def test_syslog_gets_a_record_a_line_with_process_and_source(tmp_path: Path) -> 
 def test_a_facility_that_syslog_does_not_have_is_refused() -> None:
     with pytest.raises(ConfigError, match="Invalid syslog facility nosuch"):
         handler_for("syslog", colour="false", ident="puppet", facility="nosuch")
+
+
+def test_TTY_01_no_line_of_a_message_passes_for_another_on_the_console() -> None:
+    forged = logging.LogRecord("puppet", 25, "", 0, "%s", ("one\n+two\nError: forged\r\x1b[2J\u202e",), None)
+    forged.source = "/File[/a\nError: forged\x1b[2J]"
+    shown = ConsoleFormatter(colour=False).format(forged)
+    assert shown == "Notice: /File[/a\\nError: forged\\x1b[2J]: one\n+two\n  Error: forged\\r\\x1b[2J\\u202e"
+
+
+def test_TTY_02_a_source_forges_no_line_of_a_file() -> None:
+    forged = logging.LogRecord("puppet", 25, "", 0, "%s", ("one\ntwo",), None)
+    forged.source = "/File[/a\nforged]"
+    assert FileFormatter().format(forged).count("\n") == 0
