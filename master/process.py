@@ -145,7 +145,9 @@ async def until_signalled(
     async with running(settings, supervisor) as master:
         status = f"Serving Puppet on {master.host} port {master.port} as {settings.certname}"
         log.log(NOTICE, "%s", status)
-        describe_logs(master.http.metrics, log_queues or LogQueues())
+        queues = log_queues or LogQueues()
+        queues.handlers["audit log: refused requests"] = master.refusals.queue
+        describe_logs(master.http.metrics, queues)
         settle()
         notifier.ready(status)
         supervisor.start(MEASURE_LOOP, master.http.metrics.watch_loop)

@@ -78,6 +78,7 @@ from .longtasks import REFRESH_CRL, REMOVE_LEFTOVERS, RENEW_CRL, WARN_OF_EXPIRIE
 from .metrics import Metrics
 from .parsers import Parsers
 from .process_metrics import describe_process
+from .refusals import Refusals, queued_refusals
 from .reports.processors import Http, Logged, Processed, Processor, Store, processors_for
 from .reports.writers import Writers
 from .static_catalogs import StaticCatalogs
@@ -104,6 +105,7 @@ class Master:
     environments: Environments
     workers: Workers
     health: Health
+    refusals: Refusals
     host: str
     port: int
 
@@ -375,19 +377,20 @@ async def running(settings: MasterSettings, supervisor: Supervisor | None = None
         trail(entry)
         metrics.decided(entry)
 
-    if settings.ca:
-        metrics.start_ca(audit.ACTIONS)
-        service = await asyncio.to_thread(open_ca, settings, report, supervisor)
-        async with service.running(), _serving(settings, service, metrics, trail, supervisor) as master:
+    with queued_refusals(trail, capacity=settings.log_queue) as refusals:
+        if settings.ca:
+            metrics.start_ca(audit.ACTIONS)
+            service = await asyncio.to_thread(open_ca, settings, report, supervisor)
+            async with service.running(), _serving(settings, service, metrics, refusals, supervisor) as master:
+                yield master
+            return
+        async with _serving(settings, None, metrics, refusals, supervisor) as master:
             yield master
-        return
-    async with _serving(settings, None, metrics, trail, supervisor) as master:
-        yield master
 
 
 @asynccontextmanager
 async def _serving(
-    settings: MasterSettings, ca: CaService | None, metrics: Metrics, trail: Audit, supervisor: Supervisor
+    settings: MasterSettings, ca: CaService | None, metrics: Metrics, refusals: Refusals, supervisor: Supervisor
 ) -> AsyncIterator[Master]:
     environments = Environments(environment_settings(settings))
     health = Health()
@@ -418,7 +421,7 @@ async def _serving(
         on_crl_expired=ca.refresh_crl_if_due if ca else None,
         metrics=metrics,
         health=health,
-        on_refused=trail,
+        on_refused=refusals.record,
         supervisor=supervisor,
     )
     collectors = MetricsListener(metrics.text, limits)
@@ -444,7 +447,7 @@ async def _serving(
             supervisor.start(RENEW_CRL, ca.keep_fresh)
         supervisor.start(WATCH_HEALTH, health.watch)
         supervisor.start(REMOVE_LEFTOVERS, partial(asyncio.to_thread, tidy, settings))
-        yield Master(http, indirector, environments, workers, health, host, port)
+        yield Master(http, indirector, environments, workers, health, refusals, host, port)
     finally:
         await supervisor.stop(WARN_OF_EXPIRIES, REFRESH_CRL, RENEW_CRL, WATCH_HEALTH, REMOVE_LEFTOVERS)
         await http.stop(0)
