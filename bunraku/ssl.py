@@ -47,6 +47,8 @@ an option.
 
 Exit codes: 0 done, 1 it could not be done."""
 
+ACTIONS = ("bootstrap", "submit_request", "download_cert", "verify", "show", "clean")
+
 log = logging.getLogger("puppet.ssl")
 
 
@@ -61,9 +63,13 @@ def main(argv: Sequence[str]) -> int:
         raise ConfigError("An action must be specified.", hint="Try 'puppet ssl --help'.")
     if "target" in call.options:
         raise Unsupported("puppet ssl --target is for devices, which are not supported")
+    action = call.words[0]
+    if action not in ACTIONS:
+        hint = did_you_mean(action, ACTIONS, form="puppet ssl {}", otherwise=f"The actions are {', '.join(ACTIONS)}.")
+        raise ConfigError(f"Unknown action '{action}'", hint=hint)
+    call.counted(action, 0)
     settings = load(AgentSettings, section="agent", flags=flags)
     make_room(settings)
-    action = call.words[0]
     logs.set_up(level=logs.level_of(settings, verbose=action == "bootstrap"))
     host = HostSsl(settings)
     actions: dict[str, Any] = {
@@ -74,10 +80,6 @@ def main(argv: Sequence[str]) -> int:
         "show": host.show,
         "clean": lambda: host.clean(localca="localca" in call.flags),
     }
-    if action not in actions:
-        hint = did_you_mean(action, actions, form="puppet ssl {}", otherwise=f"The actions are {', '.join(actions)}.")
-        raise ConfigError(f"Unknown action '{action}'", hint=hint)
-    call.counted(action, 0)
     actions[action]()
     return 0
 
