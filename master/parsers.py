@@ -2,7 +2,7 @@
 The pool of parsing processes: bytes of peers in, JSON of plain data out, each within a budget of processor time that really ends it.
 
 Small JSON is parsed where it is: it is linear, and its size bounds its time. YAML and whatever is large goes to a process, which is
-killed when its budget is used up. Nothing but frames of JSON comes back.
+killed when its budget is used up. Nothing but frames of JSON and bytes comes back. What was packed so is written by a process, too.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from shared import plainjson
 from shared.dialects import Dialect
 from shared.errors import BadData, PuppetError, Unavailable
 from shared.formats import Format
-from shared.indirector.core import Indirection, M
+from shared.indirector.core import Indirection, M, Model
 from shared.models.facts import FACTS, PackedFacts
-from shared.packed import PackedValues
+from shared.models.node import Node
+from shared.packed import LayeredValues, PackedValues
 from shared.settings import MasterSettings
 
 from . import frames
@@ -114,6 +115,14 @@ class ParserProcess:
             return self._process.wait()
 
 
+def _large_values(instance: Model) -> tuple[str, Mapping[str, Any], PackedValues] | None:
+    """The name of the field with the values that a process packed, what lies above them, and they; None when there is no such field."""
+    if isinstance(instance, PackedFacts):
+        return "values", {}, instance.packed_values
+    parameters: Any = instance.parameters if isinstance(instance, Node) else None
+    return ("parameters", parameters.above, parameters.below) if isinstance(parameters, LayeredValues) else None
+
+
 def _wait(pipe: int, event: int, end: float) -> None:
     poll = select.poll()
     poll.register(pipe, event)
@@ -196,6 +205,29 @@ class Parsers:
         """
         question = {"load": FACTS.name, "dialect": dialect.name, "format": form.name, "escaped": True, "optional": True}
         return await self._facts(question | {"set": dict(values), "timestamp": timestamp, "keep": keep}, body)
+
+    def takes_to_write(self, instance: Model) -> bool:
+        """Whether an instance is for a process to write: its large values are as a process gave them, and no objects here."""
+        return _large_values(instance) is not None
+
+    async def dump(self, indirection: Indirection[Any], instance: Model, dialect: Dialect, form: Format) -> bytes:
+        """Return an answer's body, of an instance that is for a process (see `takes_to_write`); PuppetError: it has no such form."""
+        return await self._dumped(indirection, instance, {"dialect": dialect.name, "format": form.name})
+
+    async def dump_file(self, indirection: Indirection[Any], instance: Model, files: str) -> bytes:
+        """Return what a file holds of such an instance; `files` is `yaml` or `json`."""
+        return await self._dumped(indirection, instance, {"format": "", "files": files})
+
+    async def _dumped(self, indirection: Indirection[Any], instance: Model, question: Mapping[str, Any]) -> bytes:
+        large = _large_values(instance)
+        assert large is not None
+        name, above, below = large
+        fields = {key: getattr(instance, key) for key in indirection.model.model_fields if key != name}
+        if instance.expiration is not None:
+            fields["expiration"] = instance.expiration.isoformat()
+        what = {"dump": indirection.name, "fields": fields, "large": name, "above": dict(above), "hidden": sorted(below.hidden)}
+        _, body = await self._ask({**what, **question}, below.packed)
+        return body
 
     async def _facts(self, question: Mapping[str, Any], body: bytes) -> PackedFacts | None:
         header, data = await self._ask({**question, "document": self.documents}, body)

@@ -13,6 +13,7 @@ import resource
 import signal
 import sys
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote_to_bytes
@@ -21,7 +22,9 @@ from shared import plainjson, plainyaml
 from shared.dialects import LEGACY, MODERN, Dialect
 from shared.errors import BadData, PuppetError
 from shared.indirector.core import Indirection
+from shared.indirector.termini import Json, Yaml
 from shared.models.facts import FACTS, Facts
+from shared.models.node import NODE
 from shared.models.report import REPORT
 
 from . import frames
@@ -30,16 +33,20 @@ from .termini.node import RESERVED_FACTS
 LARGEST = 256 * 2**20  # bytes of memory after which this process ends; another takes its place
 NO_MEMORY = 3  # the exit code when not even a message fits into parse_memory
 _DIALECTS: Mapping[str, Dialect] = {LEGACY.name: LEGACY, MODERN.name: MODERN}
-_INDIRECTIONS: Mapping[str, Indirection[Any]] = {each.name: each for each in (FACTS, REPORT)}
+_INDIRECTIONS: Mapping[str, Indirection[Any]] = {each.name: each for each in (FACTS, NODE, REPORT)}
 
 
 def answer(question: Mapping[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
     """
     What a body holds: of facts the values as JSON and what is stored of them, of others their plain data as JSON.
 
+    To the question `dump` the form that it asks for of an instance, whose large values are the body.
+
     Raises:
         PuppetError: it is not what it says it is.
     """
+    if "dump" in question:
+        return {}, _dumped(question, body)
     dialect = _DIALECTS[question["dialect"]]
     indirection = _INDIRECTIONS[question["load"]]
     if question.get("escaped"):
@@ -54,6 +61,21 @@ def answer(question: Mapping[str, Any], body: bytes) -> tuple[dict[str, Any], by
         timestamp = facts.timestamp if question["keep"] and facts.timestamp else question["timestamp"]
         facts = facts.model_copy(update={"values": {**facts.values, **question["set"]}, "timestamp": timestamp, "expiration": None})
     return _packed(facts, document=bool(question.get("document")))
+
+
+def _dumped(question: Mapping[str, Any], body: bytes) -> bytes:
+    indirection = _INDIRECTIONS[question["dump"]]
+    hidden = frozenset(question["hidden"])
+    values = {key: value for key, value in plainjson.loads_pson(body).items() if key not in hidden}
+    fields = {**question["fields"], question["large"]: {**values, **question["above"]}}
+    if fields["expiration"]:
+        fields["expiration"] = datetime.fromisoformat(fields["expiration"])
+    instance = indirection.model.model_construct(**fields)
+    if question["format"]:
+        dialect = _DIALECTS[question["dialect"]]
+        return dialect.dump(indirection, instance, dialect.formats[question["format"]])
+    files = Json if question["files"] == "json" else Yaml
+    return files(indirection, Path()).dump(instance)
 
 
 def _packed(facts: Facts, *, document: bool) -> tuple[dict[str, Any], bytes]:

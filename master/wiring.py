@@ -88,7 +88,7 @@ from .termini.catalog import Compiler
 from .termini.facts import StoredFacts
 from .termini.files import ContentServer, MetadataServer, VersionedContent
 from .termini.ldap import Ldap
-from .termini.node import Classifier, Plain, WithFacts
+from .termini.node import Classifier, NodeFiles, Plain, WithFacts
 from .termini.resource_type import NotManaged, Parser
 from .trusted_external import TrustedExternal
 from .workers import Workers
@@ -155,14 +155,14 @@ def open_ca(settings: MasterSettings, report: Audit, supervisor: Supervisor) -> 
     return service
 
 
-def node_makers(settings: MasterSettings) -> Makers:
+def node_makers(settings: MasterSettings, parsers: Parsers | None = None) -> Makers:
     """The node termini by the names of the setting node_terminus."""
     return {
         "plain": Plain,
         "exec": lambda: Classifier(settings.external_nodes.split(), timeout=settings.command_timeout, most=settings.command_output),
-        "yaml": lambda: Yaml(NODE, settings.yamldir / "node"),
-        "write_only_yaml": lambda: WriteOnlyYaml(NODE, settings.yamldir / "node"),
-        "json": lambda: Json(NODE, settings.server_datadir / "node"),
+        "yaml": lambda: NodeFiles(Yaml(NODE, settings.yamldir / "node"), parsers),
+        "write_only_yaml": lambda: NodeFiles(WriteOnlyYaml(NODE, settings.yamldir / "node"), parsers),
+        "json": lambda: NodeFiles(Json(NODE, settings.server_datadir / "node"), parsers),
         "memory": Memory,
         "ldap": lambda: Ldap(
             server=settings.ldapserver,
@@ -252,7 +252,7 @@ def bind(
     )
     metadata = MetadataServer(files, digest=algorithm(settings.digest_algorithm))
     code = code_commands(settings)
-    nodes, reports = node_makers(settings), report_termini(settings)
+    nodes, reports = node_makers(settings, parsers), report_termini(settings)
     facts = facts_binding(settings, choice)
     node: Binding[Any] = Binding(
         NODE,

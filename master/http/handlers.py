@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
@@ -193,6 +193,9 @@ class Handlers:
             raise _not_there(call)
         if isinstance(found, Stream):
             return await _streamed(found, formats[0])
+        if self.parsers is not None and self.parsers.takes_to_write(found):
+            parsers = self.parsers
+            return await _written(formats, lambda form: parsers.dump(binding.indirection, found, call.dialect, form))
         brief = binding.indirection.brief or found.encoded(call.dialect, formats[0]) is not None  # then there is nothing to write
         return await _rendered(formats, lambda form: call.dialect.dump(binding.indirection, found, form), brief=brief)
 
@@ -261,10 +264,18 @@ def _result_formats(call: Call, indirection: Indirection[Any], accept: str | Non
 
 async def _rendered(formats: list[Format], dump: Callable[[Format], bytes], *, brief: bool = False) -> Answer:
     """The first of `formats` that can be written; in a thread unless the first is `brief`."""
+
+    async def body(form: Format) -> bytes:
+        return dump(form) if brief else await asyncio.to_thread(dump, form)
+
+    return await _written(formats, body)
+
+
+async def _written(formats: list[Format], dump: Callable[[Format], Awaitable[bytes]]) -> Answer:
     failure: PuppetError | None = None
     for form in formats:
         try:
-            return Answer(200, dump(form) if brief else await asyncio.to_thread(dump, form), form.content_type)
+            return Answer(200, await dump(form), form.content_type)
         except PuppetError as err:
             failure = failure or err
     raise failure or NotAcceptable("No supported formats are acceptable")

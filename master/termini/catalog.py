@@ -14,9 +14,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
-from urllib.parse import unquote_to_bytes
 
-from shared import plainjson
+from shared import percent, plainjson
 from shared.checksums import Algorithm
 from shared.dialects import LEGACY, MODERN, Dialect
 from shared.errors import BadRequest, NoEnvironment, PuppetError
@@ -262,7 +261,7 @@ def _facts_in(text: str, dialect: Dialect, format: Format) -> Facts | None:
 
 def twice_decoded(text: str) -> bytes:
     """Facts are escaped before the form escapes them again; `text` has been decoded once. Fits every version's spaces."""
-    return unquote_to_bytes(text.replace("+", " ").encode("utf-8", "surrogateescape"))
+    return percent.unescaped(text.replace("+", " ").encode("utf-8", "surrogateescape"))
 
 
 def _identity(name: str, client: Client | None) -> str:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shared import plainyaml
 from shared.errors import BadData, PuppetError
 from shared.indirector import Binding, Request, Terminus
-from shared.indirector.termini import Exec
+from shared.indirector.termini import Exec, FilePerKey, Json
 from shared.models.facts import Facts, PackedFacts
 from shared.models.node import Node
 from shared.names import environment as environment_name
+
+if TYPE_CHECKING:
+    from ..parsers import Parsers
 
 log = logging.getLogger("puppet.node")
 
@@ -89,6 +92,33 @@ class WithFacts(Terminus[Node]):
         """The node with other facts than those that are stored."""
         node = await self.inner.find(request)
         return None if node is None else _with(node, facts, request)
+
+
+class NodeFiles(Terminus[Node]):
+    """Nodes in files (`files` is a Yaml or Json terminus); those with large facts are written by processes of `parsers`."""
+
+    def __init__(self, files: FilePerKey[Node], parsers: Parsers | None) -> None:
+        self.files = files
+        self.parsers = parsers
+
+    async def find(self, request: Request[Node]) -> Node | None:
+        return await self.files.find(request)
+
+    async def search(self, request: Request[Node]) -> list[Node]:
+        return await self.files.search(request)
+
+    async def head(self, request: Request[Node]) -> bool:
+        return await self.files.head(request)
+
+    async def save(self, request: Request[Node]) -> object:
+        node = request.instance
+        if self.parsers is None or not self.parsers.takes_to_write(node):
+            return await self.files.save(request)
+        body = await self.parsers.dump_file(self.files.indirection, node, "json" if isinstance(self.files, Json) else "yaml")
+        return await self.files.save_body(request.key, body)
+
+    async def destroy(self, request: Request[Node]) -> object:
+        return await self.files.destroy(request)
 
 
 class WithFactsInHand(Terminus[Node]):

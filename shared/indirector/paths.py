@@ -15,8 +15,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
-from urllib.parse import quote, unquote_to_bytes, urlencode
+from urllib.parse import quote, urlencode
 
+from .. import percent
 from ..dialects import LEGACY, MODERN, Dialect
 from ..errors import BadName, BadRequest
 from ..names import FIRST_SEGMENTS, shown
@@ -26,6 +27,7 @@ from .core import Indirection, Model, Option, Request
 Verb = Literal["find", "search", "save", "destroy", "head"]
 
 MAX_FIELDS = 1000  # parameters in a query or form
+MAX_SEPARATORS = 2 * MAX_FIELDS  # of them; some clients end with one, or double them
 MAX_GET = 1024  # octets of a request line before a find becomes a POST
 
 METHODS: Mapping[tuple[str, str], Verb] = {
@@ -40,7 +42,7 @@ _KNOWN_METHODS = frozenset(method for method, _ in METHODS)
 _SINGULAR = frozenset({"facts", "status", "certificate_status"})
 _PLURAL = frozenset({"inventory"})
 _NAME = re.compile(r"\w+", re.ASCII)
-_BAD_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_BAD_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +91,11 @@ def is_scheme_b(raw_path: str) -> bool:
 
 def decoded(text: str) -> str:
     """`text` percent-decoded once; BadName for broken escapes and for what is not UTF-8."""
-    if _BAD_PERCENT.search(text):
-        raise BadName(f"Not a valid percent escape in {shown(text)}")
     try:
-        return unquote_to_bytes(text.encode("ascii")).decode("utf-8")
+        data = text.encode("ascii")
+        if any(map(_BAD_PERCENT.search, percent.pieces(data))):
+            raise BadName(f"Not a valid percent escape in {shown(text)}")
+        return percent.unescaped(data).decode("utf-8")
     except (UnicodeDecodeError, UnicodeEncodeError) as err:
         raise BadName(f"Not UTF-8: {shown(text)}") from err
 
@@ -100,8 +103,8 @@ def decoded(text: str) -> str:
 def parameters(text: str) -> dict[str, Option]:
     """The parameters of a query or form; repeated ones become lists, in order."""
     found: dict[str, Option] = {}
-    pairs = [pair for pair in text.split("&") if pair]
-    if len(pairs) > MAX_FIELDS:
+    pairs = [pair for pair in text.split("&", MAX_SEPARATORS) if pair]
+    if len(pairs) > MAX_FIELDS or (pairs and pairs[-1].count("&")):
         raise BadRequest(f"More than {MAX_FIELDS} parameters")
     for pair in pairs:
         raw_name, _, raw_value = pair.partition("=")

@@ -130,9 +130,16 @@ class FilePerKey(Terminus[M]):
             log.warning("Ignoring %s, which does not hold a %s: %s", path, self.indirection.name, err)
             return None
 
+    async def save_body(self, key: str, body: bytes) -> object:
+        """Store what somebody else made of an instance, by `dump` of a terminus of this kind."""
+        await asyncio.to_thread(self._write_body, key, body)
+        return str(self.path(key))
+
     def _write(self, key: str, instance: M) -> None:
+        self._write_body(key, self.dump(instance))
+
+    def _write_body(self, key: str, body: bytes) -> None:
         path = self.path(key)
-        body = self.dump(instance)
         if len(body) > self.most:  # nobody could read it
             raise BadData(f"The {self.indirection.name} of {shown(key)} would take {len(body)} bytes of a file, more than {self.most}")
         make_directory(path.parent, mode=self.folder_mode, inherit=True)

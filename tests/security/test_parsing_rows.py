@@ -11,6 +11,8 @@ from urllib.parse import quote_plus
 import pytest
 
 from master.testing import RawAnswer, RawClient
+from shared import plainyaml
+from shared.packed import PackedValues
 from tests.wired_site import FORM, WiredSite
 
 pytestmark = pytest.mark.slow
@@ -121,8 +123,37 @@ async def test_PRS_07_large_facts_are_compiled_stored_and_read_back_as_they_are(
     node = json.loads((await client.ask("GET", "/puppet/v3/node/agent1?environment=production")).body)
     assert node["parameters"]["large"] == facts["large"] and node["parameters"]["many"] == facts["many"]
     assert "trusted" not in node["parameters"] and node["parameters"]["clientcert"] == "agent1"
-    wired.master.indirector.facts.terminus._recent.clear()  # type: ignore[attr-defined]  # as after a restart
+    wired.master.indirector.facts.terminus._large.clear()  # type: ignore[attr-defined]  # as after a restart
     again = await client.ask("POST", "/puppet/v3/catalog/agent1?environment=production", b"", Content_Type=FORM)
     assert (again.status, "agent1 blue" in again.text) == (200, True)
     stored = await wired.master.indirector.facts.find("agent1", environment="production")
     assert stored.values == {**facts, "clientcert": "agent1"}
+
+
+class TakenApart(Exception):
+    """The listening process made objects of large values."""
+
+
+@pytest.fixture
+def packed_stay_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The master of a test listens in this process: here nobody may look into values that another process has packed."""
+
+    def refuse(values: PackedValues) -> dict[str, object]:
+        raise TakenApart
+
+    monkeypatch.setattr(PackedValues, "_values", property(refuse))
+
+
+@pytest.mark.usefixtures("packed_stay_packed")
+async def test_PRS_08_many_small_facts_become_no_objects_in_the_process_that_listens(wired: WiredSite) -> None:
+    client = await wired.client("agent1")
+    facts: dict[str, object] = {"colour": "blue", **{f"fact {n}": f"value {n}" for n in range(5000)}}
+    facts |= {"trusted": {"certname": "agent2"}, "note": "ü: %"}
+    answer = await wired.catalog(client, "agent1", facts)
+    assert (answer.status, "agent1 blue" in answer.text) == (200, True), answer.text[:500]
+    expected = {name: value for name, value in facts.items() if name != "trusted"} | {"clientcert": "agent1"}
+    record = plainyaml.loads((wired.settings.yamldir / "node/agent1.yaml").read_bytes())
+    assert (record["name"], record["environment"], record["parameters"]) == ("agent1", "production", expected)
+    for url, accept in (("/puppet/v3/node/agent1?environment=production", "application/json"), ("/production/node/agent1", "pson")):
+        body = json.loads((await client.ask("GET", url, Accept=accept)).body)
+        assert body.get("data", body)["parameters"] == expected
