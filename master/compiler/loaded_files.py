@@ -17,6 +17,7 @@ from .regexps import Regexp
 from .signatures import Signature, WrongDefaultError
 from .source import Source
 from .types.base import Type
+from .typesets import MEMBER
 from .units import Part, Unit
 
 if TYPE_CHECKING:
@@ -88,11 +89,13 @@ class Template:
 class Registered:
     """What one file defines; it becomes known when all of it is right."""
 
+    module: str = ""
     classes: list[HostClass] = field(default_factory=list)
     defines: list[Define] = field(default_factory=list)
     nodes: list[NodeBlock] = field(default_factory=list)
     functions: list[_LanguageFunction] = field(default_factory=list)
     aliases: list[tuple[str, Callable[[Scope], Type]]] = field(default_factory=list)
+    members: list[tuple[str, Callable[[Scope], Type]]] = field(default_factory=list)  # of type sets
     places: list[tuple[str, str, Location]] = field(default_factory=list)
     main: list[Body] = field(default_factory=list)
     template: Template | None = None
@@ -100,7 +103,7 @@ class Registered:
 
 def registered(file: LoadedFile, module: str) -> Registered:
     """What a file's headers say that it defines."""
-    made = Registered()
+    made = Registered(module)
     name = file.source.file
     for index, header in enumerate(file.unit.headers):
         code = _FileCode(file, index)
@@ -121,6 +124,8 @@ def registered(file: LoadedFile, module: str) -> Registered:
         elif header.kind == "alias":
             made.places.append(("type", header.name, Location(name, header.line, header.column)))
             made.aliases.append((header.name, partial(_alias_value, code)))
+        elif header.kind == MEMBER:
+            made.members.append((header.name, partial(_alias_value, code)))
         elif header.kind == "epp":
             made.template = Template(None if header.parameters is None else tuple(specs), code.body(), name)
         else:

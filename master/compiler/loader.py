@@ -30,6 +30,7 @@ from .types.base import Type
 from .types.builtin import BUILTIN_TYPES
 from .types.objects import ObjectType
 from .types.parse import parse_type
+from .types.type_sets import TypeSetType
 from .units import Unit
 from .world import World
 
@@ -62,6 +63,7 @@ class Loader:
         self.node_names: dict[str, NodeBlock] = {}
         self.functions: dict[str, Function] = dict(builtins)
         self.aliases: dict[str, tuple[str, Callable[[Scope], Type]]] = {}
+        self.members: dict[str, tuple[str, Callable[[Scope], Type]]] = {}  # the types of type sets
         self.types: dict[str, Type] = {}
         self.mains: list[Body] = []
         self.templates: dict[str, Template] = {}
@@ -97,7 +99,7 @@ class Loader:
 
     def _clear(self) -> None:
         self.functions = dict(self.builtins)
-        for table in (self.classes, self.defines, self.node_names, self.aliases, self.types, self.places):
+        for table in (self.classes, self.defines, self.node_names, self.aliases, self.members, self.types, self.places):
             table.clear()
         self.nodes.clear()
         self.unchecked.clear()
@@ -155,6 +157,10 @@ class Loader:
         self.defines.update({define.name: define for define in made.defines})
         self.functions.update({function.name.lower(): function for function in made.functions})
         self.aliases.update({name.lower(): (name, value) for name, value in made.aliases})
+        members = {name.lower(): (name, value) for name, value in made.members}
+        self.members.update(members)
+        if made.module:  # those of a set that no module has are not found by name
+            self.aliases.update({name: member for name, member in members.items() if name not in self.aliases})
 
     def _check_names(self, made: Registered) -> None:
         """Refuse a class that is there already, and a class and a defined type of one name."""
@@ -352,6 +358,14 @@ class Loader:
         if known is None:
             self._missing.add(("types", lower))
             return None
+        if lower in self.members:  # with its set, which may be wrong
+            self.find_alias(lower.rpartition("::")[0], scope)
+            found = self.types.get(lower)
+            if found is not None:
+                return found
+        return self._defined_type(lower, known, scope)
+
+    def _defined_type(self, lower: str, known: tuple[str, Callable[[Scope], Type]], scope: Scope) -> Type:
         declared, value = known
         alias = AliasType(declared)
         self.types[lower] = alias
@@ -367,7 +381,27 @@ class Loader:
         if isinstance(definition, ObjectType):
             self.types[lower] = definition
             return definition
+        if isinstance(definition, TypeSetType):
+            self._resolve(lower, definition, scope)
+            return definition
         return alias
+
+    def _resolve(self, lower: str, made: TypeSetType, scope: Scope) -> None:
+        """Find the types of a set; it is known only when all of them are."""
+
+        def member(name: str) -> Type | None:
+            key = name.lower()
+            known = self.members.get(key)
+            return self.types.get(key) or (self._defined_type(key, known, scope) if known is not None else None)
+
+        before = set(self.types)
+        self.types[lower] = made
+        try:
+            made.resolve(scope.compiler.find_type, member)
+        except BaseException:
+            for name in [lower, *(set(self.types) - before)]:
+                self.types.pop(name, None)
+            raise
 
     def _bundled_alias(self, lower: str) -> tuple[str, Callable[[Scope], Type]] | None:
         bundled = self.library.type_declaration(lower)
@@ -380,8 +414,9 @@ class Loader:
         segments = lower.split("::")
         if not _NAME.fullmatch(lower):
             return
-        path = "/".join(segments[1:]) if len(segments) > 1 else "init"
+        path = "/".join(segments[1:]) if len(segments) > 1 else "init_typeset"
         if (segments[0], f"types/{path}.pp") in self._tried:
+            self._load_set(segments)
             return
         before = set(self.aliases)
         if len(segments) == 1:
@@ -396,6 +431,27 @@ class Loader:
             file = self.world.module_file(segments[0], f"types/{path}.pp")
             shown = file.file if file else ""
             raise EvaluationError(f"The code loaded from {shown} produced type with the wrong name, expected '{lower}', actual '{actual}'")
+        if len(segments) == 1:
+            self._check_own_set(lower)
+        elif lower not in self.aliases:
+            self._load_set(segments)
+
+    def _load_set(self, segments: Sequence[str]) -> None:
+        """Read the type set that may have a type of that name: `m::a::b` may be of `m::a`, or `m::b` of the module's own, `m`."""
+        if len(segments) > 1:
+            owner = "::".join(segments[:-1])
+            if owner not in self.aliases and ("types", owner) not in self._missing:
+                self._load_alias(owner)
+
+    def _check_own_set(self, module: str) -> None:
+        """What stands in the file for the set of a module has to be that set, and nothing else."""
+        file = self.world.module_file(module, "types/init_typeset.pp")
+        if file is None or module not in self.aliases:
+            return
+        if [name for (kind, name), place in self.places.items() if kind == "type" and place.file == file.file and name.lower() != module]:
+            raise EvaluationError(
+                f"The code loaded from {file.file} must contain only the type '{module}' - it has additional definitions."
+            )
 
     # --- nodes ---
 

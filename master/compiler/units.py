@@ -17,6 +17,7 @@ from .codegen import Header, Marks, ParameterHeader, body_code, headers, paramet
 from .nodes import Program
 from .parser import parse
 from .source import Source
+from .typesets import with_members
 
 __all__ = ["Unit", "Warnings", "relocated"]
 
@@ -51,6 +52,7 @@ class Unit:
         Raises:
             Unsupported: it defines something that cannot be compiled, with its place.
         """
+        program = with_members(program)
         return cls(headers(program, source), tuple(warnings), epp, program)
 
     def code(self, index: int, part: Part, source: Source) -> CodeType:
@@ -75,7 +77,7 @@ class Unit:
         return found
 
     def _tree(self, source: Source) -> Program:
-        return self.program or parse(source, epp=self.epp)
+        return self.program or with_members(parse(source, epp=self.epp))
 
     def packed(self) -> bytes:
         """All of it but the tree, for the disk."""

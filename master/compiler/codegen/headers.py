@@ -16,6 +16,7 @@ from .. import nodes as n
 from ..source import Source
 from ..types.builtin import BUILTIN_TYPES
 from ..types.parse import parse_type
+from ..typesets import MEMBER, Member
 from .expressions import is_constant_in_type
 from .frames import walk
 
@@ -100,7 +101,7 @@ def _header(node: n.Node, source: Source) -> Header:
     if isinstance(node, n.FunctionDefinition) and not isinstance(node, n.PlanDefinition):
         return Header("function", node.name, line, column)
     if isinstance(node, n.TypeAlias):
-        return Header("alias", node.name, line, column)
+        return Header(MEMBER if isinstance(node, Member) else "alias", node.name, line, column)
     raise Unsupported(f"{type(node).__name__} cannot be compiled", where=source.locate(node.at))
 
 

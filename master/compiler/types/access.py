@@ -27,7 +27,7 @@ from .containers import (
     TupleType,
 )
 from .named_references import class_reference, resource_reference
-from .objects import ObjectExtension, ObjectType, TypeSetType
+from .objects import ObjectExtension, ObjectType
 from .operands import BadOperand, Keys, arity, checked, flattened, kind_name, limits, size_of
 from .references import CallableType, ClassType, InitType, ResourceType, TypeType
 from .scalars import (
@@ -46,6 +46,7 @@ from .scalars import (
     TimeType,
     URIType,
 )
+from .type_sets import TypeSetType
 
 __all__ = ["IllegalAlias", "declared_type", "type_from_access"]
 
@@ -344,7 +345,7 @@ def declared_type(name: str, value: Value) -> Type:
         )
     if isinstance(value, dict):
         value = ObjectType.unnamed({value_of(k): v for k, v in value.items()})
-    if isinstance(value, ObjectType):
+    if isinstance(value, ObjectType | TypeSetType):
         return value.named(name)
     if not isinstance(value, Type):
         raise EvaluationError(f"The alias {name} stands for {with_article(label(value))}, which is no type")
@@ -356,8 +357,12 @@ def _unknown(base: Type, keys: Sequence[Value]) -> Value:
     raise BadOperand(f"Resource type not found: {base.text}")
 
 
-def _type_set(_: Type, keys: Sequence[Value]) -> Value:
-    raise BadOperand("TypeSet types are not supported", hint="Declare the types of the set as aliases or Object types of their own.")
+def _type_set(base: Type, keys: Sequence[Value]) -> Value:
+    if len(keys) != 1:
+        raise arity("TypeSet-Type", 1, 1, len(keys))
+    if not isinstance(keys[0], dict):
+        raise BadOperand(f"TypeSet-Type[] expects a Hash, got {ruby_class(keys[0])}", 0)
+    return TypeSetType("TypeSet", {value_of(k): v for k, v in keys[0].items()} or None)
 
 
 _MAKERS: dict[type[Type], Callable[..., Value]] = {

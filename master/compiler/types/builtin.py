@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from . import containers, references, scalars
 from .aliases import AliasType
 from .base import ANY, UNDEF, NotUndefType, OptionalType, Type, VariantType
 from .references import TypeType
 from .scalars import STRING, DefaultType, NumericType, ScalarDataType, ScalarType
+
+if TYPE_CHECKING:
+    from .objects import ObjectType
 
 
 class _DataType(AliasType):
@@ -46,7 +49,8 @@ def _data() -> AliasType:
 
 
 def _rich_data() -> AliasType:
-    from .objects import ObjectType, TypeSetType
+    from .objects import ObjectType
+    from .type_sets import TypeSetType
 
     alias = _DataType("RichData", frozenset((str, int, float, bool, type(None))), rich=True)
     alias.define(
@@ -81,8 +85,33 @@ DATA: Final = _data()
 RICH_DATA: Final = _rich_data()
 
 
+def _error() -> ObjectType:
+    from .objects import ObjectType
+
+    code = OptionalType(scalars.StringType((1, float("inf"))))
+    selected = VariantType(
+        [STRING, scalars.RegexpType(), *[TypeType(t) for t in (scalars.EnumType(), scalars.PatternType(), NotUndefType(), UNDEF)]]
+    )
+    return ObjectType(
+        "Error",
+        {
+            "type_parameters": {"kind": OptionalType(selected), "issue_code": OptionalType(selected)},
+            "attributes": {
+                "msg": scalars.StringType((1, float("inf"))),
+                "kind": {"type": code, "value": None},
+                "details": {"type": OptionalType(containers.HashType(scalars.StringType((1, float("inf"))), DATA)), "value": None},
+                "issue_code": {"type": code, "value": None},
+            },
+        },
+    )
+
+
+ERROR: Final = _error()
+
+
 def _named() -> dict[str, Type]:
-    from .objects import BUILTIN_OBJECTS, ObjectType, TypeSetType
+    from .objects import BUILTIN_OBJECTS, ObjectType
+    from .type_sets import TypeSetType
 
     types: list[Type] = [
         ANY, UNDEF, OptionalType(), NotUndefType(), VariantType(), DATA, RICH_DATA, RICH_DATA_KEY,
@@ -93,7 +122,7 @@ def _named() -> dict[str, Type]:
         containers.CollectionType(), containers.ARRAY, containers.HASH, containers.TupleType(), containers.StructType(),
         containers.IterableType(), containers.IteratorType(),
         references.TypeType(), references.CallableType(), references.CatalogEntryType(), references.ClassType(), references.ResourceType(),
-        references.InitType(), ObjectType("Object"), TypeSetType("TypeSet"), *BUILTIN_OBJECTS,
+        references.InitType(), ObjectType("Object"), TypeSetType("TypeSet"), *BUILTIN_OBJECTS, ERROR,
         _alias("Puppet::LookupKey", VariantType([STRING, containers.ArrayType(STRING, (1, float("inf")))])),
         _alias("Puppet::LookupValue", RICH_DATA),
     ]  # fmt: skip

@@ -23,7 +23,7 @@ from .base import (
     Wrapper,
     within,
 )
-from .builtin import BUILTIN_TYPES, DATA, RICH_DATA, RICH_DATA_KEY
+from .builtin import BUILTIN_TYPES, DATA, ERROR, RICH_DATA, RICH_DATA_KEY
 from .containers import (
     ARRAY,
     EMPTY_ARRAY,
@@ -38,7 +38,7 @@ from .containers import (
     StructType,
     TupleType,
 )
-from .objects import DEFERRED, ERROR, TARGET, Attribute, ObjectExtension, ObjectType, TypeSetType
+from .objects import DEFERRED, Attribute, ObjectExtension, ObjectType
 from .references import CallableType, CatalogEntryType, ClassType, InitType, ResourceType, TypeType, callable_of, capitalized
 from .scalars import (
     INTEGER,
@@ -66,13 +66,14 @@ from .scalars import (
     URIType,
     ascii_fold,
 )
+from .type_sets import TypeSetType
 
 if TYPE_CHECKING:
     from ..signatures import Closure
 
 __all__ = [
     "ANY", "ARRAY", "BUILTIN_TYPES", "DATA", "DEFERRED", "EMPTY_ARRAY", "EMPTY_HASH", "ERROR", "HASH", "INF", "INTEGER", "RICH_DATA",
-    "RICH_DATA_KEY", "STRING", "TARGET", "UNDEF", "UNIT", "AliasType", "AnyType", "ArrayType", "Attribute", "BinaryType", "BooleanType",
+    "RICH_DATA_KEY", "STRING", "UNDEF", "UNIT", "AliasType", "AnyType", "ArrayType", "Attribute", "BinaryType", "BooleanType",
     "CallableType", "CatalogEntryType", "ClassType", "CollectionType", "DefaultType", "EnumType", "FloatType", "HashType", "InitType",
     "IntegerType", "IterableType", "IteratorType", "NotUndefType", "NumericType", "ObjectExtension", "ObjectType", "OptionalType",
     "PatternType", "Range", "RangeType", "RegexpType", "ResourceType", "RuntimeType", "ScalarDataType", "ScalarType", "SemVerRangeType",

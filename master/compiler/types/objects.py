@@ -1,4 +1,4 @@
-"""Object types: attributes, constants, parents, equality and type parameters; and TypeSet, as a name."""
+"""Object types: attributes, constants, parents, equality and type parameters."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ..regexps import Regexp
 from ..text import program
 from ..values import DEFAULT, Deferred, Instance, Value, same
 from .aliases import AliasType
-from .base import INF, UNDEF, Expansion, Guard, OptionalType, Type
+from .base import INF, Expansion, Guard, OptionalType, Type
 from .containers import ArrayType, StructElement, StructType
-from .scalars import STRING, PatternType, StringType
+from .scalars import PatternType, StringType
 
 _MISSING: Final = object()
 _KEYS = (
     "name", "parent", "type_parameters", "attributes", "constants", "functions", "equality", "equality_include_type", "checks",
-    "annotations", "serialization",
+    "annotations",
 )  # fmt: skip
 _ATTRIBUTE_KEYS = ("type", "value", "kind", "final", "override", "annotations")
 _KINDS = ("constant", "derived", "given_or_derived", "reference")
@@ -108,11 +108,8 @@ class ObjectType(Type):
             self.type_parameters[name] = type_["type"] if isinstance(type_, dict) else type_
         for name, given in (definition.get("attributes") or {}).items():
             attribute = self._attribute(name, given)
-            if attribute.kind == "constant":
-                self.constants[name] = attribute
-            else:
-                self._check_override(attribute)
-                self.own[name] = attribute
+            self._check_override(attribute)
+            (self.constants if attribute.kind == "constant" else self.own)[name] = attribute
         for name, given in (definition.get("functions") or {}).items():
             self.functions[name] = self._function(name, given)
         for name, value in (definition.get("constants") or {}).items():
@@ -122,6 +119,7 @@ class ObjectType(Type):
         equality = definition.get("equality")
         if equality is not None:
             self.equality = (equality,) if isinstance(equality, str) else tuple(equality)
+            self._check_equality(self.equality)
         self.include_type = definition.get("equality_include_type", True) is not False
 
     def _attribute(self, name: str, given: Value) -> Attribute:
@@ -139,15 +137,54 @@ class ObjectType(Type):
         type_, kind = given.get("type"), given.get("kind", "")
         if not isinstance(type_, Type):
             raise EvaluationError(f"{label}, expects a value for key 'type'")
-        if kind and kind not in _KINDS:
-            raise EvaluationError(f"{label}, entry 'kind' expects a match for Enum{program(sorted(_KINDS))}, got '{kind}'")
+        if kind != "" and kind not in _KINDS:
+            got = f"'{kind}'" if isinstance(kind, str) else _generalized(kind)
+            raise EvaluationError(f"{label}, entry 'kind' expects a match for Enum{program(sorted(_KINDS))}, got {got}")
         default = given.get("value", _MISSING)
+        self._check_kind(f"attribute {self._name}[{name}] of kind '{kind}'", given)
         if default is not _MISSING and default is not DEFAULT and not type_.instance(default):
             from .describe import describe_mismatch
             from .infer import infer_set
 
             raise EvaluationError(describe_mismatch(f"attribute {self._name}[{name}] value has wrong type,", type_, infer_set(default)))
         return Attribute(name, type_, default, kind, given.get("override", False), given.get("final", False))
+
+    def _check_kind(self, mine: str, given: Mapping[str, Value]) -> None:
+        """What an attribute's kind asks for, and what it rules out."""
+        kind = given.get("kind", "")
+        if kind == "constant" and given.get("final") is False:
+            raise EvaluationError(f"{mine} cannot be combined with final => false")
+        if kind == "constant" and "value" not in given:
+            raise EvaluationError(f"{mine} requires a value")
+        if kind in ("derived", "given_or_derived") and "value" in given:
+            raise EvaluationError(f"{mine} cannot be combined with an attribute value")
+
+    def _check_equality(self, names: Sequence[str]) -> None:
+        """Only attributes can be in an equality, and only those that are in no parent's."""
+        for name in names:
+            if self._constant(name) is not None:
+                mine = f"{self._name} equality is referencing constant attribute {self.owner_of(name)}[{name}]"
+                raise EvaluationError(f"{mine}. Reference to constant is not allowed in equality")
+            if name not in self.attributes:
+                raise EvaluationError(f"{self._name} equality is referencing non existent attribute '{name}'")
+            ancestor = self.parent
+            while ancestor is not None:
+                if name in (ancestor.equality or ()):
+                    theirs = f"attribute {self.owner(name)}[{name}] which is included in equality of {ancestor.name}"
+                    raise EvaluationError(f"{self._name} equality is referencing {theirs}")
+                ancestor = ancestor.parent
+
+    def _constant(self, name: str) -> Attribute | None:
+        """The constant of that name, here or inherited."""
+        if name in self.constants:
+            return self.constants[name]
+        return self.parent._constant(name) if self.parent is not None else None
+
+    def owner_of(self, name: str) -> str:
+        """The name of the type that declares the attribute or constant, this one or one that it inherits from."""
+        if name in self.own or name in self.constants or self.parent is None:
+            return self._name
+        return self.parent.owner_of(name)
 
     def _function(self, name: str, given: Value) -> Attribute:
         """A method that is declared; what implements it would have to be Ruby, so that it cannot be called."""
@@ -163,6 +200,8 @@ class ObjectType(Type):
             raise EvaluationError(f"{mine} has wrong type, expects a Type[Callable] value, got {infer(type_)}")
         if name in self.own or name in self.constants:
             raise EvaluationError(f"{mine} conflicts with attribute with the same name")
+        if self.parent is not None and (name in self.parent.attributes or self.parent._constant(name) is not None):
+            raise EvaluationError(f"{mine} attempts to override attribute {self.parent.owner_of(name)}[{name}]")
         inherited = self.parent.function(name) if self.parent is not None else None
         if inherited is not None and not options.get("override", False):
             raise EvaluationError(f"{mine} attempts to override function {inherited[0]}[{name}] without having override => true")
@@ -177,14 +216,17 @@ class ObjectType(Type):
         return self.parent.function(name) if self.parent is not None else None
 
     def _check_override(self, attribute: Attribute) -> None:
-        inherited = self.parent.attributes.get(attribute.name) if self.parent is not None else None
+        inherited: Attribute | None = None
+        if self.parent is not None:
+            inherited = self.parent.attributes.get(attribute.name) or self.parent._constant(attribute.name)
         mine = f"attribute {self._name}[{attribute.name}]"
         if inherited is None:
             if attribute.override:
                 raise EvaluationError(f"expected {mine} to override an inherited attribute, but no such attribute was found")
             return
-        theirs = f"attribute {self.owner(attribute.name)}[{attribute.name}]"
-        if inherited.final:
+        assert self.parent is not None
+        theirs = f"attribute {self.parent.owner_of(attribute.name)}[{attribute.name}]"
+        if inherited.final or (inherited.kind == "constant" != attribute.kind):
             raise EvaluationError(f"{mine} attempts to override final {theirs}")
         if not attribute.override:
             raise EvaluationError(f"{mine} attempts to override {theirs} without having override => true")
@@ -231,6 +273,9 @@ class ObjectType(Type):
             if name in found.constants:
                 return found.constants[name].default
             found = found.parent
+        attribute = self.attributes.get(name)
+        if attribute is not None and attribute.kind == "derived" and self is not LOOKUP_CONTEXT and instance.behind is None:
+            raise EvaluationError(f"no method is implemented for derived attribute {self.owner_of(name)}[{name}]")
         function = self.function(name)
         if function is not None:
             raise EvaluationError(f"no method is implemented for function {function[0]}[{name}]")
@@ -323,9 +368,8 @@ class ObjectExtension(Type):
                 from .describe import describe_mismatch
                 from .infer import infer_set
 
-                raise EvaluationError(
-                    describe_mismatch(f"{base.name}-Type parameter '{name}'", base.type_parameters[name], infer_set(value))
-                )
+                mine = f"type_parameter {base.name}[{name}] has wrong type,"
+                raise EvaluationError(describe_mismatch(mine, base.type_parameters[name], infer_set(value)))
         if not given:
             raise EvaluationError(f"The {base.name}-Type cannot be parameterized using an empty parameter list")
         return cls(base, given)
@@ -360,36 +404,10 @@ def _takes(wanted: Value, value: Value) -> bool:
     return bool(matches(value, wanted))
 
 
-_BARE_TYPE_SET: Final = (
-    "TypeSet[{pcore_uri => 'http://puppet.com/2016.1/pcore', pcore_version => '1.0.0', "
-    "name_authority => 'http://puppet.com/2016.1/runtime', name => 'DefaultTypeSet', version => '0.0.0'}]"
-)
+def _generalized(value: Value) -> Type:
+    from .infer import infer
 
-
-class TypeSetType(Type):
-    """A set of types under one namespace: only the bare type exists here."""
-
-    __slots__ = ("_name",)
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        return self._name
-
-    def instance(self, value: Value) -> bool:
-        return False
-
-    def accepts(self, other: Type, guard: Guard) -> bool:
-        return isinstance(other, TypeSetType)
-
-    def described(self) -> str:
-        """As the reference prints it."""
-        return _BARE_TYPE_SET
-
-    def __str__(self) -> str:
-        return self.described()
+    return infer(value).generalized()
 
 
 def _key(name: str, optional: bool) -> Type:
@@ -403,23 +421,6 @@ DEFERRED: Final = ObjectType(
 )
 
 
-def _optional(type_: Type) -> dict[str, Value]:
-    return {"type": OptionalType(type_), "value": None}
-
-
-ERROR: Final = ObjectType(
-    "Error",
-    {
-        "attributes": {
-            "msg": STRING,
-            "kind": _optional(StringType((1, INF))),
-            "details": _optional(UNDEF),
-            "issue_code": _optional(StringType((1, INF))),
-            "partial_result": _optional(UNDEF),
-        }
-    },
-)
-TARGET: Final = ObjectType("Target", {"attributes": {"host": STRING, "options": _optional(UNDEF)}})
 LOOKUP_CONTEXT: Final = ObjectType(
     "Puppet::LookupContext",
     {
@@ -429,4 +430,5 @@ LOOKUP_CONTEXT: Final = ObjectType(
         }
     },
 )
-BUILTIN_OBJECTS: Final = (DEFERRED, ERROR, TARGET, LOOKUP_CONTEXT)
+ANNOTATION: Final = ObjectType("Annotation", {})
+BUILTIN_OBJECTS: Final = (DEFERRED, LOOKUP_CONTEXT, ANNOTATION)

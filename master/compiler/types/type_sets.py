@@ -1,0 +1,186 @@
+"""TypeSet: types under one namespace, with a version, and references to other sets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from shared.errors import EvaluationError
+
+from ..regexps import Regexp
+from ..text import program
+from ..values import Value
+from ..versions import SemVer, SemVerRange
+from .aliases import AliasType
+from .base import ANY, INF, Guard, OptionalType, Type
+from .containers import HashType, StructElement, StructType
+from .objects import ObjectType
+from .scalars import STRING, PatternType, StringType
+
+__all__ = ["TypeSetType"]
+
+_BARE: Final = (
+    "TypeSet[{pcore_uri => 'http://puppet.com/2016.1/pcore', pcore_version => '1.0.0', "
+    "name_authority => 'http://puppet.com/2016.1/runtime', name => 'DefaultTypeSet', version => '0.0.0'}]"
+)
+_UNDERSTOOD: Final = SemVerRange.parse("1.x")
+_SHORT_NAME: Final = PatternType([Regexp(r"\A[A-Z]\w*\z")])
+
+
+def _struct(required: Mapping[str, Type], optional: Mapping[str, Type]) -> StructType:
+    elements = [StructElement(StringType(None, name), type_) for name, type_ in required.items()]
+    return StructType([*elements, *(StructElement(OptionalType(StringType(None, name)), type_) for name, type_ in optional.items())])
+
+
+_INITIALIZER: Final = _struct(
+    {"pcore_version": STRING},
+    {
+        "pcore_uri": STRING,
+        "name_authority": STRING,
+        "name": STRING,
+        "version": STRING,
+        "types": HashType(_SHORT_NAME, ANY, (1, INF)),
+        "references": HashType(_SHORT_NAME, _struct({"name": STRING, "version_range": STRING}, {"name_authority": STRING}), (1, INF)),
+        "annotations": ANY,
+    },
+)
+
+
+class TypeSetType(Type):
+    """
+    A set of types under one namespace; without a definition all of them.
+
+    Made in two steps, as its types name each other: `named` reads the definition, `resolve` finds the types that it names.
+    """
+
+    __slots__ = ("_name", "definition", "members", "version")
+
+    def __init__(self, name: str, definition: Mapping[str, Value] | None = None) -> None:
+        self._name = name
+        self.definition = definition
+        self.version: SemVer | None = None
+        self.members: dict[str, Type] = {}
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return self._name
+
+    def named(self, name: str) -> TypeSetType:
+        """
+        The set under its name.
+
+        Raises:
+            EvaluationError: what is wrong with its definition.
+        """
+        from .describe import describe_mismatch
+        from .infer import infer_set
+
+        made = TypeSetType(name, self.definition or {})
+        assert made.definition is not None
+        wrong = describe_mismatch("TypeSet initializer has wrong type,", _INITIALIZER, infer_set(made.definition))
+        if not _INITIALIZER.instance(made.definition):
+            raise EvaluationError(wrong)
+        understood = SemVer.parse(made.definition["pcore_version"])
+        if not _UNDERSTOOD.includes(understood):
+            raise EvaluationError(
+                f"The pcore version for TypeSet '{name}' is not understood by this runtime. Expected range {_UNDERSTOOD}, got {understood}"
+            )
+        if "version" in made.definition:
+            made.version = SemVer.parse(made.definition["version"])
+        for alias in made.definition.get("references", {}):
+            if alias in made.definition.get("types", {}):
+                raise EvaluationError(
+                    f"TypeSet '{name}' references a TypeSet using alias '{alias}'. The alias collides with the name of a declared type"
+                )
+        return made
+
+    def resolve(self, find: Callable[[str], Type | None], member: Callable[[str], Type | None]) -> None:
+        """
+        Look at what the definition refers to.
+
+        Args:
+            find: gives any type by its name.
+            member: gives a type of this set by its full name.
+        Raises:
+            EvaluationError: a referenced set is not there, or in another version; a member is no type.
+        """
+        definition = self.definition or {}
+        for reference in definition.get("references", {}).values():
+            self._check_reference(reference["name"], SemVerRange.parse(reference["version_range"]), find)
+        for short, full in definition.get("types", {}).items():
+            type_ = member(full) if isinstance(full, str) else None
+            if type_ is None:
+                raise EvaluationError(
+                    f"The expression <{program(full)}> is not a valid type specification.",
+                    hint=f"The type {short} of {self.name} has to be written as a type.",
+                )
+            if isinstance(type_.definition if isinstance(type_, AliasType) else type_, TypeSetType):
+                raise EvaluationError(
+                    f"TypeSet '{self.name}' has a TypeSet as its type '{short}', which is not supported",
+                    hint="Give each set a file of its own, and let one reference the other.",
+                )
+            self.members[short] = type_
+
+    def _check_reference(self, name: str, versions: SemVerRange, find: Callable[[str], Type | None]) -> None:
+        mine = f"TypeSet '{self.name}' reference to TypeSet named '{name}'"
+        other = find(name)
+        if other is None:
+            raise EvaluationError(f"{mine} cannot be resolved")
+        if not isinstance(other, TypeSetType):
+            raise EvaluationError(f"{mine} resolves to a {other.name}")
+        if other.version is None or not versions.includes(other.version):
+            raise EvaluationError(f"{mine} resolves to an incompatible version. Expected {versions}, got {other.version}")
+
+    def instance(self, value: Value) -> bool:
+        return False
+
+    def accepts(self, other: Type, guard: Guard) -> bool:
+        return isinstance(other, TypeSetType) and (self.definition is None or other.name == self.name)
+
+    def described(self) -> str:
+        """As the reference prints it."""
+        if self.definition is None:
+            return _BARE
+        parts = [f"pcore_version => {program(self.definition['pcore_version'])}"]
+        parts += ["name_authority => 'http://puppet.com/2016.1/runtime'", f"name => {program(self.name)}"]
+        parts += [f"version => {program(str(self.version))}"] if self.version is not None else []
+        if self.members:
+            shown = [f"{short} => {self._short(short, frozenset())}" for short in self.members]
+            parts.append("types => {" + ", ".join(shown) + "}")
+        if "references" in self.definition:
+            shown = [f"{alias} => {_reference(each)}" for alias, each in self.definition["references"].items()]
+            parts.append("references => {" + ", ".join(shown) + "}")
+        return "TypeSet[{" + ", ".join(parts) + "}]"
+
+    def _short(self, short: str, inside: frozenset[str]) -> str:
+        """A type of the set as it is written in it; `inside` are the types that are being written."""
+        type_ = self.members[short]
+        if isinstance(type_, ObjectType):
+            if inside:
+                return short
+            text = type_.described().replace(f"name => {program(type_.name)}, ", "", 1)
+        else:
+            text = type_.definition.shown(None) if isinstance(type_, AliasType) else str(type_)
+        others = {entry["name"]: alias for alias, entry in (self.definition or {}).get("references", {}).items()}
+        names = re.compile(rf"'(?:[^'\\]|\\.)*'|\b({'|'.join([self.name, *others])})::(\w+)\b")
+
+        def written(found: re.Match[str]) -> str:
+            owner, member = found[1], found[2]
+            if owner in others:
+                return f"{others[owner]}::{member}"
+            if member not in self.members:
+                return found[0]
+            return member if member in inside or member == short else self._short(member, inside | {short})
+
+        return names.sub(written, text)
+
+    def __str__(self) -> str:
+        return self.described()
+
+    def key(self) -> tuple[Any, ...]:
+        return (self.name,)
+
+
+def _reference(entry: Mapping[str, Value]) -> str:
+    return "{" + ", ".join(f"{program(name)} => {program(value)}" for name, value in entry.items()) + "}"
