@@ -21,7 +21,7 @@ from shared.names import shown
 
 from .bodies import Inflater, retry_after
 from .pace import Bounds, Pace
-from .sites import PROBE, Exchange, Limits, Observer, Proxy, Site
+from .sites import PROBE, READY_PROBES, Exchange, Limits, Observer, Proxy, Site
 from .tls import Verifier, refusal, unverified_context, without_system_authorities
 
 with without_system_authorities():
@@ -30,6 +30,7 @@ with without_system_authorities():
 log = logging.getLogger("puppet.http")
 
 MAX_REDIRECTS: Final = 3
+_UNVERIFIED: Final = ("/certificate/ca", PROBE, *READY_PROBES)  # what may be asked of somebody whom nobody has verified
 _FOLLOWED: Final = frozenset({301, 302, 307, 308})
 _ENCODINGS: Final = "gzip;q=1.0,deflate;q=0.6,identity;q=0.3"
 ALERT_SECONDS: Final = 3.0
@@ -235,7 +236,7 @@ class Client:
         Raises:
             PeerUnreachable, PeerNotTrusted; PeerAnswered for a redirect elsewhere or one too many.
         """
-        if self.verifier is None and not (method == "GET" and target.partition("?")[0].endswith(("/certificate/ca", PROBE))):
+        if self.verifier is None and not (method == "GET" and target.partition("?")[0].endswith(_UNVERIFIED)):
             raise PeerNotTrusted(f"Refusing to send {method} {target} to {site}: nobody has verified who that is")
         waits = redirects = 0
         while True:

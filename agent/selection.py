@@ -12,7 +12,7 @@ from shared.names import shown
 from shared.settings import AgentSettings
 
 from .http import Client
-from .sites import PROBE, Site
+from .sites import PROBE, READY_PROBES, Site
 from .srv import Srv
 from .tls import Verifier
 from .wiring import client_for
@@ -47,11 +47,11 @@ def sites(entries: Sequence[str], port: int) -> list[Site]:
 
 
 def running(client: Client) -> Answers:
-    """Whether a server says that it is running; one of 3.x has no such page, but its version."""
+    """Whether a server says that it can serve agents; a master in Ruby, of 3.x to 5.x, has no such page, but its version."""
 
     async def answers(site: Site) -> bool:
         try:
-            status, named = await _probed(client, site)
+            status, named = await _readiness(client, site)
         except (PeerError, PuppetError, TimeoutError) as err:
             log.warning("Unable to connect to server from server_list setting: %s: %s", site, err or "it did not answer in time")
             return False
@@ -68,7 +68,8 @@ def reachable(client: Client) -> Answers:
 
     async def answers(site: Site) -> bool:
         try:
-            await _probed(client, site)
+            async with asyncio.timeout(CONNECT_SECONDS):
+                await _probe(client, site, PROBE)
         except (PeerError, PuppetError, TimeoutError) as err:
             log.error("Connection to %s failed, trying next route: %s", site, err or "it did not answer in time")
             return False
@@ -77,11 +78,22 @@ def reachable(client: Client) -> Answers:
     return answers
 
 
-async def _probed(client: Client, site: Site) -> tuple[int, bool]:
-    """The status of its answer, and whether that says a version."""
+async def _readiness(client: Client, site: Site) -> tuple[int, bool]:
+    """Return the status of the first of READY_PROBES that the server knows, 404 for none, and whether an answer named a version."""
+    named = False
     async with asyncio.timeout(CONNECT_SECONDS):
-        answer = await client.request(site, "GET", PROBE, {"Accept": "text/plain, */*"})
-        await answer.read()
+        for target in READY_PROBES:
+            status, names_version = await _probe(client, site, target)
+            named = named or names_version
+            if status != 404:
+                break
+    return status, named
+
+
+async def _probe(client: Client, site: Site, target: str) -> tuple[int, bool]:
+    """Return the status of the answer, and whether that names a version."""
+    answer = await client.request(site, "GET", target, {"Accept": "text/plain, */*"})
+    await answer.read()
     return answer.status, "x-puppet-version" in answer.headers
 
 

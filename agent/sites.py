@@ -14,6 +14,8 @@ from shared.settings import AgentSettings
 from .pace import Bounds
 
 PROBE = "/status/v1/simple"  # what servers of all ages answer with their version
+# Whether a server can serve agents, which is less than all of its services; those before Puppet 7 know the second alone.
+READY_PROBES = (f"{PROBE}/server", f"{PROBE}/master")
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,10 @@ M = TypeVar("M", bound=Model)
 
 @contextmanager
 def logging_kept() -> Iterator[None]:
-    """Whatever handlers and levels are set while this lasts, it leaves logging as it was."""
-    root, puppet = logging.getLogger(), logging.getLogger("puppet")
-    handlers, levels = list(root.handlers), (root.level, puppet.level)
+    """Whatever handlers and levels are set while this lasts, it leaves logging as it was: of the root, and of all below `puppet`."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    states = {logger: (logger.level, logger.propagate) for logger in _puppet_loggers()}
     try:
         yield
     finally:
@@ -25,8 +26,17 @@ def logging_kept() -> Iterator[None]:
             if handler not in handlers:
                 handler.close()
         root.handlers[:] = handlers
-        root.setLevel(levels[0])
-        puppet.setLevel(levels[1])
+        root.setLevel(level)
+        for logger in _puppet_loggers():
+            level, logger.propagate = states.get(logger, (logging.NOTSET, True))
+            if logger.level != level:
+                logger.setLevel(level)
+
+
+def _puppet_loggers() -> list[logging.Logger]:
+    """Return the logger `puppet` and all below it that exist by now."""
+    named = [logging.getLogger(name) for name in list(logging.root.manager.loggerDict) if name.startswith("puppet.")]
+    return [logging.getLogger("puppet"), *named]
 
 
 class Shelf(Terminus[M], Generic[M]):

@@ -1,10 +1,20 @@
-"""What every run of the tests says at its end: how many were skipped, for which reasons."""
+"""What holds for every test: logging is afterwards as it was; and what a run says at its end: how many were skipped, for which reasons."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
+
+from shared.testing import logging_kept
+
+
+@pytest.fixture(autouse=True)
+def _restored_logging() -> Iterator[None]:
+    """Commands send the logs of the whole process where they want them, at a level of theirs: the next test hears all again."""
+    with logging_kept():
+        yield
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -13,6 +13,7 @@ from shared.settings import MasterSettings
 
 from ..environment_settings import environment_settings
 from ..environments import Environments
+from ..first_environment import is_untouched
 from ..hiera.config import read_config
 from ..manifests import manifests_below, problems, source_of
 from .findings import Finding, tried
@@ -32,14 +33,15 @@ def check(settings: MasterSettings) -> list[Finding]:
 
 
 def _folders(settings: MasterSettings) -> Iterator[Finding]:
+    first_start = is_untouched(settings)  # then the master makes the environment itself
     for path in settings.environmentpath:
-        if not path.is_dir():
+        if not path.is_dir() and not first_start:
             yield Finding(AREA, "error", f"There is no folder of environments {path}", "The setting is environmentpath.")
         for name in sorted(FIRST_SEGMENTS):
             if (path / name).is_dir():
                 hint = "URLs of masters begin with that word: give the folder another name."
                 yield Finding(AREA, "warning", f"The environment {path / name} is served to nobody, its name is reserved", hint)
-    if not Environments(environment_settings(settings)).has("production"):
+    if not first_start and not Environments(environment_settings(settings)).has("production"):
         shown = ", ".join(map(str, settings.environmentpath))
         yield Finding(AREA, "warning", "There is no environment production, in which every agent begins", f"Make the folder in {shown}.")
 

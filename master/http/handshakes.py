@@ -109,6 +109,8 @@ class Handshake:
         self._turn = turn
         self._waited = 0
         self._since: int | None = turn()  # when we began to wait for the peer; None: it waits for us
+        self.has_heard = False  # anything of the peer
+        self.has_answered = False  # with our certificate, as a rule
 
     @property
     def waited(self) -> int:
@@ -161,8 +163,10 @@ class Handshake:
         began = loop.time()
         async with asyncio.timeout(max(self._patience, 0.001)):
             await loop.sock_sendall(self.peer, said)
+            self.has_answered = self.has_answered or bool(said)
             heard = await loop.sock_recv(self.peer, _HEARD)
         self._patience -= loop.time() - began
         if not heard:
             raise ConnectionResetError("The peer has gone")
+        self.has_heard = True
         return heard

@@ -11,6 +11,7 @@ import socket
 import ssl
 import time
 from collections import Counter
+from dataclasses import dataclass
 
 from shared.errors import ConfigError
 from shared.supervision import Supervisor
@@ -32,8 +33,14 @@ _SILENT = 2  # turns after which a peer that has not begun gives way, when no ha
 _HESITANT = 10  # turns after which it does when others get on: it may be one of a herd, with a slow line
 _DRAGS_ON = 30  # turns after which a peer that has begun gives way
 GAVE_WAY, TOO_SLOW = "gave way to newer connections", "handshake not finished in time"
-LOST, NOT_TLS = "connection lost", "not TLS"
-USUAL_REFUSALS = ("certificate has expired", "certificate revoked", GAVE_WAY, TOO_SLOW, LOST, NOT_TLS)  # others are OpenSSL's words
+LOST, ONLY_CONNECTED, NOT_TLS = "connection lost", "only connected", "not TLS"
+USUAL_REFUSALS = ("certificate has expired", "certificate revoked", GAVE_WAY, TOO_SLOW, LOST, ONLY_CONNECTED, NOT_TLS)  # others: OpenSSL's
+_GIVEN_UP = (
+    "%s gave up the TLS handshake after our answer: %s. Its own log says why; often its setting 'server' is no name of our certificate"
+    " ('puppet cert print' shows them), or its ca.pem is that of another CA"
+)
+_ONLY_CONNECTED = "%s connected and left without a word of TLS, as port scans and simple health checks do"
+_BROKEN_OFF = "%s broke off its TLS handshake before our answer"
 _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -53,6 +60,14 @@ def listening_socket(host: str, port: int) -> socket.socket:
         listening.close()
         raise
     return listening
+
+
+@dataclass(slots=True)
+class _Complaint:
+    """When a text may be logged again (in time.monotonic), and how many have been left out until then."""
+
+    not_before: float = 0.0
+    left_out: int = 0
 
 
 class Listener:
@@ -78,8 +93,7 @@ class Listener:
         self._handshaking = asyncio.Event()
         threads = limits.handshake_threads or max(1, len(os.sched_getaffinity(0)) // 2)
         self._threads = PacedThreads(asyncio.get_running_loop(), threads, "handshake")
-        self._log_not_before = 0.0
-        self._not_logged = 0
+        self._complaints: dict[str, _Complaint] = {}  # by text, of which there are a few
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
         """Listen; gives the address and port (of interest when `port` is 0). ConfigError when that cannot be."""
@@ -190,11 +204,15 @@ class Listener:
                 self._refuse(address, GAVE_WAY)
         except ssl.SSLError as err:
             reason = getattr(err, "verify_message", "") or (err.reason or "").replace("_", " ").lower() or NOT_TLS
-            self._refuse(address, reason)
+            if " alert " in reason:  # it is the peer that refuses
+                self.refused[reason] += 1
+                self._complain(_GIVEN_UP, address, reason)
+            else:
+                self._refuse(address, reason)
         except TimeoutError:
             self._refuse(address, TOO_SLOW)
         except OSError:
-            self._refuse(address, LOST)
+            self._lose(address, handshake)
         except BaseException:
             peer.close()
             raise
@@ -204,18 +222,27 @@ class Listener:
         self.refused[reason] += 1
         self._complain("Refused a TLS handshake of %s: %s", address, reason)
 
-    def _complain(self, text: str, *arguments: object) -> None:
-        """One log line a second at most, with the number of those left out."""
+    def _lose(self, address: str, handshake: Handshake) -> None:
+        """Count and report a handshake that the peer left: an agent that mistrusts us needs help, a port scan none."""
+        self.refused[LOST if handshake.has_heard else ONLY_CONNECTED] += 1
+        if handshake.has_answered:
+            self._complain(_GIVEN_UP, address, LOST)
+        else:
+            self._complain(_BROKEN_OFF if handshake.has_heard else _ONLY_CONNECTED, address, level=logging.INFO)
+
+    def _complain(self, text: str, *arguments: object, level: int = logging.WARNING) -> None:
+        """Log one line a second and text at most, with the number of those left out."""
         now = time.monotonic()
-        if now < self._log_not_before:
-            self._not_logged += 1
+        complaint = self._complaints.setdefault(text, _Complaint())
+        if now < complaint.not_before:
+            complaint.left_out += 1
             return
-        self._log_not_before = now + 1.0
-        if self._not_logged:
+        complaint.not_before = now + 1.0
+        if complaint.left_out:
             text += " (and %d like it)"
-            arguments = (*arguments, self._not_logged)
-            self._not_logged = 0
-        log.warning(text, *arguments)
+            arguments = (*arguments, complaint.left_out)
+            complaint.left_out = 0
+        log.log(level, text, *arguments)
 
     def _make_room(self) -> None:
         """

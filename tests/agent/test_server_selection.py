@@ -80,8 +80,32 @@ async def test_a_run_skips_a_master_that_is_away(tmp_path: Path) -> None:
     async with site.master.running():
         agent = site.agent(server="unused.test", server_list=f"localhost:1,localhost:{site.master.port}")
         assert await agent.once() == 0
-    assert site.asked()[0] == "GET /status/v1/simple"
+    assert site.asked()[0] == "GET /status/v1/simple/server"
     assert site.asked()[-1].startswith("PUT /puppet/v3/report/")
+
+
+VERSION = {"X-Puppet-Version": "5.5.22"}
+READINESS = {
+    "7 and later": ({"/simple/server": Reply(body=b"running")}, ["server"], True),
+    "7 and later, whose CA alone is ill": ({"/simple/server": Reply(body=b"running"), "/status/": Reply(503, b"error")}, ["server"], True),
+    "7 and later, starting": ({"/simple/server": Reply(503, b"starting", VERSION), "/status/": Reply(body=b"running")}, ["server"], False),
+    "a puppetserver before 7": ({"/simple/master": Reply(body=b"running")}, ["server", "master"], True),
+    "a puppetserver before 7, starting": ({"/simple/master": Reply(503, b"starting")}, ["server", "master"], False),
+    "a master in Ruby": ({"/status/": Reply(404, b"not here", VERSION)}, ["server", "master"], True),
+    "no Puppet server": ({}, ["server", "master"], False),
+}
+
+
+@pytest.mark.parametrize(("answers", "pages", "is_chosen"), READINESS.values(), ids=READINESS.keys())
+async def test_a_server_of_the_list_is_asked_whether_it_can_serve_agents(
+    tmp_path: Path, answers: dict[str, Reply], pages: list[str], is_chosen: bool
+) -> None:
+    site = Scripted(tmp_path, dict(answers))
+    async with site.master.running():
+        code = await site.agent(server="unused.test", server_list=f"localhost:{site.master.port}", usecacheonfailure=False).once()
+    probes = [f"GET /status/v1/simple/{page}" for page in pages]
+    assert site.asked()[: len(probes)] == probes
+    assert (len(site.asked()) > len(probes)) == is_chosen == (code == 0)
 
 
 async def test_a_first_contact_skips_a_master_that_says_it_is_not_running(tmp_path: Path) -> None:
@@ -97,7 +121,7 @@ async def test_a_first_contact_skips_a_master_that_says_it_is_not_running(tmp_pa
     async with site.master.running(), starting.master.running():
         servers = f"localhost:{starting.master.port},localhost:{site.master.port}"
         assert await site.agent(server="unused.test", server_list=servers, waitforcert=0).once() == 1  # nobody has signed it
-    assert starting.asked() == ["GET /status/v1/simple"]
+    assert starting.asked() == ["GET /status/v1/simple/server"]
     assert f"PUT /puppet-ca/v1/certificate_request/{NAME}" in site.asked()
 
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,20 +12,6 @@ from tests.command_line import Puppet
 def puppet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Puppet:
     (tmp_path / "conf").mkdir()
     return Puppet(tmp_path, capsys)
-
-
-@pytest.fixture(autouse=True)
-def same_logging_afterwards() -> Iterator[None]:
-    """Commands send the logs of the whole process where they want them."""
-    root = logging.getLogger()
-    handlers, level, own = list(root.handlers), root.level, logging.getLogger("puppet").level
-    yield
-    for handler in root.handlers:
-        if handler not in handlers:
-            handler.close()
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    logging.getLogger("puppet").setLevel(own)
 
 
 @pytest.fixture

@@ -49,7 +49,7 @@ async def test_find_prints_the_certificate(ca: ThrowAwayCa, tmp_path: Path, caps
 
 async def test_the_ca_is_the_server_of_the_list_that_answers(ca: ThrowAwayCa, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ca.ssldir(tmp_path / "ssl", NAME)
-    replies = {("GET", "/puppet-ca/v1/certificate/ca"): Reply(200, ca.pem), ("GET", "/status/v1/simple"): Reply(200, b"running")}
+    replies = {("GET", "/puppet-ca/v1/certificate/ca"): Reply(200, ca.pem), ("GET", "/status/v1/simple/server"): Reply(200, b"running")}
     async with FakeMaster(ca.serving(tmp_path), answers(replies)).running() as master:
         where = ["--confdir", str(tmp_path), "--vardir", str(tmp_path / "var"), "--certname", NAME]
         await _remote(["find", "ca", *where, "--server_list", f"localhost:1,localhost:{master.port}"])

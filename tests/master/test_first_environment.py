@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from master.checks.environments import check
 from master.first_environment import prepare_environments
 from shared.settings import MasterSettings, load
 
@@ -29,6 +30,13 @@ def test_a_first_start_makes_production_with_a_manifest_that_is_only_a_comment(t
     manifest.write_text("notify { 'mine': }")
     prepare_environments(settings_below(tmp_path))
     assert manifest.read_text() == "notify { 'mine': }"
+
+
+def test_a_check_before_the_first_start_asks_for_no_environment_and_makes_none(tmp_path: Path) -> None:
+    assert check(settings_below(tmp_path)) == []
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "confdir/code/modules/ntp").mkdir(parents=True)
+    assert [finding.severity for finding in check(settings_below(tmp_path))] == ["error", "warning"]
 
 
 def test_what_an_interrupted_start_left_is_made_anew(tmp_path: Path) -> None:

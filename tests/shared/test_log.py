@@ -59,6 +59,18 @@ def same_logging_afterwards() -> Iterator[None]:
         yield
 
 
+def test_a_test_leaves_no_level_to_the_next() -> None:
+    below = logging.getLogger("puppet.tested")
+    with logging_kept():
+        set_up(level="err", destinations=())
+        below.setLevel(logging.CRITICAL)
+        below.propagate = False
+        logging.getLogger("puppet.tested.made").setLevel(logging.CRITICAL)
+    assert logging.getLogger("puppet").isEnabledFor(logging.INFO) == logging.getLogger().isEnabledFor(logging.INFO)
+    assert (below.level, below.propagate) == (logging.NOTSET, True)
+    assert logging.getLogger("puppet.tested.made").level == logging.NOTSET
+
+
 @pytest.mark.parametrize("name", LEVELS)
 def test_each_level_has_puppets_name(name: str) -> None:
     assert level_name(LEVELS[name]) == name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import select
 import socket
 import ssl
@@ -158,3 +159,78 @@ async def test_R_41_a_handshake_that_fails_as_nobody_foresaw_is_logged_and_count
         assert f"The task '{HANDSHAKE}' failed: ValueError('nobody foresaw it')" in caplog.text
         agent = await master.client("agent1")
         assert (await agent.ask("GET", "/status/v1/simple")).status == 200
+
+
+def _end_before_anything(port: int, ca: CaFolder) -> None:
+    socket.create_connection(("127.0.0.1", port)).close()
+
+
+def _end_within_the_hello(port: int, ca: CaFolder) -> None:
+    with socket.create_connection(("127.0.0.1", port)) as peer:
+        peer.sendall(b"\x16\x03\x01\x02\x00\x01")
+
+
+def _end_on_the_certificate(port: int, ca: CaFolder) -> None:
+    """As an agent that looks at the name behind OpenSSL's back, and closes without an alert."""
+    hello = ssl.MemoryBIO()
+    with contextlib.suppress(ssl.SSLWantReadError):
+        ca.context().wrap_bio(ssl.MemoryBIO(), hello, server_hostname="puppet").do_handshake()
+    with socket.create_connection(("127.0.0.1", port)) as peer:
+        peer.sendall(hello.read())
+        assert peer.recv(65536)
+
+
+def _refuse_the_name(port: int, ca: CaFolder) -> None:
+    with socket.create_connection(("127.0.0.1", port)) as peer, pytest.raises(ssl.SSLError):
+        ca.context().wrap_socket(peer, server_hostname="another.test")
+
+
+DEPARTURES = {
+    "port scan": (_end_before_anything, logging.INFO, "connected and left without a word of TLS", "only connected"),
+    "half a hello": (_end_within_the_hello, logging.INFO, "broke off its TLS handshake before our answer", "connection lost"),
+    "no word after the certificate": (
+        _end_on_the_certificate,
+        logging.WARNING,
+        "after our answer: connection lost. Its own log",
+        "connection lost",
+    ),
+    "alert": (
+        _refuse_the_name,
+        logging.WARNING,
+        "after our answer: sslv3 alert bad certificate. Its own log",
+        "sslv3 alert bad certificate",
+    ),
+}
+
+
+@pytest.mark.parametrize(("leave", "level", "message", "reason"), DEPARTURES.values(), ids=DEPARTURES.keys())
+async def test_who_leaves_a_handshake_is_not_said_to_have_been_refused(
+    serve: Serve,
+    caplog: pytest.LogCaptureFixture,
+    leave: Callable[[int, CaFolder], None],
+    level: int,
+    message: str,
+    reason: str,
+) -> None:
+    caplog.set_level(logging.INFO, "puppet.tls")
+    async with serve() as master:
+        listener = master.server.listener
+        assert listener is not None
+        await asyncio.to_thread(leave, master.port, master.ca)
+        await until(lambda: listener.refused.total() == 1)
+        assert list(listener.refused) == [reason]
+        (record,) = [record for record in caplog.records if record.name == "puppet.tls" and "TLS" in record.getMessage()]
+        assert record.levelno == level and message in record.getMessage()
+
+
+async def test_many_port_scans_do_not_hide_an_agent_that_mistrusts_us(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "puppet.tls")
+    async with serve() as master:
+        listener = master.server.listener
+        assert listener is not None
+        for leave in (_end_before_anything, _end_before_anything, _end_on_the_certificate):
+            await asyncio.to_thread(leave, master.port, master.ca)
+        await until(lambda: listener.refused.total() == 3)
+    messages = [record.getMessage() for record in caplog.records if record.name == "puppet.tls"]
+    assert any("without a word of TLS" in message for message in messages)
+    assert sum("after our answer" in message for message in messages) == 1
