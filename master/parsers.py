@@ -28,6 +28,8 @@ from shared.formats import Format
 from shared.indirector.core import Indirection, M, Model
 from shared.models.facts import FACTS, PackedFacts
 from shared.models.node import Node
+from shared.models.packed_report import PackedReport
+from shared.models.report import REPORT
 from shared.packed import LayeredValues, PackedValues
 from shared.settings import MasterSettings
 
@@ -38,7 +40,8 @@ from .parsing import NO_MEMORY
 log = logging.getLogger("puppet.parser")
 
 COMMAND = (sys.executable, "-I", "-m", "master.parsing")
-IN_PLACE = 64 * 1024  # bytes of JSON that are parsed where they are
+IN_PLACE = 64 * 1024  # bytes of facts as JSON that are parsed where they are
+REPORT_IN_PLACE = 512 * 1024  # the same of reports, which take some milliseconds then
 START = 60.0  # seconds for a process to say that it is ready
 SLOWEST = 6  # times its budget of processor time that a message may take on a machine with other work
 _STEP = 2**20
@@ -139,14 +142,16 @@ class Parsers:
     Args:
         seconds: Processor time for one body. memory: Bytes for one process beyond its start. queue: Bodies that may wait.
         documents: Whether facts come with the YAML that is stored of them.
+        forwarded: Whether reports of 3.x come with the YAML that other programs get of them, too.
     """
 
-    def __init__(self, *, size: int, seconds: float, memory: int, queue: int, documents: bool) -> None:
+    def __init__(self, *, size: int, seconds: float, memory: int, queue: int, documents: bool, forwarded: bool = False) -> None:
         self.size = size
         self.seconds = seconds
         self.memory = memory
         self.queue = queue
         self.documents = documents
+        self.forwarded = forwarded
         self.ended: Counter[str] = Counter({"time": 0, "memory": 0, "died": 0})
         self.waiting = 0
         self._idle: list[ParserProcess] = []
@@ -163,6 +168,7 @@ class Parsers:
             memory=settings.parse_memory,
             queue=settings.parse_queue,
             documents=(settings.facts_terminus or "yaml") == "yaml",
+            forwarded="http" in settings.reports,
         )
 
     def describe(self, metrics: Metrics) -> None:
@@ -177,7 +183,9 @@ class Parsers:
         )
 
     def takes(self, indirection: Indirection[Any], body: bytes | str, form: Format) -> bool:
-        """Whether a body is for a process: YAML of any size, and facts that are large."""
+        """Whether a body is for a process: YAML of any size, and facts and reports that are large."""
+        if indirection is REPORT and len(body) >= REPORT_IN_PLACE:
+            return True
         return "yaml" in form.name or (indirection is FACTS and len(body) >= IN_PLACE)
 
     async def load(self, indirection: Indirection[M], body: bytes, dialect: Dialect, form: Format) -> M:
@@ -191,6 +199,9 @@ class Parsers:
         if indirection is FACTS:
             facts: Any = await self._facts(question, body)
             return facts  # type: ignore[no-any-return]
+        if indirection is REPORT:
+            report: Any = await self._report(question, body, dialect, form)
+            return report  # type: ignore[no-any-return]
         _, data = await self._ask(question, body)
         return await asyncio.to_thread(lambda: indirection.model.from_data(plainjson.loads_pson(data)))
 
@@ -240,6 +251,20 @@ class Parsers:
             values=cast(Any, PackedValues(data[:size])),
             reserved=frozenset(header["reserved"]),
             document=data[size:],
+        )
+
+    async def _report(self, question: Mapping[str, Any], body: bytes, dialect: Dialect, form: Format) -> PackedReport:
+        header, data = await self._ask({**question, "forwarded": self.forwarded}, body)
+        documents, start = {}, 0
+        for legacy, size in header["documents"]:
+            documents[bool(legacy)] = data[start : start + size]
+            start += size
+        return PackedReport.packed(
+            str(header["name"]),
+            int(header["report_format"]),
+            documents=documents,
+            lines=data[start:],
+            unpack=lambda: dialect.load(REPORT, body, form),
         )
 
     async def _ask(self, question: Mapping[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:

@@ -21,11 +21,14 @@ from urllib.parse import unquote_to_bytes
 from shared import plainjson, plainyaml
 from shared.dialects import LEGACY, MODERN, Dialect
 from shared.errors import BadData, PuppetError
+from shared.formats import Format
 from shared.indirector.core import Indirection
 from shared.indirector.termini import Json, Yaml
 from shared.models.facts import FACTS, Facts
 from shared.models.node import NODE
-from shared.models.report import REPORT
+from shared.models.packed_report import formats_of_documents, log_in_lines
+from shared.models.report import REPORT, Report
+from shared.names import certname
 
 from . import frames
 from .termini.node import RESERVED_FACTS
@@ -33,12 +36,12 @@ from .termini.node import RESERVED_FACTS
 LARGEST = 256 * 2**20  # bytes of memory after which this process ends; another takes its place
 NO_MEMORY = 3  # the exit code when not even a message fits into parse_memory
 _DIALECTS: Mapping[str, Dialect] = {LEGACY.name: LEGACY, MODERN.name: MODERN}
-_INDIRECTIONS: Mapping[str, Indirection[Any]] = {each.name: each for each in (FACTS, NODE, REPORT)}
+_INDIRECTIONS: Mapping[str, Indirection[Any]] = {each.name: each for each in (FACTS, NODE)}  # of which large ones are written here
 
 
 def answer(question: Mapping[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
     """
-    What a body holds: of facts the values as JSON and what is stored of them, of others their plain data as JSON.
+    What a body holds: of facts the values as JSON and what is stored of them, of reports what is stored, of others plain data as JSON.
 
     To the question `dump` the form that it asks for of an instance, whose large values are the body.
 
@@ -48,13 +51,14 @@ def answer(question: Mapping[str, Any], body: bytes) -> tuple[dict[str, Any], by
     if "dump" in question:
         return {}, _dumped(question, body)
     dialect = _DIALECTS[question["dialect"]]
-    indirection = _INDIRECTIONS[question["load"]]
     if question.get("escaped"):
         body = unquote_to_bytes(body)
     if question.get("optional") and body.strip() == b"null":
         return {"nothing": True}, b""
     form = dialect.formats[question["format"]]
-    if indirection is not FACTS:
+    if question["load"] == REPORT.name:
+        return _packed_report(body, dialect, form, forwarded=bool(question.get("forwarded")))
+    if question["load"] != FACTS.name:
         return {}, plainjson.dumps_pson(form.load(body))
     facts = dialect.load(FACTS, body, form)
     if "set" in question:
@@ -76,6 +80,21 @@ def _dumped(question: Mapping[str, Any], body: bytes) -> bytes:
         return dialect.dump(indirection, instance, dialect.formats[question["format"]])
     files = Json if question["files"] == "json" else Yaml
     return files(indirection, Path()).dump(instance)
+
+
+def _packed_report(body: bytes, dialect: Dialect, form: Format, *, forwarded: bool) -> tuple[dict[str, Any], bytes]:
+    if "yaml" in form.name:
+        report = Report.from_data(plainjson.loads_pson(plainjson.dumps_pson(form.load(body))))  # as JSON says what Ruby's types are
+    else:
+        report = dialect.load(REPORT, body, form)
+    kinds = formats_of_documents(report, forwarded=forwarded)
+    documents = [report.to_ruby_yaml(legacy=legacy) for legacy in kinds]
+    header = {
+        "name": certname(report.name),
+        "report_format": report.report_format,
+        "documents": [[legacy, len(document)] for legacy, document in zip(kinds, documents, strict=True)],
+    }
+    return header, b"".join([*documents, log_in_lines(report)])
 
 
 def _packed(facts: Facts, *, document: bool) -> tuple[dict[str, Any], bytes]:

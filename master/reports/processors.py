@@ -34,6 +34,9 @@ from .writers import Writers
 log = logging.getLogger("puppet.report")
 
 
+LINES_AT_ONCE = 100  # lines of one report that the log gets before others have their turn
+
+
 class Processor(Protocol):
     """Does something with a report; may raise, which is logged."""
 
@@ -114,7 +117,9 @@ class Logged:
     """The report's own messages in the master's log."""
 
     async def process(self, report: Report) -> None:
-        for line in report.logs:
+        for number, line in enumerate(report.log_lines()):
+            if number % LINES_AT_ONCE == 0:
+                await asyncio.sleep(0)
             log.log(LEVELS.get(line.level, LEVELS["notice"]), "%s", line.message, extra={"source": f"//{report.host}/{line.source}"})
 
     async def forget(self, host: str) -> bool:

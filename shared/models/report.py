@@ -8,7 +8,7 @@ data, see plainyaml). Times are ISO 8601 text, with as many digits as they came 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Self
 
@@ -179,6 +179,10 @@ class Report(Model):
     @property
     def host(self) -> str:
         return self.name
+
+    def log_lines(self) -> Iterator[Log]:
+        """The lines of the log, one after the other; of a large report at least level, message and source are theirs."""
+        return iter(self.logs)
 
     # --- reading
 

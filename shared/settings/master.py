@@ -95,7 +95,7 @@ class MasterSettings(CommonSettings):
     catalog_memo: Size = setting(
         "32MiB", ge=0, doc="Bytes of catalogs that a compiling process keeps, to answer nodes of which nothing has changed. 0: none."
     )
-    parse_workers: int = setting(2, gt=0, le=64, doc="Processes that parse what peers send: YAML, and facts of more than 64 KiB.")
+    parse_workers: int = setting(2, gt=0, le=64, doc="Processes that parse what peers send: YAML, and facts and reports that are large.")
     parse_time: Duration = setting(20, gt=0, doc="Seconds of processor time for parsing one message of a peer.")
     parse_memory: Size = setting("2GiB", gt=0, doc="Bytes of memory for one parsing process.")
     parse_queue: int = setting(200, gt=0, doc="Messages that may be parsed or wait for it; beyond that 503 with Retry-After.")

@@ -13,11 +13,14 @@ from urllib.parse import quote
 
 import pytest
 
-from master.parsers import IN_PLACE, Parsers
+from master.parsers import IN_PLACE, REPORT_IN_PLACE, Parsers
+from master.reports.processors import of_its_age
 from shared import plainyaml
 from shared.dialects import LEGACY, MODERN, Dialect
 from shared.errors import BadData, PuppetError, Unavailable
 from shared.models.facts import FACTS, Facts, PackedFacts
+from shared.models.node import NODE
+from shared.models.packed_report import PackedReport
 from shared.models.report import REPORT
 
 pytestmark = pytest.mark.slow
@@ -75,7 +78,41 @@ async def test_a_report_in_yaml_is_parsed_there_and_is_the_same() -> None:
     body = b"--- \nhost: n\ntime: 2026-11-22 10:00:00.123456789 +00:00\nlogs: []\nmetrics: {}\nresource_statuses: {}\n"
     async with pool() as parsers:
         report = await parsers.load(REPORT, body, LEGACY, LEGACY.formats["yaml"])
-    assert report == LEGACY.load(REPORT, body, LEGACY.formats["yaml"])
+    here = LEGACY.load(REPORT, body, LEGACY.formats["yaml"])
+    assert (report.to_ruby_yaml(), report.to_ruby_yaml(legacy=True)) == (here.to_ruby_yaml(), here.to_ruby_yaml(legacy=True))
+    assert (report.time, report.to_data(MODERN)) == (here.time, here.to_data(MODERN))
+
+
+REPORT_DATA = {
+    "host": "n", "time": "2026-11-22T10:00:00.123456789+00:00", "status": "changed", "puppet_version": "7.23.0",
+    "logs": [{"level": "err", "message": f"line\n{n} ü", "source": "Puppet", "tags": [], "time": ""} for n in range(3)],
+    "metrics": {"changes": {"name": "changes", "label": "Changes", "values": [["total", "Total", 1]]}},
+    "resource_statuses": {"File[a]": {"title": "a", "resource": "File[a]", "resource_type": "File", "changed": True}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("report_format", [4, 12])
+@pytest.mark.parametrize("forwarded", [True, False])
+async def test_a_report_in_json_is_the_same_and_has_what_is_stored_of_it(report_format: int, forwarded: bool) -> None:
+    body = json.dumps(REPORT_DATA | {"report_format": report_format}).encode()
+    here = MODERN.load(REPORT, body, MODERN.formats["json"])
+    async with pool(forwarded=forwarded) as parsers:
+        there = await parsers.load(REPORT, body, MODERN, MODERN.formats["json"])
+    assert isinstance(there, PackedReport)
+    assert there.documents.keys() == ({True, False} if report_format == 4 and forwarded else {report_format == 4})
+    assert (there.host, of_its_age(there), there.to_ruby_yaml()) == ("n", of_its_age(here), here.to_ruby_yaml())
+    assert [(line.level, line.message, line.source) for line in there.log_lines()] == [
+        (line.level, line.message, line.source) for line in here.logs
+    ]
+    assert "status" not in there.__dict__
+    assert (there.status, there.to_data(LEGACY), there.exit_bits) == (here.status, here.to_data(LEGACY), here.exit_bits)
+
+
+async def test_yaml_of_any_other_thing_is_plain_data_there() -> None:
+    form = LEGACY.formats["yaml"]
+    async with pool() as parsers:
+        node = await parsers.load(NODE, b"name: n\nclasses: [a]\n", LEGACY, form)
+    assert node == LEGACY.load(NODE, b"name: n\nclasses: [a]\n", form)
 
 
 def test_small_json_is_parsed_where_it_is() -> None:
@@ -83,7 +120,11 @@ def test_small_json_is_parsed_where_it_is() -> None:
     json_form, yaml_form = MODERN.formats["json"], LEGACY.formats["yaml"]
     assert not parsers.takes(FACTS, b"x" * (IN_PLACE - 1), json_form)
     assert (
-        parsers.takes(FACTS, b"x" * IN_PLACE, json_form) and parsers.takes(FACTS, b"", yaml_form) and parsers.takes(REPORT, b"", yaml_form)
+        parsers.takes(FACTS, b"x" * IN_PLACE, json_form)
+        and parsers.takes(REPORT, b"x" * REPORT_IN_PLACE, json_form)
+        and not parsers.takes(REPORT, b"x" * (REPORT_IN_PLACE - 1), json_form)
+        and parsers.takes(FACTS, b"", yaml_form)
+        and parsers.takes(REPORT, b"", yaml_form)
     )
 
 

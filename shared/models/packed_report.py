@@ -1,0 +1,66 @@
+"""A large report as another process has parsed it: what is stored of it is in hand; only who looks into it takes it apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from .. import plainjson
+from .report import LEGACY_FORMAT, Log, Report
+
+_OWN = frozenset({"name", "expiration", "report_format"})
+
+
+class PackedReport(Report):
+    """
+    To be made by `packed`. Its name and format are known; each other field is read from what `unpack` gives, which blocks.
+
+    `documents` are its YAML by whether it is that of 3.x, `lines` its log, each line the JSON of its level, message and source.
+    """
+
+    documents: dict[bool, bytes]
+    lines: bytes
+    unpack: Callable[[], Report]
+
+    @classmethod
+    def packed(
+        cls, name: str, report_format: int, *, documents: dict[bool, bytes], lines: bytes, unpack: Callable[[], Report]
+    ) -> PackedReport:
+        made = cls.model_construct(name=name, report_format=report_format, documents=documents, lines=lines, unpack=unpack)
+        for field in Report.model_fields.keys() - _OWN:
+            del made.__dict__[field]  # else whoever reads it would get a default for a value
+        return made
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name not in Report.model_fields:
+                raise AttributeError(name)
+            report = self.unpack()
+            self.__dict__.update({field: getattr(report, field) for field in Report.model_fields.keys() - _OWN})
+            return self.__dict__[name]
+
+    def log_lines(self) -> Iterator[Log]:
+        start = 0
+        while (end := self.lines.find(b"\n", start)) >= 0:
+            level, message, source = plainjson.loads_pson(self.lines[start:end])
+            yield Log.model_construct(level=level, message=message, source=source)
+            start = end + 1
+
+    def to_ruby_yaml(self, *, legacy: bool = False) -> bytes:
+        document = self.documents.get(legacy)
+        return document if document is not None else self.unpack().to_ruby_yaml(legacy=legacy)
+
+    def written(self) -> bytes | None:
+        return self.documents.get(False)
+
+
+def log_in_lines(report: Report) -> bytes:
+    """The log of a report as `PackedReport.lines` has it."""
+    return b"".join(plainjson.dumps_pson([line.level, line.message, line.source]) + b"\n" for line in report.logs)
+
+
+def formats_of_documents(report: Report, *, forwarded: bool) -> list[bool]:
+    """Which documents are made of a report, by whether they are those of 3.x: the stored one, and the one that goes to a program."""
+    legacy = report.report_format <= LEGACY_FORMAT
+    return [True, False] if legacy and forwarded else [legacy]
