@@ -18,6 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from threading import Lock
 from typing import Any, Self, cast
 
@@ -240,14 +241,20 @@ class Parsers:
         _, body = await self._ask({**what, **question}, below.packed)
         return body
 
+    async def stored_facts(self, name: str, body: bytes, files: str) -> PackedFacts | None:
+        """Return the facts in a file; `files` is `yaml` or `json`. BadData: it holds none."""
+        return await self._facts({"stored": files, "name": name}, body)
+
     async def _facts(self, question: Mapping[str, Any], body: bytes) -> PackedFacts | None:
         header, data = await self._ask({**question, "document": self.documents}, body)
         if header.get("nothing"):
             return None
+        expiration = header["expiration"]
         size = int(header["packed"])
         return PackedFacts.model_construct(
             name=str(header["name"]),
             timestamp=header["timestamp"],
+            expiration=datetime.fromisoformat(expiration) if expiration else None,
             values=cast(Any, PackedValues(data[:size])),
             reserved=frozenset(header["reserved"]),
             document=data[size:],

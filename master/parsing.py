@@ -22,8 +22,8 @@ from shared import plainjson, plainyaml
 from shared.dialects import LEGACY, MODERN, Dialect
 from shared.errors import BadData, PuppetError
 from shared.formats import Format
-from shared.indirector.core import Indirection
-from shared.indirector.termini import Json, Yaml
+from shared.indirector.core import Indirection, M
+from shared.indirector.termini import FilePerKey, Json, Yaml
 from shared.models.facts import FACTS, Facts
 from shared.models.node import NODE
 from shared.models.packed_report import formats_of_documents, log_in_lines
@@ -50,6 +50,8 @@ def answer(question: Mapping[str, Any], body: bytes) -> tuple[dict[str, Any], by
     """
     if "dump" in question:
         return {}, _dumped(question, body)
+    if "stored" in question:
+        return _packed(_files(question["stored"], FACTS).load(question["name"], body), document=False)
     dialect = _DIALECTS[question["dialect"]]
     if question.get("escaped"):
         body = unquote_to_bytes(body)
@@ -78,8 +80,12 @@ def _dumped(question: Mapping[str, Any], body: bytes) -> bytes:
     if question["format"]:
         dialect = _DIALECTS[question["dialect"]]
         return dialect.dump(indirection, instance, dialect.formats[question["format"]])
-    files = Json if question["files"] == "json" else Yaml
-    return files(indirection, Path()).dump(instance)
+    return _files(question["files"], indirection).dump(instance)
+
+
+def _files(kind: str, indirection: Indirection[M]) -> FilePerKey[M]:
+    """A terminus for its form alone; it is never asked for a file."""
+    return Json(indirection, Path()) if kind == "json" else Yaml(indirection, Path())
 
 
 def _packed_report(body: bytes, dialect: Dialect, form: Format, *, forwarded: bool) -> tuple[dict[str, Any], bytes]:
@@ -103,6 +109,7 @@ def _packed(facts: Facts, *, document: bool) -> tuple[dict[str, Any], bytes]:
     header = {
         "name": facts.name,
         "timestamp": facts.timestamp,
+        "expiration": facts.expiration.isoformat() if facts.expiration else None,
         "reserved": sorted(RESERVED_FACTS & set(facts.values)),
         "packed": len(packed),
     }

@@ -181,17 +181,17 @@ def node_makers(settings: MasterSettings, parsers: Parsers | None = None) -> Mak
     }
 
 
-def facts_makers(settings: MasterSettings) -> Makers:
+def facts_makers(settings: MasterSettings, parsers: Parsers | None = None) -> Makers:
     return {
-        "yaml": lambda: StoredFacts(Yaml(FACTS, settings.yamldir / "facts", durable=False)),
-        "json": lambda: StoredFacts(Json(FACTS, settings.server_datadir / "facts", durable=False)),
+        "yaml": lambda: StoredFacts(Yaml(FACTS, settings.yamldir / "facts", durable=False), parsers=parsers),
+        "json": lambda: StoredFacts(Json(FACTS, settings.server_datadir / "facts", durable=False), parsers=parsers),
         "memory": Memory,
     }
 
 
-def facts_binding(settings: MasterSettings, choice: Choice) -> Binding[Facts]:
+def facts_binding(settings: MasterSettings, choice: Choice, parsers: Parsers | None = None) -> Binding[Facts]:
     """What nodes have told of themselves."""
-    makers = facts_makers(settings)
+    makers = facts_makers(settings, parsers)
     return Binding(FACTS, choice.terminus(FACTS, makers, settings.facts_terminus or "yaml"), cache=choice.cache(FACTS, makers))
 
 
@@ -253,7 +253,7 @@ def bind(
     metadata = MetadataServer(files, digest=algorithm(settings.digest_algorithm))
     code = code_commands(settings)
     nodes, reports = node_makers(settings, parsers), report_termini(settings)
-    facts = facts_binding(settings, choice)
+    facts = facts_binding(settings, choice, parsers)
     node: Binding[Any] = Binding(
         NODE,
         WithFacts(choice.terminus(NODE, nodes, settings.node_terminus), facts),

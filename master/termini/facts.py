@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from shared.dialects import Dialect
-from shared.errors import BadRequest
+from shared.errors import BadData, BadRequest
 from shared.files import Stamp, stamp_of
 from shared.indirector import Request, Terminus
 from shared.indirector.core import Model, Option
-from shared.indirector.termini import FilePerKey
+from shared.indirector.termini import FilePerKey, Json
 from shared.models.facts import Facts, PackedFacts
 from shared.names import certname, shown
+
+from ..parsers import IN_PLACE, Parsers
+
+log = logging.getLogger("puppet.indirector")
 
 MAX_PACKED = 128 * 2**20  # bytes of large facts that are remembered
 
@@ -50,8 +55,9 @@ class StoredFacts(Terminus[Facts]):
     their file would hold up all that the master does; `remembered` bytes of them.
     """
 
-    def __init__(self, files: FilePerKey[Facts], *, remembered: int = MAX_PACKED) -> None:
+    def __init__(self, files: FilePerKey[Facts], *, remembered: int = MAX_PACKED, parsers: Parsers | None = None) -> None:
         self.files = files
+        self.parsers = parsers
         self.remembered = remembered
         self._large: OrderedDict[str, tuple[Stamp, PackedFacts]] = OrderedDict()
 
@@ -59,16 +65,43 @@ class StoredFacts(Terminus[Facts]):
         stamp, facts = self._large.get(request.key, (None, None))
         if facts is not None and stamp == await self._stamp(request.key):
             return facts.afresh()
-        return await self.files.find(request)
+        if self.parsers is None or await asyncio.to_thread(self._size, request.key) < IN_PLACE:
+            return await self.files.find(request)
+        return await self._large_of_file(request.key, self.parsers)
+
+    def _size(self, key: str) -> int:
+        """The bytes of a file; 0 when there is none."""
+        try:
+            return self.files.path(key).stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    async def _large_of_file(self, key: str, parsers: Parsers) -> Facts | None:
+        """Facts of a large file, which a process parses; None when it holds none, with a warning as for a small one."""
+        path = self.files.path(key)
+        stamp = await self._stamp(key)
+        try:
+            body = await asyncio.to_thread(self.files.body, key)
+            facts = None if body is None else await parsers.stored_facts(key, body, "json" if isinstance(self.files, Json) else "yaml")
+        except BadData as err:
+            log.warning("Ignoring %s, which does not hold facts: %s", path, err)
+            return None
+        if facts is not None:
+            self._remember(key, stamp, facts)
+        return facts
+
+    def _remember(self, key: str, stamp: Stamp, facts: PackedFacts) -> None:
+        self._large.pop(key, None)
+        self._large[key] = stamp, facts.afresh()
+        while sum(len(facts.packed_values.packed) for _, facts in self._large.values()) > self.remembered:
+            self._large.popitem(last=False)
 
     async def save(self, request: Request[Facts]) -> object:
         certname(request.key)
         result = await self.files.save(request)
         self._large.pop(request.key, None)
         if isinstance(request.instance, PackedFacts):
-            self._large[request.key] = await self._stamp(request.key), request.instance.afresh()
-            while sum(len(facts.packed_values.packed) for _, facts in self._large.values()) > self.remembered:
-                self._large.popitem(last=False)
+            self._remember(request.key, await self._stamp(request.key), request.instance)
         return result
 
     async def destroy(self, request: Request[Facts]) -> object:

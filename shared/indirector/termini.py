@@ -115,19 +115,23 @@ class FilePerKey(Terminus[M]):
             return []
         return sorted(name.removesuffix(self.suffix) for name in names if name.endswith(self.suffix) and not name.startswith("."))
 
-    def _read(self, key: str) -> M | None:
-        path = self.path(key)
+    def body(self, key: str) -> bytes | None:
+        """What the file of a key holds, None when there is none; BadData when it is too large. Blocks."""
         try:
-            with path.open("rb") as file:
+            with self.path(key).open("rb") as file:
                 body = file.read(self.most + 1)
         except FileNotFoundError:
             return None
+        if len(body) > self.most:
+            raise BadData(f"larger than {self.most} bytes")
+        return body
+
+    def _read(self, key: str) -> M | None:
         try:
-            if len(body) > self.most:
-                raise BadData(f"larger than {self.most} bytes")
-            return self.load(key, body)
+            body = self.body(key)
+            return None if body is None else self.load(key, body)
         except BadData as err:
-            log.warning("Ignoring %s, which does not hold a %s: %s", path, self.indirection.name, err)
+            log.warning("Ignoring %s, which does not hold a %s: %s", self.path(key), self.indirection.name, err)
             return None
 
     async def save_body(self, key: str, body: bytes) -> object:

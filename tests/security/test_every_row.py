@@ -22,7 +22,7 @@ ROWS = {  # how many there are of each group
     "RPT": 5,
     "AG": 22,
     "R": 40,
-    "PRS": 10,
+    "PRS": 11,
     "PAT": 4,
     "SEC": 4,
     "TTY": 2,

@@ -13,6 +13,7 @@ import pytest
 from master.parsers import REPORT_IN_PLACE
 from master.testing import RawAnswer, RawClient
 from shared import plainyaml
+from shared.models.facts import Facts
 from shared.models.report import Report
 from shared.packed import PackedValues
 from tests.wired_site import FORM, WiredSite
@@ -180,3 +181,23 @@ async def test_PRS_10_a_large_report_is_stored_as_the_process_wrote_it_that_read
     assert stored.read_bytes() == here.to_ruby_yaml()
     wrong = await client.ask("PUT", "/puppet/v3/report/agent2?environment=production", body, Content_Type="application/json")
     assert wrong.status in (400, 403), wrong
+
+
+@pytest.mark.usefixtures("packed_stay_packed")
+async def test_PRS_11_large_facts_that_are_read_back_become_no_objects_in_the_process_that_listens(
+    wired: WiredSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(cls: type[Facts], data: object) -> Facts:
+        raise TakenApart
+
+    client = await wired.client("agent1")
+    facts: dict[str, object] = {"colour": "blue", **{f"fact {n}": f"value {n}" for n in range(5000)}}
+    assert (await wired.catalog(client, "agent1", facts)).status == 200
+    wired.master.indirector.facts.terminus._large.clear()  # type: ignore[attr-defined]  # as after a restart
+    monkeypatch.setattr(Facts, "from_data", classmethod(refuse))
+    answer = await client.ask("POST", "/puppet/v3/catalog/agent1?environment=production", b"", Content_Type=FORM)
+    assert (answer.status, "agent1 blue" in answer.text) == (200, True), answer.text[:500]
+    file = wired.settings.yamldir / "facts/agent1.yaml"
+    file.write_bytes(b"--- [" + file.read_bytes())
+    answer = await client.ask("POST", "/puppet/v3/catalog/agent1?environment=production", b"", Content_Type=FORM)
+    assert (answer.status, "agent1 blue" in answer.text) == (200, False), answer.text[:500]
