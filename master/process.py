@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -88,6 +89,7 @@ def become_service(settings: MasterSettings) -> bool:
         if settings.auditlog.startswith("/") and Path(settings.auditlog).parent.is_dir():
             os.close(appending(Path(settings.auditlog), owner=(uid, gid)))
         daemon.become(uid, gid, settings.user)
+        daemon.require_program(settings.user, (Path(__file__), Path(sys.executable)))
     except (ConfigError, OSError) as err:
         log.error("%s", text_with_hint(err))
         return False

@@ -90,6 +90,16 @@ def account(user: str, group: str) -> tuple[int, int]:
     return entry.pw_uid, gid
 
 
+def require_program(user: str, files: Iterable[Path]) -> None:
+    """Make sure that this process, which runs as `user` by now, can read these files of the program; else ConfigError with what to do."""
+    for file in files:
+        if not os.access(file, os.R_OK):
+            raise ConfigError(
+                f"The account {user} cannot read {file}, a part of the program",
+                hint="Put the program where that account may read it, as below /opt, or name another account with --user and --group.",
+            )
+
+
 def own(folders: Iterable[Path], uid: int, gid: int, *, mode: int = 0o750) -> None:
     """Make folders that are missing, for that account, and hand empty ones of root's over; all others keep what they have."""
     for folder in folders:

@@ -342,7 +342,7 @@ class Commands:
 
     def _sign(self, name: str, wish: Wish) -> None:
         if not is_name(name) or self.registry.request(name) is None:
-            raise BadData(f"Could not find certificate request for {shown(name)[1:-1]}")
+            raise BadData(f"Could not find certificate request for {shown(name)[1:-1]}", hint="'puppet cert list' shows who waits.")
         own = name == self.place.ssldir.certname
         allowed = self.place.rules.policy
         names = own or (allowed.allow_alternative_names if wish.allow_names is None else wish.allow_names)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.daemon import PidFile, account, own, take_priority
+from shared.daemon import PidFile, account, own, require_program, take_priority
 from shared.errors import ConfigError
 
 
@@ -143,3 +143,10 @@ def test_a_priority_that_may_not_be_taken_is_said(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(os, "setpriority", refuse)
     take_priority(-10)
     assert "Failed to set process priority to '-10'" in caplog.text
+
+
+def test_a_program_that_its_account_cannot_read_is_named_with_what_to_do(tmp_path: Path) -> None:
+    require_program("puppet", [Path(__file__), Path(sys.executable)])
+    with pytest.raises(ConfigError, match=f"The account puppet cannot read {tmp_path}/python3, a part of the program") as error:
+        require_program("puppet", [Path(__file__), tmp_path / "python3"])
+    assert "below /opt" in (error.value.hint or "")

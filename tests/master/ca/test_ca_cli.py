@@ -85,7 +85,8 @@ def test_sign_says_what_puppet_says(cert, site, pem) -> None:
         [],
     )
     assert cert("sign", "--all") == (24, [], ["Error: No waiting certificate requests to sign"])
-    assert cert("sign", "nobody") == (24, [], ["Error: Could not find certificate request for nobody"])
+    hint = "  'puppet cert list' shows who waits."
+    assert cert("sign", "nobody") == (24, [], ["Error: Could not find certificate request for nobody", hint])
 
 
 def test_alternative_names_need_the_option_but_for_the_masters_own(cert, site, pem) -> None:
