@@ -19,7 +19,7 @@ from shared.errors import NotFound, PuppetError
 from shared.indirector import Binding, Request
 from shared.log import LEVELS, NOTICE
 from shared.models.catalog import Catalog
-from shared.models.facts import Facts
+from shared.models.facts import Facts, PackedFacts
 from shared.models.node import Node
 from shared.names import certname
 
@@ -39,6 +39,7 @@ class CatalogWanted:
     Attributes:
         environment: where the node is, unless its classifier says otherwise and `prefer_environment` does not overrule that.
         facts: None: those that are stored. trusted: what `$trusted` is; None: the fact of that name, if facts are given.
+        packed: the facts, when another process has read them; it has taken what is trusted out of them.
         save_facts, save_catalog: whether they are kept as those of a run would be.
         log_level: the least severe lines of the log that are answered with the catalog; '': none at all.
     """
@@ -52,6 +53,7 @@ class CatalogWanted:
     prefer_environment: bool = False
     log_level: str = ""
     transaction_uuid: str = ""
+    packed: PackedFacts | None = None
 
 
 class CompileHeard(Protocol):
@@ -128,6 +130,8 @@ class GivenCatalogs:
         facts, which are what the node says of itself: one that calls a fact `trusted` would choose its own.
         """
         stamp = self.now().isoformat()
+        if wanted.packed is not None:
+            return wanted.packed, wanted.trusted or {}
         if wanted.facts is None:
             stored = await self.facts.find(wanted.certname, environment=wanted.environment, ignore_cache=True)
             return stored or Facts(name=wanted.certname, timestamp=stamp), wanted.trusted or {}

@@ -127,6 +127,22 @@ def _large_values(instance: Model) -> tuple[str, Mapping[str, Any], PackedValues
     return ("parameters", parameters.above, parameters.below) if isinstance(parameters, LayeredValues) else None
 
 
+def _facts_of(header: Mapping[str, Any], data: bytes) -> PackedFacts | None:
+    """The facts in an answer; None when it says that there are none."""
+    if header.get("nothing"):
+        return None
+    expiration = header["expiration"]
+    size = int(header["packed"])
+    return PackedFacts.model_construct(
+        name=str(header["name"]),
+        timestamp=header["timestamp"],
+        expiration=datetime.fromisoformat(expiration) if expiration else None,
+        values=cast(Any, PackedValues(data[:size])),
+        reserved=frozenset(header["reserved"]),
+        document=data[size:],
+    )
+
+
 def _wait(pipe: int, event: int, end: float) -> None:
     poll = select.poll()
     poll.register(pipe, event)
@@ -245,20 +261,13 @@ class Parsers:
         """Return the facts in a file; `files` is `yaml` or `json`. BadData: it holds none."""
         return await self._facts({"stored": files, "name": name}, body)
 
+    async def catalog_wanted(self, body: bytes, *, timestamp: str) -> tuple[dict[str, Any], PackedFacts | None]:
+        """Return what a body of /puppet/v4/catalog says, with its facts apart, which get this timestamp. BadRequest: it is none."""
+        header, data = await self._ask({"catalog_wanted": True, "timestamp": timestamp, "document": self.documents}, body)
+        return header["wanted"], _facts_of(header, data)
+
     async def _facts(self, question: Mapping[str, Any], body: bytes) -> PackedFacts | None:
-        header, data = await self._ask({**question, "document": self.documents}, body)
-        if header.get("nothing"):
-            return None
-        expiration = header["expiration"]
-        size = int(header["packed"])
-        return PackedFacts.model_construct(
-            name=str(header["name"]),
-            timestamp=header["timestamp"],
-            expiration=datetime.fromisoformat(expiration) if expiration else None,
-            values=cast(Any, PackedValues(data[:size])),
-            reserved=frozenset(header["reserved"]),
-            document=data[size:],
-        )
+        return _facts_of(*await self._ask({**question, "document": self.documents}, body))
 
     async def _report(self, question: Mapping[str, Any], body: bytes, dialect: Dialect, form: Format) -> PackedReport:
         header, data = await self._ask({**question, "forwarded": self.forwarded}, body)

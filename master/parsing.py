@@ -20,7 +20,7 @@ from urllib.parse import unquote_to_bytes
 
 from shared import plainjson, plainyaml
 from shared.dialects import LEGACY, MODERN, Dialect
-from shared.errors import BadData, PuppetError
+from shared.errors import BadData, BadRequest, PuppetError
 from shared.formats import Format
 from shared.indirector.core import Indirection, M
 from shared.indirector.termini import FilePerKey, Json, Yaml
@@ -34,6 +34,7 @@ from . import frames
 from .termini.node import RESERVED_FACTS
 
 LARGEST = 256 * 2**20  # bytes of memory after which this process ends; another takes its place
+MAX_WANTED = 64 * 1024  # bytes of what a request for a catalog says besides its facts
 NO_MEMORY = 3  # the exit code when not even a message fits into parse_memory
 _DIALECTS: Mapping[str, Dialect] = {LEGACY.name: LEGACY, MODERN.name: MODERN}
 _INDIRECTIONS: Mapping[str, Indirection[Any]] = {each.name: each for each in (FACTS, NODE)}  # of which large ones are written here
@@ -52,6 +53,8 @@ def answer(question: Mapping[str, Any], body: bytes) -> tuple[dict[str, Any], by
         return {}, _dumped(question, body)
     if "stored" in question:
         return _packed(_files(question["stored"], FACTS).load(question["name"], body), document=False)
+    if "catalog_wanted" in question:
+        return _catalog_wanted(body, question["timestamp"], document=question["document"])
     dialect = _DIALECTS[question["dialect"]]
     if question.get("escaped"):
         body = unquote_to_bytes(body)
@@ -86,6 +89,23 @@ def _dumped(question: Mapping[str, Any], body: bytes) -> bytes:
 def _files(kind: str, indirection: Indirection[M]) -> FilePerKey[M]:
     """A terminus for its form alone; it is never asked for a file."""
     return Json(indirection, Path()) if kind == "json" else Yaml(indirection, Path())
+
+
+def _catalog_wanted(body: bytes, timestamp: str, *, document: bool) -> tuple[dict[str, Any], bytes]:
+    from .http.catalog_request import checked  # most sites never need it
+
+    data = checked(body)
+    given = data.pop("facts", None)
+    values = {} if given is None else given["values"]
+    own = values.pop("trusted", None)
+    if given is not None and "trusted_facts" not in data:
+        data["trusted_facts"] = {"values": own if isinstance(own, dict) else {}}
+    if len(plainjson.dumps(data)) > MAX_WANTED:
+        raise BadRequest(f"More than {MAX_WANTED} bytes besides the facts")
+    if given is None:
+        return {"wanted": data, "nothing": True}, b""
+    header, packed = _packed(Facts(name=data["certname"], values=values, timestamp=timestamp), document=document)
+    return {"wanted": data, **header}, packed
 
 
 def _packed_report(body: bytes, dialect: Dialect, form: Format, *, forwarded: bool) -> tuple[dict[str, Any], bytes]:

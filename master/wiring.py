@@ -406,7 +406,7 @@ async def _serving(
         trust=trust_files(settings),
         limits=limits,
         parsers=parsers,
-        server_endpoints=ServerEndpoints(environments, workers.listing, given, limits, code_commands(settings)),
+        server_endpoints=ServerEndpoints(environments, workers.listing, given, limits, code_commands(settings), parsers),
         ca=CaEndpoints(ca, limits) if ca else None,
         auth_conf=settings.rest_authconfig,
         filetimeout=settings.filetimeout,

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from shared import plainjson
@@ -16,8 +17,9 @@ from shared.errors import BadData, BadName, BadRequest
 from shared.names import environment as environment_name
 
 from ..given_catalogs import CatalogWanted
+from ..parsers import Parsers
 
-__all__ = ["catalog_wanted"]
+__all__ = ["catalog_wanted", "checked", "large_catalog_wanted"]
 
 Check = Callable[[Any], str]  # what is wrong with a value; '' when nothing is
 
@@ -105,6 +107,11 @@ _REQUEST = Shape(
 
 def catalog_wanted(body: bytes) -> CatalogWanted:
     """What a body asks for; BadRequest when it is not JSON, or of another shape."""
+    return wanted_of(checked(body))
+
+
+def checked(body: bytes) -> dict[str, Any]:
+    """The data in a body; BadRequest when it is not JSON, or of another shape."""
     try:
         data: Any = plainjson.loads(body) if body.strip() else None
     except BadData as err:
@@ -112,6 +119,18 @@ def catalog_wanted(body: bytes) -> CatalogWanted:
     wrong = _REQUEST(data)
     if wrong:
         raise BadRequest(f"Invalid input: {wrong[:MAX_MESSAGE]}")
+    checked_data: dict[str, Any] = data
+    return checked_data
+
+
+async def large_catalog_wanted(body: bytes, parsers: Parsers) -> CatalogWanted:
+    """As `catalog_wanted`, read by a process of `parsers`; the facts come packed."""
+    data, facts = await parsers.catalog_wanted(body, timestamp=datetime.now(UTC).isoformat())
+    return replace(wanted_of(data), packed=facts)
+
+
+def wanted_of(data: Mapping[str, Any]) -> CatalogWanted:
+    """What data of the right shape asks for."""
     options = data.get("options", {})
     return CatalogWanted(
         certname=data["certname"],

@@ -23,10 +23,11 @@ from shared.names import environment as environment_name
 
 from ..code_commands import CodeCommands
 from ..given_catalogs import CatalogWanted
+from ..parsers import IN_PLACE, Parsers
 from . import bodies
 from .answers import Answer
 from .auth_conf import Rules
-from .catalog_request import catalog_wanted
+from .catalog_request import catalog_wanted, large_catalog_wanted
 from .connection import HttpRequest
 from .handlers import Environments, parsed
 from .limits import Limits
@@ -66,11 +67,18 @@ class Catalogs(Protocol):
 
 
 class ServerEndpoints:
-    """`listing` and `catalogs` ask compiling processes; `code` knows versions of the files of tasks."""
+    """`listing` and `catalogs` ask compiling processes; `code` knows versions of the files of tasks, `parsers` read large bodies."""
 
     def __init__(
-        self, environments: Environments, listing: Listing, catalogs: Catalogs, limits: Limits, code: CodeCommands | None = None
+        self,
+        environments: Environments,
+        listing: Listing,
+        catalogs: Catalogs,
+        limits: Limits,
+        code: CodeCommands | None = None,
+        parsers: Parsers | None = None,
     ) -> None:
+        self.parsers = parsers
         self.environments = environments
         self.listing = listing
         self.catalogs = catalogs
@@ -105,7 +113,11 @@ class ServerEndpoints:
 
     async def _catalog(self, request: HttpRequest) -> Answer:
         body = await bodies.whole(request, self.limits.body(CATALOG.limit), self.limits)
-        return Answer(200, await self.catalogs.find(await parsed(catalog_wanted, body)), "application/json")
+        if self.parsers is not None and len(body) >= IN_PLACE:
+            wanted = await large_catalog_wanted(body, self.parsers)
+        else:
+            wanted = await parsed(catalog_wanted, body)
+        return Answer(200, await self.catalogs.find(wanted), "application/json")
 
     async def _task(self, environment: str, module: str, name: str) -> Answer:
         found = plainjson.loads(await self.listing("task", environment, module, name))

@@ -13,11 +13,12 @@ from urllib.parse import quote
 
 import pytest
 
+from master.http.catalog_request import large_catalog_wanted
 from master.parsers import IN_PLACE, REPORT_IN_PLACE, Parsers
 from master.reports.processors import of_its_age
 from shared import plainyaml
 from shared.dialects import LEGACY, MODERN, Dialect
-from shared.errors import BadData, PuppetError, Unavailable
+from shared.errors import BadData, BadRequest, PuppetError, Unavailable
 from shared.models.facts import FACTS, Facts, PackedFacts
 from shared.models.node import NODE
 from shared.models.packed_report import PackedReport
@@ -106,6 +107,25 @@ async def test_a_report_in_json_is_the_same_and_has_what_is_stored_of_it(report_
     ]
     assert "status" not in there.__dict__
     assert (there.status, there.to_data(LEGACY), there.exit_bits) == (here.status, here.to_data(LEGACY), here.exit_bits)
+
+
+WANTED = {"certname": "n", "environment": "production", "persistence": {"facts": True, "catalog": False}}
+
+
+@pytest.mark.parametrize("trusted", [None, {"certname": "m"}])
+async def test_PRS_12_what_a_given_catalog_is_asked_for_is_the_same_wherever_it_is_read(trusted: dict[str, str] | None) -> None:
+    data: dict[str, Any] = WANTED | {"facts": {"values": {**VALUES, "trusted": {"certname": "own"}}}}
+    if trusted is not None:
+        data["trusted_facts"] = {"values": trusted}
+    async with pool() as parsers:
+        wanted = await large_catalog_wanted(json.dumps(data).encode(), parsers)
+        without = await large_catalog_wanted(json.dumps(WANTED).encode(), parsers)
+        for wrong, message in ((WANTED | {"x": 1}, "disallowed-key"), (data | {"job_id": "x" * 70_000}, "besides the facts")):
+            with pytest.raises(BadRequest, match=message):
+                await large_catalog_wanted(json.dumps(wrong).encode(), parsers)
+    assert (wanted.certname, wanted.save_facts, wanted.trusted) == ("n", True, trusted or {"certname": "own"})
+    assert wanted.packed is not None and dict(wanted.packed.values) == VALUES
+    assert (without.packed, without.facts, without.trusted) == (None, None, None)
 
 
 async def test_yaml_of_any_other_thing_is_plain_data_there() -> None:

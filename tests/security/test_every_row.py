@@ -22,7 +22,7 @@ ROWS = {  # how many there are of each group
     "RPT": 5,
     "AG": 22,
     "R": 40,
-    "PRS": 11,
+    "PRS": 12,
     "PAT": 4,
     "SEC": 4,
     "TTY": 2,
