@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from .. import nodes as n
 from .expressions import elements, is_constant_in_type
@@ -224,9 +224,15 @@ def _declared(writer: Writer, parameter: n.Parameter, label: str) -> list[ast.ex
 
 def _default_function(writer: Writer, parameter: n.Parameter) -> ast.expr:
     assert parameter.default is not None
-    value = writer.value(parameter.default)
-    made = ast.Lambda(writer.parameters([]), value)
-    return writer.at(parameter, made)
+    with writer.block() as statements:
+        value = writer.value(parameter.default)
+        if statements:
+            writer.emit(ast.Return(value), parameter)
+    if not statements:
+        return writer.at(parameter, ast.Lambda(writer.parameters([]), value))
+    name = writer.fresh("default_")
+    writer.emit(ast.FunctionDef(name, writer.parameters([]), statements, []), parameter, pure=True)
+    return writer.at(parameter, load(name))
 
 
 def required_after_optional(writer: Writer, parameters: Sequence[n.Parameter]) -> ast.stmt | None:
@@ -255,10 +261,8 @@ def signature(writer: Writer, parameters: Sequence[n.Parameter], returns: n.Node
     if not types:
         return writer.constant(_signature(writer, parameters, returns, node), node, "S")
     if all(is_constant_in_type(each) for each in types):
-        with writer.within(Frame("type")):
-            made = _signature(writer, parameters, returns, node)
-        wrapped = ast.Lambda(writer.parameters(["scope"]), made)
-        kept = writer.constant(writer.run("_Kept", writer.at(node, wrapped)), node, "S")
+        wrapped = function_of_scope(writer, node, Frame("type"), lambda: _signature(writer, parameters, returns, node))
+        kept = writer.constant(writer.run("_Kept", wrapped), node, "S")
         return writer.at(node, ast.Call(kept, [writer.scope()], []))
     return _signature(writer, parameters, returns, node)
 
@@ -271,6 +275,22 @@ def _signature(writer: Writer, parameters: Sequence[n.Parameter], returns: n.Nod
         made.append(writer.at(parameter, ast.Tuple([text(parameter.name), type_, *flags], ast.Load())))
     result = text(None) if returns is None else writer.value(returns)
     return writer.at(node, writer.run("_signature", ast.Tuple(made, ast.Load()), result))
+
+
+def function_of_scope(writer: Writer, node: n.Node, frame: Frame, write: Callable[[], ast.expr]) -> ast.expr:
+    """
+    A Python function of a scope whose result is the expression that `write` writes in `frame`.
+
+    Statements that the expression needs (those of an `if`, of a lambda) become the body of a function of the module.
+    """
+    with writer.within(frame):
+        value = write()
+        if not frame.body:
+            return writer.at(node, ast.Lambda(writer.parameters(["scope"]), value))
+        writer.emit(ast.Return(value), node)
+    function = writer.function(writer.fresh(f"{frame.kind}_"), ["scope"], frame, node)
+    writer.module.append(function)
+    return writer.at(node, load(function.name))
 
 
 RULES = {n.Call: call, n.MethodCall: method_call}

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from .. import nodes as n
-from .calls import body_function, catching_returns, required_after_optional, returns_from_lambda, signature
+from .calls import body_function, catching_returns, function_of_scope, required_after_optional, returns_from_lambda, signature
 from .frames import Frame, assigned_names, reads_scope, uses_matches
 from .static_types import illegal_part
 from .writer import STORE, Writer, load, text
@@ -120,9 +120,8 @@ def _function(writer: Writer, node: n.FunctionDefinition) -> ast.expr:
     if returns_from_lambda(writer.source.text, node.body):
         made.body = catching_returns(writer, made.body, node)
     writer.module.append(made)
-    with writer.within(Frame("type")):
-        given = signature(writer, node.parameters, node.returns, node)
-    _given(writer, "_own_signature", writer.at(node, ast.Lambda(writer.parameters(["scope"]), given)), node)
+    own = function_of_scope(writer, node, Frame("type"), lambda: signature(writer, node.parameters, node.returns, node))
+    _given(writer, "_own_signature", own, node)
     return writer.at(node, load(name))
 
 
@@ -131,9 +130,7 @@ def _alias(writer: Writer, node: n.TypeAlias) -> ast.expr:
     illegal = illegal_part(writer.source, node.type)
     if illegal is not None:
         return writer.at(node, ast.Lambda(writer.parameters(["scope"]), writer.at(node, text(illegal))))
-    with writer.within(Frame("alias")):
-        value = writer.value(node.type)
-    return writer.at(node, ast.Lambda(writer.parameters(["scope"]), value))
+    return function_of_scope(writer, node, Frame("alias"), lambda: writer.value(node.type))
 
 
 # --- templates ----------------------------------------------------------------------------------------------------
