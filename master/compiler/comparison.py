@@ -57,7 +57,7 @@ def equals(left: Value, right: Value) -> bool:
         return _times_equal(left, right)
     if isinstance(left, Type):
         # Types that accept the same are equal, however they are written.
-        return isinstance(right, Type) and (left == right or (left.assignable(right) and right.assignable(left)))
+        return isinstance(right, Type) and (left == right or (_takes(left, "==", right, right, left) and left.assignable(right)))
     return bool(left == right)
 
 
@@ -131,28 +131,36 @@ def _compared(left: Value, operator: str, right: Value) -> int:
         raise BadOperand(f"Comparison of: {label(left)} {operator} {label(right)}, is not possible. Caused by '{error.message}'.") from None
 
 
+def _takes(left: Type, operator: str, right: Type, wide: Type, narrow: Type) -> bool:
+    """Whether `wide` takes `narrow`; these are the two operands, in the order that `operator` asks for."""
+    try:
+        return wide.assignable(narrow)
+    except EvaluationError as error:
+        raise BadOperand(f"Comparison of: {label(left)} {operator} {label(right)}, is not possible. Caused by '{error.message}'.") from None
+
+
 def less(left: Value, right: Value) -> bool:
     """`<`; of types: whether left is narrower."""
     if isinstance(left, Type):
-        return isinstance(right, Type) and right.assignable(left) and not equals(left, right)
+        return isinstance(right, Type) and _takes(left, "<", right, right, left) and not equals(left, right)
     return _compared(left, "<", right) < 0
 
 
 def less_equal(left: Value, right: Value) -> bool:
     if isinstance(left, Type):
-        return isinstance(right, Type) and right.assignable(left)
+        return isinstance(right, Type) and _takes(left, "<=", right, right, left)
     return _compared(left, "<=", right) <= 0
 
 
 def greater(left: Value, right: Value) -> bool:
     if isinstance(left, Type):
-        return isinstance(right, Type) and left.assignable(right) and not equals(left, right)
+        return isinstance(right, Type) and _takes(left, ">", right, left, right) and not equals(left, right)
     return _compared(left, ">", right) > 0
 
 
 def greater_equal(left: Value, right: Value) -> bool:
     if isinstance(left, Type):
-        return isinstance(right, Type) and left.assignable(right)
+        return isinstance(right, Type) and _takes(left, ">=", right, left, right)
     return _compared(left, ">=", right) >= 0
 
 

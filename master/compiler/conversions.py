@@ -73,6 +73,17 @@ def _maker(type_: Type) -> Maker:
     return found
 
 
+def check_constructible(type_: Type) -> None:
+    """
+    Raise EvaluationError when `Init[type_]` cannot be asked about any value: there is no `new` for the type as it is written.
+
+    Unlike `new` itself, `Init` does not look behind Optional, NotUndef and Init.
+    """
+    behind = type_.resolved() if isinstance(type_, t.AliasType) else type_
+    if behind.__class__ not in _MAKERS or isinstance(behind, t.InitType):
+        raise EvaluationError(f"Creation of new instance of type '{type_}' is not supported")
+
+
 def convertible(type_: Type, args: Sequence[Value], *, several: bool = False) -> bool:
     """
     Whether `new` has a signature for these arguments; whether it succeeds is not tried. What `Init[T]` accepts.

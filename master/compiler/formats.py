@@ -16,6 +16,7 @@ from shared.errors import EvaluationError
 
 from .sprintf import Spec, character, format_value
 from .text import float_text, program, quoted, to_s
+from .times import Timespan, Timestamp
 from .types.infer import infer_set
 from .types.lattice import (
     ANY,
@@ -35,6 +36,7 @@ from .types.lattice import (
 )
 from .uris import URI
 from .values import DEFAULT, Binary, Deferred, Instance, Iterator, Regexp, Sensitive, Value, entries
+from .versions import SemVerRange
 
 __all__ = ["Format", "to_string"]
 
@@ -252,7 +254,12 @@ def _single(value: Value, format_: Format) -> str:
     if kind is URI:
         return _uri(value, format_)
     if format_.letter == "p":
-        text = f"#<{to_s(value)}>" if kind is Sensitive else to_s(value)
+        if kind is Timespan or kind is Timestamp:
+            text = f"#<Puppet::Pops::Time::{kind.__name__} @nsecs={value.nanoseconds}>"
+        elif kind is SemVerRange:
+            text = value.canonical()
+        else:
+            text = f"#<{to_s(value)}>" if kind is Sensitive else to_s(value)
         return format_value(format_.with_letter("s"), text)
     return format_value(format_.spec, value)
 

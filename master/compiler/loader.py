@@ -374,11 +374,11 @@ class Loader:
             alias.define(definition)
         except BaseException as error:
             del self.types[lower]
-            if isinstance(error, IllegalAlias):
-                # Whoever uses the outermost alias is told, not the alias that names this one.
+            if isinstance(error, EvaluationError):
+                # The place is where the outermost alias is used, not the definition, nor the alias that names this one.
                 raise IllegalAlias(error.message, hint=error.hint) from None
             raise
-        if isinstance(definition, ObjectType):
+        if isinstance(definition, ObjectType) and definition.name == declared:
             self.types[lower] = definition
             return definition
         if isinstance(definition, TypeSetType):

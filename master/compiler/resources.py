@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from shared.errors import EvaluationError, Location
 
+from .text import inspect, to_s
 from .types.references import ClassType, ResourceType, as_attribute
-from .values import DEFAULT, Sensitive, Value
+from .values import DEFAULT, Sensitive, Value, entries
 from .world import KnownType
 
 if TYPE_CHECKING:
@@ -46,12 +47,17 @@ def capitalized_type(name: str) -> str:
 
 
 def flat_tags(value: Value) -> Iterator[str]:
-    """The texts of a `tag` attribute or of the arguments of `tag`, nested arrays flattened."""
+    """The texts of a `tag` attribute or of the arguments of `tag`, nested arrays flattened; a hash counts as its pairs."""
+    if isinstance(value, dict):
+        value = [part for pair in entries(value) for part in pair]
     if isinstance(value, list | tuple):
         for item in value:
-            yield from flat_tags(item)
+            if isinstance(item, dict):
+                yield inspect(item)
+            else:
+                yield from flat_tags(item)
     elif value is not None:
-        yield value if isinstance(value, str) else _tag_text(value)
+        yield value if isinstance(value, str) else to_s(value)
 
 
 def check_tags(tags: Iterable[str], place: Location) -> None:
@@ -59,12 +65,6 @@ def check_tags(tags: Iterable[str], place: Location) -> None:
     for tag in tags:
         if not _TAG.match(tag.lower()):
             raise EvaluationError(f"Invalid tag '{tag.lower()}'", where=place)
-
-
-def _tag_text(value: Value) -> str:
-    from .text import to_s
-
-    return to_s(value)
 
 
 class Resource:

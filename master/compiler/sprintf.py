@@ -159,7 +159,7 @@ def character(number: int, refusal: str = "invalid character") -> str:
 
 def _format_character(number: int) -> str:
     if number not in _INT:
-        raise EvaluationError(f"integer {number} too big to convert to `int'")
+        raise EvaluationError(f"integer {number} too {'big' if number > 0 else 'small'} to convert to `int'")
     return character(number)
 
 
@@ -170,8 +170,8 @@ def format_value(spec: Spec, value: Value) -> str:
         text = _plain(value) if letter == "s" else inspect(value)
         return spec.padded(text if spec.precision is None else text[: spec.precision])
     if letter == "c":
-        text = value[:1] if isinstance(value, str) else _format_character(to_integer(value))
-        if not text:
+        text = value if isinstance(value, str) else _format_character(to_integer(value))
+        if len(text) != 1:
             raise EvaluationError("%c requires a character")
         return spec.padded(text)
     if letter in "diu":

@@ -120,7 +120,9 @@ def inspect(value: Value) -> str:
         return ":default"
     if kind is Sensitive:
         return "#<Sensitive [value redacted]>"
-    return to_s(value)
+    # References as functions of the 3.x API get them show more of the resource here than as text.
+    inspected = getattr(kind, "inspected", None)
+    return to_s(value) if inspected is None else str(inspected(value))
 
 
 _INSPECTED = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\x1b": "\\e", "\0": "\\0", "\a": "\\a", "\b": "\\b"}

@@ -26,6 +26,7 @@ from .containers import (
     StructType,
     TupleType,
 )
+from .infer import infer
 from .named_references import class_reference, resource_reference
 from .objects import ObjectExtension, ObjectType
 from .operands import BadOperand, Keys, arity, checked, flattened, kind_name, limits, size_of
@@ -280,15 +281,20 @@ def _callable(_: Type, keys: Sequence[Value]) -> Type:
     elif rest and rest[-1] is None:
         rest.pop()
     types, size = _split_size(rest)
-    for index, type_ in enumerate(types):
-        if not isinstance(type_, Type):
-            raise BadOperand(f"Callable-Type[] arguments must be types. Got {ruby_class(type_)}", index)
+    types = [type_ if isinstance(type_, Type) else _type_of_parameter(type_) for type_ in types]
     if not types:
         if size is None and block is None and returns is not None and not rest:
             return CallableType(TupleType((), (0, 0)), None, returns)
         params = TupleType((), (0, 0)) if size in (None, (0, 0)) else TupleType((UNIT,), size)
         return CallableType(params, block, returns)
     return CallableType(TupleType(types, size), block, returns)
+
+
+def _type_of_parameter(value: Value) -> Type:
+    """What the reference takes a value for that stands where a Callable has the type of a parameter."""
+    if value.__class__ is str:
+        return RuntimeType("ruby", value)
+    return infer(value).generalized()
 
 
 def _init(_: Type, keys: Sequence[Value]) -> Type:

@@ -210,4 +210,4 @@ def _only_aliases(type_: Type, seen: set[int]) -> bool:
         return _only_aliases(type_._definition, seen | {id(type_)})
     if isinstance(type_, NotUndefType):
         return type_.type is not None and _only_aliases(type_.type, seen)
-    return isinstance(type_, VariantType) and bool(type_.types) and all(_only_aliases(t, seen) for t in type_.types)
+    return isinstance(type_, VariantType) and all(_only_aliases(t, seen) for t in type_.types)

@@ -313,7 +313,8 @@ class ObjectType(Type):
         return False
 
     def shown(self, expansion: Expansion = None) -> str:
-        return self.name
+        # Where the definition of an alias is shown, that of an Object type is, too.
+        return self.described() if expansion else self.name
 
     def __str__(self) -> str:
         return self.described()

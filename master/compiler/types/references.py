@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from operator import is_
 from typing import Any, Final
 
 from shared.errors import EvaluationError
 
 from ..regexps import Regexp
-from ..text import program, quoted
+from ..text import inspect, program, quoted
 from ..times import Timespan, Timestamp
 from ..values import Binary, Iterator, Value, entries, key_of
 from ..versions import SemVer, SemVerRange
@@ -173,22 +174,26 @@ class InitType(Wrapper):
         self.arguments = tuple(arguments)
 
     def instance(self, value: Value) -> bool:
-        from ..conversions import convertible
+        from ..conversions import check_constructible, convertible
         from .builtin import RICH_DATA
 
         if self.type is None:
             return RICH_DATA.instance(value)
+        check_constructible(self.type)
         if self.type.instance(value) or convertible(self.type, [value, *self.arguments]):
             return True
         return not self.arguments and value.__class__ is list and convertible(self.type, value, several=True)
 
     def accepts(self, other: Type, guard: Guard) -> bool:
-        if isinstance(other, InitType):
-            return self.type is None or (other.type is not None and self.type.assignable(other.type, guard))
-        if self.type is None or self.type.assignable(other, guard):
-            return True
-        from ..conversions import converts_type
+        from ..conversions import check_constructible, converts_type
 
+        if self.type is None:
+            return True
+        check_constructible(self.type)
+        if isinstance(other, InitType):
+            return other.type is not None and self.type.assignable(other.type, guard)
+        if self.type.assignable(other, guard):
+            return True
         return not self.arguments and converts_type(self.type, other)
 
     def generalized(self) -> Type:
@@ -222,6 +227,15 @@ def _catalog_name(name: str) -> str:
     return "::".join(segment.capitalize() for segment in name.removeprefix("::").split("::"))
 
 
+@lru_cache
+def _namevar(type_name: str) -> str:
+    """The attribute that the title of a resource stands for; of types that are not Puppet's own `name`."""
+    from ..nativetypes import NativeTypes
+
+    native = NativeTypes().find(type_name)
+    return native.namevars[0] if native is not None and len(native.namevars) == 1 else "name"
+
+
 class AttributeReference(ResourceType):
     """
     A reference to a resource that went through an attribute: it is shown as `File[/a]`, and selected by equality.
@@ -233,6 +247,14 @@ class AttributeReference(ResourceType):
 
     def __str__(self) -> str:
         return str(reference_text(self))
+
+    def inspected(self) -> str:
+        """What `text.inspect` shows: the resource with the attribute that its title stands for."""
+        if self.title is None or self.lower is None:
+            return str(self)
+        name = _namevar(self.lower)
+        value = (self.title.rstrip("/") or self.title) if self.lower == "file" else self.title
+        return f"{self}{{:{name}=>{inspect(value)}}}"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ResourceType) and self.key() == other.key()
@@ -248,6 +270,10 @@ class AttributeClassReference(ClassType):
 
     def __str__(self) -> str:
         return str(reference_text(self))
+
+    def inspected(self) -> str:
+        """What `text.inspect` shows."""
+        return f"{self}{{:name=>{inspect(str(self)[len('Class[') : -1])}}}"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ClassType) and self.key() == other.key()

@@ -252,12 +252,16 @@ def range_(context: Context, *arguments: Value) -> list[Value]:
 
 
 def _string_range(first: str, last: str, exclusive: bool) -> list[str]:
-    """As Ruby's String#upto: successors until the last one, or until they get longer than it; single characters by their codes."""
-    if first > last:
+    """
+    As Ruby's String#upto: successors until the last one, or until they get longer than it; single characters by their codes.
+
+    A first one that is longer, but before the last one in the order of texts, is all there is.
+    """
+    if first > last or not first:
         return []
     if len(first) == len(last) == 1 and last.isascii():
         return [chr(code) for code in range(ord(first), ord(last) + (0 if exclusive else 1))]
-    found: list[str] = []
+    found: list[str] = [first] if len(first) > len(last) else []
     text = first
     while len(text) <= len(last) and len(found) < MAX_RANGE:
         if text == last:

@@ -55,7 +55,8 @@ def shell_split(context: Context, *arguments: Value) -> list[str]:
         if double is not None:
             word += re.sub(r'\\([$`"\\\n])', r"\1", double)
         elif backslash is not None:
-            word += backslash[1:]
+            # Nothing, or a line's end, behind a backslash is not what it escapes.
+            word += backslash if backslash in ("\\", "\\\n") else backslash[1:]
         else:
             word += bare if bare is not None else single
         if end is not None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+from shared.errors import EvaluationError
+
+from ...labels import ruby_class, with_article
 from ...text import float_text, inspect
 from ...values import Value, entries
 from ..strings import ruby_text
@@ -40,6 +43,8 @@ def _pairs(data: dict[Value, Value], path: list[str], lines: list[str]) -> None:
     for key, value in named:
         if _is_tables(value):
             for child in value:
+                if not isinstance(child, dict):
+                    raise EvaluationError(f"to_toml(): '{key}' is an array of tables, it cannot hold {with_article(ruby_class(child))}")
                 lines.append(f"[[{'.'.join([*path, _key(key)])}]]")
                 _pairs(child, [*path, _key(key)], lines)
 
