@@ -80,7 +80,7 @@ def check_constructible(type_: Type) -> None:
     Unlike `new` itself, `Init` does not look behind Optional, NotUndef and Init.
     """
     behind = type_.resolved() if isinstance(type_, t.AliasType) else type_
-    if behind.__class__ not in _MAKERS or isinstance(behind, t.InitType):
+    if behind.__class__ not in _MAKERS or isinstance(behind, t.InitType | t.NotUndefType):
         raise EvaluationError(f"Creation of new instance of type '{type_}' is not supported")
 
 

@@ -10,7 +10,7 @@ from ...labels import ruby_class
 from ...relationships import split_reference
 from ...resources import Resource, capitalized_type
 from ...text import inspect, to_s
-from ...types.references import ClassType, ResourceType
+from ...types.references import ClassType, ResourceType, as_attribute
 from ...values import Value, entries, key_of, same
 from ..api import Context, function, legacy_function
 from ..strings import ruby_text
@@ -91,7 +91,7 @@ def str2resource(context: Context, res_string: str) -> Value:
         raise EvaluationError(
             f"stdlib::str2resource(): could not find {type_}[{title}], this is parse order dependent and values should not be quoted"
         )
-    return resource.reference()
+    return as_attribute(resource.reference())
 
 
 # --- declaring ----------------------------------------------------------------------------------------------------
