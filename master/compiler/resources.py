@@ -180,7 +180,8 @@ class Resource:
         """Where the value of an attribute came from."""
         if self.origins is not None and name in self.origins:
             return self.origins[name]
-        line = dict(self.lines).get(name, self.line)
+        lines = dict(self.lines)
+        line = lines.get(name, lines.get("*", self.line))
         return Attribute(self.values.get(name), self.source, self.file, line)
 
     def take(self, name: str, attribute: Attribute, place: Location) -> None:

@@ -112,7 +112,8 @@ def _case(writer: Writer, node: n.Node, result: str | None) -> None:
         elif result is not None:
             writer.emit(ast.Assign([ast.Name(result, STORE)], text(None)), node)
 
-    _options(writer, subject, options, result, no_match)
+    writer.mark(node, "a 'case' statement")
+    _options(writer, node, subject, options, result, no_match)
     _restore_matches(writer, node, saved)
 
 
@@ -128,10 +129,10 @@ def selector(writer: Writer, node: n.Node) -> ast.expr:
         if default is not None:
             _finish(writer, default, name)
         else:
-            writer.mark(node.left, "a Selector Expression")
             writer.emit(ast.Expr(writer.run("_no_selector_entry", subject)), node.left)
 
-    _options(writer, subject, options, name, no_match)
+    writer.mark(node.left, "a Selector Expression")
+    _options(writer, node.left, subject, options, name, no_match)
     _restore_matches(writer, node, saved)
     return writer.at(node, load(name))
 
@@ -144,6 +145,7 @@ def _is_default(node: n.Node) -> bool:
 
 def _options(
     writer: Writer,
+    place: n.Node,
     subject: ast.expr,
     options: Sequence[tuple[Sequence[n.Node], n.Node]],
     result: str | None,
@@ -152,14 +154,14 @@ def _options(
     """
     `if` the first option matches …, else the next one: what an option says is evaluated only when all before it failed.
 
-    Every branch starts from what is known before; behind, only what every branch sets is known.
+    Errors of the comparisons are those of `place`. Every branch starts from what is known before; behind, only what every branch sets is known.
     """
     known = set(writer.frame.known)
     outcomes: list[set[str]] = []
     opened: list[list[ast.stmt]] = []
     outside = writer.frame.block
     for values, then in options:
-        tests = _tests(writer, subject, values)
+        tests = _tests(writer, place, subject, values)
         if not tests:
             continue
         test = tests[0] if len(tests) == 1 else writer.at(then, ast.BoolOp(ast.Or(), tests))
@@ -177,7 +179,7 @@ def _options(
     writer.frame.known = known | common
 
 
-def _tests(writer: Writer, subject: ast.expr, values: Sequence[n.Node]) -> list[ast.expr]:
+def _tests(writer: Writer, place: n.Node, subject: ast.expr, values: Sequence[n.Node]) -> list[ast.expr]:
     """
     The tests for the values of one option, to be joined with `or`.
 
@@ -190,7 +192,7 @@ def _tests(writer: Writer, subject: ast.expr, values: Sequence[n.Node]) -> list[
         if tests:
             with writer.block() as statements:
                 before = writer.hoisted
-                test = _test(writer, subject, value)
+                test = _test(writer, place, subject, value)
                 plain = writer.hoisted == before
             if plain:
                 writer.frame.block.extend(statements)
@@ -204,21 +206,20 @@ def _tests(writer: Writer, subject: ast.expr, values: Sequence[n.Node]) -> list[
             writer.emit(ast.If(ast.UnaryOp(ast.Not(), load(name)), [*statements, assign], []), value)
             tests = [writer.at(value, load(name))]
             continue
-        tests.append(_test(writer, subject, value))
+        tests.append(_test(writer, place, subject, value))
     return tests
 
 
-def _test(writer: Writer, subject: ast.expr, value: n.Node) -> ast.expr:
+def _test(writer: Writer, place: n.Node, subject: ast.expr, value: n.Node) -> ast.expr:
     holder: ast.expr = load(writer.frame.matches) if writer.frame.matches else text(None)
     inner = value
     while isinstance(inner, n.Parenthesized):
         inner = inner.expression
     subject = ast.Name(subject.id, ast.Load()) if isinstance(subject, ast.Name) else subject
+    # An option that cannot be asked about a value is told at the whole, `place`.
     if isinstance(inner, n.Unary) and inner.op == "*":
-        return writer.at(value, writer.run("_any_case", writer.value(inner), subject, holder))
-    option = writer.value(value)
-    writer.mark(value, "a Case Option")
-    return writer.at(value, writer.run("_case", option, subject, holder))
+        return writer.at(place, writer.run("_any_case", writer.value(inner), subject, holder))
+    return writer.at(place, writer.run("_case", writer.value(value), subject, holder))
 
 
 RULES = {

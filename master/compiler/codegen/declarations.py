@@ -60,8 +60,8 @@ def _attributes(writer: Writer, attributes: Attributes, values: Sequence[ast.exp
 
 
 def _lines(writer: Writer, attributes: Attributes) -> ast.expr:
-    """`((name, line), …)` of the attributes, for errors that name the place of one; a constant of the code."""
-    return text(tuple((each.name, writer.source.line(each.at)) for each in attributes if isinstance(each, n.Attribute)))
+    """`((name, line), …)` of the attributes, `*` for those of a splat, for errors that name the place of one; a constant of the code."""
+    return text(tuple((each.name if isinstance(each, n.Attribute) else "*", writer.source.line(each.at)) for each in attributes))
 
 
 def _appended(attributes: Attributes) -> ast.expr:
