@@ -154,7 +154,8 @@ def _options(
     """
     `if` the first option matches …, else the next one: what an option says is evaluated only when all before it failed.
 
-    Errors of the comparisons are those of `place`. Every branch starts from what is known before; behind, only what every branch sets is known.
+    Errors of the comparisons are those of `place`. Every branch starts from what is known before;
+    behind, only what every branch sets is known.
     """
     known = set(writer.frame.known)
     outcomes: list[set[str]] = []
