@@ -26,6 +26,7 @@ from .scope import MISSING, Scope, ScopeReporter
 from .text import inspect
 from .types.base import Type
 from .types.builtin import BUILTIN_TYPES
+from .types.objects import ANNOTATION
 from .types.references import ResourceType
 from .values import Deferred, Strictness, Value
 from .world import DataContext, NodeInput, World
@@ -422,7 +423,7 @@ class Compiler:
         name = name.removeprefix("::")
         lower = name.lower()
         found = BUILTIN_TYPES.get(lower)
-        if found is not None:
+        if found is not None and (found is not ANNOTATION or self.find_define(lower) is None):  # that name is free for defines
             return found
         if "::" not in lower and self.world.types.find(lower) is not None:
             return ResourceType(name)

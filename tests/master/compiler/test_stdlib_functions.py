@@ -145,7 +145,7 @@ def test_functions_that_are_new_give(expression: str, text: str) -> None:
 
 REFUSES: list[tuple[str, str]] = [
     ("stdlib::merge(1)", "expects"),
-    ("stdlib::sort_by([1,'a']) |$x| { $x }", "comparison of String with Integer failed"),
+    ("stdlib::sort_by([1,'a']) |$x| { $x }", "comparison of Integer with String failed"),
     ("stdlib::validate_email_address('x')", "'stdlib::validate_email_address' parameter 'values' expects"),
     ("stdlib::validate_email_address()", "stdlib::validate_email_address(): Wrong number of arguments need at least one"),
     ("stdlib::validate_domain_name('a b')", "'stdlib::validate_domain_name' parameter 'values' expects"),

@@ -11,6 +11,7 @@ from ...numbers import whole
 from ...regexps import Regexp
 from ...values import Value, key_of, same, value_of
 from ..api import Context, legacy_function
+from ..iteration import elements
 from ..strings import ruby_text
 from .rubynumbers import integer_at_start
 
@@ -67,23 +68,30 @@ def delete_at(context: Context, *arguments: Value) -> list[Value]:
     return kept
 
 
+def _patterns(value: Value) -> list[Value]:
+    """What to delete by; a hash counts as the array of its pairs."""
+    return list(elements(value)) if isinstance(value, dict) else _items(value)
+
+
 @legacy_function("delete_regex", -1)
 def delete_regex(context: Context, *arguments: Value) -> Value:
     """An array or hash without the elements or keys in which a regular expression, given as text, matches whole words."""
     if len(arguments) != 2:
         raise EvaluationError(f"delete_regex(): Wrong number of arguments given {len(arguments)} for 2")
-    collection = arguments[0]
-    for item in _items(arguments[1]):
+    collection, patterns = arguments[0], _patterns(arguments[1])
+    if isinstance(collection, str) and not patterns:
+        return collection
+    if not isinstance(collection, list | dict):
+        kind = ruby_class(collection)
+        raise EvaluationError(f"delete_regex(): First argument must be an Array, Hash, or String. Given an argument of class {kind}.")
+    for item in patterns:
         pattern = Regexp(rf"\b{item.source if isinstance(item, Regexp) else ruby_text(item)}\b")
         if isinstance(collection, list):
             collection = [each for each in collection if not (isinstance(each, str) and pattern.search(each))]
-        elif isinstance(collection, dict):
+        else:
             collection = {
                 key: value for key, value in collection.items() if not (isinstance(value_of(key), str) and pattern.search(value_of(key)))
             }
-        else:
-            told = ruby_class(collection)
-            raise EvaluationError(f"delete_regex(): First argument must be an Array, Hash, or String. Given an argument of class {told}.")
     return collection
 
 

@@ -48,11 +48,13 @@ def from_json(text: str) -> Value:
 
 def from_yaml(text: str) -> Value:
     """
+    The first document, when there are several.
+
     Raises:
         EvaluationError: not YAML, a tag, or an alias.
     """
     try:
-        return as_values(plainyaml.loads(text))
+        return as_values(plainyaml.loads(text, first=True))
     except BadData as error:
         raise EvaluationError(error.message) from error
 
@@ -127,6 +129,8 @@ def _with_default(parse: Callable[[str], Value], text: str, default: tuple[Value
 def _loaded(context: Context, name: str, arguments: tuple[Value, ...], parse: Callable[[str], Value]) -> Value:
     path, default = arguments[0], arguments[1] if len(arguments) > 1 else None
     if not isinstance(path, str):
+        if len(arguments) > 1:  # what cannot be read, for whatever reason, has the default for its content
+            return default
         raise EvaluationError(f"{name}(): the path must be a String, got {ruby_class(path)}")
     if path.startswith(("http://", "https://")):
         raise Unsupported(

@@ -25,7 +25,9 @@ def module_path(context: Context, module: Value) -> str:
     compiler = _scope(context).compiler
     found = compiler.world.module_root(module) if isinstance(module, str) and module else None
     if found is None:
-        raise EvaluationError(f"Could not find module {ruby_text(module)} in environment {compiler.world.environment}")
+        bundled = "The functions and types of stdlib are bundled: it has no folder unless the site installs the module."
+        message = f"Could not find module {ruby_text(module)} in environment {compiler.world.environment}"
+        raise EvaluationError(message, hint=bundled if module == "stdlib" else "")
     return found
 
 

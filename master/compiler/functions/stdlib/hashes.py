@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cmp_to_key
 
 from shared.errors import EvaluationError
 
 from ...control import Break, Next
-from ...labels import label, ruby_class
+from ...labels import ruby_class
 from ...numbers import whole
+from ...ordering import ruby_order, sort_as_ruby
 from ...sprintf import to_integer
 from ...text import inspect
 from ...types.operands import flattened
@@ -151,26 +151,9 @@ def nested_values(context: Context, hash_: dict[Value, Value]) -> list[Value]:
 # --- sorted -------------------------------------------------------------------------------------------------------
 
 
-def _before(left: Value, right: Value) -> int:
-    """Ruby's `<=>` of strings, numbers, and arrays of these."""
-    if isinstance(left, list) and isinstance(right, list):
-        for one, two in zip(left, right, strict=False):
-            order = _before(one, two)
-            if order:
-                return order
-        return (len(left) > len(right)) - (len(left) < len(right))
-    numbers = all(isinstance(each, int | float) and not isinstance(each, bool) for each in (left, right))
-    if numbers or (isinstance(left, str) and isinstance(right, str)):
-        return bool(left > right) - bool(left < right)
-    if left is right or (left.__class__ is right.__class__ and left == right):
-        return 0
-    raise EvaluationError(f"comparison of {label(left)} with {label(right)} failed")
-
-
 def _by(items: Iterable[Value], value_of: Callable[[Value], Value]) -> list[Value]:
-    order = cmp_to_key(_before)
-    keyed = [(order(value_of(item)), item) for item in items]
-    return [item for _, item in sorted(keyed, key=lambda pair: pair[0])]
+    keyed = [(value_of(item), item) for item in items]
+    return [item for _, item in sort_as_ruby(keyed, lambda one, two: ruby_order(one[0], two[0]))]
 
 
 @function("stdlib::sort_by", "Array ary", "Callable[1,1] &block")
