@@ -43,18 +43,18 @@ class Wording:
 
     Attributes:
         reference: has to match the reference's whole message.
-        ours: has to match our whole message, groups of one name equal in both; None: any answer of ours will do.
+        ours: has to match our whole message, groups of one name equal in both; where we compile there is none, and nothing is listed.
     """
 
     reason: str
     reference: re.Pattern[str]
-    ours: re.Pattern[str] | None
+    ours: re.Pattern[str]
 
     def covers(self, reference: str, ours: str | None) -> bool:
         """Whether it lists these errors; `ours` is None for a catalog."""
         one = self.reference.fullmatch(reference)
-        if self.ours is None or one is None or ours is None:
-            return self.ours is None and one is not None
+        if one is None or ours is None:
+            return False
         other = self.ours.fullmatch(ours)
         if other is None:
             return False
@@ -71,7 +71,7 @@ class Wordings:
     @classmethod
     def load(cls, path: Path = Path(__file__).parent / "wordings.yaml") -> Wordings:
         entries = yaml.safe_load(path.read_text()) or []
-        return cls([Wording(entry["reason"], _pattern(entry["reference"]), entry["ours"] and _pattern(entry["ours"])) for entry in entries])
+        return cls([Wording(entry["reason"], _pattern(entry["reference"]), _pattern(entry["ours"])) for entry in entries])
 
     def rule_for(self, reference: Mapping[str, Any], ours: Mapping[str, Any]) -> Wording | None:
         """The rule that lists this pair of answers; never one for a question that the reference compiles, or for a crash of ours."""

@@ -17,8 +17,9 @@ from shared.errors import EvaluationError
 from ..control import Break
 from ..signatures import Closure
 from ..types.infer import infer_set
-from ..types.lattice import ANY, AliasType, EnumType, IntegerType, Type, UnitType, VariantType
+from ..types.lattice import ANY, AliasType, ArrayType, EnumType, IntegerType, NotUndefType, OptionalType, Type, UnitType, VariantType
 from ..types.parse import parse_type
+from ..types.references import ClassType, ResourceType, TypeType
 from ..values import Instance, Iterator, Value, entries, key_of, same, value_of
 from .api import Context, Function, function
 
@@ -394,7 +395,7 @@ def _visited(
             waiting.pop() if depth_first else waiting.popleft()
             continue
         here, value = [*path, child[0]], child[1]
-        if containers.instance(value):
+        if containers.instance(value) or (isinstance(value, Type) and containers is _CONTAINERS and _parts_of_type(value)):
             if with_containers:
                 yield here, value
             waiting.append((here, _children(value)))
@@ -405,7 +406,22 @@ def _visited(
 def _children(value: Value) -> PythonIterator[tuple[Value, Value]]:
     if isinstance(value, Instance):
         return iter(list(value.attributes.items()))
+    if isinstance(value, Type):
+        return iter(_parts_of_type(value))
     return iter(pairs(value))
+
+
+def _parts_of_type(type_: Type) -> list[tuple[Value, Value]]:
+    """What is inside references, and inside types that are about one other type; types are objects, too."""
+    if isinstance(type_, ResourceType):
+        return [("type_name", type_.type_name), ("title", type_.title)]
+    if isinstance(type_, ClassType):
+        return [("class_name", type_.class_name)]
+    if isinstance(type_, ArrayType):
+        return [("element_type", type_.element or ANY)]
+    if isinstance(type_, TypeType | OptionalType | NotUndefType):
+        return [("type", type_.type)]
+    return []
 
 
 # --- partition, group_by ------------------------------------------------------------------------------------------
