@@ -156,7 +156,9 @@ def _pattern(value: Value) -> Regexp:
         return value
     if not isinstance(value, str):
         raise EvaluationError(f"no implicit conversion of {_converted(value)} into String")
-    return Regexp(value)
+    pattern = Regexp(value)
+    pattern.search("")  # an expression that is none is refused even where there is nothing to search
+    return pattern
 
 
 def _converted(value: Value) -> str:
