@@ -55,8 +55,9 @@ def is_internal(error: PuppetError) -> bool:
     Return whether something is wrong on this side, such as a broken file of the CA.
 
     Such an error may name paths of the master: clients without a certificate get the number of the request instead, to ask for.
+    What is wrong with the code that a catalog is made of is told to whoever may ask for catalogs.
     """
-    return error.status >= 500 and not isinstance(error, Unavailable | OutOfSpace)
+    return error.status >= 500 and not isinstance(error, CompileError | Unavailable | OutOfSpace)
 
 
 class Scheme(ABC):

@@ -202,7 +202,7 @@ class Type(Metaparams):
 
     def _assume(self, attribute: Param[Any]) -> None:
         value = attribute.default_for(self)
-        if value is not None and self.redaction.reveals(str(value)):  # made of an attribute that is Sensitive
+        if value is not None and self.redaction.are_in(value):  # made of an attribute that is Sensitive
             self.origin = replace(self.origin, sensitive=self.origin.sensitive | {attribute.name})
         if value is not None:
             self._values[attribute.name] = [value] if isinstance(attribute, Property) and not isinstance(value, list) else value
@@ -230,7 +230,8 @@ class Type(Metaparams):
     def assign(self, attribute: str, value: Any) -> None:
         """Set an attribute as if the manifest had: checked and converted; ResourceError when it is refused."""
         declared = self.declaration.attributes[attribute]
-        secret = self.is_sensitive(attribute)
+        # The title names the resource in every message: what is the same text is no secret.
+        secret = self.is_sensitive(attribute) and value not in (self.title, [self.title])
         if secret:
             self.redaction.add(value)
         try:
@@ -378,7 +379,7 @@ class Type(Metaparams):
     def child(self, title: str, given: Mapping[str, Any], *, origin: Origin | None = None, type: type[Type] | None = None) -> Type:
         """A new resource (by default of the same type) with this one's tags, for `generate` and `eval_generate`."""
         origin = origin or Origin(tags=self.origin.tags)
-        secret = {name for name, value in given.items() if self.redaction.reveals(str(value))}  # it gets what is Sensitive here
+        secret = {name for name, value in given.items() if self.redaction.are_in(value)}  # it gets what is Sensitive here
         made = (type or self.__class__)(title, given, replace(origin, sensitive=origin.sensitive | secret))
         made.surroundings = self.surroundings
         return made

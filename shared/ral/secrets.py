@@ -65,6 +65,11 @@ class Secrets:
         masked = self.mask(message)
         return HIDDEN if self.reveals(masked.replace(REDACTED, "\0")) else masked
 
+    def are_in(self, value: Any) -> bool:
+        """Whether a whole value is part of another one, which is then as secret as it; pieces that two commands or paths share are not."""
+        texts = list(_texts_in(value))
+        return any(secret == text or (len(secret) >= _SHORTEST_MASKED and secret in text) for secret in self._texts for text in texts)
+
     def reveals(self, message: str) -> bool:
         """Whether `message` has a piece of a value in it, in any case."""
         text = message.casefold()

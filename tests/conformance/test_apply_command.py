@@ -53,11 +53,6 @@ def applied(case: dict[str, Any], manifest: str, scratch: recorded.Scratch) -> d
     return found | {"logs": [[each["level"], scratch.scrub(each["source"]), scratch.scrub(each["message"])] for each in shown]}
 
 
-def without_hints(run: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
-    """A run that came to nothing, without what we say beyond the reference's message: what to try."""
-    return run if "status" in run else run | {"logs": run["logs"][: len(wanted["logs"])]}
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("clean_process")
 @pytest.mark.skipif(os.geteuid() != 0, reason="the cases were recorded as root")
@@ -82,7 +77,7 @@ def test_the_command_answers_as_recorded(
         if number and case.get("between"):
             scratch.shell(case["between"])
         run = applied(case, manifest.replace("@ROOT@", str(scratch.root)), scratch)
-        runs.append(recorded.comparable(without_hints(run, wanted["runs"][number])))
+        runs.append(recorded.comparable(recorded.without_hints(run, wanted["runs"][number])))
     assert runs == [recorded.comparable({key: value for key, value in run.items() if key != "output"}) for run in wanted["runs"]]
     if "state" in wanted:
         assert {path: scratch.inspect(path) for path in case["inspect"]} == wanted["state"]

@@ -56,7 +56,7 @@ CASES: dict[str, tuple[str, str, int]] = {
     "a define that declares itself": ("define d {\n  d { \"${title}x\": }\n}\nd { 'a': }", "looped more than 1000 times", 0),
     "a class that inherits from itself": ("include m::one", "stack level too deep", 1),
     "a value nested too deeply to be shown": (DEPTH + 'notify { "${x}": }', "stack level too deep", 0),
-    "a value nested too deeply for a catalog": (DEPTH + "notify { 'a': message => $x }", "nested too deeply", 0),
+    "a value nested too deeply for a catalog": (DEPTH + "notify { 'a': message => $x }", "(nested|stack level) too deep", 0),
     "an expression nested too deeply": ("\n$x = " + "(" * 5000 + "1" + ")" * 5000, "Nested too deeply", 2),
     "a sum of very many": ("$x = " + " + ".join(["1"] * 20000), "too deep", 0),
     "a manifest of a module that is not UTF-8": ("\ninclude m::octets", "octets.pp is not valid UTF-8", 2),
