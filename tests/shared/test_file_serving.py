@@ -178,7 +178,7 @@ def test_special_files_do_not_block_and_are_told(root):
             assert (found.type, found.checksum.value) == (name, "{none}")
             with pytest.raises(NotFound):
                 content(Tree(root), name)
-        assert time.monotonic() - before < 1
+        assert time.monotonic() - before < 30
 
 
 def test_content_is_streamed_in_blocks_of_exactly_the_announced_size(root):

@@ -47,14 +47,14 @@ def test_patterns_match_as_fnmatch_does(pattern, name, expected):
 
 @pytest.mark.parametrize("pattern", ["[" * 100_000, "*" * 100_000 + "b", "*a" * 50_000, "[a-" * 30_000, "?*" * 50_000])
 def test_no_pattern_is_expensive(pattern):
-    before = time.perf_counter()
+    before = time.thread_time()
     glob = Glob(pattern)
     for _ in range(3):
         glob.matches("a" * 255)
-    assert time.perf_counter() - before < 0.5
+    assert time.thread_time() - before < 2
 
 
 def test_the_worst_that_fits_a_name_stays_cheap():
-    before = time.perf_counter()
+    before = time.thread_time()
     assert not Glob("*a" * 120 + "b").matches("a" * 255)
-    assert time.perf_counter() - before < 0.2
+    assert time.thread_time() - before < 1
