@@ -2,9 +2,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# How many processes run tests: a number, or auto for one a processor. The tests of a file stay together, so that they share a server.
+PYTEST := $(BIN)/python -m pytest -q
+# How many processes run the quick tests: a number, or auto for one a processor. The tests of a file stay together, so that they share a server.
+# The slow ones run one after the other: those of proxies and of load share the processors with the masters that they watch.
 WORKERS ?= auto
-PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
 
 .PHONY: help demo compose-demo compose-base test check lint types types-page unit e2e interop interop-server peers image modules openapi lock audit \
   sbom bench chart fleet soak fuzz wheel deb package-image test-packages clean
@@ -60,7 +61,7 @@ test: $(VENV)/.installed
 	$(PYTEST) -m "not interop"
 
 unit: $(VENV)/.installed
-	$(PYTEST) -m "not interop and not slow"
+	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not interop and not slow"
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
