@@ -133,7 +133,7 @@ def test_our_master_is_asked_the_same_and_gives_the_same_kind_of_answer(record: 
     assert lines(ours) == lines(theirs)
     for one, other in zip(theirs.exchanges, ours.exchanges, strict=True):
         assert set(other.request.headers) == set(one.request.headers), one.path
-        assert set(other.answer.headers) - OF_TRANSPORT == set(one.answer.headers) - OF_TRANSPORT, one.path
+        assert set(other.answer.headers) - OF_TRANSPORT - {"etag"} == set(one.answer.headers) - OF_TRANSPORT - {"etag"}, one.path
         for name in set(one.answer.headers) - OF_TRANSPORT - OF_ALL_ANSWERS:
             assert other.answer.headers[name].replace(" ", "") == one.answer.headers[name].replace(" ", ""), (one.path, name)
 
