@@ -165,6 +165,12 @@ class RawClient:
         await self.send(f"{method} {target} HTTP/1.1\r\n{head}\r\n".encode("latin-1") + body)
         return await self.answer(head=method == "HEAD")
 
+    async def until_running(self, within: float = 30.0) -> None:
+        """Return when the master says that all its services work; TimeoutError when it does not within so many seconds."""
+        async with asyncio.timeout(within):
+            while (await self.ask("GET", "/status/v1/simple")).status != 200:
+                await asyncio.sleep(0.05)
+
     async def answer(self, *, head: bool = False) -> RawAnswer:
         """The next answer; EOFError when the connection ended instead."""
         async with asyncio.timeout(self.timeout):

@@ -24,7 +24,7 @@ METAPARAMETERS: Final = frozenset(("alias", "audit", "loglevel", "noop", "schedu
 INHERITED: Final = ("noop", "schedule", "audit", "loglevel", "alias", "tag", "stage")
 """Metaparameters that a container hands down. Source: language reference 13, step 9."""
 
-_TAG = re.compile(r"\w[\w:.-]*$", re.UNICODE)
+_TAG = re.compile(r"\w[\w:.-]*\n?\Z")
 """What can be a tag; for the reference, too, a line break at the end does not count."""
 
 

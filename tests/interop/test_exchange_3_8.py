@@ -72,8 +72,8 @@ def shape(value: Any) -> Any:
 
 
 # Ours asks first in the words of 4 and later, says always what it wants of permissions and sums, and the most files of a tree; theirs asks
-# for the CA's certificate with `fail_on_404`, and once more for the TLS connection.
-OURS = {"checksum_type", "source_permissions", "max_files"}
+# for the CA's certificate with `fail_on_404`, and once more for the TLS connection. Ours wants to know, too, what a listing leaves out.
+OURS = {"checksum_type", "source_permissions", "max_files", "unserved"}
 THEIRS = {"checksum_type", "source_permissions"}
 
 

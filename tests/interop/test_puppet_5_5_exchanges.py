@@ -136,9 +136,12 @@ def as_later(said: Said) -> Said:
 
 @pytest.mark.parametrize("happens", [runs, fails, goes_elsewhere, asks_for_others, uses_the_bucket])
 def test_ours_is_asked_the_same_and_answers_the_same(tmp_path: Path, happens: Callable[[RealAgent, Pair], None]) -> None:
+    """Only that ours says with an error what to try (`hint`)."""
     theirs = [as_later(each) for each in conversation("5.5 with 5.5", tmp_path / "theirs", happens)]
     ours = conversation("5.5 with ours", tmp_path / "ours", happens)
     assert [each.asked for each in ours] == [each.asked for each in theirs]
     for mine, its in zip(ours, theirs, strict=True):
+        if isinstance(mine.body, dict) and mine.status >= 400:
+            mine = replace(mine, body={key: value for key, value in mine.body.items() if key != "hint"})
         assert mine == its
     assert len(ours) >= 2

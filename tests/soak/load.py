@@ -102,7 +102,10 @@ class Load:
         return [SimulatedAgent(name, self.folder, server, self.record, facts_of(name), longest_wait=LONGEST_WAIT) for name in names]
 
     async def run(self, agents: list[SimulatedAgent], over: asyncio.Event) -> None:
-        """Until it is over, and what is under way has ended."""
+        """From the moment that the master can do everything until it is over, and what is under way has ended."""
+        client = await self.connect(READER)
+        await client.until_running()
+        await client.close()
         async with asyncio.TaskGroup() as tasks:
             for agent in agents:
                 tasks.create_task(self.life(agent, over))
