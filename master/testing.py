@@ -27,6 +27,8 @@ from .ca.store import CaFiles
 from .http.server import HttpServer
 from .http.tls import TrustFiles
 
+PAUSE = 0.05  # seconds between two looks at a master's state
+
 
 class CaFolder(ThrowAwayCa):
     """A throw-away CA below a folder; the files are those that a master's TLS reads."""
@@ -167,9 +169,11 @@ class RawClient:
 
     async def until_running(self, within: float = 30.0) -> None:
         """Return when the master says that all its services work; TimeoutError when it does not within so many seconds."""
-        async with asyncio.timeout(within):
-            while (await self.ask("GET", "/status/v1/simple")).status != 200:
-                await asyncio.sleep(0.05)
+        for _ in range(int(within / PAUSE)):
+            if (await self.ask("GET", "/status/v1/simple")).status == 200:
+                return
+            await asyncio.sleep(PAUSE)
+        raise TimeoutError(f"the master is not running after {within} s")
 
     async def answer(self, *, head: bool = False) -> RawAnswer:
         """The next answer; EOFError when the connection ended instead."""
