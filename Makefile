@@ -3,9 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -q
-# How many processes run the quick tests: a number, or auto for one a processor. The tests of a file stay together, so that they share a server.
-# The slow ones run one after the other: those of proxies and of load share the processors with the masters that they watch.
+# How many processes run the tests: a number, or auto for one a processor. The tests of a file stay together, so that they share a server.
 WORKERS ?= auto
+PARALLEL := -n $(WORKERS) --dist loadfile
 
 .PHONY: help demo compose-demo compose-base test check lint types types-page unit e2e interop interop-server peers image modules openapi lock audit \
   sbom bench chart fleet soak fuzz wheel deb package-image test-packages clean
@@ -58,10 +58,10 @@ compose-base: $(VENV)/.installed
 	@BUNRAKU_BASE_FOLDER=$(COMPOSE_BASE) $(BIN)/python demo/compose.py --base
 
 test: $(VENV)/.installed
-	$(PYTEST) -m "not interop"
+	$(PYTEST) $(PARALLEL) -m "not interop"
 
 unit: $(VENV)/.installed
-	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not interop and not slow"
+	$(PYTEST) $(PARALLEL) -m "not interop and not slow"
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
@@ -77,7 +77,7 @@ types-page: $(VENV)/.installed
 check: lint types test
 
 interop: $(VENV)/.installed
-	$(PYTEST) -m interop tests/interop tests/conformance
+	$(PYTEST) $(PARALLEL) -m interop tests/interop tests/conformance
 
 # Tests look for them at this place; keep the two equal.
 peers:

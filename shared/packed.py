@@ -13,7 +13,24 @@ from typing import Any
 from . import plainjson
 
 
-class PackedValues(Mapping[str, Any]):
+class _TakenApart(Mapping[str, Any]):
+    """A map whose values are made when somebody asks for the first."""
+
+    @cached_property
+    def _values(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def __getitem__(self, key: str) -> Any:
+        return self._values[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+class PackedValues(_TakenApart):
     """
     A map that is JSON in `packed`, without the keys in `hidden`.
 
@@ -33,17 +50,8 @@ class PackedValues(Mapping[str, Any]):
         """Return the same map without these keys as well."""
         return PackedValues(self.packed, self.hidden | names)
 
-    def __getitem__(self, key: str) -> Any:
-        return self._values[key]
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-
-class LayeredValues(Mapping[str, Any]):
+class LayeredValues(_TakenApart):
     """The keys of `above`, and those of `below` that are not in it."""
 
     def __init__(self, above: Mapping[str, Any], below: PackedValues) -> None:
@@ -53,15 +61,6 @@ class LayeredValues(Mapping[str, Any]):
     @cached_property
     def _values(self) -> dict[str, Any]:
         return {**self.below, **self.above}
-
-    def __getitem__(self, key: str) -> Any:
-        return self._values[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
 
 
 __all__ = ["LayeredValues", "PackedValues"]

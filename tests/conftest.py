@@ -1,13 +1,25 @@
-"""What holds for every test: logging is afterwards as it was; and what a run says at its end: how many were skipped, for which reasons."""
+"""
+What holds for every test: it has its turn, and logging is afterwards as it was; and what a run says at its end: how many were skipped,
+for which reasons.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 
 from shared.testing import logging_kept
+from tests.turns import turn
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Outside of all else, so that waiting for a turn is no part of a test's time."""
+    assert item.config.cache is not None
+    with turn(item.config.cache.mkdir("turns"), alone=item.get_closest_marker("alone") is not None):
+        return (yield)
 
 
 @pytest.fixture(autouse=True)

@@ -90,14 +90,7 @@ def convertible(type_: Type, args: Sequence[Value], *, several: bool = False) ->
 
     `several`: only signatures that could take more than one argument count.
     """
-    made = _made(type_)
-    if isinstance(made, t.ObjectType):
-        ways = _object_ways(made)
-    elif made.__class__ in CONSTRUCTORS:
-        ways = signatures(made.__class__)
-    else:
-        return False
-    return any(s.accepts(args) and not (several and s.high == 1) for s in ways)
+    return any(s.accepts(args) and not (several and s.high == 1) for s in _signatures_of_new(_made(type_)))
 
 
 def converts_type(type_: Type, given: Type) -> bool:
@@ -109,13 +102,14 @@ def converts_type(type_: Type, given: Type) -> bool:
     """
     made = _made(type_)
     _maker(made)
+    return any(s.accepts_count(1) and (s.types[0] or t.ANY).assignable(given) for s in _signatures_of_new(made) if s.types)
+
+
+def _signatures_of_new(made: Type) -> Sequence[Signature]:
+    """Return the signatures of `new` for what a type makes, none for what has no `new`."""
     if isinstance(made, t.ObjectType):
-        ways = _object_ways(made)
-    elif made.__class__ in CONSTRUCTORS:
-        ways = signatures(made.__class__)
-    else:
-        return False
-    return any(s.accepts_count(1) and (s.types[0] or t.ANY).assignable(given) for s in ways if s.types)
+        return _object_ways(made)
+    return signatures(made.__class__) if made.__class__ in CONSTRUCTORS else ()
 
 
 def _described(name: str, ways: Sequence[Signature], args: Sequence[Value]) -> EvaluationError:

@@ -22,7 +22,7 @@ from tests.bench.fleet import facts_of, small_site
 from tests.processes import MasterProcess, clean_environment, master
 from tests.simulated_agents import Record, RunFailed, Server, SimulatedAgent, with_certificates
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 AGENTS, ROUNDS, BOOTSTRAPPED = 50, 3, 5
 ATTEMPTS = 10

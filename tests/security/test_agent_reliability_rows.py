@@ -12,6 +12,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -249,49 +251,53 @@ def test_R_38_a_lock_that_a_dead_process_left_is_taken_over(tmp_path: Path, text
 HOLDER = "import sys, time; sys.argv[0] = 'puppet agent'; print('up', flush=True); time.sleep(60)"
 
 
+@contextmanager
+def another(command: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """A process beside this one, until the end of the block."""
+    with subprocess.Popen(command, **options) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def a_puppet() -> Iterator[int]:
+    """The pid of a process that has the command line of an agent that applies a catalog."""
+    with another([sys.executable, "-c", HOLDER, "puppet agent: applying"], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield process.pid
+
+
 @pytest.mark.slow
 def test_R_38_a_live_puppet_that_only_wrote_its_pid_is_respected(tmp_path: Path) -> None:
     path = tmp_path / "run.lock"
-    with subprocess.Popen([sys.executable, "-c", HOLDER, "puppet agent: applying"], stdout=subprocess.PIPE) as other:
-        try:
-            assert other.stdout is not None
-            other.stdout.readline()
-            path.write_text(str(other.pid))
-            assert not RunLock(path).acquire()
-        finally:
-            other.kill()
-            other.wait()
+    with a_puppet() as pid:
+        path.write_text(str(pid))
+        assert not RunLock(path).acquire()
     assert RunLock(path).acquire()
 
 
 def test_AG_19_a_program_that_only_calls_itself_puppet_holds_no_lock(tmp_path: Path) -> None:
     path = tmp_path / "run.lock"
-    with subprocess.Popen(["puppet agent: applying", "60"], executable="/bin/sleep") as other:
-        try:
-            path.write_text(str(other.pid))
-            deadline = time.monotonic() + 30
-            while "puppet agent" not in Process(other.pid).command_line():  # a process that has just begun has none yet
-                assert time.monotonic() < deadline
-                time.sleep(0.001)
-            assert RunLock(path).acquire()
-        finally:
-            other.kill()
-            other.wait()
+    with another(["puppet agent: applying", "60"], executable="/bin/sleep") as other:
+        path.write_text(str(other.pid))
+        deadline = time.monotonic() + 30
+        while "puppet agent" not in Process(other.pid).command_line():  # a process that has just begun has none yet
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+        assert RunLock(path).acquire()
 
 
 @pytest.mark.slow
 def test_AG_19_a_puppet_that_is_younger_than_the_lock_holds_none(tmp_path: Path) -> None:
     path = tmp_path / "run.lock"
-    with subprocess.Popen([sys.executable, "-c", HOLDER, "puppet agent: applying"], stdout=subprocess.PIPE) as other:
-        try:
-            assert other.stdout is not None
-            other.stdout.readline()
-            path.write_text(str(other.pid))
-            os.utime(path, (0, time.time() - 3600))  # left by a process whose number this one got
-            assert RunLock(path).acquire()
-        finally:
-            other.kill()
-            other.wait()
+    with a_puppet() as pid:
+        path.write_text(str(pid))
+        os.utime(path, (0, time.time() - 3600))  # left by a process whose number this one got
+        assert RunLock(path).acquire()
 
 
 @pytest.mark.parametrize("leads_to", ["/etc/passwd", "missing", "run.lock", "/dev/zero"])

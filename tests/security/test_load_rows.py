@@ -22,7 +22,7 @@ from shared.memory import settle
 from tests.bad_requests import bad_requests
 from tests.wired_site import ENV, V3, WiredSite
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 BEAT = 0.005  # seconds between two looks at the clock
 BOUND = 0.1  # seconds that a beat may be late, beside what the machine itself makes it late

@@ -11,7 +11,7 @@ import pytest
 from tests.processes import clean_environment, run
 from tests.soak.standing import SLACK, grown
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 OPTIONS = {"seconds": 24, "warmup": 4, "agents": 3, "requests": 100, "growth": 900, "restart-agents": 4, "restarts": 1}
 FIRST = ("compiling processes killed", "connections cut in the middle", "HUP")  # the others need root or a C compiler

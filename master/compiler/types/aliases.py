@@ -98,23 +98,17 @@ class AliasType(Type):
             return True
         definition = self.definition
         if self.recursive:
-            pair = (id(self), id(other))
-            if guard is None:
-                guard = set()
-            elif pair in guard:
+            guard = set() if guard is None else guard
+            if _is_asked_again((id(self), id(other)), guard):
                 return True
-            guard.add(pair)
         return definition.assignable(other, guard)
 
     def assign_to(self, target: Type, guard: Guard) -> bool:
         definition = self.definition
         if self.recursive:
-            pair = (-id(self), id(target))
-            if guard is None:
-                guard = set()
-            elif pair in guard:
+            guard = set() if guard is None else guard
+            if _is_asked_again((-id(self), id(target)), guard):
                 return True
-            guard.add(pair)
         return target.assignable(definition, guard)
 
     def shown(self, expansion: Expansion = None) -> str:
@@ -141,6 +135,14 @@ class AliasType(Type):
             return False
         definition = self.definition
         return not self.recursive and definition.is_callable
+
+
+def _is_asked_again(pair: tuple[int, int], guard: set[tuple[int, int]]) -> bool:
+    """Return whether the question about this pair is being answered already; note that it is being answered now."""
+    if pair in guard:
+        return True
+    guard.add(pair)
+    return False
 
 
 def _reaches(start: Type, wanted: Type, seen: set[int]) -> bool:
