@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import fcntl
 import threading
+import time
 from pathlib import Path
 
 from tests.turns import turn
 
-HOLD, WAIT = 0.05, 20.0  # seconds
+WAIT = 20.0  # seconds
+
+
+def until_held(path: Path) -> None:
+    """Return when somebody holds the lock of a file."""
+    for _ in range(int(WAIT / 0.01)):
+        with path.open() as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return
+        time.sleep(0.01)
+    raise TimeoutError(path)
 
 
 def test_tests_run_at_the_same_time(tmp_path: Path) -> None:
@@ -26,9 +40,8 @@ def test_a_lone_test_begins_when_the_others_have_ended_and_no_other_overtakes_it
     later = threading.Thread(target=run, args=("later",), kwargs={"alone": False})
     with turn(tmp_path, alone=False):
         lone.start()
-        lone.join(HOLD)
+        until_held(tmp_path / "door")
         later.start()
-        later.join(HOLD)
         assert order == []
     for thread in (lone, later):
         thread.join(WAIT)
