@@ -91,6 +91,27 @@ class Regexp:
         """With delimiters: `/source/`, a slash inside escaped."""
         return "/" + _escaped_slashes(self.source) + "/"
 
+    def embedded(self) -> str:
+        """
+        Return the expression as it stands inside another one: `(?-mix:source)`, a slash escaped.
+
+        A group with options around the whole of it is not written twice: `(?i:a)` is `(?i-mx:a)`, and so is `(?i)a`.
+        """
+        options: set[str] = set()
+        body = self.source
+        while (head := _OPTIONS.match(body)) is not None and len(body) >= _SHORTEST_GROUP:
+            options = (options | set(head[1])) - set(head[2] or "")
+            rest = body[head.end() :]
+            if head[3] == ")":
+                body = rest
+                continue
+            is_whole = head[3] == ":" and rest.endswith(")") and _is_valid(rest[:-1])
+            options, body = (options, rest[:-1]) if is_whole else (set(), self.source)
+            break
+        on = "".join(letter for letter in "mix" if letter in options)
+        off = "".join(letter for letter in "mix" if letter not in options)
+        return f"(?{on}{'-' if off else ''}{off}:{_escaped_slashes(body)})"
+
 
 def match_whole(pattern: regex.Pattern[str], text: str) -> Match | None:
     """
@@ -112,6 +133,18 @@ def _overtime(shown: str, text: str) -> EvaluationError:
         f" on a text of {len(text)} characters",
         hint="Write it without repeats inside repeats and without alternatives that begin alike: /^(a+)+$/ is /^a+$/.",
     )
+
+
+_OPTIONS = regex.compile(r"\(\?([mix]*)(?:-([mix]*))?(.)", regex.DOTALL)
+_SHORTEST_GROUP = len("(?:)")
+
+
+def _is_valid(source: str) -> bool:
+    try:
+        _compile(source)
+    except EvaluationError:
+        return False
+    return True
 
 
 def _escaped_slashes(source: str) -> str:

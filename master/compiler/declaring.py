@@ -20,7 +20,7 @@ from .scope import Scope
 from .text import inspect, to_s
 from .types.infer import infer
 from .types.references import ClassType, ResourceType, as_attribute
-from .values import DEFAULT, Iterator, Value, entries
+from .values import DEFAULT, Value, entries
 
 if TYPE_CHECKING:
     from .compiler import Compiler
@@ -132,22 +132,35 @@ def declare(scope: Scope, type_name: str, form: int, line: int, *bodies: tuple[V
     titles = [_titles(title, index, seen) for index, (title, _, _) in enumerate(bodies)]
     defaults: dict[str, Value] = {}
     default_lines: Lines = ()
-    for body_titles, (_, values, lines) in zip(titles, bodies, strict=True):
-        for value_name, value in values.items():
-            if isinstance(value, Iterator):
-                label = "a '=>' expression"
-                raise Refused("Use of an Iterator is not supported here", operand=f"attribute {value_name}", label=label)
+    attributes = [_as_attributes(values) for _, values, _ in bodies]
+    for body_titles, values, (_, _, lines) in zip(titles, attributes, bodies, strict=True):
         if "" in body_titles:
             defaults, default_lines = values, lines
     file = _file()
     made: list[Value] = []
-    for body_titles, (_, values, lines) in zip(titles, bodies, strict=True):
+    for body_titles, values, (_, _, lines) in zip(titles, attributes, bodies, strict=True):
         if defaults and values is not defaults:
             values, lines = {**defaults, **values}, (*default_lines, *lines)
         made += create_resources(
             scope, type_name, [title for title in body_titles if title], values, form=form, file=file, line=line, lines=lines
         )
     return made
+
+
+def _as_attributes(values: dict[str, Value]) -> dict[str, Value]:
+    """
+    Return values as attributes hold them, by name.
+
+    Raises:
+        Refused: no attribute can hold a value; the place is that of the attribute.
+    """
+    attributes: dict[str, Value] = {}
+    for name, value in values.items():
+        try:
+            attributes[name] = as_attribute(value)
+        except EvaluationError as error:
+            raise Refused(error.message, operand=f"attribute {name}", label="a '=>' expression") from None
+    return attributes
 
 
 def _file() -> str | None:
@@ -172,14 +185,17 @@ def create_resources(
     number: float | None = None,
 ) -> list[Value]:
     """
-    Declare one resource per title; gives references to them. `number`: the title, if it was one.
+    Declare one resource per title; gives references to them.
+
+    Args:
+        values: as attributes hold them (`as_attribute`).
+        number: the title, if it was one.
 
     Raises:
         EvaluationError: an unknown type, or a resource that is there already.
     """
     type_, kind, native, definition = _resolved(scope.compiler, type_name)
     defaults = scope.default_attributes(type_)
-    values = {name: as_attribute(value) for name, value in values.items()}
     made: list[Value] = []
     for title in titles:
         if type_ == "Class":
@@ -252,7 +268,10 @@ def _similar_type(compiler: Compiler, name: str) -> str:
 def _given(scope: Scope, values: dict[str, Value], line: int, lines: Lines, appended: Sequence[str] = ()) -> dict[str, Attribute]:
     file = _file()
     places = dict(lines)
-    return {name: Attribute(value, scope.source, file, places.get(name, line), name in appended) for name, value in values.items()}
+    return {
+        name: Attribute(value, scope.source, file, places.get(name, line), name in appended)
+        for name, value in _as_attributes(values).items()
+    }
 
 
 def set_defaults(scope: Scope, type_: Value, line: int, values: dict[str, Value], lines: Lines) -> Value:

@@ -66,4 +66,11 @@ def ruby_class(value: Value) -> str:
         return "NilClass"
     if value.__class__ is bool:
         return "TrueClass" if value else "FalseClass"
-    return label(value)
+    return _RUBY_CLASSES.get(value.__class__) or label(value)
+
+
+_RUBY_CLASSES: Final = {
+    SemVer: "SemanticPuppet::Version",
+    SemVerRange: "SemanticPuppet::VersionRange",
+    Sensitive: "Puppet::Pops::Types::PSensitiveType::Sensitive",
+}

@@ -66,7 +66,7 @@ class Loader:
         self.members: dict[str, tuple[str, Callable[[Scope], Type]]] = {}  # the types of type sets
         self.types: dict[str, Type] = {}
         self.mains: list[Body] = []
-        self.templates: dict[str, Template] = {}
+        self.templates: dict[str, tuple[Template, Unit]] = {}
         self.places: dict[tuple[str, str], Location] = {}
         self.unchecked: list[Definition] = []  # their parameters' types were not evaluated yet
         self._tried: set[tuple[str, str]] = set()
@@ -124,8 +124,12 @@ class Loader:
             unit = Unit.read(program, source, epp=epp, warnings=warnings)
             self.cache.put(key, unit)
         else:
-            refuse([_finding(each, source.file) for each in unit.warnings], self.log)
+            self._warn_of(unit, source)
         return LoadedFile(source, unit, self.runtime, partial(self.cache.put, key))
+
+    def _warn_of(self, unit: Unit, source: Source) -> None:
+        """Log what is odd in a file that was checked before: of a template at each use."""
+        refuse([_finding(each, source.file) for each in unit.warnings], self.log)
 
     def _run(self, source: Source, namespace: str | None, module: str, *, epp: bool = False) -> Registered:
         """Read a file, and make known what it defines: all of it, or, when it is refused, nothing."""
@@ -479,12 +483,15 @@ class Loader:
             ParseError: what is wrong with it, located in it.
         """
         key = f"{source.file}\0{source.text}"
-        found = self.templates.get(key)
-        if found is None:
-            found = self._run(source, None, namespace, epp=True).template
-            assert found is not None
-            self.templates[key] = found
-        return found
+        if key in self.templates:
+            template, unit = self.templates[key]
+            self._warn_of(unit, source)
+            return template
+        file = self._load(source, None, epp=True)
+        self._add(made := registered(file, namespace))
+        assert made.template is not None
+        self.templates[key] = made.template, file.unit
+        return made.template
 
 
 def _finding(stored: tuple[str, str, int | None, int | None, bool], file: str | None) -> Finding:

@@ -258,7 +258,8 @@ def negate(value: Value, reporter: Reporter) -> Value:
         return Timespan(-value.nanoseconds)
     if value.__class__ is Timestamp:
         raise _not_applicable("-", value)
-    return _in_range(-value, "-")
+    # Unlike the operators for two numbers, this one has no limits; what cannot hold the number says so.
+    return -value
 
 
 def _time_plus(left: Value, right: Value) -> Value:

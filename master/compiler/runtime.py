@@ -141,7 +141,7 @@ def case(option: Value, value: Value, holder: Matches | None) -> bool:
         # Regular expressions inside set the match variables too.
         return all(case(part, item, holder) for part, item in zip(option, value, strict=True))
     if option.__class__ is dict and holder is not None and value.__class__ is dict:
-        return all(key in value and case(part, value[key], holder) for key, part in option.items())
+        return all(case(part, value.get(key), holder) for key, part in option.items())
     return _kept_match(operators.matches(value, option), holder)
 
 

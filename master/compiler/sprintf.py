@@ -14,6 +14,7 @@ from shared.errors import EvaluationError
 from .labels import ruby_class
 from .numbers import whole
 from .text import float_text, inspect, to_s
+from .times import SECOND, Timespan, Timestamp
 from .values import Value
 
 __all__ = ["Spec", "character", "format_text", "format_value", "to_float", "to_integer"]
@@ -201,13 +202,19 @@ def _integer(spec: Spec, number: int) -> str:
 _RADIX: Final = {"x": (16, "x"), "X": (16, "x"), "o": (8, "o"), "b": (2, "b"), "B": (2, "b")}
 
 
+_PREFIXES: Final = {"x": "0x", "X": "0X", "o": "0", "b": "0b", "B": "0B"}
+_OCTAL: Final = 8
+
+
 def _radix(spec: Spec, number: int) -> str:
     base, code = _RADIX[spec.letter]
-    prefix = {"x": "0x", "X": "0X", "o": "0", "b": "0b", "B": "0B"}[spec.letter] if "#" in spec.flags and number else ""
+    prefix = _PREFIXES[spec.letter] if "#" in spec.flags and number else ""
     if number >= 0 or "+" in spec.flags or " " in spec.flags:
         digits = f"{abs(number):{code}}"
         if spec.precision is not None:
             digits = digits.rjust(spec.precision, "0")
+        if base == _OCTAL and digits[0] == "0":
+            prefix = ""  # the digits say already that they are octal
         return _signed(spec, number < 0, prefix, digits.upper() if spec.letter == "X" else digits)
     # Two's complement: endless leading digits, shown as `..` and one of them.
     top = {16: "f", 8: "7", 2: "1"}[base]
@@ -215,6 +222,8 @@ def _radix(spec: Spec, number: int) -> str:
     count = (number.bit_length() // bits) + 1
     digits = f"{number & ((1 << (bits * count)) - 1):{code}}".lstrip(top)
     digits = top + digits
+    if base == _OCTAL:
+        prefix = ""
     wanted = spec.precision if spec.precision is not None else 0
     if "0" in spec.flags and "-" not in spec.flags and spec.width is not None and spec.precision is None:
         wanted = spec.width - len(prefix)
@@ -299,6 +308,8 @@ def to_integer(value: Value, base: int | None = None) -> int:
         return number
     if value is None:
         raise EvaluationError("can't convert nil into Integer")
+    if kind is Timespan or kind is Timestamp:
+        return int(value.nanoseconds // SECOND)
     raise EvaluationError(f"can't convert {inspect(value) if kind is bool else ruby_class(value)} into Integer")
 
 
@@ -336,4 +347,6 @@ def to_float(value: Value) -> float:
         raise EvaluationError(f"invalid value for Float(): {inspect(value)}")
     if value is None:
         raise EvaluationError("can't convert nil into Float")
+    if kind is Timespan or kind is Timestamp:
+        return float(value.nanoseconds / SECOND)
     raise EvaluationError(f"can't convert {inspect(value) if kind is bool else ruby_class(value)} into Float")

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
+from collections.abc import Callable
 
 from .regexps import Regexp
 from .times import Timespan, Timestamp
@@ -109,7 +111,7 @@ def inspect(value: Value) -> str:
     """`value` as the reference's own language shows it for debugging: what joining a hash or a failed conversion prints."""
     kind = value.__class__
     if kind is str:
-        return '"' + "".join(_INSPECTED.get(c) or c for c in value).replace("#{", "\\#{").replace("#$", "\\#$").replace("#@", "\\#@") + '"'
+        return _inspect_text(value, _escape)
     if value is None:
         return "nil"
     if kind is list:
@@ -120,16 +122,50 @@ def inspect(value: Value) -> str:
         return ":default"
     if kind is Sensitive:
         return "#<Sensitive [value redacted]>"
-    # References as functions of the 3.x API get them show more of the resource here than as text.
+    if kind is Timespan or kind is Timestamp:
+        return f"#<Puppet::Pops::Time::{kind.__name__} @nsecs={value.nanoseconds}>"
+    if kind is URI:
+        return f"#<URI::{_URI_CLASSES.get(value.scheme, 'Generic')} {value}>"
+    if kind is Binary:
+        return f"#<Puppet::Pops::Types::PBinaryType::Binary @binary_buffer={_inspect_bytes(value.data)}>"
+    # Types, and references as functions of the 3.x API get them, which show more of the resource than as text.
     inspected = getattr(kind, "inspected", None)
     return to_s(value) if inspected is None else str(inspected(value))
 
 
-_INSPECTED = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\x1b": "\\e", "\0": "\\0", "\a": "\\a", "\b": "\\b"}
+_URI_CLASSES = {
+    "http": "HTTP", "https": "HTTPS", "ftp": "FTP", "ldap": "LDAP", "ldaps": "LDAPS", "mailto": "MailTo", "file": "File",
+    "ws": "WS", "wss": "WSS",
+}  # fmt: skip
+
+
+def _inspect_bytes(data: bytes) -> str:
+    """Octets as Ruby shows them: those that are no printable ASCII by their numbers."""
+    return _inspect_text(data.decode("latin-1"), lambda octet: octet if " " <= octet <= "~" else f"\\x{ord(octet):02X}")
+
+
+def _inspect_text(text: str, escape: Callable[[str], str]) -> str:
+    shown = "".join(_INSPECTED.get(c) or escape(c) for c in text)
+    return '"' + shown.replace("#{", "\\#{").replace("#$", "\\#$").replace("#@", "\\#@") + '"'
+
+
+def _escape(character: str) -> str:
+    """A character as Ruby shows it in a text: by its number when no font could have it."""
+    if character.isprintable() or unicodedata.category(character) not in _WITHOUT_SHAPE:
+        return character
+    number = ord(character)
+    return f"\\u{number:04X}" if number <= _LAST_OF_FOUR_DIGITS else f"\\u{{{number:X}}}"
+
+
+_WITHOUT_SHAPE = frozenset(("Cc", "Cn", "Zl", "Zp"))
+_LAST_OF_FOUR_DIGITS = 0xFFFF
+_INSPECTED = {
+    '"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\x1b": "\\e", "\a": "\\a", "\b": "\\b", "\v": "\\v", "\f": "\\f",
+}  # fmt: skip
 
 
 def inspect_bare(value: Value) -> str:
     """As some messages of the reference show values: collections and patterns in Ruby's notation, undef as nothing."""
     if value.__class__ is Regexp:
-        return f"(?-mix:{str(value)[1:-1]})"
+        return str(value.embedded())
     return inspect(value) if value.__class__ in (list, dict) else to_s(value)

@@ -182,12 +182,22 @@ class Deep:
 
     def _hash(self, higher: dict[Any, Value], lower: Value) -> Value:
         if not isinstance(lower, dict):
-            return higher or lower  # an empty hash has nothing to say against it
+            return self._with_itself(higher) if higher else lower  # an empty hash has nothing to say against it
         result = dict(lower)
         for key, value in higher.items():
             known = result.get(key)
             result[key] = self.merged(value, known) if known is not None and known is not False else self.merged(value, value)
         return result
+
+    def _with_itself(self, higher: dict[Any, Value]) -> Value:
+        """
+        Return a hash that takes the place of a value that is none.
+
+        As in the reference, it has taken the place once the first entry is looked at, so that the others are merged with themselves,
+        which leaves each element of an array once.
+        """
+        first, *others = higher
+        return {first: higher[first]} | {key: self.merged(higher[key], higher[key]) for key in others}
 
     def _array(self, higher: list[Value], lower: Value) -> Value:
         prefix = self.prefix

@@ -96,7 +96,9 @@ def override(writer: Writer, node: n.Node) -> ast.expr:
 
 def collector(writer: Writer, node: n.Node) -> ast.expr:
     assert isinstance(node, n.Collector)
-    writer.mark(node, "an Exported Query" if node.exported else "a Virtual Query", type=node.type)
+    operands: dict[str, n.Node] = {"type": node.type}
+    operands |= {f"attribute {each.name}": each for each in node.attributes if isinstance(each, n.Attribute)}
+    writer.mark(node, "an Exported Query" if node.exported else "a Virtual Query", **operands)
     type_ = _collected_type(node.type)
     query: ast.expr = text(None)
     if not isinstance(node.query, n.Nop):

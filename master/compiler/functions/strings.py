@@ -152,7 +152,7 @@ def empty_undef(context: Context, x: None) -> bool:
 def ruby_text(value: Value) -> str:
     """`to_s` of the reference's own language: as ours, but collections as `inspect` shows them."""
     if value.__class__ is Regexp:
-        return f"(?-mix:{value.source})"
+        return str(value.embedded())
     return inspect(value) if value.__class__ in (list, dict) else to_s(value)
 
 

@@ -15,6 +15,7 @@ from ..regexps import Regexp
 from ..times import Timespan, Timestamp
 from ..values import DEFAULT, Value, value_of
 from ..versions import SemVerRange
+from .aliases import has_undefined
 from .base import INF, UNDEF, UNIT, NotUndefType, OptionalType, Range, Type, TypeReference, VariantType
 from .containers import (
     ArrayType,
@@ -259,7 +260,7 @@ def struct_element(key: Value, value: Value) -> StructElement:
     if not isinstance(literal, str) or not literal:
         shown = key if isinstance(key, Type) else label(key)
         raise EvaluationError(f"Illegal Struct member key type. Expected NotUndef, Optional, String, or Enum. Got: {shown}")
-    optional = isinstance(key, OptionalType) or (not isinstance(key, NotUndefType) and value.assignable(UNDEF))
+    optional = isinstance(key, OptionalType) or (not isinstance(key, NotUndefType) and not has_undefined(value) and value.assignable(UNDEF))
     plain = StringType(None, literal)
     return StructElement(OptionalType(plain) if optional else plain, value)
 
@@ -284,7 +285,8 @@ def _callable(_: Type, keys: Sequence[Value]) -> Type:
     types = [type_ if isinstance(type_, Type) else _type_of_parameter(type_) for type_ in types]
     if not types:
         if size is None and block is None and returns is not None and not rest:
-            return CallableType(TupleType((), (0, 0)), None, returns)
+            # Shown as [0, 0], but compared as a Tuple without limits.
+            return CallableType(TupleType(()), None, returns)
         params = TupleType((), (0, 0)) if size in (None, (0, 0)) else TupleType((UNIT,), size)
         return CallableType(params, block, returns)
     return CallableType(TupleType(types, size), block, returns)

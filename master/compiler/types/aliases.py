@@ -51,7 +51,7 @@ class AliasType(Type):
         """
         self._definition = definition
         self._is_settled = False
-        if not _has_undefined(definition, set()):
+        if not has_undefined(definition):
             self._settle(definition)
 
     def _settle(self, definition: Type) -> None:
@@ -155,16 +155,17 @@ def _reaches(start: Type, wanted: Type, seen: set[int]) -> bool:
     return any(_reaches(part, wanted, seen) for part in start.parts())
 
 
-def _has_undefined(type_: Type, seen: set[int]) -> bool:
+def has_undefined(type_: Type, seen: set[int] | None = None) -> bool:
     """Whether an alias that is not defined yet is in a type or in what its aliases stand for."""
+    seen = set() if seen is None else seen
     if isinstance(type_, AliasType):
         if type_._definition is None:
             return True
         if id(type_) in seen:
             return False
         seen.add(id(type_))
-        return _has_undefined(type_._definition, seen)
-    return any(_has_undefined(part, seen) for part in type_.parts())
+        return has_undefined(type_._definition, seen)
+    return any(has_undefined(part, seen) for part in type_.parts())
 
 
 def _alternatives(type_: Type) -> Sequence[Type]:

@@ -77,6 +77,12 @@ class Type:
         """As text, aliases with their definitions."""
         return self.shown(frozenset())
 
+    def inspected(self) -> str:
+        """What `text.inspect` shows."""
+        from .inspection import inspect_type
+
+        return inspect_type(self)
+
     @property
     def iterable_of(self) -> Type | None:
         """The type of the elements when values of this type can be iterated over; else None."""

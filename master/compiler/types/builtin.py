@@ -67,7 +67,7 @@ def _rich_data() -> AliasType:
                 UNDEF,
                 containers.HashType(RICH_DATA_KEY, alias),
                 containers.ArrayType(alias),
-                scalars.SensitiveType(alias),
+                scalars.SensitiveType(),
             ]
         )
     )

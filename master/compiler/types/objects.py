@@ -296,14 +296,21 @@ class ObjectType(Type):
         kind = value.__class__
         if kind is Instance:
             return self.accepts(value.type, None)
-        return kind is Deferred and self.name in ("Deferred", "Object")
+        if kind is Deferred:
+            return self.name in ("Deferred", "Object")
+        # A type is an object of the type that describes it, as every type of the language has one.
+        return self._is_any_object and isinstance(value, Type)
+
+    @property
+    def _is_any_object(self) -> bool:
+        return self.name == "Object" and not self.own and not self.pending
 
     def accepts(self, other: Type, guard: Guard) -> bool:
         if isinstance(other, ObjectExtension):
             other = other.base
         if not isinstance(other, ObjectType):
             return False
-        if self.name == "Object" and not self.own and not self.pending:
+        if self._is_any_object:
             return True
         found: ObjectType | None = other
         while found is not None:

@@ -186,9 +186,10 @@ class InitType(Wrapper):
 
     def accepts(self, other: Type, guard: Guard) -> bool:
         from ..conversions import check_constructible, converts_type
+        from .builtin import RICH_DATA
 
         if self.type is None:
-            return True
+            return isinstance(other, InitType) or RICH_DATA.assignable(other, guard)
         check_constructible(self.type)
         if isinstance(other, InitType):
             return other.type is not None and self.type.assignable(other.type, guard)
@@ -325,9 +326,23 @@ def _refused_iterator(value: Iterator) -> Value:
     raise EvaluationError("Use of an Iterator is not supported here")
 
 
-_ATTRIBUTES: Final[Mapping[type, Callable[[Any], Value]]] = {ResourceType: _attribute_reference, ClassType: _attribute_class_reference}
+def _limited_integer(value: int) -> Value:
+    if value in _INTEGERS:
+        return value
+    # As Ruby writes such numbers, negative ones with endless leading digits.
+    side, text = ("max", f"{value:x}") if value > 0 else ("min", "..f" + f"{value & ((1 << (4 * (len(f'{value:x}') - 1))) - 1):x}")
+    raise EvaluationError(f"Use of a Ruby Integer outside of Puppet Integer {side} range, got '0x{text}'")
+
+
+_INTEGERS: Final = range(-(2**63), 2**63)
+"""What is a number of the language; calculations, and functions more so, can leave that range."""
+_ATTRIBUTES: Final[Mapping[type, Callable[[Any], Value]]] = {
+    ResourceType: _attribute_reference,
+    ClassType: _attribute_class_reference,
+    Iterator: _refused_iterator,
+    int: _limited_integer,
+}
 _LEGACY_ARGUMENTS: Final[Mapping[type, Callable[[Any], Value]]] = {
     **_ATTRIBUTES,
     **dict.fromkeys((Regexp, SemVer, SemVerRange, Timespan, Timestamp, Binary), str),
-    Iterator: _refused_iterator,
 }

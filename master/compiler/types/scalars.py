@@ -254,7 +254,7 @@ class PatternType(ScalarDataType):
     name = "Pattern"
 
     def __init__(self, patterns: Sequence[Regexp] = ()) -> None:
-        self.patterns = tuple(patterns)
+        self.patterns = tuple(dict.fromkeys(patterns))
 
     def instance(self, value: Value) -> bool:
         if value.__class__ is not str:

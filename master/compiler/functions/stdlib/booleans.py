@@ -16,6 +16,8 @@ from .rubynumbers import integer_at_start
 
 _TRUE: Final = re.compile(r"^(1|t|y|true|yes)$", re.IGNORECASE | re.MULTILINE)
 _FALSE: Final = re.compile(r"^(0|f|n|false|no)$", re.IGNORECASE | re.MULTILINE)
+_EMPTY_LINE: Final = re.compile(r"\A$|^\n", re.MULTILINE)
+"""A line without text; what follows the last line break is no line."""
 _NOTHING: Final = re.compile(r"^(undef|undefined)$", re.MULTILINE)
 
 
@@ -25,7 +27,7 @@ def truth(value: Value) -> bool:
         return bool(value)
     if not isinstance(value, str):
         raise EvaluationError("str2bool(): Requires string to work with")
-    if re.search(r"^$", value, re.MULTILINE):
+    if _EMPTY_LINE.search(value):
         return False
     if _TRUE.search(value):
         return True

@@ -228,8 +228,15 @@ def try_get_value(context: Context, *arguments: Value) -> Value:
         return default if default not in (None, False) else data
     if not isinstance(path, str):
         raise EvaluationError(f"try_get_value(): the path must be a String, got {ruby_class(path)}")
+    context.log(
+        "warning",
+        "dig() DEPRECATED: This function has been replaced in Puppet 4.5.0, please use dig44() for backwards compatibility or use the "
+        "new version.",
+    )
     parts = path.split(separator or "/")
-    return _dug(data, [whole(part) if part.isascii() and part.isdigit() else part for part in parts if part or len(parts) > 1], default)
+    while parts and not parts[-1]:
+        parts.pop()
+    return _dug(data, [whole(part) if part.isascii() and part.isdigit() else part for part in parts], default)
 
 
 @function("sprintf_hash", "String format", "Hash arguments")

@@ -10,9 +10,11 @@ from shared.errors import EvaluationError
 
 from ...labels import ruby_class
 from ...text import float_text
+from ...times import Timespan, Timestamp
 from ...types.base import Type
 from ...types.infer import infer_set
 from ...values import Value
+from ...versions import SemVer
 from ..api import Context, Dispatch, Function, function, legacy_function
 from .deprecations import deprecate
 from .networks import network
@@ -23,6 +25,8 @@ _INSTEAD: Final = (
     "https://docs.puppet.com/puppet/latest/reference/lang_data_type.html#match-expressions."
 )
 _INTEGER: Final = re.compile(r"^-?(?:(?:[1-9]\d*)|0)$", re.MULTILINE | re.ASCII)
+_NUMBERS: Final = (int, float, SemVer, Timespan, Timestamp)
+"""What is a kind of number to the reference: versions and times are, too."""
 _NUMERIC: Final = re.compile(r"^-?(?:(?:[1-9]\d*)|0)(?:\.\d+)?(?:[eE]-?\d+)?$", re.MULTILINE | re.ASCII)
 _MAC: Final = re.compile(r"^[a-f0-9]{1,2}(?:(?::[a-f0-9]{1,2}){5}|(?::[a-f0-9]{1,2}){19})$", re.IGNORECASE | re.MULTILINE)
 _WINDOWS_PATH: Final = re.compile(r"\A(?:(?:[A-Z]:[\\/])|(?:[\\/][\\/][^\\/]+[\\/][^\\/]+)|(?:[\\/][\\/]\?[\\/][^\\/]+))", re.IGNORECASE)
@@ -46,7 +50,7 @@ def is_integer(value: Value) -> bool:
 
 
 def is_numeric(value: Value) -> bool:
-    return value.__class__ in (int, float) or (isinstance(value, str) and _NUMERIC.search(value) is not None)
+    return value.__class__ in _NUMBERS or (isinstance(value, str) and _NUMERIC.search(value) is not None)
 
 
 def is_float(value: Value) -> bool:

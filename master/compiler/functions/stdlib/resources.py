@@ -194,12 +194,14 @@ def _assert_private(context: Context, message: Value) -> None:
         except KeyError:
             return None
 
-    if own("module_name") == own("caller_module_name"):
+    # At top scope and in its functions there is no module that could be the caller's.
+    is_top = scope.source is None or not scope.source.name
+    if not is_top and own("module_name") == own("caller_module_name"):
         return
     if isinstance(message, str) and message:
         raise EvaluationError(message)
     resource = scope.resource
-    kind = "Class" if resource is not None and resource.is_class else "Definition"
+    kind = "Class" if is_top or (resource is not None and resource.is_class) else "Definition"
     name = scope.source.name if scope.source is not None else ""
     raise EvaluationError(f"{kind} {name} is private")
 

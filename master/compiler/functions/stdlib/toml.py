@@ -7,6 +7,7 @@ import re
 from shared.errors import EvaluationError
 
 from ...labels import ruby_class, with_article
+from ...regexps import Regexp
 from ...text import float_text, inspect
 from ...values import Value, entries
 from ..strings import ruby_text
@@ -36,7 +37,8 @@ def _pairs(data: dict[Value, Value], path: list[str], lines: list[str]) -> None:
     named = sorted(((ruby_text(key), value) for key, value in entries(data)), key=lambda pair: pair[0])
     for key, value in named:
         if not isinstance(value, dict) and not _is_tables(value):
-            lines.append(f"{_key(key)} = {_text(value)}")
+            # An expression is text in quotes here, but none where it is in an array.
+            lines.append(f"{_key(key)} = {_text(str(value) if isinstance(value, Regexp) else value)}")
     for key, value in named:
         if isinstance(value, dict):
             _table(value, [*path, _key(key)], lines)
