@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -132,13 +133,26 @@ class Reference:
             self._free.put(process)
 
 
+SITE_MODULES = "old"
+"""The folder of an environment that stands for the one with the reference's stdlib; answers of both sides name it so."""
+
+
+@lru_cache(maxsize=1)
+def _stdlib_files() -> dict[str, str]:
+    """The manifests of the reference's stdlib, and metadata by which our bundled one knows that the site's is older than itself."""
+    files = {"environment.conf": f"modulepath = modules:{SITE_MODULES}\n"}
+    files[f"{SITE_MODULES}/stdlib/metadata.json"] = json.dumps({"name": "puppetlabs-stdlib", "version": "8.5.0"})
+    modules = stdlib_folder()
+    if modules is not None:
+        for path in sorted((Path(modules) / "stdlib" / "manifests").glob("*.pp")):
+            files[f"{SITE_MODULES}/stdlib/manifests/{path.name}"] = path.read_text()
+    return files
+
+
 def _with_stdlib_of_the_reference(case: Mapping[str, object]) -> Mapping[str, object]:
-    """The case, with the metadata by which our bundled stdlib knows that the site's is older and leaves out warnings of later ones."""
+    """The case with what a site with the reference's stdlib has on its module path, but for the functions."""
     files = case.get("files")
-    if not case.get("stdlib") or not isinstance(files, dict):
-        return case
-    metadata = json.dumps({"name": "puppetlabs-stdlib", "version": "8.5.0"})
-    return {**case, "files": {"environment.conf": "modulepath = modules:old\n", "old/stdlib/metadata.json": metadata} | files}
+    return case if not case.get("stdlib") or not isinstance(files, dict) else {**case, "files": _stdlib_files() | files}
 
 
 class OutOfTime(BaseException):
