@@ -131,9 +131,9 @@ class Loader:
         """Log what is odd in a file that was checked before: of a template at each use."""
         refuse([_finding(each, source.file) for each in unit.warnings], self.log)
 
-    def _run(self, source: Source, namespace: str | None, module: str, *, epp: bool = False) -> Registered:
+    def _run(self, source: Source, namespace: str | None, module: str) -> Registered:
         """Read a file, and make known what it defines: all of it, or, when it is refused, nothing."""
-        made = registered(self._load(source, namespace, epp=epp), module)
+        made = registered(self._load(source, namespace), module)
         self._add(made)
         return made
 

@@ -13,6 +13,7 @@ from shared.errors import EvaluationError
 
 from .labels import ruby_class
 from .numbers import whole
+from .regexps import Regexp
 from .text import float_text, inspect, to_s
 from .times import SECOND, Timespan, Timestamp
 from .values import Value
@@ -138,6 +139,8 @@ def _directive(found: re.Match[str], arguments: _Arguments) -> str:
 
 
 def _plain(value: Value) -> str:
+    if value.__class__ is Regexp:
+        return str(value.embedded())
     return inspect(value) if value.__class__ in (list, dict) else to_s(value)
 
 

@@ -9,6 +9,7 @@ from shared.errors import Unsupported
 from .. import nodes as n
 from ..scope import RESERVED
 from .frames import Frame, walk
+from .static_types import with_element_types
 from .writer import LOAD, STORE, Writer, load, text
 
 # --- literals -----------------------------------------------------------------------------------------------------
@@ -413,6 +414,8 @@ def is_constant_in_type(node: n.Node) -> bool:
 
 def access(writer: Writer, node: n.Node) -> ast.expr:
     assert isinstance(node, n.Access)
+    if writer.frame.kind == "alias":
+        node = with_element_types(node)
     operands = {"-1": node.left, **{str(index): key for index, key in enumerate(node.keys)}}
     writer.mark(node, "a '[]' expression", **operands)
     if _is_type_expression(node) and not _reads_attribute(node):

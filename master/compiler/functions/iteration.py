@@ -16,11 +16,11 @@ from shared.errors import EvaluationError
 
 from ..control import Break
 from ..signatures import Closure
+from ..types.attributes import attributes_of
 from ..types.infer import infer_set
-from ..types.lattice import ANY, AliasType, ArrayType, EnumType, IntegerType, NotUndefType, OptionalType, Type, UnitType, VariantType
+from ..types.lattice import ANY, AliasType, EnumType, IntegerType, TupleType, Type, UnitType, VariantType
 from ..types.parse import parse_type
-from ..types.references import ClassType, ResourceType, TypeType
-from ..values import Instance, Iterator, Value, entries, key_of, same, value_of
+from ..values import Deferred, Instance, Iterator, Value, entries, key_of, same, value_of
 from .api import Context, Function, function
 
 _HASH_2: Final = ("Hash[Any, Any] hash", "Callable[2,2] &block")
@@ -277,9 +277,11 @@ def _element_type(value: Value) -> Type:
     kind = value.__class__
     if kind is Iterator:
         return value.element_type or ANY
-    if kind is dict or kind is list:
-        items = list(elements(value))
-        return VariantType.of([infer_set(item) for item in items]) if items else UnitType()
+    if kind is dict:
+        columns = [VariantType.of(map(infer_set, column)) for column in zip(*entries(value), strict=True)]
+        return TupleType(columns or (UnitType(), UnitType()), (2, 2))
+    if kind is list:
+        return VariantType.of(map(infer_set, value)) if value else UnitType()
     if kind is int:
         return IntegerType(0, value - 1) if value else UnitType()
     if isinstance(value, Type):
@@ -395,7 +397,7 @@ def _visited(
             waiting.pop() if depth_first else waiting.popleft()
             continue
         here, value = [*path, child[0]], child[1]
-        if containers.instance(value) or (isinstance(value, Type) and containers is _CONTAINERS and _parts_of_type(value)):
+        if containers.instance(value):
             if with_containers:
                 yield here, value
             waiting.append((here, _children(value)))
@@ -406,22 +408,11 @@ def _visited(
 def _children(value: Value) -> PythonIterator[tuple[Value, Value]]:
     if isinstance(value, Instance):
         return iter(list(value.attributes.items()))
+    if isinstance(value, Deferred):
+        return iter([("name", value.name), ("arguments", value.arguments)])
     if isinstance(value, Type):
-        return iter(_parts_of_type(value))
+        return iter(attributes_of(value))
     return iter(pairs(value))
-
-
-def _parts_of_type(type_: Type) -> list[tuple[Value, Value]]:
-    """What is inside references, and inside types that are about one other type; types are objects, too."""
-    if isinstance(type_, ResourceType):
-        return [("type_name", type_.type_name), ("title", type_.title)]
-    if isinstance(type_, ClassType):
-        return [("class_name", type_.class_name)]
-    if isinstance(type_, ArrayType):
-        return [("element_type", type_.element or ANY)]
-    if isinstance(type_, TypeType | OptionalType | NotUndefType):
-        return [("type", type_.type)]
-    return []
 
 
 # --- partition, group_by ------------------------------------------------------------------------------------------

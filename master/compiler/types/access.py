@@ -279,8 +279,6 @@ def _callable(_: Type, keys: Sequence[Value]) -> Type:
     block: Type | None = None
     if rest and isinstance(rest[-1], Type) and rest[-1].is_callable:
         block = rest.pop()
-    elif rest and rest[-1] is None:
-        rest.pop()
     types, size = _split_size(rest)
     types = [type_ if isinstance(type_, Type) else _type_of_parameter(type_) for type_ in types]
     if not types:

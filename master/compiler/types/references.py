@@ -251,9 +251,11 @@ class AttributeReference(ResourceType):
 
     def inspected(self) -> str:
         """What `text.inspect` shows: the resource with the attribute that its title stands for."""
-        if self.title is None or self.lower is None:
+        if self.lower is None:
             return str(self)
         name = _namevar(self.lower)
+        if self.title is None:
+            return f'{self}{{:{name}=>""}}'
         value = (self.title.rstrip("/") or self.title) if self.lower == "file" else self.title
         return f"{self}{{:{name}=>{inspect(value)}}}"
 

@@ -102,9 +102,10 @@ def bool2str(context: Context, *arguments: Value) -> str:
     """'true' or 'false', or the second or third argument, for a boolean."""
     if len(arguments) not in (1, 3):
         raise EvaluationError(f"bool2str(): Wrong number of arguments given ({len(arguments)} for 3)")
-    value, yes, no = (*arguments, "true", "false")[:3] if len(arguments) == 1 else arguments
+    value, yes, no = (*arguments, False, False)[:3] if len(arguments) == 1 else arguments
     if value is not True and value is not False:
         raise EvaluationError("bool2str(): Requires a boolean to work with")
+    yes, no = ("true" if yes is False else yes), ("false" if no is False else no)
     if not isinstance(yes, str) or not isinstance(no, str):
         raise EvaluationError("bool2str(): Requires strings to convert to")
     return yes if value else no

@@ -10,7 +10,7 @@ from ...control import Break, Next
 from ...labels import ruby_class
 from ...numbers import whole
 from ...ordering import ruby_order, sort_as_ruby
-from ...sprintf import to_integer
+from ...sprintf import format_text, to_integer
 from ...text import inspect
 from ...types.operands import flattened
 from ...values import Iterator, Value, entries, key_of
@@ -247,7 +247,8 @@ def sprintf_hash(context: Context, format_: str, arguments: dict[Value, Value]) 
         "sprintf_hash",
         "This method is deprecated. From Puppet 4.10.10/5.3.4 please use the built-in sprintf instead",
     )
-    return context.call_function("sprintf", [format_, arguments])
+    # Not by the function of that name, which makes texts of rich values.
+    return format_text(format_, [arguments])
 
 
 def flat(value: Value) -> list[Value]:

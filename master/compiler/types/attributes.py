@@ -1,0 +1,152 @@
+"""
+Types as trees: the attributes by which `tree_each` walks through a type, as through any other object.
+
+Source: puppet 7.23, asked; the cases tree-each-of-types-… of generated.yaml.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from ..values import Instance, Value
+from . import lattice
+from .lattice import Type
+
+__all__ = ["attributes_of"]
+
+Attributes = Sequence[tuple[Value, Value]]
+
+_STRUCT_ELEMENT: Final = lattice.ObjectType("Pcore::StructElement", {})
+
+
+def attributes_of(type_: Type) -> Attributes:
+    """Return name and value of each attribute; none for types that the reference shows none of, as numbers."""
+    for kind in type(type_).__mro__:
+        describe = _ATTRIBUTES.get(kind)
+        if describe is not None:
+            return describe(type_)
+    return ()
+
+
+def _size(size: tuple[float, float] | None) -> Value:
+    return None if size is None else lattice.IntegerType(*size)
+
+
+def _string(type_: Any) -> Attributes:
+    return [("size_type_or_value", _size(type_.size) if type_.value is None else type_.value)]
+
+
+def _enum(type_: Any) -> Attributes:
+    return [("values", list(type_.values)), ("case_insensitive", type_.any_case)]
+
+
+def _pattern(type_: Any) -> Attributes:
+    return [("patterns", [lattice.RegexpType(pattern) for pattern in type_.patterns])]
+
+
+def _regexp(type_: Any) -> Attributes:
+    return [("pattern", None if type_.regexp is None else type_.regexp.source)]
+
+
+def _time(type_: Any) -> Attributes:
+    return [("from", type_.low), ("to", type_.high)]
+
+
+def _semver(type_: Any) -> Attributes:
+    return [("ranges", list(type_.ranges))]
+
+
+def _uri(type_: Any) -> Attributes:
+    return [("parameters", type_.wanted)]
+
+
+def _runtime(type_: Any) -> Attributes:
+    return [("runtime", type_.runtime), ("name_or_pattern", type_.pattern)]
+
+
+def _collection(type_: Any) -> Attributes:
+    return [("size_type", _size(type_.size))]
+
+
+def _array(type_: Any) -> Attributes:
+    return [("element_type", type_.element)]
+
+
+def _hash(type_: Any) -> Attributes:
+    return [("key_type", type_.key_type), ("value_type", type_.value_type)]
+
+
+def _struct(type_: Any) -> Attributes:
+    elements: list[Value] = [
+        Instance(_STRUCT_ELEMENT, {"key_type": element.key_type, "value_type": element.value_type}) for element in type_.elements
+    ]
+    return [("elements", elements)]
+
+
+def _tuple(type_: Any) -> Attributes:
+    return [("types", list(type_.types)), ("size_type", _size(type_.size))]
+
+
+def _variant(type_: Any) -> Attributes:
+    return [("types", list(type_.types))]
+
+
+def _callable(type_: Any) -> Attributes:
+    return [("param_types", type_.params), ("block_type", type_.block), ("return_type", type_.returns)]
+
+
+def _wrapper(type_: Any) -> Attributes:
+    return [("type", type_.type)]
+
+
+def _init(type_: Any) -> Attributes:
+    return [("type", type_.type), ("init_args", list(type_.arguments))]
+
+
+def _resource(type_: Any) -> Attributes:
+    return [("type_name", type_.type_name), ("title", type_.title)]
+
+
+def _class(type_: Any) -> Attributes:
+    return [("class_name", type_.class_name)]
+
+
+def _object(type_: Any) -> Attributes:
+    return [("_pcore_init_hash", {})] if type_.shown() == "Object" else []
+
+
+def _alias(type_: Any) -> Attributes:
+    names: Attributes = [("name", type_.alias), ("type_expr", None)]
+    # One that leads back to itself has no end.
+    return names if type_.recursive else [*names, ("resolved_type", type_.definition)]
+
+
+def _nothing(type_: Any) -> Attributes:
+    return ()
+
+
+_ATTRIBUTES: Final[dict[type, Callable[[Any], Attributes]]] = {
+    lattice.StringType: _string,
+    lattice.EnumType: _enum,
+    lattice.PatternType: _pattern,
+    lattice.RegexpType: _regexp,
+    lattice.TimeType: _time,
+    lattice.SemVerType: _semver,
+    lattice.URIType: _uri,
+    lattice.RuntimeType: _runtime,
+    lattice.ArrayType: _array,
+    lattice.HashType: _hash,
+    lattice.CollectionType: _collection,
+    lattice.StructType: _struct,
+    lattice.TupleType: _tuple,
+    lattice.VariantType: _variant,
+    lattice.CallableType: _callable,
+    lattice.InitType: _init,
+    lattice.SensitiveType: _nothing,
+    lattice.Wrapper: _wrapper,
+    lattice.ResourceType: _resource,
+    lattice.ClassType: _class,
+    lattice.ObjectType: _object,
+    lattice.AliasType: _alias,
+}
