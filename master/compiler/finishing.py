@@ -40,6 +40,7 @@ def finish(compiler: Compiler) -> None:
             waiting.clear()
         _finish_resource(compiler, resource)
     _hand_down(compiler)
+    compiler.catalog.check_aliases()
 
 
 def _finish_resource(compiler: Compiler, resource: Resource) -> None:

@@ -73,4 +73,6 @@ _RUBY_CLASSES: Final = {
     SemVer: "SemanticPuppet::Version",
     SemVerRange: "SemanticPuppet::VersionRange",
     Sensitive: "Puppet::Pops::Types::PSensitiveType::Sensitive",
+    Timespan: "Puppet::Pops::Time::Timespan",
+    Timestamp: "Puppet::Pops::Time::Timestamp",
 }

@@ -38,7 +38,7 @@ from .types.base import Type
 from .types.infer import infer
 from .types.operands import BadOperand, flattened
 from .uris import URI
-from .values import DEFAULT, Binary, Iterator, Reporter, Value, entries, key_of, same
+from .values import DEFAULT, Binary, Deferred, Iterator, Reporter, Value, entries, key_of, same
 
 __all__ = [
     "BadOperand",
@@ -305,7 +305,7 @@ def access(left: Value, keys: Sequence[Value], reporter: Reporter) -> Value:
         return type_from_access(left, keys)
     if kind is Binary:
         return Binary(_string_access(left.data.decode("latin-1"), keys).encode("latin-1"))
-    noun = "Object" if left is DEFAULT else label(left)
+    noun = "Object" if left is DEFAULT or kind is URI or kind is Deferred else label(left)
     raise BadOperand(f"Operator '[]' is not applicable to {with_article(noun)}.", -1)
 
 

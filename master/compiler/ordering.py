@@ -7,8 +7,10 @@ from functools import cmp_to_key
 
 from shared.errors import EvaluationError
 
+from .comparison import nanoseconds
 from .labels import ruby_class
 from .text import inspect
+from .times import Timespan, Timestamp
 from .values import Value
 from .versions import SemVer
 
@@ -26,6 +28,16 @@ def _comparable(left: Value) -> str | None:
     return kind.__name__ if hasattr(left, "nanoseconds") or kind is SemVer else None
 
 
+def _is_number_and_time(left: Value, right: Value) -> bool:
+    """Whether one of two is a number, which counts as seconds, and the other a time."""
+    kinds = {left.__class__, right.__class__}
+    return not kinds.isdisjoint(_TIMES) and not kinds.isdisjoint(_NUMBERS)
+
+
+_TIMES = frozenset((Timespan, Timestamp))
+_NUMBERS = frozenset((int, float))
+
+
 def ruby_order(left: Value, right: Value) -> int:
     """Return Ruby's `<=>` of two values, -1, 0 or 1; raise EvaluationError when it does not order them."""
     order = _order(left, right)
@@ -37,6 +49,8 @@ def ruby_order(left: Value, right: Value) -> int:
 
 def _order(left: Value, right: Value) -> int | None:
     """Return -1, 0 or 1, or None when the two, or parts of them, are not ordered."""
+    if _is_number_and_time(left, right):
+        left, right = nanoseconds(left), nanoseconds(right)
     group = _comparable(left)
     if group is None or group != _comparable(right):
         return 0 if left is right or (left.__class__ is right.__class__ and left == right) else None

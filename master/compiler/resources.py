@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from shared.errors import EvaluationError, Location
 
+from .regexps import Regexp
 from .text import inspect, to_s
 from .types.references import ClassType, ResourceType, as_attribute
 from .values import DEFAULT, Sensitive, Value, entries
@@ -57,7 +58,7 @@ def flat_tags(value: Value) -> Iterator[str]:
             else:
                 yield from flat_tags(item)
     elif value is not None:
-        yield value if isinstance(value, str) else to_s(value)
+        yield value if isinstance(value, str) else str(value.embedded()) if isinstance(value, Regexp) else to_s(value)
 
 
 def check_tags(tags: Iterable[str], place: Location) -> None:
@@ -290,15 +291,31 @@ class Catalog:
         if existing is not None:
             raise duplicate(resource, existing)
         self.resources[key] = resource
-        explicit = resource.values.get("alias")
-        if explicit is not None:
-            for alias in explicit if isinstance(explicit, list) else [explicit]:
-                self._alias(resource, str(alias), f'"{alias}"')
+        self._add_aliases(resource)
         if resource.native is None or not resource.native.isomorphic:
             return
         unique = uniqueness_key(resource)
         if unique != (resource.title,) and any(part is not None for part in unique):
             self._alias_key(resource, unique)
+
+    def check_aliases(self) -> None:
+        """
+        Check aliases that came with overrides, or from what contains a resource; references are not found by these.
+
+        Raises:
+            EvaluationError: something of that title or alias is there already.
+        """
+        declared = dict(self.aliases)
+        for resource in self:
+            if not resource.virtual and not resource.is_class:
+                self._add_aliases(resource)
+        self.aliases = declared
+
+    def _add_aliases(self, resource: Resource) -> None:
+        explicit = resource.values.get("alias")
+        if explicit is not None:
+            for alias in explicit if isinstance(explicit, list) else [explicit]:
+                self._alias(resource, str(alias), f'"{alias}"')
 
     def _alias(self, resource: Resource, alias: str, shown: str) -> None:
         if alias == resource.title:

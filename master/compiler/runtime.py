@@ -177,7 +177,8 @@ def fact(scope: Scope, name: str) -> Value:
 def _attribute_access(scope: Scope, reference: Type, type_name: str, title: str, keys: Sequence[Value]) -> Value:
     resource = scope.compiler.catalog.find(capitalized_type(type_name), title)
     if resource is None:
-        raise Issue(f"Resource not found: {reference.shown()}")
+        shown = f"Class['{reference.class_name}']" if isinstance(reference, ClassType) else reference.shown()
+        raise Issue(f"Resource not found: {shown}")
     found: list[Value] = []
     for key in flattened(keys):
         if not isinstance(key, str) or not resource.has_parameter(key):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from ..compiler.labels import label
+from ..compiler.labels import ruby_class
 from ..compiler.text import inspect, to_s
 from ..compiler.values import Value, key_of
 from .failures import DataError
@@ -111,7 +111,7 @@ def _step(value: Value, segment: Segment, key: str) -> Value:
     if isinstance(value, dict):
         return value.get(key_of(segment), MISSING)
     raise DataError(
-        f"Data Provider type mismatch: Got {label(value)} when a hash-like object was expected to access value using "
+        f"Data Provider type mismatch: Got {ruby_class(value)} when a hash-like object was expected to access value using "
         f"'{segment}' from key '{key}'"
     )
 

@@ -160,14 +160,14 @@ def tag(context: Context, *tags: Value) -> None:
         raise EvaluationError("tag(): Wrong number of arguments given (0 for minimum 1)")
     resource = _scope(context).resource
     if resource is not None:
-        resource.add_tags(flat_tags(list(tags)))
+        resource.add_tags(flat_tags([as_legacy_argument(each) for each in tags]))
 
 
 @function("tagged", "Any tags*")
 def tagged(context: Context, *tags: Value) -> bool:
     """Whether every tag is one of the catalog or of the class, define or node that asks."""
     scope = _scope(context)
-    wanted = [each.lower() for each in flat_tags(list(tags))]
+    wanted = [each.lower() for each in flat_tags([as_legacy_argument(each) for each in tags])]
     known: set[str] = set(scope.compiler.catalog.tags)
     for name in scope.compiler.catalog.classes:
         known.add(name)
@@ -179,7 +179,7 @@ def tagged(context: Context, *tags: Value) -> bool:
 @function("fail", "Any values*")
 def fail(context: Context, *values: Value) -> None:
     """Stop the compilation with a message."""
-    raise EvaluationError(" ".join(_ruby_to_s(value) for value in values))
+    raise EvaluationError(" ".join(_ruby_to_s(as_legacy_argument(value)) for value in values))
 
 
 def _ruby_to_s(value: Value) -> str:

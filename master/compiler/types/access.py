@@ -282,9 +282,9 @@ def _callable(_: Type, keys: Sequence[Value]) -> Type:
     types, size = _split_size(rest)
     types = [type_ if isinstance(type_, Type) else _type_of_parameter(type_) for type_ in types]
     if not types:
-        if size is None and block is None and returns is not None and not rest:
+        if size is None and (block is not None or returns is not None) and not rest:
             # Shown as [0, 0], but compared as a Tuple without limits.
-            return CallableType(TupleType(()), None, returns)
+            return CallableType(TupleType(()), block, returns)
         params = TupleType((), (0, 0)) if size in (None, (0, 0)) else TupleType((UNIT,), size)
         return CallableType(params, block, returns)
     return CallableType(TupleType(types, size), block, returns)

@@ -360,9 +360,6 @@ class SemVerType(ScalarType):
             return False
         return not self.ranges or (bool(other.ranges) and all(any(m.covers(o) for m in self.ranges) for o in other.ranges))
 
-    def generalized(self) -> Type:
-        return SemVerType()
-
     def parameters(self, expansion: Expansion) -> list[str]:
         return [f"'{r}'" for r in self.ranges]
 
