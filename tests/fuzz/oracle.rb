@@ -94,12 +94,12 @@ def plain(data)
   { 'resources' => resources, 'edges' => data['edges'].map { |each| each.values_at('source', 'target') }, 'classes' => data['classes'] }
 end
 
-# Ruby's addresses of objects (`#<Puppet::Resource::Type:0x00007f…>`) and the folder's name differ from run to run,
+# Ruby's addresses of objects (`#<Puppet::Resource::Type:0x00007f…>`, or with the sign escaped) and the folder's name differ from run to run,
 # and where the shared modules are from machine to machine.
 def scrub(value, folder)
   case value
   when String
-    value = value.gsub(folder, '<env>').gsub(/(#<[\w:]+):0x\h{16}/, '\1')
+    value = value.gsub(folder, '<env>').gsub(/(#\\?<[\w:]+):0x\h{16}/, '\1')
     SHARED_MODULES ? value.gsub(SHARED_MODULES, '<env>/old') : value
   when Array then value.map { |each| scrub(each, folder) }
   when Hash then value.to_h { |key, each| [scrub(key, folder), scrub(each, folder)] }

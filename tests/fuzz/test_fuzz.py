@@ -1,4 +1,4 @@
-"""The fuzzer itself, and a run of it with a fixed seed that must not fall behind the shares that have been reached."""
+"""The fuzzer itself, and a run of it with a fixed seed that must not fall behind the shares that `make fuzz` asks for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz.campaign import EQUAL, Campaign
+from tests.fuzz.campaign import Campaign
 from tests.fuzz.comparison import Difference, Wordings, compare
 from tests.fuzz.grammar import Generator, Grammar, GrammarError
 from tests.fuzz.oracle import Reference, our_answer, reference_is_here, stdlib_folder
@@ -17,9 +17,6 @@ from tests.fuzz.trees import Question, Tree
 
 SEED = 2026
 QUESTIONS = 3000
-REACHED = (
-    0.995  # of what the reference compiles, identical: nothing may fall behind it. `make fuzz` asks for IDENTICAL, which is not reached yet
-)
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +103,12 @@ def test_our_side_answers_in_the_form_of_the_recordings() -> None:
     assert answer["logs"] == [["notice", "1"]] and answer["classes"] == ["settings"]
 
 
+@pytest.mark.skipif(stdlib_folder() is None, reason="there is no stdlib of the reference: sh tests/fuzz/stdlib.sh")
+def test_our_side_has_the_classes_of_the_stdlib_that_the_reference_has() -> None:
+    answer = our_answer({"manifest": "include stdlib::stages", "files": {}, "settings": {}, "stdlib": True})
+    assert answer["classes"] == ["settings", "stdlib::stages"]
+
+
 @pytest.mark.interop
 @pytest.mark.slow
 @pytest.mark.skipif(not reference_is_here(), reason="there is no puppet 7.23 to ask")
@@ -118,5 +121,4 @@ def test_generated_questions_are_answered_as_the_reference_does(grammar: Grammar
     classes = "\n".join(f"{cluster.count} x {cluster.difference.kind}: {cluster.difference.signature}" for cluster in campaign.largest())
     assert campaign.unanswered < QUESTIONS / 100, f"{campaign.unanswered} questions were not answered in time"
     figures = campaign.figures
-    enough = figures.identical_share >= REACHED and figures.equal_share >= EQUAL
-    assert enough, f"{figures}\n{classes}\nmake fuzz SEED={SEED} QUESTIONS={QUESTIONS} shows them"
+    assert figures.suffice, f"{figures}\n{classes}\nmake fuzz SEED={SEED} QUESTIONS={QUESTIONS} shows them"

@@ -18,6 +18,7 @@ _OPEN_ENDED: Final = (n.Parenthesized, n.Selector, n.If, n.Unless, n.Case)
 
 _ELEMENT_TYPES: Final = {"Array": 1, "Hash": 2}
 """How many types stand before the sizes."""
+_SIZES: Final = 2
 
 
 def with_element_types(node: n.Access) -> n.Access:
@@ -27,7 +28,7 @@ def with_element_types(node: n.Access) -> n.Access:
     Source: puppet 7.23, asked; the cases alias-of-sizes-… of generated.yaml.
     """
     count = _ELEMENT_TYPES.get(node.left.value, 0) if isinstance(node.left, n.TypeName) else 0
-    if not count or len(node.keys) != len(("from", "to")) or not all(map(_is_size, node.keys)) or all(map(_is_zero, node.keys)):
+    if not count or len(node.keys) != _SIZES or not all(map(_is_size, node.keys)) or all(map(_is_zero, node.keys)):
         return node
     default = n.TypeName(node.left.at, node.left.end, "Default")
     return replace(node, keys=(*[default] * count, *node.keys))

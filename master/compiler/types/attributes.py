@@ -33,6 +33,10 @@ def _size(size: tuple[float, float] | None) -> Value:
     return None if size is None else lattice.IntegerType(*size)
 
 
+def _numeric(type_: Any) -> Attributes:
+    return [("from", None), ("to", None)]  # Integer and Float have none
+
+
 def _string(type_: Any) -> Attributes:
     return [("size_type_or_value", _size(type_.size) if type_.value is None else type_.value)]
 
@@ -127,6 +131,7 @@ def _nothing(type_: Any) -> Attributes:
 
 
 _ATTRIBUTES: Final[dict[type, Callable[[Any], Attributes]]] = {
+    lattice.NumericType: _numeric,
     lattice.StringType: _string,
     lattice.EnumType: _enum,
     lattice.PatternType: _pattern,
