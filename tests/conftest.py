@@ -17,8 +17,10 @@ from tests.turns import turn
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Outside of all else, so that waiting for a turn is no part of a test's time."""
-    assert item.config.cache is not None
-    with turn(item.config.cache.mkdir("turns"), alone=item.get_closest_marker("alone") is not None):
+    cache = getattr(item.config, "cache", None)
+    if cache is None:  # `-p no:cacheprovider`: nobody else can be told of turns
+        return (yield)
+    with turn(cache.mkdir("turns"), alone=item.get_closest_marker("alone") is not None):
         return (yield)
 
 
