@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 
+from master.health import EVERY
 from tests.bench.costs import family
 from tests.processes import MasterProcess
 from tests.soak.proxy import Proxy
@@ -116,12 +117,16 @@ Injected = Callable[[float], AbstractAsyncContextManager[None]]  # takes the sec
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """`costs`: a pattern of failures that may be because of it, as long as it goes on; without one nobody may notice it."""
+    """
+    `costs`: a pattern of failures that may be because of it, as long as it goes on and `lasting` seconds after; without one nobody
+    may notice it.
+    """
 
     name: str
     rows: str
     injected: Injected
     costs: str = ""
+    lasting: float = 0.0
 
 
 @dataclass(slots=True)
@@ -144,7 +149,7 @@ class Faults:
             Fault("HUP", "R-24", self.reloaded),
         ]
         if self.disks:
-            found.append(Fault("disks full", "R-05, R-25", self.disks_full, FULL))
+            found.append(Fault("disks full", "R-05, R-25", self.disks_full, FULL, lasting=EVERY))  # until the next look
         if self.clock:
             found.append(Fault("clock an hour ahead", "R-28", lambda seconds: self.clock_off(HOUR)))
             found.append(Fault("clock an hour back", "R-28", lambda seconds: self.clock_off(-HOUR)))
@@ -206,6 +211,6 @@ class Faults:
     def excuse(self, what: str, began: float, ended: float, grace: float) -> Fault | None:
         """A fault that may have been the reason for a failure that began and ended then."""
         for fault, start, end in self.happened:
-            if fault.costs and began <= end + grace and ended >= start and re.search(fault.costs, what):
+            if fault.costs and began <= end + fault.lasting + grace and ended >= start and re.search(fault.costs, what):
                 return fault
         return None
