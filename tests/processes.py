@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 START = 60.0  # seconds for a master to listen
+LOGGED = 30.0  # seconds for a line of the log
 RUN = 180.0  # seconds for one command
 LISTENING = re.compile(r"Serving Puppet on (\S+) port (\d+)")
 REAL_PUPPET = "/usr/bin/puppet"
@@ -118,6 +119,13 @@ class MasterProcess:
             time.sleep(0.02)
         self.kill()
         raise RuntimeError(f"the master did not listen within {START} seconds:\n{self.log}")
+
+    def until_logged(self, text: str, within: float = LOGGED) -> None:
+        """Return when the log has a text; lines go through a queue. AssertionError when it has not within so many seconds."""
+        deadline = time.monotonic() + within
+        while text not in self.log:
+            assert time.monotonic() < deadline, self.log
+            time.sleep(0.1)
 
     def stop(self) -> int:
         """Stop it as an administrator would; its exit code."""

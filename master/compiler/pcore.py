@@ -8,6 +8,7 @@ from typing import Any, Final
 from shared.errors import Unsupported
 
 from .types import lattice
+from .types.base import entry_for
 from .types.lattice import INF, Type
 from .values import Value
 
@@ -28,11 +29,10 @@ def encode_type(type_: Type, encode_value: EncodeValue) -> dict[str, Any]:
     def inner(part: Type) -> dict[str, Any]:
         return encode_type(part, encode_value)
 
-    for kind in type(type_).__mro__:
-        attributes = _ATTRIBUTES.get(kind)
-        if attributes is not None:
-            name = "TypeAliasType" if kind is lattice.AliasType else type(type_).__name__
-            return {"__ptype": f"Pcore::{name}", **attributes(type_, inner, encode_value)}
+    attributes = entry_for(type_, _ATTRIBUTES)
+    if attributes is not None:
+        name = "TypeAliasType" if isinstance(type_, lattice.AliasType) else type(type_).__name__
+        return {"__ptype": f"Pcore::{name}", **attributes(type_, inner, encode_value)}
     if str(type_) != type_.name:
         raise Unsupported(f"the type {type_} cannot stand in a catalog", hint="Turn it into a String.")
     return {"__ptype": f"Pcore::{type(type_).__name__}"}

@@ -78,13 +78,6 @@ def until_refused(first: MasterProcess, second: MasterProcess, name: str) -> Non
         time.sleep(0.1)
 
 
-def until_logged(process: MasterProcess, text: str) -> None:
-    deadline = time.monotonic() + WAIT
-    while text not in process.log:
-        assert time.monotonic() < deadline, process.log
-        time.sleep(0.1)
-
-
 def test_what_the_ca_revokes_the_other_master_refuses(masters: tuple[MasterProcess, MasterProcess]) -> None:
     first, second = masters
     second.start()
@@ -96,7 +89,7 @@ def test_what_the_ca_revokes_the_other_master_refuses(masters: tuple[MasterProce
     assert stored(second).read_bytes() == (first.ca / "ca_crl.pem").read_bytes()
     # While the CA is away, what was known counts; once it is back, what happened meanwhile does.
     first.stop()
-    until_logged(second, "Could not refresh the CRL, so that revocations are not seen")
+    second.until_logged("Could not refresh the CRL, so that revocations are not seen")
     assert (asked(first, second, "agent1.test"), asked(first, second, "agent2.test")) == (0, 200)
     assert first.puppet("cert", "revoke", "agent2.test").code == 0
     first.start()
@@ -154,7 +147,7 @@ def test_a_false_list_is_refused_and_what_is_revoked_stays_so(masters: tuple[Mas
             (kept[:-100], "cut off"),
         ):
             given.append(pem)
-            until_logged(second, said)
+            second.until_logged(said)
             assert stored(second).read_bytes() == kept
             assert (asked(first, second, "agent1.test"), asked(first, second, "agent2.test")) == (0, 200)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -99,8 +98,4 @@ def test_strangers_cost_the_ca_no_signatures_unless_the_site_opens_the_door(tmp_
         refused = openssl(process, agent)
         assert refused.code != 0
         assert ": good" not in refused
-        for _ in range(200):  # the line goes through a queue
-            if "403" in process.log:
-                break
-            time.sleep(0.05)
-        assert "403" in process.log
+        process.until_logged("403")

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from ..values import Instance, Value
 from . import lattice
+from .base import entry_for
 from .lattice import Type
 
 __all__ = ["attributes_of"]
@@ -22,11 +23,8 @@ _STRUCT_ELEMENT: Final = lattice.ObjectType("Pcore::StructElement", {})
 
 def attributes_of(type_: Type) -> Attributes:
     """Return name and value of each attribute; none for types that the reference shows none of, as numbers."""
-    for kind in type(type_).__mro__:
-        describe = _ATTRIBUTES.get(kind)
-        if describe is not None:
-            return describe(type_)
-    return ()
+    describe = entry_for(type_, _ATTRIBUTES)
+    return () if describe is None else describe(type_)
 
 
 def _size(size: tuple[float, float] | None) -> Value:

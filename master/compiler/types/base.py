@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, TypeVar
 
 from ..text import quoted
 
 if TYPE_CHECKING:
     from ..values import Value
+
+Entry = TypeVar("Entry")
 
 INF: Final = math.inf
 Range: TypeAlias = "tuple[float, float]"
@@ -316,6 +318,11 @@ class TypeReference(Type):
 
     def key(self) -> tuple[Any, ...]:
         return (self.text,)
+
+
+def entry_for(type_: Type, table: Mapping[type, Entry]) -> Entry | None:
+    """Return what a table has for the class of a type, or else for the nearest class that it derives from; None for neither."""
+    return next((table[kind] for kind in type(type_).__mro__ if kind in table), None)
 
 
 # --- ranges and sizes ---------------------------------------------------------------------------------------------

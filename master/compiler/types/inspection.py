@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from ..text import inspect
 from . import lattice
-from .base import INF, TypeReference, UnitType
+from .base import INF, TypeReference, UnitType, entry_for
 from .containers import StructElement
 from .lattice import Type
 from .type_sets import TypeSetType
@@ -93,12 +93,9 @@ def _inspect(type_: Type, open_aliases: tuple[Type, ...]) -> str:
 
     if isinstance(type_, lattice.AliasType):
         return _inspect_alias(type_, open_aliases)
-    for kind in type(type_).__mro__:
-        describe = _ATTRIBUTES.get(kind)
-        if describe is not None:
-            attributes = describe(type_, inner)
-            return str(type_) if attributes is None else _object(_class_name(type_), attributes)
-    return _object(_class_name(type_), ())
+    describe = entry_for(type_, _ATTRIBUTES)
+    attributes: Attributes | None = () if describe is None else describe(type_, inner)
+    return str(type_) if attributes is None else _object(_class_name(type_), attributes)
 
 
 def _object(class_name: str, attributes: Attributes) -> str:
