@@ -25,7 +25,7 @@ from shared.settings import AgentSettings, MasterSettings, flags_of, load, read,
 
 if TYPE_CHECKING:
     from agent.runlog import RunLog
-    from master.compiler.compiler import LogEntry
+    from master.compiler.evaluation.compilation import LogEntry
     from master.environments import Environment
 
     from .compilation import Manifest

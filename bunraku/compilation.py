@@ -13,13 +13,13 @@ from typing import Any
 
 from agent.facts.facter import Sources, gather
 from agent.facts.host import Host
-from master.compiler.builtins import all_functions
-from master.compiler.catalogs import let_go, room, wire_catalog
-from master.compiler.checker import Issue as Finding
-from master.compiler.codecache import CodeCache
-from master.compiler.compiler import Compiler, LogEntry
-from master.compiler.loader import Loader
-from master.compiler.runtime import NAMES
+from master.compiler.catalog.wire import let_go, room, wire_catalog
+from master.compiler.codegen.codecache import CodeCache
+from master.compiler.evaluation.compilation import Compiler, LogEntry
+from master.compiler.evaluation.runtime import NAMES
+from master.compiler.loading.builtins import all_functions
+from master.compiler.loading.loader import Loader
+from master.compiler.syntax.checker import Issue as Finding
 from master.compiler.world import NodeInput
 from master.environment_files import DiskFiles
 from master.environments import Environment, Environments, EnvironmentSettings, read_environment

@@ -12,16 +12,16 @@ from typing import Any
 
 from agent.deferred import Resolver
 from agent.runlog import RunLog
-from master.compiler import richdata as wire
-from master.compiler.codecache import CodeCache
-from master.compiler.compiler import Compiler, LogEntry
+from master.compiler.catalog import richdata as wire
+from master.compiler.codegen.codecache import CodeCache
+from master.compiler.evaluation.compilation import Compiler, LogEntry
+from master.compiler.evaluation.runtime import NAMES, call
 from master.compiler.functions import builtin_functions
 from master.compiler.functions.api import Function, collect
-from master.compiler.loader import Loader
-from master.compiler.regexps import Regexp
-from master.compiler.runtime import NAMES, call
-from master.compiler.source import Source
-from master.compiler.values import Binary, Sensitive, Value
+from master.compiler.loading.loader import Loader
+from master.compiler.syntax.source import Source
+from master.compiler.values.core import Binary, Sensitive, Value
+from master.compiler.values.regexps import Regexp
 from master.compiler.world import NodeInput
 from master.environment_files import DiskFiles
 from master.worlds import FolderWorld

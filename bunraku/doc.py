@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from master.compiler.builtins import all_functions
 from master.compiler.functions.stdlib import stdlib_functions
+from master.compiler.loading.builtins import all_functions
 from shared.cli import invalid_option, options_in, value_of
 from shared.errors import ConfigError, NotFound
 from shared.plainjson import dumps_pretty

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from master.compiler.checker import Issue
-from master.compiler.compiler import Compiler
-from master.compiler.dump import as_data, pn
-from master.compiler.evaluating import evaluate
-from master.compiler.locations import located
-from master.compiler.parser import parse
-from master.compiler.source import Source
+from master.compiler.errors.locations import located
+from master.compiler.evaluation.compilation import Compiler
+from master.compiler.evaluation.expressions import evaluate
+from master.compiler.syntax.checker import Issue
+from master.compiler.syntax.dump import as_data, pn
+from master.compiler.syntax.parser import parse
+from master.compiler.syntax.source import Source
 from master.compiler.types.infer import infer
-from master.compiler.values import Sensitive, Value
+from master.compiler.values.core import Sensitive, Value
 from master.manifests import problems
 from shared import plainyaml
 from shared.errors import BadData, ConfigError, Location, ParseError, PuppetError, Unsupported

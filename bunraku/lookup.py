@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from master.compiler.compiler import Compiler
-from master.compiler.text import to_s
+from master.compiler.evaluation.compilation import Compiler
 from master.compiler.types.base import Type
-from master.compiler.values import Value, entries
+from master.compiler.values.core import Value, entries
+from master.compiler.values.text import to_s
 from master.compiler.world import NotFoundInData
 from master.hiera import Explainer, merge_of
 from master.hiera.merging import STRATEGIES, typed

@@ -7,11 +7,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from master.compiler.checker import Issue
-from master.compiler.dump import as_data, pn
-from master.compiler.nodes import Program
-from master.compiler.parser import parse
-from master.compiler.source import Source
+from master.compiler.syntax.checker import Issue
+from master.compiler.syntax.dump import as_data, pn
+from master.compiler.syntax.nodes import Program
+from master.compiler.syntax.parser import parse
+from master.compiler.syntax.source import Source
 from master.manifests import manifests_below, problems, source_of
 from shared.errors import Location, ParseError, PuppetError, Unsupported
 from shared.plainjson import dumps_pretty

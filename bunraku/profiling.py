@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import FrameType, TracebackType
 from typing import Any
 
-from master.compiler.locations import UNIT
+from master.compiler.errors.locations import UNIT
 
 SHOWN = 10
 SOURCE = 50  # characters of a line's text that are shown

@@ -11,17 +11,17 @@ from typing import Any
 
 from shared.errors import EvaluationError
 
-from .compiler import nodes as n
-from .compiler.checker import Issue, check, refuse
-from .compiler.checker.findings import Strict
-from .compiler.parser import parse
-from .compiler.regexps import Regexp
-from .compiler.source import Source
-from .compiler.types.access import type_from_access
+from .compiler.syntax import nodes as n
+from .compiler.syntax.checker import Issue, check, refuse
+from .compiler.syntax.checker.findings import Strict
+from .compiler.syntax.parser import parse
+from .compiler.syntax.source import Source
 from .compiler.types.base import Type, TypeReference
 from .compiler.types.builtin import BUILTIN_TYPES
+from .compiler.types.notation.access import type_from_access
 from .compiler.types.references import ResourceType
-from .compiler.values import DEFAULT, Value, key_of
+from .compiler.values.core import DEFAULT, Value, key_of
+from .compiler.values.regexps import Regexp
 from .key_order import in_order
 from .source_text import text_of
 

@@ -26,14 +26,14 @@ from shared.memory import settle
 from shared.regexps import PATTERN_TIMEOUT
 
 from . import frames
-from .compiler.catalogs import compile_catalog
-from .compiler.checker import Issue as Finding
-from .compiler.codecache import CodeCache
-from .compiler.compiler import LogEntry
-from .compiler.loader import Loader
-from .compiler.locations import current, place_of
-from .compiler.reads import Reads
-from .compiler.runtime import NAMES
+from .compiler.catalog.wire import compile_catalog
+from .compiler.codegen.codecache import CodeCache
+from .compiler.errors.locations import current, place_of
+from .compiler.evaluation.compilation import LogEntry
+from .compiler.evaluation.dependencies import Reads
+from .compiler.evaluation.runtime import NAMES
+from .compiler.loading.loader import Loader
+from .compiler.syntax.checker import Issue as Finding
 from .compiler.world import NodeInput
 from .environment_files import TrackedFiles
 from .environments import EnvironmentSettings

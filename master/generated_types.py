@@ -11,9 +11,9 @@ from datetime import datetime
 
 from shared.errors import ParseError
 
-from .compiler import nodes as n
-from .compiler.parser import parse
-from .compiler.source import Source
+from .compiler.syntax import nodes as n
+from .compiler.syntax.parser import parse
+from .compiler.syntax.source import Source
 from .type_models import DeclaredAttribute, DeclaredType, TitlePattern
 
 __all__ = ["FOLDER", "read_generated", "written"]

@@ -15,9 +15,9 @@ from shared import plainjson
 from shared.errors import NotFound, PuppetError
 
 from .class_listing import classes
-from .compiler.checker import Issue
-from .compiler.checker.findings import Strict
-from .compiler.source import Source
+from .compiler.syntax.checker import Issue
+from .compiler.syntax.checker.findings import Strict
+from .compiler.syntax.source import Source
 from .environment_files import DiskFiles
 from .environments import Environments
 from .key_order import in_order

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 
 from shared.errors import ConfigError
 
-from .compiler.builtins import all_functions
-from .compiler.checker import Issue as Finding
-from .compiler.codecache import CodeCache
-from .compiler.loader import Loader
-from .compiler.runtime import NAMES
+from .compiler.codegen.codecache import CodeCache
+from .compiler.evaluation.runtime import NAMES
+from .compiler.loading.builtins import all_functions
+from .compiler.loading.loader import Loader
+from .compiler.syntax.checker import Issue as Finding
 from .environment_files import TrackedFiles
 from .environments import Environment, Environments, EnvironmentSettings
 from .manifest_access import ManifestAccess

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from shared.errors import Location, ParseError, PuppetError
 
-from .compiler.checker import Issue, check
-from .compiler.parser import parse
-from .compiler.source import Source
+from .compiler.syntax.checker import Issue, check
+from .compiler.syntax.parser import parse
+from .compiler.syntax.source import Source
 
 
 def problems(source: Source, strict: str, *, epp: bool = False) -> list[Issue]:

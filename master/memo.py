@@ -15,8 +15,8 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from .compiler.compiler import LogEntry
-from .compiler.reads import Reads
+from .compiler.evaluation.compilation import LogEntry
+from .compiler.evaluation.dependencies import Reads
 from .compiler.world import NodeInput
 from .environment_files import same
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from shared.ral.plugins import plugin_types
 
-from .compiler.nativetypes import NativeTypes, known_type
+from .compiler.loading.nativetypes import NativeTypes, known_type
 from .compiler.world import KnownType
 from .environment_files import Files
 from .generated_types import FOLDER, read_generated

@@ -13,11 +13,11 @@ from typing import Any
 from shared.errors import BadRequest, EvaluationError, PuppetError
 from shared.names import shown
 
-from .compiler import nodes as n
-from .compiler.definitions import NodeBlock
-from .compiler.parser import parse
-from .compiler.regexps import Regexp
-from .compiler.source import Source
+from .compiler.evaluation.definitions import NodeBlock
+from .compiler.syntax import nodes as n
+from .compiler.syntax.parser import parse
+from .compiler.syntax.source import Source
+from .compiler.values.regexps import Regexp
 from .environment_files import DiskFiles
 from .environments import Environments
 from .source_text import text_of

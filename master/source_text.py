@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .compiler import nodes as n
-from .compiler.checker.findings import CHILDREN
-from .compiler.source import Source
+from .compiler.syntax import nodes as n
+from .compiler.syntax.checker.findings import CHILDREN
+from .compiler.syntax.source import Source
 
 __all__ = ["text_of"]
 

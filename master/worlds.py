@@ -11,8 +11,8 @@ from typing import Any
 
 from shared.errors import EvaluationError, ParseError
 
-from .compiler.source import Source
-from .compiler.values import Value
+from .compiler.syntax.source import Source
+from .compiler.values.core import Value
 from .compiler.world import DataContext, Exported, NodeInput, Ruby, TypesKnown
 from .environment_files import Files
 from .hiera import Lookups, Sources

@@ -8,12 +8,12 @@ from typing import Any
 
 from ..environment_files import MemoryFiles
 from ..worlds import FolderWorld
-from .builtins import all_functions
-from .catalogs import compile_catalog
-from .codecache import CodeCache
-from .compiler import LogEntry
-from .loader import Loader
-from .runtime import NAMES
+from .catalog.wire import compile_catalog
+from .codegen.codecache import CodeCache
+from .evaluation.compilation import LogEntry
+from .evaluation.runtime import NAMES
+from .loading.builtins import all_functions
+from .loading.loader import Loader
 from .world import NodeInput
 
 __all__ = ["ROOT", "Compiled", "compiled", "world_of"]

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from .regexps import Regexp
-from .source import Source
-from .values import Value
+from .syntax.source import Source
+from .values.core import Value
+from .values.regexps import Regexp
 
 __all__ = ["AnyAttribute", "DataContext", "Exported", "KnownType", "NodeInput", "NotFoundInData", "Ruby", "TypesKnown", "World"]
 

@@ -12,7 +12,7 @@ from typing import Any
 from shared.errors import BadData, EvaluationError, Location
 
 from ..compiler.types.lattice import Type
-from ..compiler.types.parse import parse_type
+from ..compiler.types.notation.parse import parse_type
 from .datafiles import yaml_text
 from .failures import DataError
 from .merging import DEFAULT, Merge, merge_of, typed

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from shared.errors import EvaluationError
 
 from ..compiler.types.objects import LOOKUP_CONTEXT
-from ..compiler.values import Instance, Iterator, Value, entries, key_of
+from ..compiler.values.core import Instance, Iterator, Value, entries, key_of
 from ..compiler.world import NotFoundInData
 from .interpolation import interpolated
 
 if TYPE_CHECKING:
-    from ..compiler.signatures import Closure
+    from ..compiler.callables.signatures import Closure
     from .invocations import Invocation
 
 __all__ = ["Cache", "LookupContext"]

@@ -12,7 +12,7 @@ from shared.errors import BadData, EvaluationError
 from shared.yamlscalars import STANDARD, Psych, utf8_of
 
 from ..compiler.types.infer import infer
-from ..compiler.values import Strictness, Value
+from ..compiler.values.core import Strictness, Value
 from ..environment_files import Files
 from .failures import DataError
 

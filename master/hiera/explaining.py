@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..compiler.text import to_s
-from ..compiler.values import Value, entries
+from ..compiler.values.core import Value, entries
+from ..compiler.values.text import to_s
 
 _INTERPOLATED = re.compile(r"#(?=[{$@])")  # Ruby's own interpolation
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shared.errors import EvaluationError, Location
 
-from ..compiler.locations import FINAL
+from ..compiler.errors.locations import FINAL
 
 __all__ = ["BadUse", "DataError"]
 

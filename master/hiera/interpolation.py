@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from ..compiler.labels import ruby_class
-from ..compiler.text import inspect, to_s
-from ..compiler.values import Value, key_of
+from ..compiler.values.core import Value, key_of
+from ..compiler.values.labels import ruby_class
+from ..compiler.values.text import inspect, to_s
 from .failures import DataError
 from .merging import MISSING
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from shared.errors import EvaluationError
 
-from ..compiler.locations import located
-from ..compiler.values import Value
+from ..compiler.errors.locations import located
+from ..compiler.values.core import Value
 from ..compiler.world import DataContext
 from .explaining import Explainer, silent
 from .failures import BadUse, DataError

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from shared.errors import BadData, EvaluationError, Unsupported
 from shared.errors import Location as Place
 
+from ..compiler.errors.locations import FINAL, located
 from ..compiler.functions.api import Function
-from ..compiler.locations import FINAL, located
 from ..compiler.types import lattice
 from ..compiler.types.builtin import RICH_DATA, RICH_DATA_KEY
 from ..compiler.types.containers import HashType
-from ..compiler.types.describe import describe_mismatch, describe_wrong_type
+from ..compiler.types.descriptions.describe import describe_mismatch, describe_wrong_type
 from ..compiler.types.infer import infer
-from ..compiler.values import Value, key_of
+from ..compiler.values.core import Value, key_of
 from ..compiler.world import NotFoundInData
 from .config import Entry
 from .contexts import Cache, LookupContext

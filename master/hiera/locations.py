@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from shared.errors import BadData
 
-from ..compiler.values import Value
+from ..compiler.values.core import Value
 from ..environment_files import Files
 from .config import Entry
 from .failures import DataError

@@ -7,8 +7,8 @@ from typing import Any
 
 from shared.errors import EvaluationError
 
-from ..compiler.regexps import Regexp
-from ..compiler.values import Strictness, Value
+from ..compiler.values.core import Strictness, Value
+from ..compiler.values.regexps import Regexp
 from ..compiler.world import DataContext, NotFoundInData
 from .config import Config, Entry, default_config
 from .contexts import Cache, LookupContext

@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from shared.errors import EvaluationError
 
-from ..compiler.ordering import sort_as_ruby
 from ..compiler.types import lattice
-from ..compiler.types.describe import describe_wrong_type
+from ..compiler.types.descriptions.describe import describe_wrong_type
 from ..compiler.types.lattice import Type
-from ..compiler.types.parse import parse_type
-from ..compiler.values import Value, key_of
+from ..compiler.types.notation.parse import parse_type
+from ..compiler.values.core import Value, key_of
+from ..compiler.values.ordering import sort_as_ruby
 from .failures import BadUse
 
 __all__ = ["DEFAULT", "HASH", "MISSING", "Merge", "merge_of", "typed"]

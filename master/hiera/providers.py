@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from shared.errors import EvaluationError
 
 from ..compiler.types import lattice
-from ..compiler.values import Value
+from ..compiler.values.core import Value
 from .config import Config, Entry
 from .datafiles import DataFile
 from .failures import DataError

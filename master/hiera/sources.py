@@ -10,7 +10,7 @@ from typing import Any
 from shared import plainjson
 from shared.errors import BadData
 
-from ..compiler.values import Strictness
+from ..compiler.values.core import Strictness
 from ..environment_files import Files
 from .config import Config, default_config, read_config
 from .datafiles import DataFiles

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 from shared.errors import EvaluationError, PuppetError, Unsupported
 
-from ..compiler.data_contexts import data_context
+from ..compiler.callables.signatures import Parameter, Signature
+from ..compiler.catalog.resources import capitalized_type
+from ..compiler.evaluation.data_context import data_context
+from ..compiler.evaluation.runtime import call_method
+from ..compiler.evaluation.scope import MISSING
 from ..compiler.functions.api import Closure, Context, Dispatch, Function, LegacyFunction
-from ..compiler.resources import capitalized_type
-from ..compiler.runtime import call_method
-from ..compiler.scope import MISSING
-from ..compiler.signatures import Parameter, Signature
-from ..compiler.source import Source
-from ..compiler.values import Value
+from ..compiler.syntax.source import Source
+from ..compiler.values.core import Value
 from .child import Child, RubyProgram
 from .wire import dumped, loaded, of_first_kind
 
 if TYPE_CHECKING:
-    from ..compiler.resources import Resource
-    from ..compiler.scope import Scope
+    from ..compiler.catalog.resources import Resource
+    from ..compiler.evaluation.scope import Scope
 
 __all__ = ["RubyHost"]
 

@@ -9,13 +9,13 @@ from typing import Any
 
 from shared.errors import EvaluationError
 
-from ..compiler.regexps import Regexp
-from ..compiler.resources import capitalized_type
-from ..compiler.signatures import Closure
-from ..compiler.text import to_s
+from ..compiler.callables.signatures import Closure
+from ..compiler.catalog.resources import capitalized_type
 from ..compiler.types.base import Type
 from ..compiler.types.references import ClassType, ResourceType
-from ..compiler.values import DEFAULT, Binary, Instance, Iterator, Sensitive, Value, entries, key_of
+from ..compiler.values.core import DEFAULT, Binary, Instance, Iterator, Sensitive, Value, entries, key_of
+from ..compiler.values.regexps import Regexp
+from ..compiler.values.text import to_s
 
 __all__ = ["dumped", "loaded", "of_first_kind"]
 

@@ -80,8 +80,8 @@ def measured(argv: list[str], catalog: Path) -> Measured:
 
 def compile_again(codedir: Path, facts: dict[str, Any], repeat: int, catalog: Path, *, profile: bool = False) -> dict[str, Any]:
     """Compile a site in this process as a worker of the master does; the last catalog stays in a file."""
-    from master.compiler.catalogs import compile_catalog
-    from master.compiler.codecache import CodeCache
+    from master.compiler.catalog.wire import compile_catalog
+    from master.compiler.codegen.codecache import CodeCache
     from master.compiler.world import NodeInput
     from master.environments import EnvironmentSettings
     from master.loaded_environments import LoadedEnvironments
@@ -116,7 +116,7 @@ def compile_again(codedir: Path, facts: dict[str, Any], repeat: int, catalog: Pa
 
 def unchanged_again(settings: Any, facts: dict[str, Any], server: dict[str, str], trusted: dict[str, Any], repeat: int) -> list[float]:
     """Seconds for the catalog of a node of which only facts have changed that no manifest reads: a worker's whole answer, as JSON."""
-    from master.compiler.codecache import CodeCache
+    from master.compiler.codegen.codecache import CodeCache
     from master.compiling import Bench
 
     bench = Bench(settings, CodeCache(), memo=2**26)

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import yaml
 
-from . import applying
-from .runner import answer, deviations, differs, run
+from tests.conformance import applying
+from tests.conformance.runner import answer, deviations, differs, run
 
 LANGUAGE = Path(__file__).parent / "language"
 

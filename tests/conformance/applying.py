@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from . import test_apply as recorded
+from tests.conformance import test_apply as recorded
 
 FOLDER = recorded.FOLDER
 

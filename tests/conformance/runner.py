@@ -19,12 +19,12 @@ from typing import Any
 
 import yaml
 
-from master.compiler.builtins import all_functions
-from master.compiler.catalogs import compile_catalog
-from master.compiler.codecache import CodeCache
-from master.compiler.compiler import LogEntry
-from master.compiler.loader import Loader
-from master.compiler.runtime import NAMES
+from master.compiler.catalog.wire import compile_catalog
+from master.compiler.codegen.codecache import CodeCache
+from master.compiler.evaluation.compilation import LogEntry
+from master.compiler.evaluation.runtime import NAMES
+from master.compiler.loading.builtins import all_functions
+from master.compiler.loading.loader import Loader
 from master.compiler.world import NodeInput
 from master.environment_files import MemoryFiles
 from master.environments import EnvironmentSettings, read_environment

@@ -33,12 +33,12 @@ from agent.sources import LocalSources
 from agent.state import StateFile
 from agent.transaction.run import ApplyContext, apply_catalog
 from agent.transaction.summary import RunFacts, report_of
-from master.compiler.builtins import all_functions
-from master.compiler.catalogs import compile_catalog
-from master.compiler.codecache import CodeCache
-from master.compiler.compiler import LogEntry
-from master.compiler.loader import Loader
-from master.compiler.runtime import NAMES
+from master.compiler.catalog.wire import compile_catalog
+from master.compiler.codegen.codecache import CodeCache
+from master.compiler.evaluation.compilation import LogEntry
+from master.compiler.evaluation.runtime import NAMES
+from master.compiler.loading.builtins import all_functions
+from master.compiler.loading.loader import Loader
 from master.compiler.world import NodeInput
 from master.environment_files import DiskFiles
 from master.worlds import FolderWorld

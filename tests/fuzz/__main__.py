@@ -17,10 +17,10 @@ from pathlib import Path
 
 import yaml
 
-from .campaign import Campaign
-from .comparison import Wordings, compare
-from .grammar import Grammar
-from .oracle import Reference, our_answer, reference_is_here, stdlib_folder
+from tests.fuzz.campaign import Campaign
+from tests.fuzz.comparison import Wordings, compare
+from tests.fuzz.grammar import Grammar
+from tests.fuzz.oracle import Reference, our_answer, reference_is_here, stdlib_folder
 
 
 def main() -> int:

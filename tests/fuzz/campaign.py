@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .comparison import Difference, Wordings, compare
-from .grammar import Generator, Grammar, Topic
-from .oracle import Reference, our_answer
-from .shrinking import shrink
-from .trees import Question
+from tests.fuzz.comparison import Difference, Wordings, compare
+from tests.fuzz.grammar import Generator, Grammar, Topic
+from tests.fuzz.oracle import Reference, our_answer
+from tests.fuzz.shrinking import shrink
+from tests.fuzz.trees import Question
 
 __all__ = ["EQUAL", "IDENTICAL", "Campaign", "Cluster", "Figures"]
 

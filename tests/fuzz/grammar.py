@@ -25,7 +25,7 @@ from typing import Any
 
 import yaml
 
-from .trees import Question, Tree
+from tests.fuzz.trees import Question, Tree
 
 __all__ = ["Generator", "Grammar", "GrammarError", "Topic"]
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from .comparison import Difference
-from .trees import Question, Tree
+from tests.fuzz.comparison import Difference
+from tests.fuzz.trees import Question, Tree
 
 __all__ = ["shrink"]
 

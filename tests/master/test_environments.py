@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from master.compiler.catalogs import compile_catalog
-from master.compiler.codecache import CodeCache
+from master.compiler.catalog.wire import compile_catalog
+from master.compiler.codegen.codecache import CodeCache
 from master.compiler.world import NodeInput
 from master.environment_files import DiskFiles
 from master.environments import Environments, EnvironmentSettings, read_environment, seconds

@@ -62,11 +62,11 @@ def test_values_encrypted_by_openssl_are_read(keys: Path) -> None:
 
 def _on_disk(keys: Path, files: dict[str, str], manifest: str) -> list[str]:
     """Compile with the keys where they are, everything else in memory."""
-    from master.compiler.builtins import all_functions
-    from master.compiler.catalogs import compile_catalog
-    from master.compiler.codecache import CodeCache
-    from master.compiler.loader import Loader
-    from master.compiler.runtime import NAMES
+    from master.compiler.catalog.wire import compile_catalog
+    from master.compiler.codegen.codecache import CodeCache
+    from master.compiler.evaluation.runtime import NAMES
+    from master.compiler.loading.builtins import all_functions
+    from master.compiler.loading.loader import Loader
     from master.compiler.world import NodeInput
     from master.environment_files import MemoryFiles
     from master.worlds import FolderWorld
@@ -170,8 +170,8 @@ def test_levels_follow_variables_that_change_during_a_compile() -> None:
 
 
 def test_changed_data_is_seen_by_the_next_compile_and_the_environment_stays_loaded(tmp_path: Path) -> None:
-    from master.compiler.codecache import CodeCache
-    from master.compiler.compiler import Compiler
+    from master.compiler.codegen.codecache import CodeCache
+    from master.compiler.evaluation.compilation import Compiler
     from master.compiler.world import NodeInput
     from master.environments import EnvironmentSettings
     from master.loaded_environments import LoadedEnvironments

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from master.class_listing import classes
-from master.compiler.source import Source
+from master.compiler.syntax.source import Source
 from master.environments import Environments, EnvironmentSettings
 from master.listings import MAX_ENVIRONMENTS, Listings
 from shared.errors import NotFound, ParseError

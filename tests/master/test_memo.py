@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from master.compiler.codecache import CodeCache
-from master.compiler.compiler import LogEntry
+from master.compiler.codegen.codecache import CodeCache
+from master.compiler.evaluation.compilation import LogEntry
 from master.compiling import Bench
 from master.environments import EnvironmentSettings
 from shared.errors import CompileError, PuppetError

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from master.compiler.source import Source
+from master.compiler.syntax.source import Source
 from master.environments import Environments, EnvironmentSettings
 from master.resource_types import ResourceTypes, check_name, definitions
 from master.termini.resource_type import DefinitionsWanted, NotManaged, Parser

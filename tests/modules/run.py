@@ -30,15 +30,15 @@ from typing import Any
 
 import yaml
 
-from master.compiler.builtins import all_functions
-from master.compiler.catalogs import compile_catalog
-from master.compiler.checker import check
-from master.compiler.codecache import CodeCache
-from master.compiler.dump import pn
-from master.compiler.loader import Loader
-from master.compiler.parser import parse
-from master.compiler.runtime import NAMES
-from master.compiler.source import Source
+from master.compiler.catalog.wire import compile_catalog
+from master.compiler.codegen.codecache import CodeCache
+from master.compiler.evaluation.runtime import NAMES
+from master.compiler.loading.builtins import all_functions
+from master.compiler.loading.loader import Loader
+from master.compiler.syntax.checker import check
+from master.compiler.syntax.dump import pn
+from master.compiler.syntax.parser import parse
+from master.compiler.syntax.source import Source
 from master.compiler.world import NodeInput
 from master.environment_files import DiskFiles
 from master.module_types import RubyTypes

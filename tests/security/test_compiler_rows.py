@@ -183,7 +183,7 @@ def test_CMP_03_members_of_values_are_those_of_the_language(member: str) -> None
 
 
 # What a checked manifest was turned into, and the functions that a module brings in Python.
-RUNS_CODE = {"master/compiler/codegen/__init__.py", "master/compiler/loader.py", "master/compiler/loaded_files.py"}
+RUNS_CODE = {"master/compiler/codegen/__init__.py", "master/compiler/loading/loader.py", "master/compiler/loading/loaded_files.py"}
 EVALUATORS = {"eval", "exec", "compile", "__import__"}
 
 

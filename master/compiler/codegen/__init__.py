@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from types import CodeType
 
-from .. import nodes as n
-from ..source import Source
+from ..syntax import nodes as n
+from ..syntax.source import Source
 from . import calls, control, declarations, definitions, expressions, texts
 from .headers import CODE, CONSTANT, NONE, READ, Header, ParameterHeader, headers
 from .writer import Effect, Marks, Rule, Writer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 
-from .. import nodes as n
+from ..syntax import nodes as n
 from .expressions import elements, is_constant_in_type
 from .frames import Frame, assigned_names, reads_scope, uses_matches, walk
 from .writer import STORE, Writer, load, text

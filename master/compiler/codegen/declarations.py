@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from shared.errors import Unsupported
 
-from .. import nodes as n
+from ..syntax import nodes as n
 from .writer import Writer, text
 
 Attributes = Sequence[n.Attribute | n.AttributeSplat]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from .. import nodes as n
+from ..syntax import nodes as n
 from .calls import body_function, catching_returns, function_of_scope, required_after_optional, returns_from_lambda, signature
 from .frames import Frame, assigned_names, reads_scope, uses_matches
 from .static_types import illegal_part

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from .. import nodes as n
+from ..syntax import nodes as n
 
 # Functions that read the variables of the place they are called from by name; there the variables have to be in a scope.
 SCOPE_READERS = frozenset(

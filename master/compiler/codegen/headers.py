@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 from shared.errors import EvaluationError, Unsupported
 
-from .. import nodes as n
-from ..source import Source
+from ..syntax import nodes as n
+from ..syntax.source import Source
 from ..types.builtin import BUILTIN_TYPES
-from ..types.parse import parse_type
-from ..typesets import MEMBER, Member
+from ..types.notation.parse import parse_type
 from .expressions import is_constant_in_type
 from .frames import walk
+from .typesets import MEMBER, Member
 
 __all__ = ["CODE", "CONSTANT", "NONE", "READ", "Header", "ParameterHeader", "headers"]
 

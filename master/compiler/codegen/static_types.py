@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from .. import nodes as n
-from ..source import Source
+from ..syntax import nodes as n
+from ..syntax.source import Source
 from .frames import children, walk
 
 __all__ = ["illegal_part", "with_element_types"]

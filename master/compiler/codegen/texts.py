@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from .. import nodes as n
+from ..syntax import nodes as n
 from .writer import Writer, text
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from shared.errors import Unsupported
 
-from .. import nodes as n
-from ..source import Source
+from ..syntax import nodes as n
+from ..syntax.source import Source
 from .frames import Frame
 
 Rule = Callable[["Writer", n.Node], ast.expr]

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from shared.errors import EvaluationError
 
-from ..values import (
+from ..values.core import (
     DEFAULT,
     URI,
     Binary,

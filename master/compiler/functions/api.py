@@ -22,13 +22,13 @@ from typing import Any, Protocol
 
 from shared.errors import EvaluationError
 
-from ..signatures import Closure, Parameter, Signature
+from ..callables.signatures import Closure, Parameter, Signature
 from ..types import lattice
-from ..types.describe import describe_signatures, signature_text
+from ..types.descriptions.describe import describe_signatures, signature_text
 from ..types.lattice import Type
-from ..types.parse import parse_type
+from ..types.notation.parse import parse_type
 from ..types.references import as_legacy_argument
-from ..values import Reporter, Value
+from ..values.core import Reporter, Value
 
 __all__ = ["Closure", "Context", "Dispatch", "Function", "LegacyFunction", "Types", "collect", "function", "legacy_function"]
 

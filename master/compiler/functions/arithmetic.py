@@ -7,9 +7,9 @@ import re
 
 from shared.errors import EvaluationError
 
-from ..comparison import compare as compared
-from ..labels import label
-from ..values import Value
+from ..values.comparison import compare as compared
+from ..values.core import Value
+from ..values.labels import label
 from .api import Context, function
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shared.errors import EvaluationError
 
-from ..values import Deferred, Sensitive, Value
+from ..values.core import Deferred, Sensitive, Value
 from .api import Closure, Context, function
 
 

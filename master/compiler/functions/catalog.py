@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 from shared.errors import EvaluationError, Location
 
-from ..resources import Resource, capitalized_type, flat_tags
-from ..text import to_s
+from ..catalog.resources import Resource, capitalized_type, flat_tags
 from ..types.base import Type
 from ..types.references import ClassType, ResourceType, TypeType, as_legacy_argument
-from ..values import Value, entries
+from ..values.core import Value, entries
+from ..values.text import to_s
 from .api import Context, function
 
 if TYPE_CHECKING:
-    from ..scope import Scope
+    from ..evaluation.scope import Scope
 
 
 def _scope(context: Context) -> Scope:
@@ -103,8 +103,8 @@ def require(context: Context, *names: Value) -> list[Value]:
 @function("realize", "Any references*")
 def realize(context: Context, *references: Value) -> None:
     """Make virtual resources real, now or when they are declared."""
-    from ..collectors import Realizer
-    from ..relationships import split_reference
+    from ..catalog.collectors import Realizer
+    from ..catalog.relationships import split_reference
 
     if not references:
         raise EvaluationError("realize(): Wrong number of arguments given (0 for minimum 1)")
@@ -117,8 +117,8 @@ def realize(context: Context, *references: Value) -> None:
 @function("create_resources", "Any arguments*")
 def create_resources(context: Context, *arguments: Value) -> None:
     """Declare resources from a hash of titles to attributes; `@` and `@@` before the type make them virtual or exported."""
-    from .. import declaring
-    from ..locations import current
+    from ..errors.locations import current
+    from ..evaluation import resource_expressions
 
     scope = _scope(context)
     count = len(arguments)
@@ -150,7 +150,7 @@ def create_resources(context: Context, *arguments: Value) -> None:
                 raise EvaluationError(f"create_resources(): the attribute name {to_s(key)} of {to_s(title)} is not a String")
         titles = [to_s(each) for each in title] if isinstance(title, list) else [to_s(title)]
         number = title if isinstance(title, int | float) else None
-        declaring.create_resources(scope, bare, titles, {**defaults, **given}, form=form, file=file, line=line, number=number)
+        resource_expressions.create_resources(scope, bare, titles, {**defaults, **given}, form=form, file=file, line=line, number=number)
 
 
 @function("tag", "Any tags*")
@@ -183,7 +183,7 @@ def fail(context: Context, *values: Value) -> None:
 
 
 def _ruby_to_s(value: Value) -> str:
-    from ..text import inspect
+    from ..values.text import inspect
 
     return inspect(value) if isinstance(value, list | dict) else to_s(value)
 
@@ -239,7 +239,7 @@ def _is_known(scope: Scope, value: Type | None) -> bool:
 
 
 def _find(scope: Scope, value: ResourceType | ClassType) -> Resource | None:
-    from ..definitions import capital
+    from ..evaluation.definitions import capital
 
     if isinstance(value, ClassType):
         return scope.compiler.catalog.find("Class", capital(value.class_name or ""))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..control import Break, Next, Return
-from ..types.operands import BadOperand
-from ..values import Value
+from ..errors.control import Break, Next, Return
+from ..types.notation.operands import BadOperand
+from ..values.core import Value
 from .api import Context, function, legacy_function
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from shared.errors import EvaluationError
 
-from ..conversions import new as converted
-from ..types.describe import describe_mismatch
+from ..callables.conversions import new as converted
+from ..types.descriptions.describe import describe_mismatch
 from ..types.infer import infer, infer_set
 from ..types.lattice import Type
-from ..types.parse import parse_type
-from ..values import Value
+from ..types.notation.parse import parse_type
+from ..values.core import Value
 from .api import Closure, Context, function
 
 

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, cast
 
 from shared.errors import EvaluationError
 
-from ..locations import FINAL
-from ..text import program as quoted
+from ..errors.locations import FINAL
 from ..types.base import Type
-from ..types.describe import describe_wrong_type
-from ..values import Instance, Strictness, Value
+from ..types.descriptions.describe import describe_wrong_type
+from ..values.core import Instance, Strictness, Value
+from ..values.text import program as quoted
 from ..world import DataContext, NotFoundInData
 from .api import Closure, Context, function
 
 if TYPE_CHECKING:
-    from ..scope import Scope
+    from ..evaluation.scope import Scope
 
 
 def _scope(context: Context) -> Scope:

@@ -10,12 +10,12 @@ from typing import Any
 
 from shared.errors import EvaluationError
 
-from ..labels import ruby_class
-from ..numbers import whole
-from ..text import inspect, to_s
-from ..types.operands import flattened
+from ..types.notation.operands import flattened
 from ..types.references import ClassType, ResourceType, reference_text
-from ..values import Value
+from ..values.core import Value
+from ..values.labels import ruby_class
+from ..values.numbers import whole
+from ..values.text import inspect, to_s
 from .api import Context, legacy_function
 
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, cast
 
 from shared.errors import EvaluationError, Unsupported
 
-from ..templates import render_epp
-from ..text import to_s
-from ..values import Binary, Value
+from ..evaluation.templates import render_epp
+from ..values.core import Binary, Value
+from ..values.text import to_s
 from .api import Context, function
 
 if TYPE_CHECKING:
-    from ..scope import Scope
+    from ..evaluation.scope import Scope
 
 
 def _scope(context: Context) -> Scope:

@@ -7,10 +7,10 @@ from typing import Final
 
 from shared.errors import EvaluationError
 
-from ..text import inspect
 from ..types.infer import infer
 from ..types.lattice import ERROR
-from ..values import Value, key_of, value_of
+from ..values.core import Value, key_of, value_of
+from ..values.text import inspect
 from .api import Closure, Context, function
 
 

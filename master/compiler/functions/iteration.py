@@ -14,13 +14,13 @@ from typing import Final
 
 from shared.errors import EvaluationError
 
-from ..control import Break
-from ..signatures import Closure
+from ..callables.signatures import Closure
+from ..errors.control import Break
 from ..types.attributes import attributes_of
 from ..types.infer import infer_set
 from ..types.lattice import ANY, AliasType, EnumType, IntegerType, TupleType, Type, UnitType, VariantType
-from ..types.parse import parse_type
-from ..values import Deferred, Instance, Iterator, Value, entries, key_of, same, value_of
+from ..types.notation.parse import parse_type
+from ..values.core import Deferred, Instance, Iterator, Value, entries, key_of, same, value_of
 from .api import Context, Function, function
 
 _HASH_2: Final = ("Hash[Any, Any] hash", "Callable[2,2] &block")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from ..text import join
-from ..values import Value
+from ..values.core import Value
+from ..values.text import join
 from .api import Context, Dispatch, Function
 
 LEVELS: Final = ("debug", "info", "notice", "warning", "err", "alert", "emerg", "crit")

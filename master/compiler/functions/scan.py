@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ..numbers import whole
-from ..values import Value
+from ..values.core import Value
+from ..values.numbers import whole
 from .api import Closure, Context, function
 
 _DIRECTIVE: Final = re.compile(r"%(\*?)(\d*)([hlL]?)([diouxXeEfFgGaAsc]|\[(?:\^?\]?[^\]]*)\]|%)")

@@ -8,10 +8,10 @@ from typing import Final
 
 from shared.errors import EvaluationError
 
-from ..regexps import Regexp
-from ..text import inspect, to_s
 from ..types.lattice import AliasType, ArrayType, HashType, NumericType, StringType, VariantType
-from ..values import Binary, Sensitive, Value, entries, key_of
+from ..values.core import Binary, Sensitive, Value, entries, key_of
+from ..values.regexps import Regexp
+from ..values.text import inspect, to_s
 from .api import Context, Dispatch, Function, function, legacy_function
 from .iteration import elements
 
@@ -84,7 +84,7 @@ def _recased(name: str, doc: str, change: Callable[[str], str]) -> Function:
     def code(context: Context, arg: Value) -> Value:
         return recase(arg)
 
-    from ..signatures import Parameter, Signature
+    from ..callables.signatures import Parameter, Signature
 
     data = _string_data()
     types = (NumericType(), StringType(), ArrayType(data), HashType(data, data))
@@ -173,7 +173,7 @@ _DANGEROUS: Final = '!"`$\\'
 @legacy_function("shellquote", -1)
 def shellquote(context: Context, *words: Value) -> str:
     """The words, each quoted for a POSIX shell, joined with blanks."""
-    from ..types.operands import flattened
+    from ..types.notation.operands import flattened
 
     out = []
     for word in flattened(words):

@@ -8,11 +8,11 @@ from typing import Final
 
 from shared.errors import EvaluationError
 
-from ..labels import ruby_class
-from ..regexps import Match, Regexp
-from ..sprintf import format_text
+from ..callables.sprintf import format_text
 from ..types.lattice import AliasType, PatternType, RegexpType, VariantType
-from ..values import Value
+from ..values.core import Value
+from ..values.labels import ruby_class
+from ..values.regexps import Match, Regexp
 from .api import Context, function, legacy_function
 
 

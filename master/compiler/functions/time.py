@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..times import Timespan, Timestamp
+from ..values.times import Timespan, Timestamp
 from .api import Context, function
 
 

@@ -10,7 +10,7 @@ from shared.errors import EvaluationError
 from .base import UNDEF, Expansion, Guard, NotUndefType, OptionalType, Type, VariantType
 
 if TYPE_CHECKING:
-    from ..values import Value
+    from ..values.core import Value
 
 
 class AliasType(Type):

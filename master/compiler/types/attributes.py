@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from ..values import Instance, Value
+from ..values.core import Instance, Value
 from . import lattice
 from .base import entry_for
 from .lattice import Type

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, TypeVar
 
-from ..text import quoted
+from ..values.text import quoted
 
 if TYPE_CHECKING:
-    from ..values import Value
+    from ..values.core import Value
 
 Entry = TypeVar("Entry")
 
@@ -81,7 +81,7 @@ class Type:
 
     def inspected(self) -> str:
         """What `text.inspect` shows."""
-        from .inspection import inspect_type
+        from .descriptions.inspection import inspect_type
 
         return inspect_type(self)
 
@@ -341,7 +341,7 @@ def range_texts(range_: Range | None, unlimited: Range = (-INF, INF)) -> list[st
 
 
 def number_text(number: float) -> str:
-    from ..text import float_text
+    from ..values.text import float_text
 
     return float_text(number) if isinstance(number, float) else str(number)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from ..text import quoted
-from ..values import Iterator, Value, key_of, value_of
+from ..values.core import Iterator, Value, key_of, value_of
+from ..values.text import quoted
 from .aliases import AliasType
 from .base import (
     ANY,

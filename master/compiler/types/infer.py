@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..regexps import Regexp
-from ..times import Timespan, Timestamp
-from ..uris import URI
-from ..values import DEFAULT, Binary, Deferred, Instance, Iterator, Sensitive, Value, value_of
-from ..versions import SemVer, SemVerRange
+from ..values.core import DEFAULT, Binary, Deferred, Instance, Iterator, Sensitive, Value, value_of
+from ..values.regexps import Regexp
+from ..values.times import Timespan, Timestamp
+from ..values.uris import URI
+from ..values.versions import SemVer, SemVerRange
 from . import containers, scalars
 from .base import UNDEF, Type, VariantType
 from .merge import common_of
@@ -92,7 +92,7 @@ def _infer_single(value: Value) -> Type:
     if kind in simple:
         plain: Type = simple[kind]()
         return plain
-    from ..signatures import Closure
+    from ..callables.signatures import Closure
 
     if isinstance(value, Closure):
         return value.type

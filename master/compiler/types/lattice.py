@@ -69,7 +69,7 @@ from .scalars import (
 from .type_sets import TypeSetType
 
 if TYPE_CHECKING:
-    from ..signatures import Closure
+    from ..callables.signatures import Closure
 
 __all__ = [
     "ANY", "ARRAY", "BUILTIN_TYPES", "DATA", "DEFERRED", "EMPTY_ARRAY", "EMPTY_HASH", "ERROR", "HASH", "INF", "INTEGER", "RICH_DATA",

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from shared.errors import EvaluationError
 
-from ..regexps import Regexp
-from ..text import program
-from ..values import DEFAULT, Deferred, Instance, Value, same
+from ..values.core import DEFAULT, Deferred, Instance, Value, same
+from ..values.regexps import Regexp
+from ..values.text import program
 from .aliases import AliasType
 from .base import INF, Expansion, Guard, OptionalType, Type
 from .containers import ArrayType, StructElement, StructType
@@ -143,7 +143,7 @@ class ObjectType(Type):
         default = given.get("value", _MISSING)
         self._check_kind(f"attribute {self._name}[{name}] of kind '{kind}'", given)
         if default is not _MISSING and default is not DEFAULT and not type_.instance(default):
-            from .describe import describe_mismatch
+            from .descriptions.describe import describe_mismatch
             from .infer import infer_set
 
             raise EvaluationError(describe_mismatch(f"attribute {self._name}[{name}] value has wrong type,", type_, infer_set(default)))
@@ -373,7 +373,7 @@ class ObjectExtension(Type):
             if name not in base.type_parameters:
                 raise EvaluationError(f"'{name}' is not a known type parameter for {base.name}-Type")
             if not base.type_parameters[name].instance(value) and not isinstance(value, Type):
-                from .describe import describe_mismatch
+                from .descriptions.describe import describe_mismatch
                 from .infer import infer_set
 
                 mine = f"type_parameter {base.name}[{name}] has wrong type,"
@@ -383,7 +383,7 @@ class ObjectExtension(Type):
         return cls(base, given)
 
     def instance(self, value: Value) -> bool:
-        from ..comparison import matches
+        from ..values.comparison import matches
 
         if not self.base.instance(value):
             return False
@@ -405,7 +405,7 @@ class ObjectExtension(Type):
 
 def _takes(wanted: Value, value: Value) -> bool:
     """Whether a type parameter takes what another has: types by what they accept, anything else as an option of `case`."""
-    from ..comparison import matches
+    from ..values.comparison import matches
 
     if isinstance(wanted, Type) and isinstance(value, Type):
         return wanted.assignable(value)

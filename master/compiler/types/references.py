@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from shared.errors import EvaluationError
 
-from ..regexps import Regexp
-from ..text import inspect, program, quoted
-from ..times import Timespan, Timestamp
-from ..values import Binary, Iterator, Value, entries, key_of
-from ..versions import SemVer, SemVerRange
+from ..values.core import Binary, Iterator, Value, entries, key_of
+from ..values.regexps import Regexp
+from ..values.text import inspect, program, quoted
+from ..values.times import Timespan, Timestamp
+from ..values.versions import SemVer, SemVerRange
 from .aliases import AliasType
 from .base import ANY, UNDEF, UNIT, AnyType, Expansion, Guard, Range, Type, UnitType, Wrapper, range_texts
 from .containers import TupleType
@@ -56,7 +56,7 @@ class CallableType(Type):
         self.returns = None if isinstance(returns, AnyType) else returns
 
     def instance(self, value: Value) -> bool:
-        from ..signatures import Closure
+        from ..callables.signatures import Closure
 
         return isinstance(value, Closure) and ((self.params is None and self.returns is None) or self.assignable(value.type))
 
@@ -174,7 +174,7 @@ class InitType(Wrapper):
         self.arguments = tuple(arguments)
 
     def instance(self, value: Value) -> bool:
-        from ..conversions import check_constructible, convertible
+        from ..callables.conversions import check_constructible, convertible
         from .builtin import RICH_DATA
 
         if self.type is None:
@@ -185,7 +185,7 @@ class InitType(Wrapper):
         return not self.arguments and value.__class__ is list and convertible(self.type, value, several=True)
 
     def accepts(self, other: Type, guard: Guard) -> bool:
-        from ..conversions import check_constructible, converts_type
+        from ..callables.conversions import check_constructible, converts_type
         from .builtin import RICH_DATA
 
         if self.type is None:
@@ -231,7 +231,7 @@ def _catalog_name(name: str) -> str:
 @lru_cache
 def _namevar(type_name: str) -> str:
     """The attribute that the title of a resource stands for; of types that are not Puppet's own `name`."""
-    from ..nativetypes import NativeTypes
+    from ..loading.nativetypes import NativeTypes
 
     native = NativeTypes().find(type_name)
     return native.namevars[0] if native is not None and len(native.namevars) == 1 else "name"

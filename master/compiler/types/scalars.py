@@ -7,12 +7,12 @@ from typing import Any, ClassVar, Final
 
 from shared.errors import EvaluationError
 
-from ..regexps import Regexp
-from ..text import program, quoted
-from ..times import Timespan, Timestamp
-from ..uris import URI
-from ..values import DEFAULT, Binary, Sensitive, Value
-from ..versions import SemVer, SemVerRange
+from ..values.core import DEFAULT, Binary, Sensitive, Value
+from ..values.regexps import Regexp
+from ..values.text import program, quoted
+from ..values.times import Timespan, Timestamp
+from ..values.uris import URI
+from ..values.versions import SemVer, SemVerRange
 from .base import ANY, ANY_SIZE, INF, AnyType, Expansion, Guard, Range, Type, Wrapper, as_size, range_texts, within
 
 
@@ -419,14 +419,14 @@ class URIType(Type):
     def instance(self, value: Value) -> bool:
         if value.__class__ is not URI:
             return False
-        from ..comparison import matches
+        from ..values.comparison import matches
 
         return all(matches(getattr(value, n), wanted) for n, wanted in (self.wanted or {}).items())
 
     def accepts(self, other: Type, guard: Guard) -> bool:
         if not isinstance(other, URIType):
             return False
-        from ..comparison import matches
+        from ..values.comparison import matches
 
         theirs = other.wanted or {}
         return all(

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from shared.errors import EvaluationError
 
-from ..regexps import Regexp
-from ..text import program
-from ..values import Value
-from ..versions import SemVer, SemVerRange
+from ..values.core import Value
+from ..values.regexps import Regexp
+from ..values.text import program
+from ..values.versions import SemVer, SemVerRange
 from .aliases import AliasType
 from .base import ANY, INF, Guard, OptionalType, Type
 from .containers import HashType, StructElement, StructType
@@ -73,7 +73,7 @@ class TypeSetType(Type):
         Raises:
             EvaluationError: what is wrong with its definition.
         """
-        from .describe import describe_mismatch
+        from .descriptions.describe import describe_mismatch
         from .infer import infer_set
 
         made = TypeSetType(name, self.definition or {})

@@ -22,8 +22,7 @@ from agent.providers.package.zypper import Zypper
 from shared.errors import ResourceError
 from shared.ral import Output, State
 from shared.types.package import Package
-
-from .recorded import Program
+from tests.agent.providers.recorded import Program
 
 INSTALLED = "vim 2 8.2.2637 20.el9_1 x86_64\n"
 NONE = ("package vim is not installed\n", 1)

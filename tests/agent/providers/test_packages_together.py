@@ -26,8 +26,7 @@ from shared.ral import Output, Platform, Providers
 from shared.ral.catalog import resources_of
 from shared.types import builtin_types
 from shared.types.package import Package
-
-from .recorded import Program
+from tests.agent.providers.recorded import Program
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 

@@ -27,8 +27,7 @@ from shared.errors import ResourceError
 from shared.ral import Platform, Provider, Providers
 from shared.types.package import Package
 from shared.types.service import Service
-
-from .recorded import Program
+from tests.agent.providers.recorded import Program
 
 STANZA = "start on (runlevel [2345]\n  and started x) # why\n"
 JOB = f"description y\n{STANZA}stop on z\n"

@@ -24,8 +24,7 @@ from shared.types.file_line import FileLine
 from shared.types.k5login import K5login
 from shared.types.selboolean import Selboolean
 from shared.types.yumrepo import Yumrepo
-
-from .recorded import Program
+from tests.agent.providers.recorded import Program
 
 # --- ini files
 

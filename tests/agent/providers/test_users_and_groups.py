@@ -15,8 +15,7 @@ from shared.errors import ResourceError
 from shared.ral import Platform, Ref
 from shared.types.group import Group
 from shared.types.user import User
-
-from .recorded import Program
+from tests.agent.providers.recorded import Program
 
 BOB = Account("bob", 1000, 1000, "Bob", "/home/bob", "/bin/sh", ("mail", "games"))
 

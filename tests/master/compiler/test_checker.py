@@ -9,9 +9,9 @@ from pathlib import PurePath
 
 import pytest
 
-from master.compiler.checker import MISPLACED, Issue, check, namespace_of, problem, refuse
-from master.compiler.parser import parse
-from master.compiler.source import Source
+from master.compiler.syntax.checker import MISPLACED, Issue, check, namespace_of, problem, refuse
+from master.compiler.syntax.parser import parse
+from master.compiler.syntax.source import Source
 from shared.errors import Location, ParseError
 
 FORGOTTEN = "A value was produced and then forgotten (one or more preceding expressions may have the wrong form)"

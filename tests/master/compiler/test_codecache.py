@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from master.compiler.codecache import CodeCache
+from master.compiler.codegen.codecache import CodeCache
+from master.compiler.codegen.units import relocated
 from master.compiler.testing import compiled
-from master.compiler.units import relocated
 from shared.errors import CompileError, ConfigError
 
 MANIFEST = "class c { notify { 'x': message => [1, 2].map |$i| { $i + 1 } } }\ninclude c\n"
@@ -86,7 +86,7 @@ def test_a_directory_of_somebody_else_or_a_link_to_one_is_refused(tmp_path: Path
 def test_code_of_another_version_of_ours_is_not_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = CodeCache(tmp_path / "cache")
     compiled(MANIFEST, cache=cache)
-    monkeypatch.setattr("master.compiler.codecache.CODE_VERSION", 10**6)
+    monkeypatch.setattr("master.compiler.codegen.codecache.CODE_VERSION", 10**6)
     fresh = CodeCache(tmp_path / "cache")
     assert fresh.get(fresh.key(MANIFEST, "None|warning|False")) is None
 

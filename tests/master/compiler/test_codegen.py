@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from master.compiler.codegen import body_code, headers
-from master.compiler.parser import parse
-from master.compiler.source import Source
+from master.compiler.syntax.parser import parse
+from master.compiler.syntax.source import Source
 from master.compiler.testing import ROOT, compiled
 from shared.errors import CompileError, Unsupported
 

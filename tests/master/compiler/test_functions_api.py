@@ -7,12 +7,12 @@ import types
 import pytest
 
 from master.compiler import functions
+from master.compiler.callables.signatures import Closure, Parameter, Signature
 from master.compiler.functions import Context, Function, builtin_functions, function, legacy_function
 from master.compiler.functions.api import collect, signature_of
-from master.compiler.signatures import Closure, Parameter, Signature
 from master.compiler.types import lattice as t
-from master.compiler.types.parse import parse_type
-from master.compiler.values import Value
+from master.compiler.types.notation.parse import parse_type
+from master.compiler.values.core import Value
 from shared.errors import EvaluationError
 
 

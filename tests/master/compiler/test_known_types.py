@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from master.compiler.nativetypes import NativeTypes
+from master.compiler.loading.nativetypes import NativeTypes
 
 RECORDED: dict[str, Any] = json.loads((Path(__file__).parents[2] / "data" / "types-of-puppet-7.23.json").read_text())
 

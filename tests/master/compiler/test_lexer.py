@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from master.compiler.lexer import lex
-from master.compiler.source import Source
+from master.compiler.syntax.lexer import lex
+from master.compiler.syntax.source import Source
 
 
 def shown(text: str, *, epp: bool = False, tasks: bool = False) -> str:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from master.compiler import operators as o
-from master.compiler.numbers import to_number
-from master.compiler.regexps import Regexp
-from master.compiler.times import Timespan, Timestamp
+from master.compiler.callables import operators as o
 from master.compiler.types import lattice as t
-from master.compiler.types.operands import BadOperand
-from master.compiler.uris import URI
-from master.compiler.values import DEFAULT, Binary, Reporter, Strictness, Value, key_of
-from master.compiler.versions import SemVer, SemVerRange
+from master.compiler.types.notation.operands import BadOperand
+from master.compiler.values.core import DEFAULT, Binary, Reporter, Strictness, Value, key_of
+from master.compiler.values.numbers import to_number
+from master.compiler.values.regexps import Regexp
+from master.compiler.values.times import Timespan, Timestamp
+from master.compiler.values.uris import URI
+from master.compiler.values.versions import SemVer, SemVerRange
 from shared.errors import EvaluationError
 
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import pytest
 
-from master.compiler import nodes as n
-from master.compiler.dump import pn
-from master.compiler.parser import parse
-from master.compiler.source import Source
+from master.compiler.syntax import nodes as n
+from master.compiler.syntax.dump import pn
+from master.compiler.syntax.parser import parse
+from master.compiler.syntax.source import Source
 from shared.errors import ParseError
 
 OPERATORS = [

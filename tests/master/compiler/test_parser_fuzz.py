@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from master.compiler.checker import check
-from master.compiler.dump import pn
-from master.compiler.parser import parse
-from master.compiler.source import Source
+from master.compiler.syntax.checker import check
+from master.compiler.syntax.dump import pn
+from master.compiler.syntax.parser import parse
+from master.compiler.syntax.source import Source
 from shared.errors import ParseError
 
 # fmt: off

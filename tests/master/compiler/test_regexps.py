@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from master.compiler.regexps import Regexp, quoted
+from master.compiler.values.regexps import Regexp, quoted
 from shared.errors import EvaluationError
 from shared.regexps import PATTERN_TIMEOUT
 

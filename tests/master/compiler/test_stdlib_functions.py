@@ -9,17 +9,17 @@ from contextlib import suppress
 
 import pytest
 
-from master.compiler.builtins import all_functions
-from master.compiler.catalogs import compile_catalog
-from master.compiler.codecache import CodeCache
+from master.compiler.catalog.wire import compile_catalog
+from master.compiler.codegen.codecache import CodeCache
+from master.compiler.evaluation.runtime import NAMES
 from master.compiler.functions import Context, Function, builtin_functions
 from master.compiler.functions.stdlib import stdlib_functions
 from master.compiler.functions.stdlib.aliases import ALIASES
-from master.compiler.loader import Loader
-from master.compiler.regexps import Regexp
-from master.compiler.runtime import NAMES
+from master.compiler.loading.builtins import all_functions
+from master.compiler.loading.loader import Loader
 from master.compiler.testing import compiled, world_of
-from master.compiler.values import DEFAULT, Sensitive, Value
+from master.compiler.values.core import DEFAULT, Sensitive, Value
+from master.compiler.values.regexps import Regexp
 from master.compiler.world import NodeInput
 from shared.errors import CompileError, PuppetError
 

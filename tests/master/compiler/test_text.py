@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from master.compiler.formats import to_string
-from master.compiler.regexps import Regexp
-from master.compiler.sprintf import format_text
-from master.compiler.text import float_text, inspect, program, quoted, to_s
-from master.compiler.times import Timespan, Timestamp
+from master.compiler.callables.formats import to_string
+from master.compiler.callables.sprintf import format_text
 from master.compiler.types import lattice as t
-from master.compiler.types.parse import parse_type
-from master.compiler.uris import URI
-from master.compiler.values import DEFAULT, Binary, Deferred, Sensitive, Value, key_of
-from master.compiler.versions import SemVer
+from master.compiler.types.notation.parse import parse_type
+from master.compiler.values.core import DEFAULT, Binary, Deferred, Sensitive, Value, key_of
+from master.compiler.values.regexps import Regexp
+from master.compiler.values.text import float_text, inspect, program, quoted, to_s
+from master.compiler.values.times import Timespan, Timestamp
+from master.compiler.values.uris import URI
+from master.compiler.values.versions import SemVer
 from shared.errors import EvaluationError
 
 TO_S: list[tuple[Value, str]] = [

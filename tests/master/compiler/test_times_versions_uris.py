@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from master.compiler.times import SECOND, Timespan, Timestamp, utc_offset
-from master.compiler.uris import URI
-from master.compiler.versions import SemVer, SemVerRange
+from master.compiler.values.times import SECOND, Timespan, Timestamp, utc_offset
+from master.compiler.values.uris import URI
+from master.compiler.values.versions import SemVer, SemVerRange
 from shared.errors import EvaluationError
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from master.compiler.types import lattice as t
-from master.compiler.types.describe import check_parameters, describe_mismatch
+from master.compiler.types.descriptions.describe import check_parameters, describe_mismatch
 from master.compiler.types.infer import infer_set
-from master.compiler.types.parse import parse_type
-from master.compiler.values import Value
+from master.compiler.types.notation.parse import parse_type
+from master.compiler.values.core import Value
 
 MESSAGES: list[tuple[str, Value, str]] = [
     ("Integer", "a", "x expects an Integer value, got String"),

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from master.compiler.regexps import Regexp
-from master.compiler.times import Timespan
 from master.compiler.types import lattice as t
-from master.compiler.types.access import declared_type, type_from_access
 from master.compiler.types.infer import infer, infer_set
 from master.compiler.types.merge import common_type
-from master.compiler.types.operands import BadOperand
-from master.compiler.types.parse import parse_type
-from master.compiler.values import DEFAULT, Deferred, Iterator, Sensitive, Value, key_of
-from master.compiler.versions import SemVer
+from master.compiler.types.notation.access import declared_type, type_from_access
+from master.compiler.types.notation.operands import BadOperand
+from master.compiler.types.notation.parse import parse_type
+from master.compiler.values.core import DEFAULT, Deferred, Iterator, Sensitive, Value, key_of
+from master.compiler.values.regexps import Regexp
+from master.compiler.values.times import Timespan
+from master.compiler.values.versions import SemVer
 from shared.errors import EvaluationError
 
 INSTANCES: list[tuple[str, list[Value], list[Value]]] = [
@@ -195,7 +195,7 @@ def test_an_alias_of_nothing_but_itself_is_refused() -> None:
 
 
 def test_an_object_type_builds_instances_by_position_and_by_hash() -> None:
-    from master.compiler.conversions import new
+    from master.compiler.callables.conversions import new
 
     point = declared_type("Point", {"attributes": {"x": t.INTEGER, "y": {"type": t.INTEGER, "value": 0}}})
     assert new(point, [1]) == new(point, [{"x": 1}])

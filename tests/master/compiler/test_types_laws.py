@@ -5,13 +5,13 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from master.compiler import operators as o
-from master.compiler.text import program, to_s
-from master.compiler.types.describe import mismatches
+from master.compiler.callables import operators as o
+from master.compiler.types.descriptions.describe import mismatches
 from master.compiler.types.infer import infer, infer_set
 from master.compiler.types.merge import common_type
-from master.compiler.types.parse import parse_type
-from master.compiler.values import DEFAULT, Value, key_of, strictly, value_of
+from master.compiler.types.notation.parse import parse_type
+from master.compiler.values.core import DEFAULT, Value, key_of, strictly, value_of
+from master.compiler.values.text import program, to_s
 
 SCALARS = some.none() | some.booleans() | some.integers(-(2**63), 2**63 - 1) | some.floats(allow_nan=False) | some.text(max_size=8)
 VALUES = some.recursive(

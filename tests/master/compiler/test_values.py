@@ -6,8 +6,8 @@ import pickle
 
 import pytest
 
-from master.compiler.regexps import Regexp
-from master.compiler.values import DEFAULT, Binary, Deferred, HashKey, Sensitive, entries, key_of, same, strictly, value_of
+from master.compiler.values.core import DEFAULT, Binary, Deferred, HashKey, Sensitive, entries, key_of, same, strictly, value_of
+from master.compiler.values.regexps import Regexp
 from shared.errors import EvaluationError
 
 

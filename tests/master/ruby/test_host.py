@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from master.compiler.builtins import all_functions
-from master.compiler.catalogs import compile_catalog
-from master.compiler.codecache import CodeCache
-from master.compiler.loader import Loader
-from master.compiler.reads import Reads
-from master.compiler.runtime import NAMES
+from master.compiler.catalog.wire import compile_catalog
+from master.compiler.codegen.codecache import CodeCache
+from master.compiler.evaluation.dependencies import Reads
+from master.compiler.evaluation.runtime import NAMES
+from master.compiler.loading.builtins import all_functions
+from master.compiler.loading.loader import Loader
 from master.compiler.world import NodeInput
 from master.environments import EnvironmentSettings
 from master.loaded_environments import LoadedEnvironments

@@ -8,11 +8,11 @@ from typing import Final
 
 from shared.errors import EvaluationError
 
-from ...labels import ruby_class
-from ...numbers import whole
-from ...regexps import Regexp
-from ...types.operands import flattened
-from ...values import Value, entries, key_of, same, value_of
+from ...types.notation.operands import flattened
+from ...values.core import Value, entries, key_of, same, value_of
+from ...values.labels import ruby_class
+from ...values.numbers import whole
+from ...values.regexps import Regexp
 from ..api import Context, legacy_function
 from ..strings import ruby_text
 from .booleans import truth

@@ -7,9 +7,9 @@ from typing import Final
 
 from shared.errors import EvaluationError
 
-from ...sprintf import to_float
-from ...text import inspect
-from ...values import Value
+from ...callables.sprintf import to_float
+from ...values.core import Value
+from ...values.text import inspect
 from ..api import Context, legacy_function
 from ..strings import ruby_text
 from .rubynumbers import integer_at_start

@@ -6,10 +6,10 @@ import re
 
 from shared.errors import EvaluationError
 
-from ...labels import ruby_class
-from ...numbers import whole
-from ...regexps import Regexp
-from ...values import Value, key_of, same, value_of
+from ...values.core import Value, key_of, same, value_of
+from ...values.labels import ruby_class
+from ...values.numbers import whole
+from ...values.regexps import Regexp
 from ..api import Context, legacy_function
 from ..iteration import elements
 from ..strings import ruby_text

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, cast
 
 from shared.errors import EvaluationError
 
-from ...locations import current
-from ...values import Strictness, Value
+from ...errors.locations import current
+from ...values.core import Strictness, Value
 from ..api import Closure, Context, Function, function
 
 if TYPE_CHECKING:
-    from ...scope import Scope
+    from ...evaluation.scope import Scope
 
 __all__ = ["MOVED", "deprecate", "moved_functions"]
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 from shared import hocon, plainyaml
 from shared.errors import BadData, EvaluationError, Unsupported
 
-from ...labels import ruby_class
-from ...values import Value, key_of
+from ...values.core import Value, key_of
+from ...values.labels import ruby_class
 from ..api import Context, function, legacy_function
 from .environment import module_path
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _world(context: Context) -> World:
-    from ...scope import Scope
+    from ...evaluation.scope import Scope
 
     return cast(Scope, context).compiler.world
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, cast
 
 from shared.errors import EvaluationError, Unsupported
 
-from ...labels import ruby_class
-from ...text import inspect
-from ...values import Deferred, Value
+from ...values.core import Deferred, Value
+from ...values.labels import ruby_class
+from ...values.text import inspect
 from ..api import Context, function, legacy_function
 from ..strings import ruby_text
 
 if TYPE_CHECKING:
-    from ...scope import Scope
+    from ...evaluation.scope import Scope
 
 
 def _scope(context: Context) -> Scope:

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from shared.errors import EvaluationError
 
-from ...sprintf import to_integer
-from ...values import Value, key_of
+from ...callables.sprintf import to_integer
+from ...values.core import Value, key_of
 from ..api import Context, function
 from ..strings import compare_versions
 

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable
 
 from shared.errors import EvaluationError
 
-from ...control import Break, Next
-from ...labels import ruby_class
-from ...numbers import whole
-from ...ordering import ruby_order, sort_as_ruby
-from ...sprintf import format_text, to_integer
-from ...text import inspect
-from ...types.operands import flattened
-from ...values import Iterator, Value, entries, key_of
+from ...callables.sprintf import format_text, to_integer
+from ...errors.control import Break, Next
+from ...types.notation.operands import flattened
+from ...values.core import Iterator, Value, entries, key_of
+from ...values.labels import ruby_class
+from ...values.numbers import whole
+from ...values.ordering import ruby_order, sort_as_ruby
+from ...values.text import inspect
 from ..api import Closure, Context, function, legacy_function
 from ..iteration import elements, pairs
 from ..strings import ruby_text

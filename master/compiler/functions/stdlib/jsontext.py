@@ -10,8 +10,8 @@ from typing import Any
 
 from shared.errors import EvaluationError
 
-from ...text import float_text
-from ...values import Value, entries
+from ...values.core import Value, entries
+from ...values.text import float_text
 from ..strings import ruby_text
 
 __all__ = ["COMPACT", "PRETTY", "Layout", "changed", "dump"]

@@ -7,9 +7,9 @@ from typing import TypeAlias
 
 from shared.errors import EvaluationError
 
-from ...labels import ruby_class
-from ...types.operands import flattened
-from ...values import Value
+from ...types.notation.operands import flattened
+from ...values.core import Value
+from ...values.labels import ruby_class
 from ..api import Context, function, legacy_function
 
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network

@@ -7,11 +7,11 @@ from typing import Final
 
 from shared.errors import EvaluationError
 
-from ...labels import ruby_class
-from ...numbers import whole
-from ...text import inspect
-from ...types.operands import flattened
-from ...values import Value
+from ...types.notation.operands import flattened
+from ...values.core import Value
+from ...values.labels import ruby_class
+from ...values.numbers import whole
+from ...values.text import inspect
 from ..api import Context, legacy_function
 from .rubynumbers import float_at_start, integer_at_start
 

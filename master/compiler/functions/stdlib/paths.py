@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shared.errors import EvaluationError
 
-from ...values import Value
+from ...values.core import Value
 from ..api import Context, function, legacy_function
 
 

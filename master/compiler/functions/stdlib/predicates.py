@@ -8,13 +8,13 @@ from typing import Final
 
 from shared.errors import EvaluationError
 
-from ...labels import ruby_class
-from ...text import float_text
-from ...times import Timespan, Timestamp
 from ...types.base import Type
 from ...types.infer import infer_set
-from ...values import Value
-from ...versions import SemVer
+from ...values.core import Value
+from ...values.labels import ruby_class
+from ...values.text import float_text
+from ...values.times import Timespan, Timestamp
+from ...values.versions import SemVer
 from ..api import Context, Dispatch, Function, function, legacy_function
 from .deprecations import deprecate
 from .networks import network

@@ -17,9 +17,9 @@ import yaml
 
 from shared.errors import EvaluationError
 
-from ...labels import label
-from ...text import float_text
-from ...values import Value, entries
+from ...values.core import Value, entries
+from ...values.labels import label
+from ...values.text import float_text
 from .octets import octets
 
 __all__ = ["dump"]

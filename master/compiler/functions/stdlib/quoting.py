@@ -7,8 +7,8 @@ from typing import Final
 
 from shared.errors import EvaluationError
 
-from ...text import inspect
-from ...values import Value
+from ...values.core import Value
+from ...values.text import inspect
 from ..api import Context, function, legacy_function
 from ..strings import ruby_text
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from shared.errors import EvaluationError
 
-from ...values import Value
+from ...values.core import Value
 from .. import digests
 from ..api import Context, function, legacy_function
 from ..strings import ruby_text

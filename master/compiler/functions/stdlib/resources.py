@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, cast
 
 from shared.errors import EvaluationError
 
-from ...labels import ruby_class
-from ...relationships import split_reference
-from ...resources import Resource, capitalized_type
-from ...text import inspect, to_s
+from ...catalog.relationships import split_reference
+from ...catalog.resources import Resource, capitalized_type
 from ...types.references import ClassType, ResourceType, as_attribute
-from ...values import Value, entries, key_of, same
+from ...values.core import Value, entries, key_of, same
+from ...values.labels import ruby_class
+from ...values.text import inspect, to_s
 from ..api import Context, function, legacy_function
 from ..strings import ruby_text
 
 if TYPE_CHECKING:
-    from ...scope import Scope
+    from ...evaluation.scope import Scope
 
 
 def _scope(context: Context) -> Scope:

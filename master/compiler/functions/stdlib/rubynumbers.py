@@ -7,9 +7,9 @@ from typing import Final
 
 from shared.errors import EvaluationError
 
-from ...labels import ruby_class
-from ...numbers import whole
-from ...values import Value
+from ...values.core import Value
+from ...values.labels import ruby_class
+from ...values.numbers import whole
 
 __all__ = ["float_at_start", "integer_at_start"]
 

@@ -12,8 +12,8 @@ from typing import Final
 
 from shared.errors import EvaluationError, Unsupported
 
-from ...labels import ruby_class
-from ...values import Binary, Sensitive, Value
+from ...values.core import Binary, Sensitive, Value
+from ...values.labels import ruby_class
 from ..api import Context, function, legacy_function
 from ..strings import ruby_text
 from .crypt import md5_crypt, sha_crypt

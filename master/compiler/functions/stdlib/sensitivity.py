@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...values import Sensitive, Value, entries, key_of
+from ...values.core import Sensitive, Value, entries, key_of
 from ..api import Closure, Context, function
 
 __all__ = ["rewrap", "rewrapped", "unwrapped"]

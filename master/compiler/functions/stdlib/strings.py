@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from shared.errors import EvaluationError
 
-from ...labels import ruby_class
-from ...regexps import quoted
-from ...values import Value
+from ...values.core import Value
+from ...values.labels import ruby_class
+from ...values.regexps import quoted
 from ..api import Context, function, legacy_function
 from .octets import octets
 

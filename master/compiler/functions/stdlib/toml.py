@@ -6,10 +6,10 @@ import re
 
 from shared.errors import EvaluationError
 
-from ...labels import ruby_class, with_article
-from ...regexps import Regexp
-from ...text import float_text, inspect
-from ...values import Value, entries
+from ...values.core import Value, entries
+from ...values.labels import ruby_class, with_article
+from ...values.regexps import Regexp
+from ...values.text import float_text, inspect
 from ..strings import ruby_text
 
 __all__ = ["dump"]

@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Final, cast
 
 from shared.errors import EvaluationError
 
-from ...labels import ruby_class
-from ...regexps import Regexp
-from ...sprintf import to_float, to_integer
-from ...text import inspect
+from ...callables.sprintf import to_float, to_integer
 from ...types.base import Type
-from ...types.describe import describe_mismatch
+from ...types.descriptions.describe import describe_mismatch
 from ...types.infer import infer_set
-from ...types.operands import flattened
-from ...values import Value
+from ...types.notation.operands import flattened
+from ...values.core import Value
+from ...values.labels import ruby_class
+from ...values.regexps import Regexp
+from ...values.text import inspect
 from ..api import Context, Dispatch, Function, function
 from ..strings import ruby_text
 from .deprecations import deprecate
 from .predicates import address_version, is_absolute_path
 
 if TYPE_CHECKING:
-    from ...scope import Scope
+    from ...evaluation.scope import Scope
 
 _INSTEAD: Final = (
     "This method is deprecated, please use the stdlib validate_legacy function, with {}. "

@@ -7,9 +7,9 @@ from typing import Final
 
 from shared.errors import EvaluationError
 
-from ...richdata import encode
-from ...text import inspect
-from ...values import Value, entries
+from ...catalog.richdata import encode
+from ...values.core import Value, entries
+from ...values.text import inspect
 from ..api import Context, function
 from . import jsontext, psych, toml
 from .sensitivity import rewrapped

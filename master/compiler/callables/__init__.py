@@ -1,0 +1,1 @@
+"""What is called with values: signatures, operators, conversions, formats."""

@@ -1,0 +1,468 @@
+"""
+`new`: values made of other values. One function a type; each says what it takes in the words of the reference.
+
+Source: language reference 9.2.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from shared.errors import EvaluationError
+
+from ..types import lattice as t
+from ..types.descriptions.describe import describe_mismatch, describe_signatures
+from ..types.infer import infer, infer_set
+from ..types.notation.parse import parse_type
+from ..values.core import DEFAULT, Binary, Sensitive, Value, key_of, value_of
+from ..values.numbers import to_number
+from ..values.regexps import Regexp, quoted
+from ..values.times import SECOND, Timespan, Timestamp
+from ..values.uris import URI
+from ..values.versions import SemVer, SemVerRange
+from .constructors import CONSTRUCTORS, INTEGER_FROM, SEMVER, signatures
+from .formats import to_string
+from .signatures import Parameter, Signature
+from .sprintf import to_float, to_integer
+
+if TYPE_CHECKING:
+    from ..functions.api import Context
+    from ..types.lattice import Type
+
+__all__ = ["convertible", "new"]
+
+Maker = Callable[["Type", Sequence[Value], "Context | None"], Value]
+
+
+def new(type_: Type, args: Sequence[Value], context: Context | None = None) -> Value:
+    """
+    A value of `type_`, made of `args`.
+
+    Args:
+        context: needed for what depends on the compilation: the time now, names of types.
+    Raises:
+        EvaluationError: the type has no values of its own, or the arguments do not convert.
+    """
+    if len(args) == 1 and not isinstance(type_, t.InitType) and type_.instance(args[0]):
+        return args[0]
+    value = _maker(type_)(_made(type_), args, context)
+    if type_.instance(value) or isinstance(type_, t.InitType):
+        return value
+    raise EvaluationError(describe_mismatch(f"Converted value from {type_}.new() has wrong type,", type_, infer_set(value)))
+
+
+def _made(type_: Type) -> Type:
+    """The type whose rules are followed: behind aliases, Optional and NotUndef."""
+    while True:
+        if isinstance(type_, t.AliasType):
+            type_ = type_.resolved()
+        elif isinstance(type_, t.OptionalType | t.NotUndefType) and type_.type is not None:
+            type_ = type_.type
+        else:
+            return type_
+
+
+def _maker(type_: Type) -> Maker:
+    made = _made(type_)
+    found = _MAKERS.get(made.__class__)
+    if found is None:
+        raise EvaluationError(f"Creation of new instance of type '{made}' is not supported")
+    return found
+
+
+def check_constructible(type_: Type) -> None:
+    """
+    Raise EvaluationError when `Init[type_]` cannot be asked about any value: there is no `new` for the type as it is written.
+
+    Unlike `new` itself, `Init` does not look behind Optional, NotUndef and Init.
+    """
+    behind = type_.resolved() if isinstance(type_, t.AliasType) else type_
+    if behind.__class__ not in _MAKERS or isinstance(behind, t.InitType | t.NotUndefType):
+        raise EvaluationError(f"Creation of new instance of type '{type_}' is not supported")
+
+
+def convertible(type_: Type, args: Sequence[Value], *, several: bool = False) -> bool:
+    """
+    Whether `new` has a signature for these arguments; whether it succeeds is not tried. What `Init[T]` accepts.
+
+    `several`: only signatures that could take more than one argument count.
+    """
+    return any(s.accepts(args) and not (several and s.high == 1) for s in _signatures_of_new(_made(type_)))
+
+
+def converts_type(type_: Type, given: Type) -> bool:
+    """
+    Whether `new` takes a single argument of the type `given`.
+
+    Raises:
+        EvaluationError: there is no `new` of this type.
+    """
+    made = _made(type_)
+    _maker(made)
+    return any(s.accepts_count(1) and (s.types[0] or t.ANY).assignable(given) for s in _signatures_of_new(made) if s.types)
+
+
+def _signatures_of_new(made: Type) -> Sequence[Signature]:
+    """Return the signatures of `new` for what a type makes, none for what has no `new`."""
+    if isinstance(made, t.ObjectType):
+        return _object_ways(made)
+    return signatures(made.__class__) if made.__class__ in CONSTRUCTORS else ()
+
+
+def _described(name: str, ways: Sequence[Signature], args: Sequence[Value]) -> EvaluationError:
+    return EvaluationError(describe_signatures(name, ways, t.args_tuple(args)))
+
+
+def _fitting(kind: type[Type], args: Sequence[Value]) -> int:
+    """The number of the signature that takes `args`; else the error that lists them all."""
+    for index, signature in enumerate(signatures(kind)):
+        if signature.accepts(args):
+            return index
+    raise _described(CONSTRUCTORS[kind].name, signatures(kind), args)
+
+
+def _cannot(value: Value, target: str, name: str = "new") -> EvaluationError:
+    if isinstance(value, str):
+        return EvaluationError(f"'{name}' The string '{value}' cannot be converted to {target}")
+    return EvaluationError(f"'{name}' Value of type {infer(value).generalized()} cannot be converted to {target}")
+
+
+# --- numbers ------------------------------------------------------------------------------------------------------
+
+
+def _integer(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
+    ways = signatures(t.IntegerType)
+    if ways[0].accepts(args):
+        radix, absolute = (*args[1:], *[DEFAULT, False][len(args) - 1 :])[:2]
+        return _absolute(_to_integer(args[0], radix), absolute)
+    if ways[1].accepts(args):
+        given = args[0]
+        return _absolute(_to_integer(given["from"], given.get("radix", DEFAULT)), given.get("abs", False))
+    if len(args) == 1 and isinstance(args[0], dict):
+        return _integer_problem(args[0], ways)
+    if 1 <= len(args) <= 3 and (len(args) < 2 or args[1].__class__ is int) and (len(args) < 3 or args[2].__class__ is bool):
+        if len(args) > 1 and args[1] not in (2, 8, 10, 16):
+            raise EvaluationError(f"Illegal radix: {args[1]}, expected 2, 8, 10, 16, or default")
+        raise _cannot(args[0], "Integer")
+    raise _described("new", ways, args)
+
+
+def _integer_problem(given: dict[Value, Value], ways: Sequence[Signature]) -> Value:
+    if "from" in given and not parse_type(INTEGER_FROM).instance(given["from"]):
+        raise _cannot(given["from"], "Integer")
+    radix = given.get("radix")
+    if radix is not None and radix is not DEFAULT and radix not in (2, 8, 10, 16):
+        raise EvaluationError(f"Illegal radix: {radix}, expected 2, 8, 10, 16, or default")
+    wanted = ways[1].parameters[0].type
+    assert wanted is not None
+    raise EvaluationError(describe_mismatch("Integer.new has wrong type,", wanted, infer_set(given)))
+
+
+def _absolute(number: Value, absolute: bool) -> Value:
+    return abs(number) if absolute else number
+
+
+def _seconds(value: Timespan | Timestamp) -> float:
+    return value.nanoseconds / SECOND
+
+
+def _to_integer(value: Value, radix: Value) -> int:
+    kind = value.__class__
+    if kind is bool:
+        return int(value)
+    if kind is float:
+        if not math.isfinite(value):
+            raise EvaluationError("NaN" if value != value else "Infinity")
+        return int(value)
+    if kind is int:
+        return value  # type: ignore[no-any-return]
+    if kind in (Timespan, Timestamp):
+        return math.trunc(_seconds(value))
+    base = None if radix is DEFAULT else radix
+    try:
+        return to_integer(value, base)
+    except EvaluationError:
+        packed = re.fullmatch(r"([+-])\s+(.*)", value)
+        if packed:
+            return to_integer(packed[1] + packed[2], base)
+        raise
+
+
+def _float(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
+    return _real(args, "Float", _to_float)
+
+
+def _numeric(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
+    return _real(args, "Numeric", _to_numeric)
+
+
+def _real(args: Sequence[Value], target: str, convert: Callable[[Value], Value]) -> Value:
+    ways = signatures(t.FloatType)
+    if ways[0].accepts(args):
+        return _absolute(convert(args[0]), len(args) > 1 and args[1])
+    if ways[1].accepts(args):
+        return _absolute(convert(args[0]["from"]), args[0].get("abs", False))
+    if len(args) == 1 or (len(args) == 2 and args[1].__class__ is bool):
+        raise _cannot(args[0], target, f"new_{target.lower()}")
+    raise _described(f"new_{target.lower()}", ways, args)
+
+
+def _to_float(value: Value) -> float:
+    kind = value.__class__
+    if kind is bool or kind is int or kind is float:
+        return float(value)
+    if kind in (Timespan, Timestamp):
+        return _seconds(value)
+    packed = re.sub(r"^([+-])\s+", r"\1", value)
+    if packed[:2].lower() == "0b":
+        return float(int(packed, 2))
+    return to_float(packed)
+
+
+def _to_numeric(value: Value) -> Value:
+    kind = value.__class__
+    if kind is bool:
+        return int(value)
+    if kind is int or kind is float:
+        return value
+    if kind in (Timespan, Timestamp):
+        return _seconds(value)
+    if value[:2].lower() in ("0b", "0x"):
+        return to_integer(value)
+    return to_number(value)
+
+
+def _boolean(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
+    ways = signatures(t.BooleanType)
+    if not ways[0].accepts(args):
+        if len(args) == 1:
+            raise _cannot(args[0], "Boolean", "new_boolean")
+        raise _described("new_boolean", ways, args)
+    value = args[0]
+    return value.lower() not in ("false", "no", "n") if isinstance(value, str) else bool(value)
+
+
+# --- strings, collections -----------------------------------------------------------------------------------------
+
+
+def _string(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
+    _fitting(t.StringType, args)
+    return to_string(args[0], args[1] if len(args) > 1 else DEFAULT)
+
+
+def _array(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
+    from ..functions.iteration import elements
+
+    ways = signatures(t.ArrayType)
+    if ways[0].accepts(args):
+        value = args[0]
+        return list(value.data) if isinstance(value, Binary) else list(elements(value))
+    if ways[1].accepts(args):
+        return args[0] if isinstance(args[0], list) else [args[0]]
+    if len(args) == 1 or (len(args) == 2 and args[1].__class__ is bool):
+        raise EvaluationError(f"'new_array' Value of type {infer(args[0]).generalized()} cannot be converted to Array")
+    raise _described("new_array", ways, args)
+
+
+def _hash(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
+    from ..functions.iteration import elements
+
+    which = _fitting(t.HashType, args)
+    value = args[0]
+    if which == 0 and len(args) == 2:
+        return _tree(value, args[1] == "hash_tree")
+    if which in (0, 1):
+        return {key_of(pair[0]): pair[1] for pair in value}
+    if isinstance(value, list):
+        return _flat_hash(value)
+    if isinstance(value, dict):
+        return value
+    if t.IterableType().instance(value):
+        return _flat_hash(list(elements(value)))
+    raise EvaluationError(f"Value of type {infer(value).generalized()} cannot be converted to Hash")
+
+
+def _flat_hash(items: list[Value]) -> Value:
+    if len(items) % 2:
+        raise EvaluationError("odd number of arguments for Hash")
+    return {key_of(items[i]): items[i + 1] for i in range(0, len(items), 2)}
+
+
+def _tree(pairs: list[Value], all_hashes: bool) -> Value:
+    """`[path, value]` pairs as nested hashes, and arrays where these are given (not with `all_hashes`)."""
+
+    def plain(value: Value) -> Value:
+        if all_hashes and isinstance(value, list):
+            return {index: plain(item) for index, item in enumerate(value)}
+        return dict(value) if isinstance(value, dict) else list(value) if isinstance(value, list) else value
+
+    root: dict[Value, Value] = {}
+    for path, value in pairs:
+        if not path:
+            root.update(enumerate(value) if isinstance(value, list) else value)
+            continue
+        place: Value = root
+        for key in path[:-1]:
+            place = place[key] if isinstance(place, list) else place.setdefault(key_of(key), {})
+        last = path[-1]
+        if isinstance(place, list):
+            place.extend([None] * (last + 1 - len(place)))
+            place[last] = plain(value)
+        else:
+            place[key_of(last)] = plain(value)
+    return root
+
+
+def _regexp(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
+    _fitting(t.RegexpType, args)
+    found = Regexp(quoted(args[0]) if len(args) > 1 and args[1] else args[0])
+    _ = found.pattern
+    return found
+
+
+def _type(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
+    _fitting(t.TypeType, args)
+    return parse_type(args[0], context.types if context is not None else None)
+
+
+def _sensitive(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
+    _fitting(t.SensitiveType, args)
+    return args[0] if isinstance(args[0], Sensitive) else Sensitive(args[0])
+
+
+# --- versions, times, binaries, URIs ------------------------------------------------------------------------------
+
+
+def _semver(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
+    if len(args) == 1 and isinstance(args[0], str) and not re.fullmatch(SEMVER, args[0]):
+        raise EvaluationError(f"'new_Version' The string '{args[0]}' cannot be converted to a SemVer")
+    which = _fitting(t.SemVerType, args)
+    if which == 0:
+        return SemVer.parse(args[0])
+    if which == 1:
+        return SemVer.of(*args)
+    given = args[0]
+    return SemVer.of(given["major"], given["minor"], given["patch"], given.get("prerelease"), given.get("build"))
+
+
+def _semver_range(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
+    which = _fitting(t.SemVerRangeType, args)
+    if which == 0:
+        return SemVerRange.parse(args[0])
+    given = args[0] if which == 2 else dict(zip(("min", "max", "exclude_max"), args, strict=False))
+    low, high = (None if given.get(n, DEFAULT) is DEFAULT else given[n] for n in ("min", "max"))
+    return SemVerRange.between(low, high, bool(given.get("exclude_max", False)))
+
+
+def _timespan(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
+    which = _fitting(t.TimespanType, args)
+    if which == 0:
+        return Timespan.seconds(args[0])
+    if which == 1:
+        return Timespan.parse(*args)
+    if which == 2:
+        return Timespan.of(*args)
+    given = args[0]
+    if which == 3:
+        return Timespan.parse(given["string"], *([given["format"]] if "format" in given else []))
+    return Timespan.of(**given)
+
+
+def _timestamp(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
+    which = _fitting(t.TimestampType, args)
+    if which == 0:
+        if context is None:
+            raise EvaluationError("Timestamp.new without arguments needs a clock")
+        return Timestamp(context.now())
+    if which == 1:
+        return Timestamp(int(args[0] * SECOND))
+    if which == 2:
+        return Timestamp.parse(*args)
+    given = args[0]
+    return Timestamp.parse(given["string"], given.get("format"), given.get("timezone"))
+
+
+def _binary(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
+    which = _fitting(t.BinaryType, args)
+    value, format_ = (args[0], args[1] if len(args) > 1 else None) if which < 2 else (args[0]["value"], args[0].get("format"))
+    if isinstance(value, list):
+        return Binary(bytes(value))
+    return _binary_of(value, format_ or "%B")
+
+
+def _binary_of(text: str, format_: str) -> Binary:
+    if format_ == "%B":
+        return Binary.from_base64(text)
+    if format_ == "%b":
+        return Binary.from_base64(text, strict=False)
+    if format_ == "%u":
+        return Binary.from_base64(text, urlsafe=True)
+    return Binary(text.encode())
+
+
+def _uri(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
+    if _fitting(t.URIType, args) == 0:
+        return URI.parse(args[0])
+    return URI(**args[0])
+
+
+def _unit(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
+    _fitting(t.NotUndefType, args)
+    return args[0]
+
+
+# --- wrappers and objects -----------------------------------------------------------------------------------------
+
+
+def _init(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
+    assert isinstance(type_, t.InitType)
+    if type_.type is None:
+        raise EvaluationError("Creation of new instance of type 'Init' is not supported")
+    if len(args) == 1 and not type_.arguments:
+        spread = args[0].__class__ is list and not type_.type.instance(args[0]) and _is_spread(type_.type, args)
+        return new(type_.type, args[0] if spread else args, context)
+    if len(args) != 1:
+        raise EvaluationError(f"'new_Init' expects 1 argument, got {len(args) or 'none'}")
+    made = _made(type_.type)
+    if made.__class__ in CONSTRUCTORS and not any(s.accepts_count(1 + len(type_.arguments)) for s in signatures(made.__class__)):
+        raise EvaluationError(f"The type '{type_}' does not represent a valid set of parameters for {made}.new()")
+    return new(type_.type, [*args, *type_.arguments], context)
+
+
+def _is_spread(type_: Type, args: Sequence[Value]) -> bool:
+    """Whether an array that is given alone stands for several arguments: not where `new` wants an array."""
+    made = _made(type_)
+    if isinstance(made, t.StringType):
+        return convertible(type_, args[0])
+    return not convertible(type_, args)
+
+
+def _object_ways(type_: t.ObjectType) -> list[Signature]:
+    by_hash = Signature([Parameter("hash", type_.init_struct)])
+    by_position = Signature([Parameter(a.name, a.type, a.optional) for a in type_.settable])
+    return [by_hash, by_position]
+
+
+def _object(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
+    base = type_.base if isinstance(type_, t.ObjectExtension) else type_
+    assert isinstance(base, t.ObjectType)
+    if base.name == "Object":
+        raise EvaluationError("Creation of new instance of type 'Object' is not supported")
+    by_hash, by_position = _object_ways(base)
+    if by_hash.accepts(args):
+        return base.new({value_of(k): v for k, v in args[0].items()})
+    if by_position.accepts(args):
+        return base.new(dict(zip((a.name for a in base.settable), args, strict=False)))
+    raise _described(f"new_{base.name}", [by_hash, by_position], args)
+
+
+_MAKERS: Final[dict[type[Type], Maker]] = {
+    t.IntegerType: _integer, t.FloatType: _float, t.NumericType: _numeric, t.BooleanType: _boolean, t.StringType: _string,
+    t.ArrayType: _array, t.TupleType: _array, t.HashType: _hash, t.StructType: _hash, t.RegexpType: _regexp, t.TypeType: _type,
+    t.SensitiveType: _sensitive, t.SemVerType: _semver, t.SemVerRangeType: _semver_range, t.TimespanType: _timespan,
+    t.TimestampType: _timestamp, t.BinaryType: _binary, t.URIType: _uri, t.InitType: _init, t.ObjectType: _object,
+    t.ObjectExtension: _object, t.NotUndefType: _unit, t.UnitType: _unit,
+}  # fmt: skip

@@ -1,0 +1,355 @@
+"""
+The operators on values: arithmetic and access here, comparison and matching of `comparison.py` beside them.
+
+Each takes plain values and, where strings are turned into numbers, a Reporter, which decides by `strict` whether that is
+silent, a warning or an error. `match` and `contains` give the match that sets `$0`, `$1`, … when a regular expression
+matched. Errors carry no place; `BadOperand.operand` says which side they are about, and its text is complete. A plain
+EvaluationError is shown with "Error while evaluating a '+' expression, " in front.
+Source: language reference 2 and 11.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from shared.errors import EvaluationError
+
+from ..types.base import Type
+from ..types.infer import infer
+from ..types.notation.access import type_from_access
+from ..types.notation.operands import BadOperand, flattened
+from ..values.comparison import compare, contains, equals, greater, greater_equal, less, less_equal, match, matches, nanoseconds, not_equals
+from ..values.core import DEFAULT, Binary, Deferred, Iterator, Reporter, Value, entries, key_of, same
+from ..values.labels import label, with_article
+from ..values.numbers import MAX_INTEGER, MIN_INTEGER, to_number
+from ..values.text import inspect_bare, to_s
+from ..values.times import SECOND, Timespan, Timestamp
+from ..values.uris import URI
+
+__all__ = [
+    "BadOperand",
+    "access",
+    "compare",
+    "contains",
+    "divide",
+    "equals",
+    "greater",
+    "greater_equal",
+    "less",
+    "less_equal",
+    "match",
+    "matches",
+    "minus",
+    "modulo",
+    "negate",
+    "not_equals",
+    "plus",
+    "shift_left",
+    "shift_right",
+    "times",
+    "unfold",
+]
+
+_TIMES = (Timespan, Timestamp)
+
+
+# --- arithmetic ---------------------------------------------------------------------------------------------------
+
+
+def numeric(value: Value, reporter: Reporter, operand: int | None = None) -> Any:
+    """`value` as a number (or a time); strings are converted, which is reported."""
+    kind = value.__class__
+    if kind is int or kind is float or kind in _TIMES:
+        return value
+    number = to_number(value)
+    if number is None:
+        raise BadOperand(f"The value '{inspect_bare(value)}' cannot be converted to Numeric.", operand)
+    _lenient(reporter, f"The string '{value}' was automatically coerced to the numerical value {to_s(number)}", operand)
+    return number
+
+
+def _lenient(reporter: Reporter, message: str, operand: int | None) -> None:
+    reporter.operand = operand
+    try:
+        reporter.lenient(message)
+    except EvaluationError as error:
+        raise BadOperand(error.message, operand, hint=error.hint) from None
+
+
+def _in_range(result: Value, operator: str) -> Value:
+    if result.__class__ is int:
+        if not MIN_INTEGER <= result <= MAX_INTEGER:
+            side, sign = ("max", "+") if result > 0 else ("min", "-")
+            raise BadOperand(
+                f"A '{operator}' expression resulted in a value outside of Puppet Integer {side} range, got '{sign}0x{abs(result):x}'"
+            )
+    elif result.__class__ is float and math.isinf(result):
+        raise BadOperand(f"The result of the {operator} expression is Infinity", 0)
+    return result
+
+
+def _not_applicable(operator: str, left: Value) -> BadOperand:
+    return BadOperand(f"Operator '{operator}' is not applicable to {with_article(label(left))}.", 0)
+
+
+def _not_applicable_when(operator: str, left: Value, right: Value) -> BadOperand:
+    return BadOperand(
+        f"Operator '{operator}' is not applicable to {with_article(label(left))} when right side is {with_article(label(right))}.", 0
+    )
+
+
+def plus(left: Value, right: Value, reporter: Reporter) -> Value:
+    kind = left.__class__
+    if kind is list or kind is dict or kind is URI or kind is Binary:
+        return concatenated(left, right)
+    left, right = numeric(left, reporter, 0), numeric(right, reporter, 1)
+    if left.__class__ in _TIMES or right.__class__ in _TIMES:
+        return _time_plus(left, right)
+    return _in_range(left + right, "+")
+
+
+def concatenated(left: Value, right: Value) -> Value:
+    """Collections joined; hashes merged, the right one's values winning."""
+    kind = right.__class__
+    if left.__class__ is list:
+        if kind is list:
+            return left + right
+        return left + ([[k, v] for k, v in entries(right)] if kind is dict else [right])
+    if left.__class__ is dict:
+        if kind is dict:
+            return {**left, **right}
+        if kind is list:
+            return {**left, **hash_of(right)}
+        raise EvaluationError("Can only append Array or Hash to a Hash")
+    if left.__class__ is URI:
+        if kind is str:
+            return left.join(URI.parse(right))
+        if kind is URI:
+            return left.join(right)
+        raise EvaluationError("An URI can only be merged with an URI or String")
+    if kind is not Binary:
+        raise EvaluationError("Can only append Binary to a Binary")
+    return Binary(left.data + right.data)
+
+
+def hash_of(items: list[Value]) -> dict[Any, Value]:
+    """A hash of `[key, value]` pairs, or of keys and values in turn."""
+    if items and all(item.__class__ is list for item in items):
+        if any(len(pair) not in (1, 2) for pair in items):
+            size = next(len(pair) for pair in items if len(pair) not in (1, 2))
+            raise EvaluationError(f"invalid number of elements ({size} for 1..2)")
+        return {key_of(pair[0]): pair[1] if len(pair) == 2 else None for pair in items}
+    if len(items) % 2:
+        raise EvaluationError("odd number of arguments for Hash")
+    return {key_of(items[i]): items[i + 1] for i in range(0, len(items), 2)}
+
+
+def minus(left: Value, right: Value, reporter: Reporter) -> Value:
+    kind = left.__class__
+    if kind is list:
+        gone = right if right.__class__ is list else [[k, v] for k, v in entries(right)] if right.__class__ is dict else [right]
+        if all(other.__class__ is str for other in gone):
+            words = set(gone)
+            return [item for item in left if item.__class__ is not str or item not in words]
+        return [item for item in left if not any(same(item, other) for other in gone)]
+    if kind is dict:
+        keys = set(right) if right.__class__ is dict else {key_of(k) for k in (right if right.__class__ is list else [right])}
+        return {k: v for k, v in left.items() if k not in keys}
+    left, right = numeric(left, reporter, 0), numeric(right, reporter, 1)
+    if left.__class__ in _TIMES or right.__class__ in _TIMES:
+        return _time_minus(left, right)
+    return _in_range(left - right, "-")
+
+
+def times(left: Value, right: Value, reporter: Reporter) -> Value:
+    left, right = numeric(left, reporter, 0), numeric(right, reporter, 1)
+    if left.__class__ in _TIMES or right.__class__ in _TIMES:
+        span, factor = (left, right) if left.__class__ in _TIMES else (right, left)
+        if span.__class__ is Timestamp:
+            raise _not_applicable("*", left) if left is span else _not_applicable_when("*", left, right)
+        if factor.__class__ in _TIMES:
+            raise EvaluationError(f"A Timestamp cannot be multiplied by {with_article(label(factor))}")
+        return Timespan(int(span.nanoseconds * factor))
+    return _in_range(left * right, "*")
+
+
+def divide(left: Value, right: Value, reporter: Reporter) -> Value:
+    """Integers floor; a Timespan by a Timespan is a ratio."""
+    left, right = numeric(left, reporter, 0), numeric(right, reporter, 1)
+    if left.__class__ is Timespan:
+        if right.__class__ is Timespan:
+            return left.nanoseconds / right.nanoseconds if right.nanoseconds else _in_range(math.inf, "/")
+        if right.__class__ is Timestamp:
+            raise EvaluationError("A Timespan cannot be divided by a Timestamp")
+        if right == 0:
+            raise BadOperand("Division by 0", 1)
+        return Timespan(math.floor(left.nanoseconds / right) if right.__class__ is float else left.nanoseconds // right)
+    if left.__class__ is Timestamp:
+        raise _not_applicable("/", left)
+    if right.__class__ in _TIMES:
+        raise _not_applicable_when("/", left, right)
+    if left.__class__ is int and right.__class__ is int:
+        if right == 0:
+            raise BadOperand("Division by 0", 1)
+        return _in_range(left // right, "/")
+    if right == 0:
+        return _in_range(math.nan if left == 0 or left != left else math.inf, "/")
+    return _in_range(left / right, "/")
+
+
+def modulo(left: Value, right: Value, reporter: Reporter) -> Value:
+    left, right = numeric(left, reporter, 0), numeric(right, reporter, 1)
+    if left.__class__ is float:
+        raise _not_applicable("%", left)
+    if right.__class__ is float:
+        raise _not_applicable_when("%", left, right)
+    if right.__class__ in _TIMES and left.__class__ not in _TIMES:
+        raise _not_applicable_when("%", left, right)
+    if left.__class__ is Timestamp:
+        raise _not_applicable("%", left)
+    if right.__class__ in _TIMES:
+        raise EvaluationError(f"Can not do modulus on a Timespan using a {with_article(label(right))}")
+    if right == 0:
+        raise BadOperand("Division by 0", 1)
+    return (left.nanoseconds // SECOND) % right if left.__class__ is Timespan else left % right
+
+
+def shift_left(left: Value, right: Value, reporter: Reporter) -> Value:
+    if left.__class__ is list:
+        return [*left, right]
+    if left.__class__ is dict:
+        raise _not_applicable("<<", left)
+    return _shift(left, right, reporter, "<<")
+
+
+def shift_right(left: Value, right: Value, reporter: Reporter) -> Value:
+    return _shift(left, right, reporter, ">>")
+
+
+def _shift(left: Value, right: Value, reporter: Reporter, operator: str) -> Value:
+    left, right = numeric(left, reporter, 0), numeric(right, reporter, 1)
+    if left.__class__ is not int:
+        raise _not_applicable(operator, left)
+    if right.__class__ in _TIMES:
+        raise _not_applicable_when(operator, left, right)
+    count = int(right) if operator == "<<" else -int(right)
+    if left:
+        count = min(count, 1024)  # enough to be out of range, and nothing to fill the memory with
+    return _in_range(left << count if count >= 0 else left >> min(-count, 256), operator)
+
+
+def negate(value: Value, reporter: Reporter) -> Value:
+    value = numeric(value, reporter)
+    if value.__class__ is Timespan:
+        return Timespan(-value.nanoseconds)
+    if value.__class__ is Timestamp:
+        raise _not_applicable("-", value)
+    # Unlike the operators for two numbers, this one has no limits; what cannot hold the number says so.
+    return -value
+
+
+def _time_plus(left: Value, right: Value) -> Value:
+    if left.__class__ is Timestamp and right.__class__ is Timestamp:
+        raise EvaluationError("A Timestamp cannot be added to a Timestamp")
+    total = nanoseconds(left) + nanoseconds(right)
+    return Timestamp(total) if Timestamp in (left.__class__, right.__class__) else Timespan(total)
+
+
+def _time_minus(left: Value, right: Value) -> Value:
+    difference = nanoseconds(left) - nanoseconds(right)
+    if right.__class__ is Timestamp:
+        if left.__class__ is Timestamp:
+            return Timespan(difference)
+        if left.__class__ is Timespan:
+            raise EvaluationError("A Timestamp cannot be subtracted from a Timespan")
+        raise _not_applicable_when("-", left, right)
+    return Timestamp(difference) if left.__class__ is Timestamp else Timespan(difference)
+
+
+# --- access and splat ---------------------------------------------------------------------------------------------
+
+
+def access(left: Value, keys: Sequence[Value], reporter: Reporter) -> Value:
+    """
+    `left[keys]`. Of types: the parameterized type, or references.
+
+    Raises:
+        BadOperand: with the key that does not fit, or -1 for `left`.
+    """
+    kind = left.__class__
+    if kind is dict:
+        if len(keys) == 1:
+            return left.get(key_of(keys[0]))
+        if not keys:
+            raise BadOperand("Hash supports [] with one or more arguments. Got 0", -1)
+        return [v for v in (left.get(key_of(k)) for k in keys) if v is not None]
+    if kind is list:
+        return _array_access(left, keys, reporter)
+    if kind is str:
+        return _string_access(left, keys)
+    if isinstance(left, Type):
+        return type_from_access(left, keys)
+    if kind is Binary:
+        return Binary(_string_access(left.data.decode("latin-1"), keys).encode("latin-1"))
+    noun = "Object" if left is DEFAULT or kind is URI or kind is Deferred else label(left)
+    raise BadOperand(f"Operator '[]' is not applicable to {with_article(noun)}.", -1)
+
+
+def _array_access(left: list[Value], keys: Sequence[Value], reporter: Reporter) -> Value:
+    if len(keys) == 1 and keys[0].__class__ is int:
+        index = keys[0]
+        return left[index] if -len(left) <= index < len(left) else None
+    keys = flattened(keys)
+    if not 1 <= len(keys) <= 2:
+        raise BadOperand(f"Array supports [] with one or two arguments. Got {len(keys)}", -1)
+    numbers = [numeric(key, reporter, index) for index, key in enumerate(keys)]
+    for index, number in enumerate(numbers):
+        if number.__class__ is not int:
+            shown = infer(number).generalized()
+            raise BadOperand(f"An Array[] cannot use {shown} where Integer is expected", index)
+    if len(numbers) == 1:
+        return left[numbers[0]] if -len(left) <= numbers[0] < len(left) else None
+    start, count = _slice(len(left), numbers[0], numbers[1])
+    return left[start : start + count] if count > 0 else []
+
+
+def _slice(size: int, start: int, count: int) -> tuple[int, int]:
+    """Absolute start and length; both may be given from the end."""
+    start = size + start if start < 0 else start
+    count = size - start + count + 1 if count < 0 else count
+    return (0, start + count) if start < 0 else (start, count)
+
+
+def _string_access(left: str, keys: Sequence[Value]) -> str:
+    keys = flattened(keys)
+    if not 1 <= len(keys) <= 2:
+        raise BadOperand(f"String supports [] with one or two arguments. Got {len(keys)}", -1)
+    numbers = []
+    for index, key in enumerate(keys):
+        number = to_number(key)
+        if number.__class__ is not int:
+            shown = "Undef" if key is None else "Default" if key is DEFAULT else str(infer(key if number is None else number).generalized())
+            raise BadOperand(
+                f"A substring operation does not accept {with_article(shown)} as a character index. Expected an Integer", index
+            )
+        numbers.append(number)
+    if len(numbers) == 1:
+        index = int(numbers[0] or 0)
+        index = len(left) + index if index < 0 else index
+        return left[index : index + 1] if index >= 0 else ""
+    start, count = _slice(len(left), int(numbers[0] or 0), int(numbers[1] or 0))
+    return left[start : start + count] if count > 0 else ""
+
+
+def unfold(value: Value) -> list[Value]:
+    """`*value`: what it splices into a list."""
+    kind = value.__class__
+    if kind is list:
+        return value  # type: ignore[no-any-return]
+    if value is None:
+        return []
+    if kind is dict:
+        return [[k, v] for k, v in entries(value)]
+    return list(value) if kind is Iterator else [value]

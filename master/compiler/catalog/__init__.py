@@ -1,0 +1,1 @@
+"""The catalog under construction, and its finished form on the wire."""

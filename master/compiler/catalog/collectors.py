@@ -1,0 +1,166 @@
+"""Collectors: `Type <| query |>`, `Type <<| query |>>`, and the fixed ones of `realize`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from shared.errors import EvaluationError
+
+from ..callables import operators
+from ..values.core import Value
+from ..values.text import to_s
+from .overrides import Override
+from .resources import Attribute, Resource
+
+if TYPE_CHECKING:
+    from ..evaluation.compilation import Compiler
+    from ..evaluation.scope import Scope
+
+__all__ = ["Collector", "Realizer", "Test", "test_all", "test_any", "test_is"]
+
+Test = Callable[[Resource], bool]
+
+
+def test_is(name: str, value: Value, wanted: bool) -> Test:
+    """
+    The test `name == value`, or `!=` when not `wanted`.
+
+    Source: language reference 4.5: an array attribute is asked for a member by `==`, compared as a whole by `!=`.
+    """
+    if name == "tag" and wanted:
+        tag = value.lower() if isinstance(value, str) else to_s(value).lower()
+        return lambda resource: resource.is_tagged(tag)
+
+    def test(resource: Resource) -> bool:
+        found = resource.title if name == "title" else resource.values.get(name)
+        if wanted:
+            if isinstance(found, list):
+                return any(operators.equals(item, value) for item in found)
+            return operators.equals(found, value)
+        return not operators.equals(found, value)
+
+    return test
+
+
+def test_all(left: Test, right: Test) -> Test:
+    return lambda resource: left(resource) and right(resource)
+
+
+def test_any(left: Test, right: Test) -> Test:
+    return lambda resource: left(resource) or right(resource)
+
+
+class Collector:
+    """Realizes the resources of a type that pass a test, again and again until nothing new comes."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        type_: str,
+        test: Test | None,
+        *,
+        exported: bool = False,
+        attributes: Mapping[str, Attribute] | None = None,
+        file: str | None = None,
+        line: int | None = None,
+    ) -> None:
+        self.scope = scope
+        self.type = type_
+        self.test = test
+        self.exported = exported
+        self.attributes = attributes
+        self.file = file
+        self.line = line
+        self.collected: dict[tuple[str, str], Resource] = {}
+        self.alternative: list[object] = []  # what stands in a chain for an empty collector
+
+    def evaluate(self, compiler: Compiler) -> bool:
+        """Whether something new was found."""
+        if self.exported and not compiler.storeconfigs:
+            return False
+        test = self.test
+        found = [
+            resource
+            for resource in compiler.resources
+            if resource.type == self.type and (not self.exported or resource.exported) and (test is None or test(resource))
+        ]
+        if self.exported:
+            found += import_exported(compiler, self)
+        new = [resource for resource in found if (resource.type, resource.title) not in self.collected]
+        for resource in found:
+            resource.virtual = False
+        if self.attributes:
+            # The reference makes a resource of the override, which so gets the defaults in force at the collector.
+            attributes = {**(self.scope.default_attributes(self.type) or {}), **self.attributes}
+            for resource in new:
+                reference = (resource.type, resource.title)
+                compiler.add_override(Override(reference, attributes, self.scope.source, self.file, self.line, forced=True))
+        for resource in new:
+            self.collected[resource.type, resource.title] = resource
+        return bool(new)
+
+    def unresolved(self) -> list[str]:
+        return []
+
+
+class Realizer:
+    """`realize(File['/a'], …)`: waits for these resources."""
+
+    def __init__(self, references: list[tuple[str, str]]) -> None:
+        self.references = references
+
+    def evaluate(self, compiler: Compiler) -> bool:
+        waiting: list[tuple[str, str]] = []
+        found = False
+        for reference in self.references:
+            resource = compiler.catalog.find(*reference)
+            if resource is None:
+                waiting.append(reference)
+                continue
+            resource.virtual = False
+            found = True
+        self.references = waiting
+        return found
+
+    def unresolved(self) -> list[str]:
+        return [f"{type_}[{title}]" for type_, title in self.references]
+
+
+def unresolved_error(references: list[str]) -> EvaluationError:
+    return EvaluationError(f"Failed to realize virtual resources {', '.join(references)}")
+
+
+def import_exported(compiler: Compiler, collector: Collector) -> list[Resource]:
+    """Resources of other nodes that a collector takes."""
+    found: list[Resource] = []
+    if compiler.storeconfigs:
+        compiler.doubt("exported resources are collected")
+    for item in compiler.world.exported(collector.type, compiler.node):
+        definition = compiler.find_define(item.type.lower())
+        native = compiler.world.types.find(item.type.lower())
+        made = Resource(
+            item.type,
+            item.title,
+            scope=collector.scope,
+            source=collector.scope.source,
+            native=native,
+            definition=None if native else definition,
+            kind="compilable_type" if native else "defined_type",
+        )
+        for name, value in item.parameters.items():
+            made.set(name, value)
+        made.tags.update(dict.fromkeys(item.tags))
+        if collector.test is not None and not collector.test(made):
+            continue
+        existing = compiler.catalog.find(item.type, item.title)
+        if existing is not None:
+            if existing.collected_by != (item.certname, item.type, item.title):
+                raise EvaluationError(
+                    f"A duplicate resource was found while collecting exported resources, with the type and title {item.type}[{item.title}]"
+                )
+            continue
+        made.collected_by = (item.certname, item.type, item.title)
+        compiler.add_resource(collector.scope, made)
+        found.append(made)
+    return found

@@ -1,0 +1,114 @@
+"""Overrides: new values for resources that are declared elsewhere, and who may give them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from shared.errors import EvaluationError, Location
+
+from ..evaluation.definitions import Definition, HostClass, NodeBlock
+from ..values.core import Strictness, Value
+from .resources import Attribute, Resource
+
+if TYPE_CHECKING:
+    from ..evaluation.compilation import Compiler
+
+__all__ = ["DUPLICATE", "Override", "apply_override"]
+
+
+class _Duplicate:
+    """Stands for the value of an attribute that an override names twice."""
+
+
+DUPLICATE: Final[Any] = _Duplicate()
+
+
+class Override:
+    """New values for a resource; `forced`: a collector's, which may replace anything."""
+
+    __slots__ = ("attributes", "file", "forced", "line", "reference", "source")
+
+    def __init__(
+        self,
+        reference: tuple[str, str],
+        attributes: Mapping[str, Attribute],
+        source: Definition | None,
+        file: str | None,
+        line: int | None,
+        *,
+        forced: bool = False,
+    ) -> None:
+        self.reference = reference
+        self.attributes = attributes
+        self.source = source
+        self.file = file
+        self.line = line
+        self.forced = forced
+
+
+def apply_override(compiler: Compiler, resource: Resource, override: Override) -> None:
+    """
+    Give a resource new values.
+
+    Raises:
+        EvaluationError: the class that says it does not inherit from the one that declared the resource.
+    Source: language reference 4.6.
+    """
+    place = Location(override.file, override.line)
+    source = override.source
+    child = override.forced or (source is not None and source.is_child_of(resource.source))
+    if not child and source is not resource.source:
+        raise EvaluationError("Only subclasses can override parameters", where=place)
+    if resource.evaluated:
+        shown = f", defined at {resource.place}," if resource.file or resource.line else ""
+        message = f"Attempt to override an already evaluated resource{shown} with new values"
+        if compiler.reporter.strict is Strictness.ERROR:
+            raise EvaluationError(message, where=place)
+        if compiler.reporter.strict is Strictness.WARNING:
+            compiler.log("warning", message, where=place)
+    for name, attribute in override.attributes.items():
+        _override_attribute(compiler, resource, name, attribute, place, forced=override.forced)
+
+
+def _override_attribute(compiler: Compiler, resource: Resource, name: str, attribute: Attribute, place: Location, *, forced: bool) -> None:
+    if attribute.value is DUPLICATE:
+        where = Location(attribute.file, attribute.line)
+        raise EvaluationError(f"Duplicate parameter '{name}' for on {resource.ref}", where=where)
+    if name not in resource.values:
+        resource.take(name, attribute, place)
+        return
+    origin = resource.origin(name)
+    scope = resource.scope or compiler.top
+    if scope.is_default(resource.type, name, attribute.value):
+        return
+    child = forced or (attribute.source is not None and attribute.source.is_child_of(origin.source))
+    if not child and not (attribute.source is origin.source and scope.is_default(resource.type, name, origin.value)):
+        by = _shown_source(origin.source)
+        shown = f" at {Location(origin.file, origin.line)}" if origin.file or origin.line else ""
+        raise EvaluationError(
+            f"Parameter '{name}' is already set on {resource.ref}{by}{shown}; cannot redefine",
+            where=Location(attribute.file, attribute.line),
+        )
+    if attribute.add:
+        old = origin.value if isinstance(origin.value, list) else [origin.value]
+        new = attribute.value if isinstance(attribute.value, list) else [attribute.value]
+        attribute = Attribute([*_flat(old), *_flat(new)], attribute.source, attribute.file, attribute.line)
+    resource.take(name, attribute, place)
+
+
+def _flat(value: list[Value]) -> list[Value]:
+    found: list[Value] = []
+    for item in value:
+        found.extend(_flat(item) if isinstance(item, list) else [item])
+    return found
+
+
+def _shown_source(source: Definition | None) -> str:
+    if source is None:
+        return ""
+    if isinstance(source, NodeBlock):
+        return f" by Node[{source.name}]"
+    if not source.name:
+        return ""
+    return f" by {'Class' if isinstance(source, HostClass) else 'Define'}[{source.name}]"

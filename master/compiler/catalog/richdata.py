@@ -1,0 +1,142 @@
+"""
+Values in a catalog's JSON: what JSON has not becomes a map with `__ptype`, or text where the reader knows no rich data.
+
+Source: language reference 14; protocol reference 3.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from shared.errors import Unsupported
+from shared.richdata import of_bytes
+
+from ..types import lattice
+from ..types.references import ClassType, ResourceType, reference_text
+from ..values.core import (
+    DEFAULT,
+    URI,
+    Binary,
+    Deferred,
+    Instance,
+    Iterator,
+    Regexp,
+    SemVer,
+    SemVerRange,
+    Sensitive,
+    Timespan,
+    Timestamp,
+    Value,
+    entries,
+)
+from ..values.labels import label, with_article
+from ..values.text import inspect, to_s
+from .pcore import encode_type
+
+__all__ = ["encode"]
+
+Warn = Callable[[str], None]
+_TEXTUAL = {Timestamp: "Timestamp", Timespan: "Timespan", SemVer: "SemVer", SemVerRange: "SemVerRange", URI: "URI", Binary: "Binary"}
+
+
+def encode(value: Value, warn: Warn, place: str, *, rich: bool = True, as_text: bool = True) -> Any:
+    """
+    `value` as plain data.
+
+    Args:
+        place: names it in warnings (`Notify[a]['message']`).
+        as_text: references become text; they do not where they are hidden in something sensitive.
+    """
+    kind = value.__class__
+    if kind is str and rich and not value.isascii():
+        return _text(value)
+    if kind is str or kind is int or kind is bool or value is None or kind is float:
+        return value
+    if kind is list:
+        return [encode(item, warn, f"{place}[{index}]", rich=rich, as_text=as_text) for index, item in enumerate(value)]
+    if kind is dict:
+        return _hash(value, warn, place, rich, as_text)
+    if as_text and isinstance(value, ResourceType | ClassType):
+        text = reference_text(value)
+        if text is not None:
+            return text
+    return _rich(value, warn, place) if rich else _poor(value, warn, place)
+
+
+def _text(value: str) -> Any:
+    """Text as it is; bytes that are none (see `file`, `base64('decode', …)`) in a form that every reader gives back as they were."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return of_bytes(value.encode("utf-8", "surrogateescape"))
+    return value
+
+
+def _hash(value: dict[Any, Value], warn: Warn, place: str, rich: bool, as_text: bool) -> Any:
+    pairs = [(_key(key) if as_text else key, item) for key, item in entries(value)]
+    if all(key.__class__ is str and key != "__ptype" for key, _ in pairs):
+        return {key: encode(item, warn, f"{place}['{key}']", rich=rich, as_text=as_text) for key, item in pairs}
+    if rich:
+        flat = [encode(part, warn, place, as_text=as_text) for pair in pairs for part in pair]
+        return {"__ptype": "Hash", "__pvalue": flat}
+    found: dict[str, Any] = {}
+    for key, item in pairs:
+        if key is DEFAULT:
+            key = "default"
+        elif not isinstance(key, str):
+            shown = inspect(key) if isinstance(key, list | dict) else to_s(key)
+            warn(f"{place} contains a hash with {_article(key)} {_name(key)} key. It will be converted to the String '{shown}'")
+            key = shown
+        found[key] = encode(item, warn, place, rich=False, as_text=as_text)
+    return found
+
+
+def _key(key: Value) -> Value:
+    text = reference_text(key) if isinstance(key, ResourceType | ClassType) else None
+    return key if text is None else text
+
+
+def _rich(value: Value, warn: Warn, place: str) -> Any:
+    if value is DEFAULT:
+        return {"__ptype": "Default"}
+    if isinstance(value, Regexp):
+        return {"__ptype": "Regexp", "__pvalue": value.source}
+    name = _TEXTUAL.get(value.__class__)
+    if name is not None:
+        return {"__ptype": name, "__pvalue": to_s(value)}
+    if isinstance(value, Sensitive):
+        return {"__ptype": "Sensitive", "__pvalue": encode(value.unwrap(), warn, place, as_text=False)}
+    if isinstance(value, Deferred):
+        arguments = {"arguments": encode(value.arguments, warn, place)} if value.arguments is not None else {}
+        return {"__ptype": "Deferred", "name": value.name, **arguments}
+    if isinstance(value, Instance):
+        return {"__ptype": value.type.name} | {name: encode(item, warn, place) for name, item in value.type.init_hash(value).items()}
+    if isinstance(value, lattice.Type):
+        try:
+            return encode_type(value, lambda part: encode(part, warn, place))
+        except Unsupported as error:
+            raise Unsupported(f"{place}: {error.message}", hint=error.hint) from error
+    raise Unsupported(f"{place}: a value of {_name(value)} cannot stand in a catalog")
+
+
+def _poor(value: Value, warn: Warn, place: str) -> Any:
+    if isinstance(value, Sensitive):
+        # The agent has to know that it is sensitive, with or without rich data.
+        return {"__ptype": "Sensitive", "__pvalue": encode(value.unwrap(), warn, place, rich=False, as_text=False)}
+    shown = to_s(value)
+    if value is DEFAULT:
+        warn(f"{place} contains the special value default. It will be converted to the String 'default'")
+        return shown
+    warn(f"{place} contains {_article(value)} {_name(value)} value. It will be converted to the String '{shown}'")
+    return shown
+
+
+def _name(value: Value) -> str:
+    if isinstance(value, lattice.Type):
+        return "Object-Type" if isinstance(value, lattice.ObjectType) else f"{value.name}-Type"
+    return "Iterator" if isinstance(value, Iterator) else label(value)
+
+
+def _article(value: Value) -> str:
+    return with_article(_name(value)).split(" ", 1)[0]

@@ -1,0 +1,162 @@
+"""The finished catalog as plain data, in the shape of the wire."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from shared.errors import CompileError, EvaluationError, PuppetError
+
+from ..evaluation.compilation import Compiler, LogEntry
+from ..evaluation.dependencies import Reads
+from ..loading.loader import Loader
+from ..types.notation.operands import flattened
+from ..types.references import ClassType, ResourceType
+from ..values.core import Value
+from ..world import NodeInput, World
+from .resources import RELATIONSHIPS, Resource, parts_of_title
+from .richdata import encode
+
+__all__ = ["compile_catalog", "room", "wire_catalog"]
+
+
+def compile_catalog(
+    world: World,
+    loader: Loader,
+    node: NodeInput,
+    *,
+    version: int | str,
+    log: Callable[[LogEntry], None],
+    rich: bool = True,
+    exported: bool = False,
+    reads: Reads | None = None,
+) -> dict[str, Any]:
+    """
+    The catalog of a node, as plain data: `protocol reference 3.4`, without virtual resources, and those that are exported.
+
+    Args:
+        version: what `config_version` says, or seconds since the epoch.
+        rich: values that JSON has not are encoded as `__ptype` maps; else turned into text.
+        exported: exported resources stay in it.
+        reads: notes what is read of the node.
+    Raises:
+        CompileError: located, in the reference's words.
+    """
+    compiler = Compiler(world, loader, node, log, reads=reads)
+    with room():
+        compiler.compile()
+        try:
+            return wire_catalog(compiler, version=version, rich=rich, exported=exported)
+        finally:
+            let_go(compiler)
+
+
+def let_go(compiler: Compiler) -> None:
+    """Break the circles of a finished compilation, so that its memory is free at once, without the garbage collector."""
+    for resource in compiler.resources:
+        resource.contents.clear()
+    vars(compiler).clear()
+
+
+RECURSION = 10_000
+"""Python frames, some eight for a class that includes another; twice as many still fit into a stack of 8 MiB."""
+
+
+@contextmanager
+def room() -> Iterator[None]:
+    """Classes and functions nest more deeply than Python's usual limit takes."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, RECURSION))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
+
+
+def wire_catalog(compiler: Compiler, *, version: int | str, rich: bool = True, exported: bool = False) -> dict[str, Any]:
+    """The plain data of a compiled catalog; `exported` keeps exported resources, for the store."""
+    kept = [each for each in compiler.catalog if not each.virtual or (exported and each.exported)]
+    resources = [_resource(each, compiler, rich) for each in kept]
+    inside = {id(each) for each in kept}
+    edges = [{"source": container.ref, "target": each.ref} for each in kept for container in each.containers if id(container) in inside]
+    classes = list(compiler.catalog.classes)
+    tags = dict(compiler.catalog.tags)
+    for name in classes:
+        tags[name.lower()] = None
+        if "::" in name:
+            tags.update(dict.fromkeys(name.lower().split("::")))
+    return {
+        "tags": list(tags),
+        "name": compiler.node.certname,
+        "version": version,
+        "code_id": None,
+        "catalog_uuid": str(uuid.uuid4()),
+        "catalog_format": 2 if rich else 1,
+        "environment": compiler.world.environment,
+        "resources": resources,
+        "edges": edges,
+        "classes": classes,
+    }
+
+
+def _resource(resource: Resource, compiler: Compiler, rich: bool) -> dict[str, Any]:
+    data: dict[str, Any] = {"type": resource.type, "title": resource.title, "tags": list(resource.tags)}
+    if resource.file is not None:
+        data["file"] = resource.file
+    if resource.line is not None:
+        data["line"] = resource.line
+    data["exported"] = resource.exported
+    if resource.kind is not None:
+        data["kind"] = resource.kind
+    try:
+        parameters = _parameters(resource, compiler, rich)
+    except RecursionError as error:
+        message = f"A value of {resource.ref} is nested too deeply for a catalog, or without end"
+        told = EvaluationError(message, where=resource.place)
+        told.node = compiler.node.certname
+        raise told from error
+    except PuppetError as error:
+        error.where = error.where or resource.place
+        if isinstance(error, CompileError):
+            error.node = compiler.node.certname
+        raise
+    if parameters:
+        data["parameters"] = parameters
+    if resource.sensitive:
+        data["sensitive_parameters"] = list(resource.sensitive)
+    return data
+
+
+def _parameters(resource: Resource, compiler: Compiler, rich: bool) -> dict[str, Any]:
+    values: Mapping[str, Value] = resource.values
+    namevar = resource.native.namevars[0] if resource.native is not None and len(resource.native.namevars) == 1 else "name"
+    found: dict[str, Any] = {}
+    if resource.native is not None and resource.native.trim_slashes and namevar not in values:
+        trimmed = resource.title.rstrip("/") or "/"
+        if trimmed != resource.title:
+            found[namevar] = trimmed
+    elif resource.number_title is not None:
+        found[namevar] = resource.title
+    elif resource.native is not None and resource.native.title_patterns:
+        titled = parts_of_title(resource).items()
+        found = {name: value for name, value in titled if value is not None and (name, value) != (namevar, resource.title)}
+
+    def warn(message: str) -> None:
+        compiler.log("warning", message, where=resource.place)
+
+    main = resource.title == "main" and resource.type in ("Class", "Stage")
+    for name, value in values.items():
+        if value is None or (name == namevar and value == resource.title and not main):
+            continue
+        if value.__class__ is list:
+            if name in RELATIONSHIPS:
+                value = [each for each in flattened(value) if each is not None]
+            elif any(each.__class__ is list for each in value):
+                flat = flattened(value)
+                if any(isinstance(each, ResourceType | ClassType) for each in flat):
+                    value = flat  # as the reference sends arrays with references in them
+        found[name] = encode(value, warn, f"{resource.ref}['{name}']", rich=rich)
+    return found

@@ -1,0 +1,174 @@
+"""
+Compiled code, kept by the content of the manifest: in memory, and on disk so that a fresh worker starts warm.
+
+A file on disk is `MAGIC`, the SHA-256 of the rest, and a packed unit. Code is executed, so nothing is trusted that
+others could have written: the directory has to be ours alone (mode 0700), files are made 0600, and one that is torn,
+foreign, of another version or not ours is not used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pwd
+import stat
+import sys
+import tempfile
+from pathlib import Path
+
+from shared.errors import ConfigError, text_with_hint
+
+from . import CODE_VERSION
+from .units import Unit
+
+__all__ = ["CodeCache"]
+
+MAGIC = b"bunraku code 2\n"
+MAX_IN_MEMORY = 20_000
+MAX_ON_DISK = 50_000
+"""Files; each change of a manifest leaves one that is not used any more."""
+
+
+class CodeCache:
+    """
+    `directory` None: in memory only. Otherwise somebody calls `save` now and then.
+
+    Raises:
+        ConfigError: the directory belongs to somebody else, or others may write to it.
+    """
+
+    def __init__(self, directory: Path | None = None, *, limit: int = MAX_IN_MEMORY, disk_limit: int = MAX_ON_DISK) -> None:
+        self.directory = directory
+        self.limit = limit
+        self._memory: dict[str, Unit] = {}
+        self._unsaved: dict[str, Unit] = {}
+        if directory is not None:
+            _make_private(directory)
+            _prune(directory, disk_limit)
+
+    @classmethod
+    def at(cls, directory: Path | None) -> tuple[CodeCache, str]:
+        """Return the cache in `directory`, or one in memory only and why the directory cannot be used."""
+        try:
+            return cls(directory), ""
+        except ConfigError as err:
+            return cls(), text_with_hint(err)
+
+    def key(self, text: str, variant: str) -> str:
+        """Of a text read in a way (`variant`: the checks that were made), by this version of ours and of Python."""
+        version = f"{CODE_VERSION}|{sys.implementation.cache_tag}|{sys.hexversion:x}|{variant}\0"
+        return hashlib.sha256(version.encode() + text.encode("utf-8", "surrogatepass")).hexdigest()
+
+    def get(self, key: str) -> Unit | None:
+        """The unit, with the code that was needed so far."""
+        found = self._memory.get(key)
+        if found is None and self.directory is not None:
+            found = self._read(self.directory / key[:2] / key[2:])
+            if found is not None:
+                self._remember(key, found)
+        return found
+
+    def put(self, key: str, unit: Unit) -> None:
+        """Keep a unit that is new or has more code than before; on disk, once it is saved."""
+        self._remember(key, unit)
+        if self.directory is not None:
+            self._unsaved[key] = unit
+
+    def save(self) -> None:
+        """
+        Write to disk what was put: for when nobody waits. A disk that refuses costs only the next start.
+
+        Trees are dropped: from now on code that turns out to be needed is written from the text again.
+        """
+        unsaved, self._unsaved = self._unsaved, {}
+        if self.directory is None:
+            return
+        for key, unit in unsaved.items():
+            unit.program = None
+            data = unit.packed()
+            path = self.directory / key[:2] / key[2:]
+            try:
+                path.parent.mkdir(mode=0o700, exist_ok=True)
+                _replace(path, MAGIC + hashlib.sha256(data).digest() + data)
+            except OSError:
+                return
+
+    def _remember(self, key: str, unit: Unit) -> None:
+        while len(self._memory) >= self.limit:
+            del self._memory[next(iter(self._memory))]
+        self._memory[key] = unit
+
+    def _read(self, path: Path) -> Unit | None:
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        except OSError:
+            return None
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
+                return None
+            with os.fdopen(descriptor, "rb", closefd=False) as file:
+                content = file.read()
+        except OSError:
+            return None
+        finally:
+            os.close(descriptor)
+        data = content[len(MAGIC) + 32 :]
+        if not content.startswith(MAGIC) or hashlib.sha256(data).digest() != content[len(MAGIC) : len(MAGIC) + 32]:
+            return None
+        try:
+            return Unit.unpacked(data)  # ours alone, and whole: checked above
+        except (ValueError, EOFError, TypeError):
+            return None
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Whole or not at all, but not synced: what a crash tears is seen by its digest, and made again."""
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _prune(directory: Path, limit: int) -> None:
+    """Leave the newer half when there are more than `limit` files."""
+    found: list[tuple[float, Path]] = []
+    try:
+        for folder in directory.iterdir():
+            if folder.is_dir() and not folder.is_symlink():
+                found += [(path.lstat().st_mtime, path) for path in folder.iterdir()]
+    except OSError:
+        return  # another worker is at it
+    if len(found) <= limit:
+        return
+    found.sort()
+    for _, path in found[: len(found) - limit // 2]:
+        path.unlink(missing_ok=True)
+
+
+def _make_private(directory: Path) -> None:
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as err:
+        raise ConfigError(
+            f"The directory for compiled code, {directory}, cannot be made: {err.strerror}",
+            hint=f"Its folder has to be writable for {_account(os.geteuid())}, who runs the master.",
+        ) from err
+    status = directory.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
+        owner, ours = _account(status.st_uid), _account(os.geteuid())
+        raise ConfigError(
+            f"The directory for compiled code, {directory}, is not private: it belongs to {owner}, with mode {status.st_mode & 0o7777:04o}",
+            hint=f"Code in it is executed, so that it has to be {ours}'s alone: rm -rf {directory}, and the master makes it anew.",
+        )
+
+
+def _account(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"uid {uid}"

@@ -1,0 +1,114 @@
+"""
+One file as the compiler keeps it: what it defines, and the code of that, written when it is first needed.
+
+A catalog needs the code of few of the definitions that are read: of a site's nodes one. So a file's headers are made when it is read,
+and the code of each definition when that is first evaluated. Both are kept by the content of the file (`codecache`).
+"""
+
+from __future__ import annotations
+
+import marshal
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any, Literal
+
+from ..syntax.nodes import Program
+from ..syntax.parser import parse
+from ..syntax.source import Source
+from . import Header, Marks, ParameterHeader, body_code, headers, parameters_code
+from .typesets import with_members
+
+__all__ = ["Unit", "Warnings", "relocated"]
+
+Warnings = tuple[tuple[str, str, int | None, int | None, bool], ...]
+"""Severity, message, line, column, and whether it is the lexer's."""
+
+Part = Literal["body", "parameters"]
+_WRITTEN_BY: dict[Part, Callable[..., CodeType]] = {"body": body_code, "parameters": parameters_code}
+
+
+@dataclass(slots=True)
+class Unit:
+    """
+    What is kept of a file.
+
+    Attributes:
+        parts: the code of what was needed so far, by the header's index.
+        program: the tree that more code can be written from; when it is None the text is parsed again.
+    """
+
+    headers: list[Header]
+    warnings: Warnings = ()
+    epp: bool = False
+    program: Program | None = None
+    parts: dict[tuple[int, Part], CodeType] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, program: Program, source: Source, *, epp: bool = False, warnings: Iterable[Any] = ()) -> Unit:
+        """
+        The unit of a file that was parsed and checked.
+
+        Raises:
+            Unsupported: it defines something that cannot be compiled, with its place.
+        """
+        program = with_members(program)
+        return cls(headers(program, source), tuple(warnings), epp, program)
+
+    def code(self, index: int, part: Part, source: Source) -> CodeType:
+        """
+        The code of a part, for the file that `source` names.
+
+        Raises:
+            Unsupported: it has a construct that cannot be compiled, with its place.
+        """
+        code = self.parts.get((index, part))
+        if code is None:
+            code = self.parts[index, part] = _WRITTEN_BY[part](self._tree(source), source, index)
+        name = source.file or "(code)"
+        return code if code.co_filename == name else relocated(code, name)
+
+    def marks(self, source: Source) -> Marks:
+        """What errors need to know of the places in the code that there is; made by writing it again."""
+        found: Marks = {}
+        program = self._tree(source)
+        for index, part in self.parts:
+            _WRITTEN_BY[part](program, source, index, marks=found)
+        return found
+
+    def _tree(self, source: Source) -> Program:
+        return self.program or with_members(parse(source, epp=self.epp))
+
+    def packed(self) -> bytes:
+        """All of it but the tree, for the disk."""
+        return marshal.dumps(([_plain(each) for each in self.headers], self.warnings, self.epp, self.parts))
+
+    @classmethod
+    def unpacked(cls, data: bytes) -> Unit:
+        """
+        What `packed` gave. It is code that will be run: only for data that nobody else can have written.
+
+        Raises:
+            ValueError, EOFError, TypeError: it is no unit.
+        """
+        plain, warnings, epp, parts = marshal.loads(data)  # noqa: S302 -- see above
+        return cls([_header(each) for each in plain], warnings, epp, None, parts)
+
+
+def _plain(header: Header) -> tuple[Any, ...]:
+    """A header without the names of its fields, which `marshal` does not know."""
+    *rest, parameters = header
+    return (*rest, None if parameters is None else tuple([tuple(each) for each in parameters]))
+
+
+def _header(plain: tuple[Any, ...]) -> Header:
+    header = Header._make(plain)
+    if header.parameters is None:
+        return header
+    return header._replace(parameters=tuple([ParameterHeader(*each) for each in header.parameters]))
+
+
+def relocated(code: CodeType, filename: str) -> CodeType:
+    """The same code, said to be of another file."""
+    constants = tuple([relocated(each, filename) if isinstance(each, CodeType) else each for each in code.co_consts])
+    return code.replace(co_filename=filename, co_consts=constants)

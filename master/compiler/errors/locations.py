@@ -1,0 +1,133 @@
+"""
+From an exception to the place in a manifest that caused it.
+
+Generated code carries nothing on the happy path: every instruction has the manifest's line and column (`co_positions`),
+and `marks` of its file, which are made when an error asks for them, say what stands there. So the deepest frame of the
+traceback that belongs to a manifest is the place, and the mark gives the label and the operands.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import CodeType, FrameType, TracebackType
+from typing import TYPE_CHECKING
+
+from shared.errors import CompileError, EvaluationError, Location, PuppetError
+
+from ..types.notation.operands import BadOperand
+from .control import Jump
+from .issues import Issue, Refused
+
+if TYPE_CHECKING:
+    from ..loading.loaded_files import LoadedFile
+
+__all__ = ["FINAL", "UNIT", "current", "located", "place_of", "stray"]
+
+UNIT = "__manifest__"
+"""The global of generated code that holds its LoadedFile."""
+
+FINAL = Location(None)
+"""`where` of an error whose message is complete: it names no place, and none is added."""
+
+
+def located(error: PuppetError) -> PuppetError:
+    """
+    `error` with its place and in the reference's words; itself when it has a place already.
+
+    Source: language reference 15.
+    """
+    if error.where is not None:
+        return error
+    found = _deepest(error.__traceback__)
+    if found is None:
+        error.where = FINAL
+        return error
+    unit, position = found
+    label, line, column, operands = _marked(unit, position)
+    message = error.message
+    if isinstance(error, Issue | BadOperand):
+        line, column = operands.get(str(error.operand), (line, column))
+        message = f"Evaluation Error: {message}"
+    elif isinstance(error, Refused):
+        line, column = operands.get(error.operand, (line, column))
+        message = f"Evaluation Error: Error while evaluating {error.label}, {message}"
+    elif label:
+        message = f"Evaluation Error: Error while evaluating {label}, {message}"
+    else:
+        message = f"Evaluation Error: {message}"
+    made = error if isinstance(error, CompileError) else EvaluationError(error.message, hint=error.hint)
+    made.message = message
+    made.args = (message,)
+    made.where = Location(unit.source.file, line, column)
+    return made
+
+
+def stray(jump: Jump) -> PuppetError:
+    """The error for a jump that leads nowhere; the reference names the line only."""
+    found = _deepest(jump.__traceback__)
+    error = jump.stray()
+    error.where = Location(found[0].source.file, found[1][0]) if found is not None else FINAL
+    return error
+
+
+def place_of(error: BaseException) -> Location | None:
+    """Where in a manifest any exception came from."""
+    found = _deepest(error.__traceback__)
+    if found is None:
+        return None
+    _, line, column, _ = _marked(*found)
+    return Location(found[0].source.file, line, column)
+
+
+def current(operand: int | None = None) -> Location | None:
+    """The place in a manifest that is being evaluated now, or of an operand of it."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        unit: LoadedFile | None = frame.f_globals.get(UNIT)
+        if unit is not None:
+            position = _position(frame.f_code, frame.f_lasti)
+            _, line, column, operands = _marked(unit, position)
+            line, column = operands.get(str(operand), (line, column))
+            return Location(unit.source.file, line, column)
+        frame = frame.f_back
+    return None
+
+
+def _deepest(traceback: TracebackType | None) -> tuple[LoadedFile, tuple[int, int, int, int]] | None:
+    found: tuple[LoadedFile, CodeType, int] | None = None
+    while traceback is not None:
+        unit: LoadedFile | None = traceback.tb_frame.f_globals.get(UNIT)
+        if unit is not None:
+            found = (unit, traceback.tb_frame.f_code, traceback.tb_lasti)
+        traceback = traceback.tb_next
+    if found is None:
+        return None
+    unit, code, instruction = found
+    return unit, _position(code, instruction)
+
+
+def _position(code: CodeType, instruction: int) -> tuple[int, int, int, int]:
+    for index, (line, end_line, column, end_column) in enumerate(code.co_positions()):
+        if index * 2 == instruction:
+            return line or 0, column or 0, end_line or 0, end_column or 0
+    return code.co_firstlineno, 0, code.co_firstlineno, 0
+
+
+def _marked(unit: LoadedFile, position: tuple[int, int, int, int]) -> tuple[str, int, int, dict[str, tuple[int, int]]]:
+    try:
+        mark = unit.marks().get(position)
+    except RecursionError:  # the stack is too full to read the file again: Python's own place has to do
+        mark = None
+    if mark is not None:
+        return mark
+    return "", position[0], _column(unit, *position[:2]), {}
+
+
+def _column(unit: LoadedFile, line: int, octets: int) -> int:
+    """The column in characters, from 1, of a place that Python counts in octets of UTF-8."""
+    source = unit.source
+    if source.text.isascii() or not 0 < line <= len(source.starts):
+        return octets + 1
+    start = source.starts[line - 1]
+    before = source.text[start : start + octets].encode("utf-8", "surrogatepass")[:octets]
+    return len(before.decode("utf-8", "replace")) + 1

@@ -1,0 +1,1 @@
+"""Running the generated code: scopes, definitions, resource expressions, the order of a compilation."""

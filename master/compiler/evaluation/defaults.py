@@ -1,0 +1,72 @@
+"""Defaults of parameters that are given by name: of classes, defined types and EPP templates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from shared.errors import EvaluationError
+
+from ..errors.issues import NotYet
+
+if TYPE_CHECKING:
+    from ..values.core import Value
+    from .definitions import ParameterSpec
+    from .scope import Scope
+
+__all__ = ["evaluate_defaults"]
+
+
+def evaluate_defaults(
+    scope: Scope, parameters: Sequence[ParameterSpec], arguments: Mapping[str, Value], label: str
+) -> Iterator[tuple[str, Value]]:
+    """
+    Yield name and value of each default that applies, in the order of the parameters.
+
+    A default sees all arguments, an undef among them, and the parameters before its own.
+
+    Args:
+        scope: where the variables are set.
+        arguments: what was given, by name; undef asks for the default where there is one.
+        label: what the parameters belong to, as errors call it.
+    Raises:
+        EvaluationError: a default reads a parameter that was forgotten, or one that comes later.
+    """
+    variables = scope.vars
+    for name, value in arguments.items():
+        variables.setdefault(name, value)
+    for parameter in parameters:
+        name = parameter.name
+        if arguments.get(name) is not None or not parameter.has_default:
+            continue
+        value = parameter.value(scope) if parameter.fixed else _evaluate_default(scope, parameter, parameters, label)
+        variables[name] = value
+        yield name, value
+
+
+def _evaluate_default(scope: Scope, parameter: ParameterSpec, parameters: Sequence[ParameterSpec], label: str) -> Value:
+    scope.pending = _complaints(scope, parameter, parameters, label)
+    try:
+        return parameter.value(scope)
+    except NotYet as error:
+        # The error is placed at the declaration, not at the default expression.
+        raise EvaluationError(error.message) from None
+    finally:
+        scope.pending = None
+
+
+def _complaints(scope: Scope, parameter: ParameterSpec, parameters: Sequence[ParameterSpec], label: str) -> dict[str, str]:
+    """Return what to say when the default of `parameter` reads one that has no value yet, by the name of that one."""
+    complaints: dict[str, str] = {}
+    is_earlier = True
+    for other in parameters:
+        if other is parameter:
+            is_earlier = False
+        if other.name in scope.vars:
+            continue
+        if is_earlier:
+            complaints[other.name] = f"{label}: expects a value for parameter ${other.name}"
+        else:
+            problem = f"default expression for ${parameter.name} tries to illegally access not yet evaluated ${other.name}"
+            complaints[other.name] = f"{label}: {problem}"
+    return complaints

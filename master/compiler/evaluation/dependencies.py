@@ -1,0 +1,113 @@
+"""
+What a compilation looks at of its node: who asks again with the same gets the same catalog.
+
+Only what is read is kept, for a node's facts are never the same twice: uptime and load change, and hardly any manifest asks for them.
+What cannot be followed is said to be in doubt, and such a catalog is compiled each time.
+"""
+
+from __future__ import annotations
+
+from _collections_abc import dict_items, dict_keys, dict_values
+from collections.abc import Iterator
+from typing import Any
+
+from ..values.core import Value
+from ..world import NodeInput
+
+__all__ = ["Reads", "TopVariables"]
+
+_GIVEN = frozenset(("facts", "trusted", "server_facts", "environment"))
+"""Top variables that are not among the node's parameters."""
+
+
+class Reads:
+    """
+    What one compilation has read of its node.
+
+    Attributes:
+        variables: names of top scope; also of those that were looked for in vain.
+        facts: names of facts that were read as `$facts['name']` and the like.
+        everything: all variables, or all facts, may have been read.
+        doubt: why the catalog would not be the same again; '' when it would.
+    """
+
+    __slots__ = ("doubt", "everything", "facts", "variables")
+
+    def __init__(self) -> None:
+        self.variables: set[str] = set()
+        self.facts: set[str] = set()
+        self.everything = False
+        self.doubt = ""
+
+    def note_variable(self, name: str) -> None:
+        if name == "facts":
+            self.everything = True
+        self.variables.add(name)
+
+    def values(self, node: NodeInput) -> str:
+        """
+        What a node has of all that was read, with everything that any catalog depends on, as text.
+
+        Two nodes with equal texts are equal to this compilation: types and the order of keys count, too.
+        """
+        missing = "absent"
+        fixed = (node.certname, node.environment, node.classes, node.trusted, node.server_facts)
+        if self.everything:
+            return repr((fixed, node.parameters, node.facts))
+        parameters = [(name, (node.parameters[name],) if name in node.parameters else missing) for name in sorted(self.variables - _GIVEN)]
+        facts = [(name, (node.facts[name],) if name in node.facts else missing) for name in sorted(self.facts)]
+        return repr((fixed, parameters, facts))
+
+
+class TopVariables(dict[str, Value]):
+    """The variables of top scope, which note what is read of them."""
+
+    __slots__ = ("reads",)
+
+    def __init__(self, reads: Reads) -> None:
+        super().__init__()
+        self.reads = reads
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.reads.note_variable(key)
+        return super().get(key, default)
+
+    def __getitem__(self, key: str) -> Value:
+        self.reads.note_variable(key)
+        return super().__getitem__(key)
+
+    def __contains__(self, key: object) -> bool:
+        self.reads.note_variable(str(key))
+        return super().__contains__(key)
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        self.reads.note_variable(key)
+        return super().setdefault(key, default)
+
+    def pop(self, key: str, *default: Any) -> Any:
+        self.reads.note_variable(key)
+        return super().pop(key, *default)
+
+    def __iter__(self) -> Iterator[str]:
+        self.reads.everything = True
+        return super().__iter__()
+
+    def __len__(self) -> int:
+        self.reads.everything = True
+        return super().__len__()
+
+    def keys(self) -> dict_keys[str, Value]:
+        self.reads.everything = True
+        return super().keys()
+
+    def values(self) -> dict_values[str, Value]:
+        self.reads.everything = True
+        return super().values()
+
+    def items(self) -> dict_items[str, Value]:
+        self.reads.everything = True
+        return super().items()
+
+    def copy(self) -> dict[str, Value]:
+        self.reads.everything = True
+        return dict(super().items())

@@ -1,0 +1,65 @@
+"""Expressions given from outside of any manifest, as those of `puppet epp render --values`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from shared.errors import ParseError, PuppetError
+
+from ..codegen.units import Unit
+from ..errors.locations import located
+from ..loading.loaded_files import LoadedFile
+from ..syntax import nodes as n
+from ..syntax.checker import Issue as Finding
+from ..syntax.checker import check, refuse
+from ..syntax.parser import parse
+from ..syntax.source import Source
+from ..values.core import Value
+from .runtime import NAMES
+
+if TYPE_CHECKING:
+    from .compilation import Compiler
+
+__all__ = ["evaluate"]
+
+_RESULT = "the value"
+"""A variable that no manifest can name."""
+
+
+def evaluate(compiler: Compiler, source: Source) -> Value:
+    """
+    The value of the last expression of `source`, evaluated at top scope; the variables it sets stay there.
+
+    Raises:
+        ParseError: it is wrong, or defines something. EvaluationError: located.
+    """
+    strict: Any = compiler.world.setting("strict") or "warning"
+    program = parse(source)
+
+    def warn(level: str, finding: Finding) -> None:
+        compiler.log(level, finding.message, where=finding.where)
+
+    refuse(check(program, source, strict=strict), warn)
+    if program.definitions:
+        where = source.locate(program.definitions[0].at)
+        raise ParseError("Nothing can be defined here", where=where, hint="Give expressions and assignments only.")
+    unit = Unit.read(_keeping_last(program), source)
+    file = LoadedFile(source, unit, NAMES, lambda changed: None)
+    try:
+        for index in range(len(unit.headers)):
+            file.run(index, "body")["_body"](compiler.top)
+    except PuppetError as error:
+        raise located(error) from error
+    return compiler.top.vars.pop(_RESULT, None)
+
+
+def _keeping_last(program: n.Program) -> n.Program:
+    """The program that keeps the last statement's value in a variable."""
+    body = program.body
+    statements = body.statements if isinstance(body, n.Block) else (body,)
+    last = statements[-1] if statements else body
+    if isinstance(last, n.Nop):
+        return program
+    kept = n.Binary(last.at, last.end, "=", n.Variable(last.at, last.at, _RESULT), last)
+    return replace(program, body=n.Block(body.at, body.end, (*statements[:-1], kept)))

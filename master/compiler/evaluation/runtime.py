@@ -1,0 +1,423 @@
+"""What generated code calls. The names with an underscore in `NAMES` are the only words it knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from shared.errors import EvaluationError, Location
+
+from ..callables import operators
+from ..callables.signatures import Closure, Parameter, Signature, of_type
+from ..catalog.collectors import test_all, test_any, test_is
+from ..catalog.relationships import relate
+from ..catalog.resources import capitalized_type
+from ..errors.control import Break, Next, Return
+from ..errors.issues import Issue
+from ..types.base import Type, TypeReference
+from ..types.notation.operands import flattened
+from ..types.objects import LOOKUP_CONTEXT
+from ..types.references import ClassType, ResourceType
+from ..values.core import DEFAULT, Instance, Sensitive, Value, key_of
+from ..values.members import WITH_MEMBERS, member
+from ..values.regexps import Regexp
+from ..values.text import inspect, inspect_bare, to_s
+from . import resource_expressions
+from .definitions import capital
+from .scope import MISSING, Matches, Scope
+
+__all__ = ["NAMES", "Output"]
+
+
+class _Unset:
+    def __repr__(self) -> str:
+        return "UNSET"
+
+
+UNSET: Final = _Unset()
+
+
+class Kept:
+    """A value that is made when it is first needed and is then the same for the environment: a type, a signature."""
+
+    __slots__ = ("made", "value")
+
+    def __init__(self, made: Callable[[Scope], Value]) -> None:
+        self.made: Callable[[Scope], Value] | None = made
+        self.value: Value = None
+
+    def __call__(self, scope: Scope) -> Value:
+        made = self.made
+        if made is not None:
+            self.value = made(scope)
+            self.made = None
+        return self.value
+
+
+class Output:
+    """The text of a template so far; one Sensitive in it makes all of it Sensitive."""
+
+    __slots__ = ("append", "parts", "sensitive")
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+        self.append = self.parts.append
+        self.sensitive = False
+
+    def add(self, value: Value) -> None:
+        if isinstance(value, Sensitive):
+            self.sensitive = True
+            value = value.unwrap()
+        self.append(value if value.__class__ is str else to_s(value))
+
+    def result(self) -> Value:
+        text = "".join(self.parts)
+        return Sensitive(text) if self.sensitive else text
+
+
+# --- values -------------------------------------------------------------------------------------------------------
+
+
+def text(value: Value) -> str:
+    """As in an interpolated string."""
+    return value if value.__class__ is str else to_s(value)
+
+
+# --- operators ----------------------------------------------------------------------------------------------------
+
+
+def plus(scope: Scope, left: Value, right: Value) -> Value:
+    return operators.plus(left, right, scope.compiler.reporter)
+
+
+def minus(scope: Scope, left: Value, right: Value) -> Value:
+    return operators.minus(left, right, scope.compiler.reporter)
+
+
+def times(scope: Scope, left: Value, right: Value) -> Value:
+    return operators.times(left, right, scope.compiler.reporter)
+
+
+def divide(scope: Scope, left: Value, right: Value) -> Value:
+    return operators.divide(left, right, scope.compiler.reporter)
+
+
+def modulo(scope: Scope, left: Value, right: Value) -> Value:
+    return operators.modulo(left, right, scope.compiler.reporter)
+
+
+def shift_left(scope: Scope, left: Value, right: Value) -> Value:
+    return operators.shift_left(left, right, scope.compiler.reporter)
+
+
+def shift_right(scope: Scope, left: Value, right: Value) -> Value:
+    return operators.shift_right(left, right, scope.compiler.reporter)
+
+
+def negative(scope: Scope, value: Value) -> Value:
+    return operators.negate(value, scope.compiler.reporter)
+
+
+def _kept_match(found: Any, holder: Matches | None) -> bool:
+    if found is True or found is False:
+        return bool(found)
+    if holder is not None and found is not None:
+        holder.last = found
+    return found is not None
+
+
+def matches(left: Value, right: Value, holder: Matches | None) -> bool:
+    """`=~`"""
+    return _kept_match(operators.match(left, right), holder)
+
+
+def within(left: Value, right: Value, holder: Matches | None) -> bool:
+    """`in`"""
+    return _kept_match(operators.contains(left, right), holder)
+
+
+def case(option: Value, value: Value, holder: Matches | None) -> bool:
+    """Whether an option of a `case` or selector takes the value."""
+    if option.__class__ is list and holder is not None and value.__class__ is list and len(value) == len(option):
+        # Regular expressions inside set the match variables too.
+        return all(case(part, item, holder) for part, item in zip(option, value, strict=True))
+    if option.__class__ is dict and holder is not None and value.__class__ is dict:
+        return all(case(part, value.get(key), holder) for key, part in option.items())
+    return _kept_match(operators.matches(value, option), holder)
+
+
+def any_case(options: list[Value], value: Value, holder: Matches | None) -> bool:
+    """The same for `*options`."""
+    return any(case(option, value, holder) for option in options)
+
+
+def access(scope: Scope, left: Value, *keys: Value) -> Value:
+    """`left[keys]`; of a resource reference, its attributes."""
+    if isinstance(left, ResourceType) and left.type_name is not None and left.title is not None:
+        return _attribute_access(scope, left, left.type_name, left.title, keys)
+    if isinstance(left, ClassType) and left.class_name is not None:
+        return _attribute_access(scope, left, "class", capital(left.class_name), keys)
+    found = operators.access(left, keys, scope.compiler.reporter)
+    if left.__class__ is ResourceType and left.type_name is None and isinstance(found, ResourceType) and found.type_name is not None:
+        return found
+    return found
+
+
+def entry(scope: Scope, left: Value, key: str) -> Value:
+    """`left['key']`, mostly of a Hash."""
+    if left.__class__ is dict:
+        return left.get(key)
+    return access(scope, left, key)
+
+
+def fact(scope: Scope, name: str) -> Value:
+    """`$facts['name']`"""
+    return scope.compiler.fact(name)
+
+
+def _attribute_access(scope: Scope, reference: Type, type_name: str, title: str, keys: Sequence[Value]) -> Value:
+    resource = scope.compiler.catalog.find(capitalized_type(type_name), title)
+    if resource is None:
+        shown = f"Class['{reference.class_name}']" if isinstance(reference, ClassType) else reference.shown()
+        raise Issue(f"Resource not found: {shown}")
+    found: list[Value] = []
+    for key in flattened(keys):
+        if not isinstance(key, str) or not resource.has_parameter(key):
+            shown = f"{'Class' if isinstance(reference, ClassType) else type_name.capitalize()}['{_own_title(reference, title)}']"
+            raise Issue(f"The resource {shown} does not have a parameter called '{inspect_bare(key)}'")
+        value = resource.values.get(key)
+        if value is None and resource.scope is not None:
+            defaults = resource.scope.default_attributes(resource.type)
+            if defaults and key in defaults:
+                value = defaults[key].value
+        found.append(value)
+    return found[0] if len(found) == 1 else found
+
+
+def _own_title(reference: Type, title: str) -> str:
+    return reference.class_name or "" if isinstance(reference, ClassType) else title
+
+
+# --- names --------------------------------------------------------------------------------------------------------
+
+
+def type_named(scope: Scope, name: str) -> Type:
+    found = scope.compiler.find_type(name)
+    if found is None:
+        raise Issue(f"Resource type not found: {name.removeprefix('::')}")
+    return found
+
+
+def type_or_reference(scope: Scope, name: str) -> Type:
+    """The type, or the mere name of one that is not there."""
+    found = scope.compiler.find_type(name)
+    return found if found is not None else TypeReference(name.removeprefix("::"))
+
+
+def checked_syntax(scope: Scope, syntax: str, value: Value) -> Value:
+    """The text of a heredoc with a syntax, checked now that it is known."""
+    from ..syntax.checker import problem
+
+    found = problem(syntax, value)
+    if found is not None:
+        raise Issue(str(found))
+    return value
+
+
+def reassigned(name: str, value: Value) -> Value:
+    raise Issue(f"Cannot reassign variable '${name}'")
+
+
+def refuse_reserved(name: str, value: Value) -> Value:
+    """What an assignment to a reserved name does in a lambda or function."""
+    if name == "server_facts":
+        raise Issue(f"Attempt to assign to a reserved variable name: '${name}'")
+    raise EvaluationError(f"Attempt to assign to a reserved variable name: '{name}'")
+
+
+def once(current: Value, name: str, value: Value) -> Value:
+    if current is not UNSET:
+        raise Issue(f"Cannot reassign variable '${name}'")
+    return value
+
+
+def rest(given: tuple[Value, ...], default: Callable[[], Value], type_: Type | None = None, label: str = "", name: str = "") -> list[Value]:
+    """A captures-rest parameter with a default, which a single undef stands for as well."""
+    if not given or (len(given) == 1 and given[0] is None):
+        value = default()
+        values = value if isinstance(value, list) else [value]
+        element = Parameter.declared(name, type_, splat=True).type
+        return values if element is None else [of_type(each, element, label, name) for each in values]
+    return list(given)
+
+
+def split(scope: Scope, shape: tuple[Any, ...], value: Value) -> list[Value]:
+    """The values for the names of a destructuring assignment, in order."""
+    found: list[Value] = []
+    _split(scope, shape, value, found)
+    return found
+
+
+def _split(scope: Scope, shape: tuple[Any, ...], value: Value, into: list[Value]) -> None:
+    if isinstance(value, dict):
+        for part in shape:
+            key = part if isinstance(part, str) else key_of(_name_list(part))
+            if key not in value:
+                shown = part if isinstance(part, str) else inspect(_name_list(part))
+                raise Issue(f"No value for required key '{shown}' in assignment to variables from hash")
+            if isinstance(part, str):
+                into.append(value[key])
+            else:
+                _split(scope, part, value[key], into)
+        return
+    if isinstance(value, ClassType) and value.class_name is not None:
+        if scope.compiler.catalog.find("Class", capital(value.class_name)) is None:
+            raise Issue(f"Resource not found: Class['{value.class_name}']", operand="value")
+        for name in _names(shape):
+            found = scope.compiler.qualified(value.class_name, name)
+            if found is MISSING:
+                message = f"No value for required variable '${value.class_name}::{name}' in assignment to variables from class reference"
+                raise Issue(message, operand=f"${name}")
+            into.append(found)
+        return
+    values = value if isinstance(value, list) else [value]
+    if len(values) != len(shape):
+        raise Issue(f"Mismatched number of assignable entries and values, expected {len(shape)}, got {len(values)}")
+    for part, item in zip(shape, values, strict=True):
+        if isinstance(part, tuple):
+            _split(scope, part, item, into)
+        else:
+            into.append(item)
+
+
+def _name_list(shape: tuple[Any, ...]) -> list[Value]:
+    """Nested names as the language's array of them: the key that stands for them in a hash."""
+    return [part if isinstance(part, str) else _name_list(part) for part in shape]
+
+
+def _names(shape: tuple[Any, ...]) -> Iterable[str]:
+    for part in shape:
+        if isinstance(part, tuple):
+            yield from _names(part)
+        else:
+            yield part
+
+
+# --- calls --------------------------------------------------------------------------------------------------------
+
+
+def call(scope: Scope, name: str, block: Closure | None, *args: Value) -> Value:
+    """A function by its name."""
+    compiler = scope.compiler
+    function = compiler.loader.functions.get(name)
+    if function is None:
+        function = compiler.function(name)
+    return function.call(scope, args, block)
+
+
+def call_method(scope: Scope, name: str, block: Closure | None, *operands: Value) -> Value:
+    """`receiver.name(args)`: an attribute of an object, else the function."""
+    if not operands:  # `(*[]).name`
+        return call(scope, name, block)
+    receiver, *args = operands
+    if receiver.__class__ in WITH_MEMBERS and not args:
+        try:
+            return member(receiver, name)
+        except KeyError:
+            pass
+    if receiver.__class__ is Instance and (receiver.behind is not None or receiver.type is LOOKUP_CONTEXT):
+        if receiver.behind is None:  # the manifest made it itself
+            receiver.behind = scope.compiler.lookup_context(scope, receiver.attributes.get("module_name"))
+        try:
+            return receiver.behind.call(name, args, block)
+        except KeyError:
+            pass
+    return call(scope, name, block, *operands)
+
+
+def signature(parameters: Sequence[tuple[str, Type | None, bool, bool]], returns: Type | None) -> Signature:
+    made = [Parameter.declared(name, type_, default=default, splat=splat) for name, type_, default, splat in parameters]
+    return Signature(made, returns=returns)
+
+
+def required_after_optional(name: str) -> None:
+    raise Issue(f"Parameter ${name} is required but appears after optional parameters")
+
+
+def stray(jump: Any, line: int) -> EvaluationError:
+    """A jump at top scope, where it leads nowhere."""
+    from ..errors.locations import current
+
+    here = current()
+    error: EvaluationError = jump.stray()
+    error.where = Location(here.file if here else None, line)
+    return error
+
+
+def no_selector_entry(value: Value) -> None:
+    raise Issue(f"No matching entry for selector parameter with value '{inspect_bare(value)}'")
+
+
+NAMES: Final[dict[str, Any]] = {
+    "_Break": Break,
+    "_Closure": Closure,
+    "_DEFAULT": DEFAULT,
+    "_Kept": Kept,
+    "_Matches": Matches,
+    "_Next": Next,
+    "_Output": Output,
+    "_Return": Return,
+    "_UNSET": UNSET,
+    "_attributes": resource_expressions.attributes,
+    "_override_attributes": resource_expressions.override_attributes,
+    "_call": call,
+    "_call_method": call_method,
+    "_checked_syntax": checked_syntax,
+    "_collect": resource_expressions.collect,
+    "_declarable": resource_expressions.declarable,
+    "_declare": resource_expressions.declare,
+    "_fact": fact,
+    "_illegal_query": resource_expressions.illegal_query,
+    "_key": key_of,
+    "_no_selector_entry": no_selector_entry,
+    "_of_type": of_type,
+    "_once": once,
+    "_override": resource_expressions.override,
+    "_query_all": test_all,
+    "_query_any": test_any,
+    "_query_is": test_is,
+    "_reassigned": reassigned,
+    "_refuse_reserved": refuse_reserved,
+    "_regexp": Regexp,
+    "_relate": relate,
+    "_required_after_optional": required_after_optional,
+    "_rest": rest,
+    "_set_defaults": resource_expressions.set_defaults,
+    "_signature": signature,
+    "_splat": resource_expressions.splat,
+    "_split": split,
+    "_stray": stray,
+    "_text": text,
+    "_type": type_named,
+    "_type_or_reference": type_or_reference,
+    "_unfold": operators.unfold,
+    "_plus": plus,
+    "_minus": minus,
+    "_times": times,
+    "_divide": divide,
+    "_modulo": modulo,
+    "_shift_left": shift_left,
+    "_shift_right": shift_right,
+    "_negative": negative,
+    "_equal": operators.equals,
+    "_less": operators.less,
+    "_less_equal": operators.less_equal,
+    "_greater": operators.greater,
+    "_greater_equal": operators.greater_equal,
+    "_matches": matches,
+    "_within": within,
+    "_case": case,
+    "_any_case": any_case,
+    "_access": access,
+    "_entry": entry,
+}

@@ -1,0 +1,297 @@
+"""Scopes: where variables are looked up, and whose resource, defaults and name are in force."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from shared.errors import EvaluationError
+
+from ..errors.issues import Issue, NotYet
+from ..values.core import Reporter, Strictness, Value
+
+if TYPE_CHECKING:
+    from ..catalog.resources import Attribute, Resource
+    from ..functions.api import Closure, Types
+    from .compilation import Compiler
+    from .definitions import Definition
+
+__all__ = ["MISSING", "Matches", "Scope"]
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+MISSING: Final = _Missing()
+RESERVED: Final = frozenset(("trusted", "facts", "server_facts"))
+BUILT_IN: Final = frozenset(("module_name", "caller_module_name"))
+
+
+class Matches:
+    """The match variables in force; `last` is the last successful match."""
+
+    __slots__ = ("last",)
+
+    def __init__(self, last: Any) -> None:
+        self.last = last
+
+    def __getitem__(self, number: int) -> str | None:
+        match = self.last
+        if match is None:
+            return None
+        try:
+            found: str | None = match[number]
+        except IndexError:
+            return None
+        return found
+
+
+class ScopeReporter(Reporter):
+    """Lenient conversions, reported at the place being evaluated."""
+
+    __slots__ = ("compiler",)
+
+    def __init__(self, compiler: Compiler, strict: Strictness) -> None:
+        super().__init__(strict)
+        self.compiler = compiler
+
+    def warn(self, message: str) -> None:
+        operand, self.operand = self.operand, None
+        self.compiler.warn_here(message, operand)
+
+
+class Scope:
+    """
+    Variables of one class, define instance, node, template or lambda, and of top scope.
+
+    It is what functions get as their Context. `next` is where a name is looked up that is not here; `parent`, which
+    resource defaults follow, is the scope that declared this one's resource (or that of the inherited class).
+    """
+
+    __slots__ = (
+        "compiler",
+        "defaults",
+        "kind",
+        "matched",
+        "next",
+        "parent",
+        "pending",
+        "resource",
+        "source",
+        "vars",
+    )
+
+    def __init__(
+        self,
+        compiler: Compiler,
+        kind: str,
+        *,
+        parent: Scope | None = None,
+        next_: Scope | None = None,
+        resource: Resource | None = None,
+        source: Definition | None = None,
+    ) -> None:
+        self.compiler = compiler
+        self.kind = kind  # top node class define local
+        self.parent = parent
+        self.next = next_
+        self.resource = resource
+        self.source = source
+        self.vars: dict[str, Value] = {}
+        self.defaults: dict[str, dict[str, Attribute]] = {}
+        self.matched: Matches | None = None
+        self.pending: Mapping[str, str] | None = None
+
+    # --- variables ---
+
+    def get(self, name: str) -> Value:
+        """The value of a plain `$name`."""
+        scope: Scope | None = self
+        while scope is not None:
+            value = scope.vars.get(name, MISSING)
+            if value is not MISSING:
+                return value
+            if scope.pending is not None and name in scope.pending:
+                raise NotYet(scope.pending[name])
+            scope = scope.next
+        return self._unknown(name)
+
+    def find(self, name: str) -> Value:
+        """The value of a variable of any form of name, or MISSING. Never complains."""
+        name = name.removeprefix("$")
+        if "::" in name:
+            qualifier, _, leaf = name.removeprefix("::").rpartition("::")
+            if not qualifier:
+                return self.compiler.top.vars.get(leaf, MISSING)
+            return self.compiler.qualified(qualifier, leaf)
+        scope: Scope | None = self
+        while scope is not None:
+            value = scope.vars.get(name, MISSING)
+            if value is not MISSING:
+                return value
+            scope = scope.next
+        return MISSING
+
+    def exists(self, name: str) -> bool:
+        """Whether a variable of any form of name is there."""
+        return name.removeprefix("::") in BUILT_IN or self.find(name) is not MISSING
+
+    def top_variable(self, name: str) -> Value:
+        """`$::name`"""
+        value = self.compiler.top.vars.get(name, MISSING)
+        return value if value is not MISSING else self._unknown(f"::{name}")
+
+    def qualified(self, class_name: str, name: str, written: str | None = None) -> Value:
+        """`$class::name`; `written`: the whole name, where it is written otherwise."""
+        value = self.compiler.qualified(class_name, name)
+        return value if value is not MISSING else self._unknown(written or f"{class_name}::{name}")
+
+    def _unknown(self, name: str) -> Value:
+        bare = name.removeprefix("::")
+        if bare in BUILT_IN or bare.isdecimal():
+            return None
+        self.compiler.unknown_variable(name, self)
+        return None
+
+    def set(self, name: str, value: Value) -> Value:
+        """`$name = value`; gives the value."""
+        own = self.vars
+        if name in own or name in RESERVED:
+            self._refuse(name)
+        own[name] = value
+        return value
+
+    def bind(self, name: str, value: Value) -> None:
+        """Set without a check: a parameter."""
+        self.vars[name] = value
+
+    def _refuse(self, name: str) -> None:
+        if name in RESERVED:
+            if name == "server_facts" or name in self.vars:
+                raise Issue(f"Attempt to assign to a reserved variable name: '${name}'")
+            raise EvaluationError(f"Attempt to assign to a reserved variable name: '{name}'")
+        if name in ("title", "name") and self.kind != "local":
+            raise Issue(f"Cannot reassign built in (or already assigned) variable '${name}'")
+        raise Issue(f"Cannot reassign variable '${name}'")
+
+    def enter_matches(self) -> Matches:
+        """The match variables of a body: at first those of the scope around it, if a match is in force there."""
+        holder = self.matched
+        if holder is None:
+            around = next((scope.matched for scope in self.chain() if scope.matched is not None), None)
+            holder = self.matched = Matches(around.last if around is not None else None)
+        return holder
+
+    def local(self) -> Scope:
+        """A scope for a lambda or template: names are looked up here too, everything else is shared."""
+        inner = Scope(self.compiler, "local", parent=self.parent, next_=self, resource=self.resource, source=self.source)
+        inner.defaults = self.defaults
+        inner.matched = self.matched
+        return inner
+
+    def global_scope(self) -> Scope:
+        """The top scope: all a function of the language sees."""
+        return self.compiler.top
+
+    def global_local(self) -> Scope:
+        return self.compiler.top.local()
+
+    # --- whose it is ---
+
+    @property
+    def module_name(self) -> str:
+        name = self.vars.get("module_name", MISSING)
+        if name is MISSING and self.kind == "local" and self.next is not None:
+            return self.next.module_name
+        return name if isinstance(name, str) else ""
+
+    @property
+    def enclosing(self) -> Scope:
+        """The node's scope, else top scope: where bodies of classes and defines continue to look names up."""
+        return self.compiler.node_scope or self.compiler.top
+
+    def default_attributes(self, type_name: str) -> dict[str, Attribute] | None:
+        """The resource defaults of a type in force here, the innermost winning; None when there are none."""
+        if not self.compiler.has_defaults:
+            return None
+        found: dict[str, Attribute] | None = None
+        scope: Scope | None = self
+        chain: list[dict[str, Attribute]] = []
+        while scope is not None:
+            own = scope.defaults.get(type_name)
+            if own:
+                chain.append(own)
+            scope = scope.parent
+        for own in reversed(chain):
+            found = {**found, **own} if found else dict(own)
+        return found
+
+    def is_default(self, type_name: str, name: str, value: Value) -> bool:
+        """Whether a resource default in force says this very value."""
+        scope: Scope | None = self
+        while scope is not None:
+            own = scope.defaults.get(type_name)
+            if own is not None and name in own and own[name].value == value:
+                return True
+            scope = scope.parent
+        return False
+
+    def name(self) -> str:
+        """As logs call it: `Scope(Class[main])`."""
+        return f"Scope({self.resource.ref})" if self.resource is not None else "Scope()"
+
+    def chain(self) -> Iterator[Scope]:
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.next
+
+    def variables(self) -> dict[str, Value]:
+        """All variables visible by a plain name."""
+        found: dict[str, Value] = {}
+        for scope in reversed(list(self.chain())):
+            found.update(scope.vars)
+        return found
+
+    # --- what functions may ask: functions.api.Context ---
+
+    @property
+    def reporter(self) -> Reporter:
+        return self.compiler.reporter
+
+    @property
+    def types(self) -> Types:
+        return self.compiler
+
+    def log(self, level: str, message: str) -> None:
+        self.compiler.log(level, message, source=self.name())
+
+    def warn_once(self, kind: str, key: str, message: str, *, place: bool = False) -> None:
+        self.compiler.warn_once(kind, key, message, place=place)
+
+    def call_function(self, name: str, args: Sequence[Value], block: Closure | None = None) -> Value:
+        return self.compiler.function(name).call(self, args, block)
+
+    def has_function(self, name: str) -> bool:
+        return self.compiler.find_function(name) is not None
+
+    def variable(self, name: str) -> Value:
+        value = self.find(name)
+        if value is MISSING:
+            raise KeyError(name)
+        return value
+
+    def fact(self, name: str) -> Value:
+        return self.compiler.fact(name)
+
+    def setting(self, name: str) -> Value:
+        return self.compiler.world.setting(name)
+
+    def now(self) -> int:
+        self.compiler.doubt("the time is asked for")
+        return self.compiler.world.now()
+
+    def doubt(self, why: str) -> None:
+        self.compiler.doubt(why)

@@ -1,0 +1,1 @@
+"""What an environment defines, found and loaded by name."""

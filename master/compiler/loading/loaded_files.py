@@ -1,0 +1,172 @@
+"""A file as an environment has it: what it defines, with the code of that, which runs when it is first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from shared.errors import EvaluationError, Location
+
+from ..callables.signatures import Signature, WrongDefaultError
+from ..codegen import Marks
+from ..codegen.typesets import MEMBER
+from ..codegen.units import Part, Unit
+from ..errors.locations import UNIT
+from ..evaluation.definitions import Body, Define, HostClass, NodeBlock, ParameterSpec, Thunk
+from ..functions import Dispatch, Function
+from ..syntax.source import Source
+from ..types.base import Type
+from ..values.regexps import Regexp
+
+if TYPE_CHECKING:
+    from ..evaluation.scope import Scope
+
+__all__ = ["LoadedFile", "Registered", "Template", "registered"]
+
+
+@dataclass(slots=True)
+class LoadedFile:
+    """A file whose code runs in this environment; found from any frame of that code by its globals."""
+
+    source: Source
+    unit: Unit
+    runtime: Mapping[str, Any]
+    changed: Callable[[Unit], None]
+    """Told when the unit has more code than before."""
+    _marks: Marks = field(default_factory=dict)
+    _marked: int = 0  # parts whose marks these are
+
+    def marks(self) -> Marks:
+        """What errors need to know of its places; made when the first one asks."""
+        if self._marked != len(self.unit.parts):
+            self._marks, self._marked = self.unit.marks(self.source), len(self.unit.parts)
+        return self._marks
+
+    def run(self, index: int, part: Part) -> dict[str, Any]:
+        """The names that the code of a part sets."""
+        known = (index, part) in self.unit.parts
+        code = self.unit.code(index, part, self.source)
+        if not known:
+            self.changed(self.unit)
+        names = {**self.runtime, UNIT: self}
+        exec(code, names)  # noqa: S102 -- code that this compiler made of a manifest
+        return names
+
+
+@dataclass(frozen=True, slots=True)
+class _FileCode:
+    """The code of one definition of a file."""
+
+    file: LoadedFile
+    index: int
+
+    def body(self) -> Body:
+        body: Body = self.file.run(self.index, "body")["_body"]
+        return body
+
+    def parameters(self) -> tuple[Mapping[str, Thunk], Mapping[str, Thunk]]:
+        names = self.file.run(self.index, "parameters")
+        return names["_types"], names["_defaults"]
+
+    def signature(self) -> tuple[Callable[[Any], Signature], Body]:
+        """Of a function: what makes its signature, and its body."""
+        names = self.file.run(self.index, "body")
+        return names["_own_signature"], names["_body"]
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """An EPP template: its function, and its parameters; None: any may be passed."""
+
+    parameters: tuple[ParameterSpec, ...] | None
+    body: Callable[..., Any]
+    file: str | None
+
+
+@dataclass
+class Registered:
+    """What one file defines; it becomes known when all of it is right."""
+
+    module: str = ""
+    classes: list[HostClass] = field(default_factory=list)
+    defines: list[Define] = field(default_factory=list)
+    nodes: list[NodeBlock] = field(default_factory=list)
+    functions: list[_LanguageFunction] = field(default_factory=list)
+    aliases: list[tuple[str, Callable[[Scope], Type]]] = field(default_factory=list)
+    members: list[tuple[str, Callable[[Scope], Type]]] = field(default_factory=list)  # of type sets
+    places: list[tuple[str, str, Location]] = field(default_factory=list)
+    main: list[Body] = field(default_factory=list)
+    template: Template | None = None
+
+
+def registered(file: LoadedFile, module: str) -> Registered:
+    """What a file's headers say that it defines."""
+    made = Registered(module)
+    name = file.source.file
+    for index, header in enumerate(file.unit.headers):
+        code = _FileCode(file, index)
+        specs = [ParameterSpec(each, code) for each in header.parameters or ()]
+        place = Location(name, header.line)
+        if header.kind == "class":
+            made.classes.append(HostClass(header.name, specs, code, header.parent, place=place, module=module))
+        elif header.kind == "define":
+            made.places.append(("define", header.name, Location(name, header.line, header.column)))
+            made.defines.append(Define(header.name, specs, code, place=place, module=module))
+        elif header.kind == "node":
+            for match in header.matches:
+                matches = match if isinstance(match, str) else Regexp(match[0])
+                made.nodes.append(NodeBlock([matches], code, header.parent, place=place, module=module))
+        elif header.kind == "function":
+            made.places.append(("function", header.name, Location(name, header.line, header.column)))
+            made.functions.append(_LanguageFunction(header.name, code))
+        elif header.kind == "alias":
+            made.places.append(("type", header.name, Location(name, header.line, header.column)))
+            made.aliases.append((header.name, partial(_alias_value, code)))
+        elif header.kind == MEMBER:
+            made.members.append((header.name, partial(_alias_value, code)))
+        elif header.kind == "epp":
+            made.template = Template(None if header.parameters is None else tuple(specs), code.body(), name)
+        else:
+            made.main.append(code.body())
+    return made
+
+
+def _alias_value(code: _FileCode, scope: Scope) -> Type:
+    found: Type = code.body()(scope)
+    return found
+
+
+class _LanguageFunction(Function):
+    """A function written in the language: its code and signature are made when it is first called, for they may name types."""
+
+    __slots__ = ("body", "code", "signature")
+
+    def __init__(self, name: str, code: _FileCode) -> None:
+        super().__init__(name)
+        self.code = code
+        self.body: Body | None = None
+        self.signature: Signature | None = None
+
+    def signatures(self, types: Any = None) -> list[Signature]:
+        return [self._made(types.top)[0]]
+
+    def _made(self, scope: Any) -> tuple[Signature, Body]:
+        if self.signature is None or self.body is None:
+            make_signature, body = self.code.signature()
+            self.signature, self.body = make_signature(scope), body
+            self.dispatches.append(Dispatch(self.signature, self.body))
+        return self.signature, self.body
+
+    def call(self, context: Any, args: Sequence[Any], block: Any = None) -> Any:
+        signature, body = self._made(context.global_scope())
+        if block is not None or not signature.accepts(args):
+            raise signature.refuse(self.name, args, block)
+        if signature.reserved is not None:
+            raise signature.refuse_reserved()
+        try:
+            value = body(context, *args)
+        except WrongDefaultError as error:
+            raise EvaluationError(error.message) from None
+        return value if signature.returns is None else signature.check_return(self.name, value)

@@ -1,0 +1,499 @@
+"""Everything an environment defines: its main manifests, and what is found by name in modules when it is first asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import PurePosixPath
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from shared.errors import ConfigError, EvaluationError, Location, ParseError, Unsupported
+
+from ..codegen.codecache import CodeCache
+from ..codegen.units import Unit
+from ..errors.locations import FINAL
+from ..evaluation.definitions import Body, Define, Definition, HostClass, NodeBlock
+from ..functions import Function
+from ..functions.api import collect
+from ..functions.stdlib import Library
+from ..syntax.checker import Issue as Finding
+from ..syntax.checker import check, namespace_of, refuse
+from ..syntax.nodes import Program
+from ..syntax.parser import parse
+from ..syntax.source import Source
+from ..types.aliases import AliasType
+from ..types.base import Type
+from ..types.builtin import BUILTIN_TYPES
+from ..types.notation.access import IllegalAlias, declared_type
+from ..types.notation.parse import parse_type
+from ..types.objects import ObjectType
+from ..types.type_sets import TypeSetType
+from ..values.regexps import Regexp
+from ..world import World
+from .loaded_files import LoadedFile, Registered, Template, registered
+
+if TYPE_CHECKING:
+    from ..evaluation.scope import Scope
+
+__all__ = ["Loader"]
+
+Log = Callable[[str, Finding], None]
+_NAME = re.compile(r"[a-z]\w*(?:::[a-z]\w*)*", re.ASCII)
+
+
+class Loader:
+    """
+    The definitions of one environment. It lives as long as the environment's files stay as they are.
+
+    `runtime` is what generated code calls, by name. `log` is told of warnings of the files that are read.
+    """
+
+    def __init__(self, world: World, runtime: Mapping[str, Any], cache: CodeCache, *, log: Log, builtins: Mapping[str, Function]) -> None:
+        self.world = world
+        self.runtime = runtime
+        self.cache = cache
+        self.log = log
+        self.builtins = builtins
+        self.library = Library(world)
+        self.classes: dict[str, HostClass] = {}
+        self.defines: dict[str, Define] = {}
+        self.nodes: list[NodeBlock] = []
+        self.node_names: dict[str, NodeBlock] = {}
+        self.functions: dict[str, Function] = dict(builtins)
+        self.aliases: dict[str, tuple[str, Callable[[Scope], Type]]] = {}
+        self.members: dict[str, tuple[str, Callable[[Scope], Type]]] = {}  # the types of type sets
+        self.types: dict[str, Type] = {}
+        self.mains: list[Body] = []
+        self.templates: dict[str, tuple[Template, Unit]] = {}
+        self.places: dict[tuple[str, str], Location] = {}
+        self.unchecked: list[Definition] = []  # their parameters' types were not evaluated yet
+        self._tried: set[tuple[str, str]] = set()
+        self._missing: set[tuple[str, str]] = set()
+        self._loaded = False
+        self._is_checking = False
+
+    # --- files ---
+
+    def load_main(self) -> Sequence[Body]:
+        """
+        The code of the main manifests, in order.
+
+        Raises:
+            ParseError: prefixed with `Could not parse for environment …`. Nothing is known then, as before.
+        """
+        if self._loaded:
+            return self.mains
+        try:
+            for source in self.world.manifests():
+                self.mains.extend(self._run(source, None, "").main)
+        except ParseError as error:
+            self._clear()
+            raise self._unparsable(error) from error
+        except BaseException:
+            self._clear()
+            raise
+        self._loaded = True
+        return self.mains
+
+    def _clear(self) -> None:
+        self.functions = dict(self.builtins)
+        for table in (self.classes, self.defines, self.node_names, self.aliases, self.members, self.types, self.places):
+            table.clear()
+        self.nodes.clear()
+        self.unchecked.clear()
+        self.mains.clear()
+        self._tried.clear()
+        self._missing.clear()
+
+    def _unparsable(self, error: ParseError) -> ParseError:
+        message = f"Could not parse for environment {self.world.environment}: {error.message}"
+        return ParseError(message, where=error.where or FINAL, hint=error.hint)
+
+    def _load(self, source: Source, namespace: str | None, *, epp: bool = False) -> LoadedFile:
+        """A file that was read and is right."""
+        strict: Any = self.world.setting("strict") or "warning"
+        key = self.cache.key(source.text, f"{namespace}|{strict}|{epp}")
+        unit = self.cache.get(key)
+        if unit is None:
+            program: Program = parse(source, epp=epp)
+            findings = check(program, source, namespace=namespace, strict=strict)
+            refuse(findings, self.log)
+            warnings = [(f.severity, f.message, f.where.line, f.where.column, f.lexical) for f in findings]
+            unit = Unit.read(program, source, epp=epp, warnings=warnings)
+            self.cache.put(key, unit)
+        else:
+            self._warn_of(unit, source)
+        return LoadedFile(source, unit, self.runtime, partial(self.cache.put, key))
+
+    def _warn_of(self, unit: Unit, source: Source) -> None:
+        """Log what is odd in a file that was checked before: of a template at each use."""
+        refuse([_finding(each, source.file) for each in unit.warnings], self.log)
+
+    def _run(self, source: Source, namespace: str | None, module: str) -> Registered:
+        """Read a file, and make known what it defines: all of it, or, when it is refused, nothing."""
+        made = registered(self._load(source, namespace), module)
+        self._add(made)
+        return made
+
+    # --- registration ---
+
+    def _add(self, made: Registered) -> None:
+        self._check_names(made)
+        classes = {each.name: each for each in made.classes}
+        for each in made.classes:
+            each.check_metaparameters(self._warn)
+        nodes: dict[str, NodeBlock] = {}
+        for node in made.nodes:
+            there = self.node_names.get(node.name) or nodes.get(node.name)
+            if there is not None:
+                raise EvaluationError(f"Node '{node.name}' is already defined {there.place}; cannot redefine", where=node.place)
+            nodes[node.name] = node
+        places = self._new_places(made)
+        for define in made.defines:
+            define.check_metaparameters(self._warn)
+        self.unchecked.extend([*made.classes, *made.defines])
+        self.classes.update(classes)
+        self.node_names.update(nodes)
+        self.nodes.extend(made.nodes)
+        self.places.update(places)
+        self.defines.update({define.name: define for define in made.defines})
+        self.functions.update({function.name.lower(): function for function in made.functions})
+        self.aliases.update({name.lower(): (name, value) for name, value in made.aliases})
+        members = {name.lower(): (name, value) for name, value in made.members}
+        self.members.update(members)
+        if made.module:  # those of a set that no module has are not found by name
+            self.aliases.update({name: member for name, member in members.items() if name not in self.aliases})
+
+    def _check_names(self, made: Registered) -> None:
+        """Refuse a class that is there already, and a class and a defined type of one name."""
+        classes, defines = dict(self.classes), dict(self.defines)
+        for each in sorted([*made.classes, *made.defines], key=lambda definition: definition.place.line or 0):
+            known_class, known_define = classes.get(each.name), defines.get(each.name)
+            if isinstance(each, HostClass):
+                if known_class is not None:
+                    raise EvaluationError(f"Class '{each.name}' is already defined {known_class.place}; cannot redefine", where=each.place)
+                if known_define is not None:
+                    message = f"Definition '{each.name}' is already defined {known_define.place}; cannot be redefined as a class"
+                    raise EvaluationError(message, where=each.place)
+                classes[each.name] = each
+            elif isinstance(each, Define):
+                if known_class is not None:
+                    message = f"'{each.name}' is already defined {known_class.place} as a class; cannot redefine as a definition"
+                    raise EvaluationError(message, where=each.place)
+                defines[each.name] = each
+
+    def check_parameter_types(self, scope: Scope) -> None:
+        """
+        Evaluate the types of the parameters of all definitions that were read since; a type that does not exist is an error of the
+        file, whether its definition is declared or not.
+
+        Raises:
+            EvaluationError: located at the type; the next call tries again.
+        """
+        if self._is_checking:
+            return
+        self._is_checking = True
+        try:
+            while self.unchecked:  # a type may load further files
+                for parameter in self.unchecked[0].parameters:
+                    parameter.type(scope)
+                del self.unchecked[0]
+        finally:
+            self._is_checking = False
+
+    def _new_places(self, made: Registered) -> dict[tuple[str, str], Location]:
+        """Where defines, functions and aliases are defined; none may be a second time."""
+        found: dict[tuple[str, str], Location] = {}
+        for kind, name, place in made.places:
+            if kind == "type":
+                self._no_taken_type(name)
+            key = ("type" if kind == "define" else kind, name)
+            earlier = self.places.get(key) or found.get(key)
+            if earlier is not None:
+                raise EvaluationError(
+                    f"Attempt to redefine entity 'http://puppet.com/2016.1/runtime/{key[0]}/{name.lower()}'. "
+                    f"Originally set at file://{earlier.file}?line={earlier.line}&pos={earlier.column}.",
+                    where=FINAL,
+                )
+            found[key] = place
+        return found
+
+    def _warn(self, message: str) -> None:
+        self.log("warning", Finding("warning", message, FINAL))
+
+    def _no_taken_type(self, name: str) -> None:
+        """An alias may not have the name of a type that Puppet brings."""
+        lower = name.lower()
+        if lower in BUILTIN_TYPES:
+            origin = "Originally set by Puppet-Type-System/Static-Loader."
+        elif self.world.types.find(lower) is not None or lower in ("node", "class"):
+            origin = "Set at unknown location"
+        else:
+            return
+        raise EvaluationError(f"Attempt to redefine entity 'http://puppet.com/2016.1/runtime/type/{lower}'. {origin}", where=FINAL)
+
+    # --- by name ---
+
+    def find_class(self, name: str) -> HostClass | None:
+        """The class of that (lower-case, absolute) name, autoloaded if need be; with its parents."""
+        found = self.classes.get(name)
+        if found is None:
+            self._autoload(name)
+            found = self.classes.get(name)
+        if found is not None and found.parent is None and found.parent_name:
+            found.parent = self._parent(found)
+        return found
+
+    def _parent(self, child: HostClass) -> HostClass:
+        assert child.parent_name is not None
+        parent = self.find_class(child.parent_name) if child.parent_name != child.name else None
+        if parent is None:
+            raise EvaluationError(
+                f"Could not find parent resource type '::{child.parent_name}' of type hostclass in {self.world.environment}",
+                where=child.place,
+            )
+        return parent
+
+    def find_define(self, name: str) -> Define | None:
+        found = self.defines.get(name)
+        if found is None:
+            self._autoload(name)
+            found = self.defines.get(name)
+        return found
+
+    def find_definition(self, name: str) -> Definition | None:
+        return self.find_define(name) or self.find_class(name)
+
+    def _autoload(self, name: str) -> None:
+        """Read the manifests that may define `name`: `m::a::b` may be in m/a/b, m/a or m. Source: language reference 16."""
+        if ("manifests", name) in self._missing or not _NAME.fullmatch(name):
+            return
+        segments = name.split("::")
+        module = segments[0]
+        for count in range(len(segments), 0, -1):
+            path = "/".join(segments[1:count]) if count > 1 else "init"
+            self._load_module_file(module, f"manifests/{path}.pp")
+            if name in self.classes or name in self.defines:
+                return
+        self._missing.add(("manifests", name))
+
+    def _load_module_file(self, module: str, path: str) -> None:
+        if (module, path) in self._tried:
+            return
+        source = self.world.module_file(module, path)
+        # Noted before it runs, for it may ask for what it defines itself; but a file that is refused is refused again.
+        self._tried.add((module, path))
+        if source is None:
+            return
+        try:
+            self._run(source, namespace_of(PurePosixPath(module, path)), module)
+        except BaseException:
+            self._tried.discard((module, path))
+            raise
+
+    def find_function(self, name: str) -> Function | None:
+        """The function of that name: builtin, of the environment or a module, else bundled."""
+        name = name.removeprefix("::")
+        found = self.functions.get(name)
+        if found is None and ("functions", name) not in self._missing:
+            self._load_function(name)
+            found = self.functions.get(name) or self.library.functions.get(name)
+            if found is not None:
+                self.functions[name] = found
+            else:
+                self._missing.add(("functions", name))
+        return found
+
+    def _load_function(self, name: str) -> None:
+        if not _NAME.fullmatch(name):
+            return
+        segments = name.split("::")
+        path = "/".join(segments[1:]) if len(segments) > 1 else "init"
+        if len(segments) == 1 or segments[0] == "environment":
+            source = self.world.environment_file(f"functions/{'/'.join(segments)}.pp")
+            if source is not None:
+                self._run(source, name, "")
+                return
+        self._load_module_file(segments[0], f"functions/{path}.pp")
+        if name not in self.functions:
+            self._load_extension(name)
+
+    def _load_extension(self, name: str) -> None:
+        """A function that a module has in Python, or in Ruby, unless a bundled one does the same."""
+        source = self.world.function_extension(name)
+        if source is None:
+            return
+        if not (source.file or "").endswith(".py"):
+            if name in self.library.functions:
+                return
+            if self.world.ruby is None:
+                raise Unsupported(
+                    f"The function '{name}' is written in Ruby ({source.file})",
+                    hint="A master with Ruby calls it (the setting ruby says which is used, and when none is). Without, it has to be there "
+                    f"in Python, too: lib/puppet/functions/{name.replace('::', '/')}.py.",
+                )
+            self.functions[name] = self.world.ruby.function(name, source)
+            return
+        module = ModuleType(f"puppet_function_{name.replace('::', '_')}")
+        try:
+            exec(compile(source.text, source.file or "", "exec", dont_inherit=True), module.__dict__)  # noqa: S102 -- a module's own code
+        except Exception as error:
+            raise ConfigError(f"Could not load {source.file}: {type(error).__name__}: {error}") from error
+        found = collect([module])
+        if name not in found:
+            raise ConfigError(f"{source.file} does not define the function '{name}'", hint=f'Declare it with @function("{name}", …).')
+        if found[name].pure is None:
+            found[name].pure = False  # nobody knows what it reads
+        self.functions[name] = found[name]
+
+    def find_alias(self, name: str, scope: Scope) -> Type | None:
+        """The type alias of that name in any case, its definition resolved."""
+        lower = name.lower()
+        found = self.types.get(lower)
+        if found is not None:
+            return found
+        if lower not in self.aliases and ("types", lower) not in self._missing:
+            self._load_alias(lower)
+        known = self.aliases.get(lower)
+        if known is None:
+            known = self._bundled_alias(lower)
+        if known is None:
+            self._missing.add(("types", lower))
+            return None
+        if lower in self.members:  # with its set, which may be wrong
+            self.find_alias(lower.rpartition("::")[0], scope)
+            found = self.types.get(lower)
+            if found is not None:
+                return found
+        return self._defined_type(lower, known, scope)
+
+    def _defined_type(self, lower: str, known: tuple[str, Callable[[Scope], Type]], scope: Scope) -> Type:
+        declared, value = known
+        alias = AliasType(declared)
+        self.types[lower] = alias
+        try:
+            definition = declared_type(declared, value(scope))
+            alias.define(definition)
+        except BaseException as error:
+            del self.types[lower]
+            if isinstance(error, EvaluationError):
+                # The place is where the outermost alias is used, not the definition, nor the alias that names this one.
+                raise IllegalAlias(error.message, hint=error.hint) from None
+            raise
+        if isinstance(definition, ObjectType) and definition.name == declared:
+            self.types[lower] = definition
+            return definition
+        if isinstance(definition, TypeSetType):
+            self._resolve(lower, definition, scope)
+            return definition
+        return alias
+
+    def _resolve(self, lower: str, made: TypeSetType, scope: Scope) -> None:
+        """Find the types of a set; it is known only when all of them are."""
+
+        def member(name: str) -> Type | None:
+            key = name.lower()
+            known = self.members.get(key)
+            return self.types.get(key) or (self._defined_type(key, known, scope) if known is not None else None)
+
+        before = set(self.types)
+        self.types[lower] = made
+        try:
+            made.resolve(scope.compiler.find_type, member)
+        except BaseException:
+            for name in [lower, *(set(self.types) - before)]:
+                self.types.pop(name, None)
+            raise
+
+    def _bundled_alias(self, lower: str) -> tuple[str, Callable[[Scope], Type]] | None:
+        bundled = self.library.type_declaration(lower)
+        if bundled is None:
+            return None
+        name, definition = bundled
+        return name, lambda scope: parse_type(definition, scope.compiler)
+
+    def _load_alias(self, lower: str) -> None:
+        segments = lower.split("::")
+        if not _NAME.fullmatch(lower):
+            return
+        path = "/".join(segments[1:]) if len(segments) > 1 else "init_typeset"
+        if (segments[0], f"types/{path}.pp") in self._tried:
+            self._load_set(segments)
+            return
+        before = set(self.aliases)
+        if len(segments) == 1:
+            source = self.world.environment_file(f"types/{lower}.pp")
+            if source is not None and ("", lower) not in self._tried:
+                self._tried.add(("", lower))
+                self._run(source, lower, "")
+                return
+        self._load_module_file(segments[0], f"types/{path}.pp")
+        if lower not in self.aliases and len(self.aliases) > len(before):
+            actual = next(self.aliases[name][0] for name in self.aliases if name not in before)
+            file = self.world.module_file(segments[0], f"types/{path}.pp")
+            shown = file.file if file else ""
+            raise EvaluationError(f"The code loaded from {shown} produced type with the wrong name, expected '{lower}', actual '{actual}'")
+        if len(segments) == 1:
+            self._check_own_set(lower)
+        elif lower not in self.aliases:
+            self._load_set(segments)
+
+    def _load_set(self, segments: Sequence[str]) -> None:
+        """Read the type set that may have a type of that name: `m::a::b` may be of `m::a`, or `m::b` of the module's own, `m`."""
+        if len(segments) > 1:
+            owner = "::".join(segments[:-1])
+            if owner not in self.aliases and ("types", owner) not in self._missing:
+                self._load_alias(owner)
+
+    def _check_own_set(self, module: str) -> None:
+        """What stands in the file for the set of a module has to be that set, and nothing else."""
+        file = self.world.module_file(module, "types/init_typeset.pp")
+        if file is None or module not in self.aliases:
+            return
+        if [name for (kind, name), place in self.places.items() if kind == "type" and place.file == file.file and name.lower() != module]:
+            raise EvaluationError(
+                f"The code loaded from {file.file} must contain only the type '{module}' - it has additional definitions."
+            )
+
+    # --- nodes ---
+
+    def find_node(self, names: Sequence[str]) -> tuple[NodeBlock, Any] | None:
+        """The node block for the first of `names` that has one, and the match of its expression. Source: language reference 5.3."""
+        for name in names:
+            exact = self.node_names.get(name.lower())
+            if exact is not None and isinstance(exact.match, str) and exact.name != "default":
+                return exact, None
+            for node in self.nodes:
+                if isinstance(node.match, Regexp):
+                    match = node.match.search(name.lower())
+                    if match is not None:
+                        return node, match
+        default = self.node_names.get("default")
+        return (default, None) if default is not None else None
+
+    # --- templates ---
+
+    def template(self, source: Source, namespace: str = "") -> Template:
+        """
+        The EPP template `source`.
+
+        Raises:
+            ParseError: what is wrong with it, located in it.
+        """
+        key = f"{source.file}\0{source.text}"
+        if key in self.templates:
+            template, unit = self.templates[key]
+            self._warn_of(unit, source)
+            return template
+        file = self._load(source, None, epp=True)
+        self._add(made := registered(file, namespace))
+        assert made.template is not None
+        self.templates[key] = made.template, file.unit
+        return made.template
+
+
+def _finding(stored: tuple[str, str, int | None, int | None, bool], file: str | None) -> Finding:
+    severity, message, line, column, lexical = stored
+    return Finding(severity, message, Location(file, line, column), lexical=lexical)  # type: ignore[arg-type]

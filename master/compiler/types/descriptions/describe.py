@@ -1,0 +1,375 @@
+"""
+Why a value does not fit a type, in the reference's words.
+
+A comparison gives a list of Mismatches, each with a path (`parameter 'x'`, `index 2`, `entry 'a'`) to what is wrong;
+variants are tried all, and what they have in common is said once. Source: language reference 7.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from ...values.core import Value
+from ..aliases import AliasType
+from ..base import ANY, INF, UNDEF, OptionalType, Range, Type, TypeReference, VariantType
+from ..containers import ArrayType, HashType, StructType, TupleType
+from ..references import CallableType, ClassType, ResourceType, TypeType, capitalized
+from ..scalars import EnumType, PatternType
+from .mismatch import (
+    MISSING_BLOCK,
+    MISSING_KEY,
+    MISSING_PARAMETER,
+    UNEXPECTED_BLOCK,
+    UNKNOWN_KEY,
+    UNKNOWN_PARAMETER,
+    UNRESOLVED,
+    About,
+    Kind,
+    Match,
+    Mismatch,
+    Path,
+    Size,
+    Step,
+)
+
+if TYPE_CHECKING:
+    from ...callables.signatures import Signature
+
+__all__ = ["check_parameters", "describe_mismatch", "describe_signatures", "mismatches", "signature_text"]
+
+
+# --- finding what is wrong ----------------------------------------------------------------------------------------
+
+
+def mismatches(expected: Type, actual: Type, path: Path = ()) -> list[Mismatch]:
+    """What keeps `actual` from being `expected`; empty when it is."""
+    unresolved = _unresolved(expected, set())
+    if unresolved is not None:
+        return [About(path, UNRESOLVED, unresolved)]
+    return _compare(expected.normalized(), expected, actual, path)
+
+
+def _unresolved(type_: Type, seen: set[int]) -> str | None:
+    if isinstance(type_, TypeReference):
+        return type_.text
+    if isinstance(type_, AliasType):
+        if id(type_) in seen or type_.builtin:
+            return None
+        seen.add(id(type_))
+    return next((found for part in type_.parts() if (found := _unresolved(part, seen)) is not None), None)
+
+
+def _kind(path: Path, expected: Type, actual: Type) -> list[Mismatch]:
+    return [Kind(path, expected.normalized(), actual.normalized())]
+
+
+def _compare(expected: Type, original: Type, actual: Type, path: Path) -> list[Mismatch]:
+    if isinstance(expected, VariantType):
+        return _variants(expected, original, actual, path)
+    if isinstance(expected, StructType):
+        return _struct(expected, original, actual, path)
+    if isinstance(expected, HashType):
+        return _hash(expected, original, actual, path)
+    if isinstance(expected, TupleType):
+        return _tuple(expected, original, actual, path, arguments=False)
+    if isinstance(expected, ArrayType):
+        return _array(expected, original, actual, path)
+    if isinstance(expected, CallableType):
+        return _callable(expected, original, actual, path)
+    if isinstance(expected, OptionalType):
+        if actual == UNDEF or expected.type is None:
+            return []
+        return _compare(expected.type, original if isinstance(original, AliasType) else expected, actual, path)
+    if isinstance(expected, PatternType | EnumType):
+        return [Match(path, original.normalized(), actual.normalized())]
+    if isinstance(expected, AliasType):
+        return _compare(expected.definition.normalized(), expected, actual, path)
+    return [] if expected.assignable(actual) else _kind(path, original, actual)
+
+
+def _variants(expected: VariantType, original: Type, actual: Type, path: Path) -> list[Mismatch]:
+    types = [UNDEF, *expected.types] if isinstance(original, OptionalType) else list(expected.types)
+    found = []
+    for index, type_ in enumerate(types):
+        problems = mismatches(type_, actual, (*path, Step("variant", index)))
+        if not problems:
+            return []
+        found.append(problems)
+    merged = _merged(len(path), False, found)
+    if isinstance(original, AliasType) and len(merged) == 1:
+        return _kind(path, original, actual)
+    return merged
+
+
+def _merged(position: int, arguments: bool, found: Sequence[list[Mismatch]]) -> list[Mismatch]:
+    """One complaint for all variants, when each has one of the same kind at the same place; else all of them."""
+    flat = [m for problems in found for m in problems]
+    tests: tuple[Callable[[Mismatch], bool], ...] = (
+        lambda m: isinstance(m, Size) and m.arguments == arguments,
+        lambda m: isinstance(m, About) and m.pattern == MISSING_BLOCK,
+        lambda m: isinstance(m, About) and m.pattern == UNEXPECTED_BLOCK,
+        lambda m: isinstance(m, Kind),
+    )
+    for test in tests:
+        chosen = [m for m in flat if test(m)]
+        if chosen and len(chosen) == len(found) and all(m.at() == chosen[0].at() for m in chosen):
+            first = chosen[0]
+            for other in chosen[1:]:
+                first = first.joined(other)
+            flat = [first]
+            break
+    unique: list[Mismatch] = []
+    for mismatch in flat:
+        if not any(mismatch.same_as(other) for other in unique):
+            unique.append(mismatch)
+    return [unique[0].without(position)] if len(unique) == 1 else unique
+
+
+def _array(expected: ArrayType, original: Type, actual: Type, path: Path) -> list[Mismatch]:
+    if isinstance(actual, TupleType):
+        sizes = actual.size if actual.size is not None else (len(actual.types), len(actual.types))
+        if not _fits(expected.size, sizes):
+            return [Size(path, expected.sizes, sizes)]
+        return [
+            m
+            for index, type_ in enumerate(actual.types)
+            if not expected.element.assignable(type_)
+            for m in mismatches(expected.element, type_, (*path, Step("index", index)))
+        ]
+    if isinstance(actual, ArrayType):
+        if not _fits(expected.size, actual.sizes):
+            return [Size(path, expected.sizes, actual.sizes)]
+        return _kind(path, original, ArrayType(actual.element))
+    return _kind(path, original, actual)
+
+
+def _fits(size: Range | None, actual: Range) -> bool:
+    return size is None or (size[0] <= actual[0] and actual[1] <= size[1])
+
+
+def _hash(expected: HashType, original: Type, actual: Type, path: Path) -> list[Mismatch]:
+    if isinstance(actual, StructType):
+        sizes = (actual.required, len(actual.elements))
+        if not _fits(expected.size, sizes):
+            return [Size(path, expected.sizes, sizes)]
+        found: list[Mismatch] = []
+        for element in actual.elements:
+            if not expected.key_type.assignable(element.key_type):
+                found += mismatches(expected.key_type, element.key_type, (*path, Step("key", element.name)))
+            if not expected.value_type.assignable(element.value_type):
+                found += mismatches(expected.value_type, element.value_type, (*path, Step("entry", element.name)))
+        return found
+    if isinstance(actual, HashType):
+        if not _fits(expected.size, actual.sizes):
+            return [Size(path, expected.sizes, actual.sizes)]
+        return _kind(path, original, HashType(actual.key_type, actual.value_type))
+    return _kind(path, original, actual)
+
+
+def _struct(expected: StructType, original: Type, actual: Type, path: Path) -> list[Mismatch]:
+    if isinstance(actual, StructType):
+        found: list[Mismatch] = []
+        rest = dict(actual.by_name)
+        for mine in expected.elements:
+            theirs = rest.pop(mine.name, None)
+            if theirs is None:
+                found += [] if mine.optional else [About(path, MISSING_KEY, mine.name)]
+                continue
+            if theirs.optional and not mine.optional:
+                found += mismatches(mine.key_type, theirs.key_type, (*path, Step("key", mine.name)))
+            if not mine.value_type.assignable(theirs.value_type):
+                found += mismatches(mine.value_type, theirs.value_type, (*path, Step("entry", mine.name)))
+        return found + [About(path, UNKNOWN_KEY, name) for name in rest]
+    if isinstance(actual, HashType):
+        sizes = (expected.required, len(expected.elements))
+        if not _fits(sizes, actual.sizes):
+            return [Size(path, sizes, actual.sizes)]
+        return _kind(path, original, HashType(actual.key_type, actual.value_type))
+    return _kind(path, original, actual)
+
+
+def _tuple(expected: TupleType, original: Type, actual: Type, path: Path, *, arguments: bool) -> list[Mismatch]:
+    if expected == actual or (not expected.types and isinstance(actual, ArrayType) and not arguments):
+        return []
+    if isinstance(actual, TupleType):
+        if not _fits(expected.sizes, actual.sizes):
+            return [Size(path, expected.sizes, actual.sizes, arguments)]
+        if not expected.types:
+            return []
+        found: list[Mismatch] = []
+        for index, type_ in enumerate(actual.types):
+            position = min(index, len(expected.types) - 1)
+            found += mismatches(expected.types[position], type_, (*path, Step("index", position)))
+        return found
+    if isinstance(actual, ArrayType):
+        if not _fits(expected.sizes, actual.sizes):
+            return [Size(path, expected.sizes, actual.sizes, arguments)]
+        return [m for i, t in enumerate(expected.types) for m in mismatches(t, actual.element, (*path, Step("index", i)))]
+    return _kind(path, original, actual)
+
+
+def _callable(expected: CallableType, original: Type, actual: Type, path: Path) -> list[Mismatch]:
+    if not isinstance(actual, CallableType):
+        return _kind(path, original, actual)
+    if expected.params is None and expected.returns is None:
+        return []
+    # The other way round: what is called limits what it may be called with.
+    if expected.params is not None and actual.params is not None:
+        problems = _tuple(expected.params, expected.params, actual.params, path, arguments=True)
+        if problems:
+            return problems
+    wanted, given = expected.returns or ANY, actual.returns or ANY
+    if not wanted.assignable(given):
+        return _kind((*path, Step("return", "return")), wanted, given)
+    block, given_block = expected.block or UNDEF, actual.block or UNDEF
+    return [] if given_block.assignable(block) else _kind((*path, Step("block")), block, given_block)
+
+
+# --- texts --------------------------------------------------------------------------------------------------------
+
+
+def describe_mismatch(subject: str, expected: Type, actual: Type) -> str:
+    """`subject expects a …, got …`, on as many lines as there are problems; '' when there are none."""
+    found = mismatches(expected, actual, (Step("subject", subject),))
+    if len(found) == 1:
+        return found[0].text().strip()
+    return "\n ".join(m.text() for m in found)
+
+
+class _Resolver(Protocol):
+    def __call__(self, value: Value) -> Type | None: ...
+
+
+def describe_wrong_type(subject: str, wanted: Type, value: Value) -> str:
+    """Return what is said of a value of another type, each line as `SUBJECT has wrong type, …`."""
+    from ..infer import infer_set
+
+    lines = describe_mismatch(subject, wanted, infer_set(value)).split("\n")
+    return "\n".join(line.replace(subject, f"{subject} has wrong type,", 1) for line in lines)
+
+
+def check_parameters(
+    subject: str,
+    parameters: Sequence[tuple[str, Type, bool]],
+    given: dict[str, Value],
+    *,
+    missing_ok: bool = False,
+    deferred: _Resolver | None = None,
+) -> str | None:
+    """
+    What is wrong with the parameters of a class, define or template; None when nothing is.
+
+    Args:
+        parameters: name, type, whether it has a default.
+        deferred: gives the return type of a Deferred's function, None when that declares none (then it passes).
+    """
+    from ...values.core import Deferred
+
+    known = {name for name, _, _ in parameters}
+    found: list[Mismatch] = [About((), UNKNOWN_PARAMETER, name) for name in given if name not in known]
+    for name, type_, default in parameters:
+        if name not in given:
+            if not (missing_ok or default):
+                found.append(About((), MISSING_PARAMETER, name))
+            continue
+        value = given[name]
+        if type_.instance(value):
+            continue
+        if isinstance(value, Deferred) and deferred is not None:
+            returned = deferred(value)
+            if returned is not None and not type_.generalized().assignable(returned.generalized()):
+                found += mismatches(type_, returned, (Step("parameter", name),))
+            continue
+        found += mismatches(type_, _given_type(value), (Step("parameter", name),))
+    if not found:
+        return None
+    if len(found) == 1:
+        return f"{subject}:{found[0].text()}"
+    return f"{subject}:\n " + "\n ".join(m.text() for m in found)
+
+
+def _given_type(value: Value) -> Type:
+    """The type of a parameter's value; a class reference counts as a resource's, as the reference hands it over."""
+    from ..infer import infer_set
+
+    if isinstance(value, ClassType) and value.class_name is not None:
+        return TypeType(ResourceType("Class", capitalized(value.class_name)))
+    return infer_set(value)
+
+
+def describe_signatures(name: str, signatures: Sequence[Signature], args: Type) -> str:
+    """Why a call fits none of `signatures`; `name` is the function's, `lambda` for a block; `args` from `args_tuple`."""
+    problems = [_argument_problems(s, args, (Step("signature", i),)) for i, s in enumerate(signatures)]
+    if not all(problems):
+        blocks = [_block_problems(s, args, (Step("signature", i),)) for i, s in enumerate(signatures)]
+        problems = blocks if all(blocks) else [mine or block for mine, block in zip(problems, blocks, strict=True)]
+    label = "block" if name == "lambda" else f"'{name}'"
+    found = _merged(0, True, problems)
+    if len(found) == 1:
+        return f"{label}{found[0].text()}"
+    if len(signatures) == 1:
+        lines = [f"{label} expects ({signature_text(signatures[0])})"]
+        lines += [f"  rejected:{m.without(0).text()}" for m in problems[0]]
+        return "\n".join(lines)
+    lines = [f"The function {label} was called with arguments it does not accept. It expects one of:"]
+    for signature, mine in zip(signatures, problems, strict=True):
+        lines.append(f"  ({signature_text(signature)})")
+        lines += [f"    rejected:{m.without(0).text()}" for m in mine]
+    return "\n".join(lines)
+
+
+def _argument_types(args: Type) -> tuple[list[Type], Type | None]:
+    types = list(args.types) if isinstance(args, TupleType) else []
+    if types and types[-1].is_callable:
+        return types[:-1], types[-1]
+    return types, None
+
+
+def _argument_problems(signature: Signature, args: Type, path: Path) -> list[Mismatch]:
+    types, _ = _argument_types(args)
+    count = len(types)
+    if not signature.accepts_count(count):
+        return [Size(path, (signature.low, INF if signature.high is None else signature.high), (count, count), arguments=True)]
+    for index, type_ in enumerate(types):
+        parameter = signature.parameters[min(index, len(signature.parameters) - 1)]
+        if parameter.type is not None and not parameter.type.assignable(type_):
+            found = mismatches(parameter.type, type_, (*path, Step("parameter", parameter.name)))
+            if found:
+                return found
+    return []
+
+
+def _block_problems(signature: Signature, args: Type, path: Path) -> list[Mismatch]:
+    _, block = _argument_types(args)
+    wanted = signature.block
+    if block is not None:
+        if wanted is None:
+            return [About(path, UNEXPECTED_BLOCK)]
+        return mismatches(wanted, block, (*path, Step("block")))
+    if wanted is None or wanted.assignable(UNDEF):
+        return []
+    return [About(path, MISSING_BLOCK)]
+
+
+def signature_text(signature: Signature) -> str:
+    """The parameters, as in a declaration: `Type name`, `name?`, `name*`, `name+`, and the block."""
+    parts = []
+    required = signature.low
+    if signature.high != 0:
+        for index, parameter in enumerate(signature.parameters):
+            type_ = parameter.type or ANY
+            mark = ""
+            if signature.high is None and index == len(signature.parameters) - 1:
+                mark = "+" if required == len(signature.parameters) else "*"
+            elif index + 1 > required:
+                mark = "?"
+                type_ = type_.type if isinstance(type_, OptionalType) and type_.type is not None else type_
+            parts.append(f"{type_} {parameter.name}{mark}")
+    block = signature.block
+    if parts or signature.high != 0:
+        if isinstance(block, OptionalType):
+            parts.append(f"{block.type} {signature.block_name}?")
+        elif block is not None and not isinstance(block, AliasType):  # as the reference leaves it out
+            parts.append(f"{block} {signature.block_name}")
+    return ", ".join(parts)

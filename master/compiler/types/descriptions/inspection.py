@@ -1,0 +1,281 @@
+"""
+Types as `text.inspect` shows them: the class that the reference has for a type, and its attributes.
+
+`sprintf('%p', Integer)` and collections that are turned into text by functions of the 3.x API show them so. Where the reference shows
+more than the type itself (the syntax tree of an alias, where an Object type came from), the type is shown as the language writes it.
+Source: puppet 7.23, asked; the cases inspect-… of generated.yaml.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from ...values.text import inspect
+from .. import lattice
+from ..base import INF, TypeReference, UnitType, entry_for
+from ..containers import StructElement
+from ..lattice import Type
+from ..type_sets import TypeSetType
+
+__all__ = ["inspect_type"]
+
+Attributes = Iterable[tuple[str, str]]
+
+_BARE_TYPE_SET: Final = (
+    ("types", "{}"),
+    ("references", "{}"),
+    ("name", '"DefaultTypeSet"'),
+    ("name_authority", '"http://puppet.com/2016.1/runtime"'),
+    ("pcore_version", "1.0.0"),
+    ("pcore_uri", '"http://puppet.com/2016.1/pcore"'),
+    ("version", "0.0.0"),
+    ("dc_to_cc_map", "{}"),
+    ("annotations", "nil"),
+)
+_BARE_OBJECT: Final = (
+    ("type_parameters", "{}"),
+    ("attributes", "{}"),
+    ("functions", "{}"),
+    ("name", "nil"),
+    ("parent", "nil"),
+    ("equality_include_type", "true"),
+    ("equality", "nil"),
+    ("checks", "nil"),
+    ("annotations", "nil"),
+)
+_ALIASES: Final = {
+    "Data": ("Variant[ScalarData,Undef,Hash[String,Data],Array[Data]]", "(DependencyLoader 'environment private' [])"),
+    "RichData": (
+        "Variant[Scalar,SemVerRange,Binary,Sensitive,Type,TypeSet,URI,Object,Undef,Default,Hash[RichDataKey,RichData],Array[RichData]]",
+        "(DependencyLoader 'environment private' [])",
+    ),
+    "RichDataKey": ("Variant[String,Numeric]", "(StaticLoader)"),
+}
+"""For builtin aliases how the reference declares them, and which of its loaders has them."""
+_DEFINITIONS: Final[dict[str, Type]] = {
+    "Data": lattice.VariantType(
+        (
+            lattice.ScalarDataType(),
+            lattice.UNDEF,
+            lattice.HashType(lattice.STRING, lattice.DATA),
+            lattice.ArrayType(lattice.DATA),
+        )
+    ),
+    "RichData": lattice.VariantType(
+        (
+            lattice.ScalarType(),
+            lattice.SemVerRangeType(),
+            lattice.BinaryType(),
+            lattice.SensitiveType(),
+            lattice.TypeType(),
+            TypeSetType("TypeSet"),
+            lattice.URIType(),
+            lattice.ObjectType("Object"),
+            lattice.UNDEF,
+            lattice.DefaultType(),
+            lattice.HashType(lattice.RICH_DATA_KEY, lattice.RICH_DATA),
+            lattice.ArrayType(lattice.RICH_DATA),
+        )
+    ),
+}
+"""What these stand for, in the reference's order, which is lost where aliases are simplified."""
+
+
+def inspect_type(type_: Type) -> str:
+    """Return the text for a type; attributes in the reference's order."""
+    return _inspect(type_, ())
+
+
+def _inspect(type_: Type, open_aliases: tuple[Type, ...]) -> str:
+    def inner(part: Type | None) -> str:
+        return "nil" if part is None else _inspect(part, open_aliases)
+
+    if isinstance(type_, lattice.AliasType):
+        return _inspect_alias(type_, open_aliases)
+    describe = entry_for(type_, _ATTRIBUTES)
+    attributes: Attributes | None = () if describe is None else describe(type_, inner)
+    return str(type_) if attributes is None else _object(_class_name(type_), attributes)
+
+
+def _object(class_name: str, attributes: Attributes) -> str:
+    shown = ", ".join(f"@{name}={value}" for name, value in attributes)
+    return f"#<Puppet::Pops::Types::{class_name}{' ' if shown else ''}{shown}>"
+
+
+def _class_name(type_: Type) -> str:
+    return f"P{type(type_).__name__}"
+
+
+def _inspect_alias(alias: lattice.AliasType, open_aliases: tuple[Type, ...]) -> str:
+    declaration = _ALIASES.get(alias.alias) if alias.builtin else None
+    if declaration is None:
+        return str(alias)
+    if any(alias is other for other in open_aliases):
+        return "#<Puppet::Pops::Types::PTypeAliasType ...>"
+    expression, loader = declaration
+    attributes = (
+        ("name", inspect(alias.alias)),
+        ("type_expr", _object("PTypeReferenceType", (("type_string", inspect(expression)),))),
+        ("resolved_type", _inspect(_DEFINITIONS.get(alias.alias, alias.definition), (*open_aliases, alias))),
+        ("self_recursion", "true" if alias.recursive else "false"),
+        ("loader", loader),
+    )
+    return _object("PTypeAliasType", attributes)
+
+
+Inner = Callable[[Type | None], str]
+
+
+def _items(parts: Iterable[str]) -> str:
+    return f"[{', '.join(parts)}]"
+
+
+def _number(bound: float) -> str:
+    return "Infinity" if bound == INF else "-Infinity" if bound == -INF else inspect(bound)
+
+
+def _size(size: tuple[float, float] | None) -> str:
+    return "nil" if size is None else _object("PIntegerType", (("from", _number(size[0])), ("to", _number(size[1]))))
+
+
+def _range(type_: Any, inner: Inner) -> Attributes:
+    return ("from", _number(type_.low)), ("to", _number(type_.high))
+
+
+def _time(type_: Any, inner: Inner) -> Attributes:
+    low = "-Infinity" if type_.low is None else inspect(type_.low)
+    return ("from", low), ("to", "Infinity" if type_.high is None else inspect(type_.high))
+
+
+def _boolean(type_: Any, inner: Inner) -> Attributes:
+    return (("value", inspect(type_.value)),)
+
+
+def _string(type_: Any, inner: Inner) -> Attributes:
+    return (("size_type_or_value", _size(type_.size) if type_.value is None else inspect(type_.value)),)
+
+
+def _enum(type_: Any, inner: Inner) -> Attributes:
+    return ("values", inspect(list(type_.values))), ("case_insensitive", inspect(type_.any_case))
+
+
+def _regexp_object(regexp: Any) -> str:
+    return _object("PRegexpType", (("pattern", inspect(regexp.source)), ("regexp", inspect(regexp))))
+
+
+def _pattern(type_: Any, inner: Inner) -> Attributes:
+    return (("patterns", _items(map(_regexp_object, type_.patterns))),)
+
+
+def _regexp(type_: Any, inner: Inner) -> Attributes:
+    if type_.regexp is None:
+        return (("pattern", "nil"),)
+    return ("pattern", inspect(type_.regexp.source)), ("regexp", inspect(type_.regexp))
+
+
+def _collection(type_: Any, inner: Inner) -> Attributes:
+    return (("size_type", _size(type_.size)),)
+
+
+def _array(type_: Any, inner: Inner) -> Attributes:
+    return ("size_type", _size(type_.size)), ("element_type", inner(type_.element))
+
+
+def _hash(type_: Any, inner: Inner) -> Attributes:
+    return ("size_type", _size(type_.size)), ("key_type", inner(type_.key_type)), ("value_type", inner(type_.value_type))
+
+
+def _struct(type_: Any, inner: Inner) -> Attributes:
+    def element_text(element: StructElement) -> str:
+        return _object("PStructElement", (("key_type", inner(element.key_type)), ("value_type", inner(element.value_type))))
+
+    return (("elements", _items(map(element_text, type_.elements))),)
+
+
+def _tuple(type_: Any, inner: Inner) -> Attributes:
+    return ("types", _items(map(inner, type_.types))), ("size_type", _size(type_.size))
+
+
+def _variant(type_: Any, inner: Inner) -> Attributes:
+    return (("types", _items(map(inner, type_.types))),)
+
+
+def _callable(type_: Any, inner: Inner) -> Attributes:
+    parts = (("param_types", type_.params), ("block_type", type_.block), ("return_type", type_.returns))
+    return [(name, inner(part)) for name, part in parts]
+
+
+def _wrapper(type_: Any, inner: Inner) -> Attributes:
+    return (("type", inner(type_.type)),)
+
+
+def _init(type_: Any, inner: Inner) -> Attributes:
+    is_bare = type_.type is None
+    return ("type", inner(type_.type)), ("init_args", inspect(list(type_.arguments))), ("initialized", inspect(is_bare))
+
+
+def _semver(type_: Any, inner: Inner) -> Attributes:
+    return (("ranges", inspect(list(type_.ranges))),)
+
+
+def _uri(type_: Any, inner: Inner) -> Attributes:
+    return () if type_.wanted is None else (("parameters", inspect(type_.wanted)),)
+
+
+def _resource(type_: Any, inner: Inner) -> Attributes:
+    return ("type_name", inspect(type_.type_name)), ("title", inspect(type_.title)), ("downcased_name", inspect(type_.lower))
+
+
+def _class(type_: Any, inner: Inner) -> Attributes:
+    return (("class_name", inspect(type_.class_name)),)
+
+
+def _runtime(type_: Any, inner: Inner) -> Attributes:
+    runtime = "nil" if type_.runtime is None else f":{type_.runtime}"
+    return ("runtime", runtime), ("name_or_pattern", inspect(type_.pattern))
+
+
+def _reference(type_: Any, inner: Inner) -> Attributes:
+    return (("type_string", inspect(type_.text)),)
+
+
+def _type_set(type_: Any, inner: Inner) -> Attributes | None:
+    return _BARE_TYPE_SET if type_.definition is None else None
+
+
+def _object_type(type_: Any, inner: Inner) -> Attributes | None:
+    return _BARE_OBJECT if type_.shown() == "Object" else None
+
+
+def _nothing(type_: Any, inner: Inner) -> Attributes:
+    return ()
+
+
+_ATTRIBUTES: Final[dict[type, Callable[[Any, Inner], Attributes | None]]] = {
+    lattice.RangeType: _range,
+    lattice.TimeType: _time,
+    lattice.BooleanType: _boolean,
+    lattice.StringType: _string,
+    lattice.EnumType: _enum,
+    lattice.PatternType: _pattern,
+    lattice.RegexpType: _regexp,
+    lattice.ArrayType: _array,
+    lattice.HashType: _hash,
+    lattice.CollectionType: _collection,
+    lattice.StructType: _struct,
+    lattice.TupleType: _tuple,
+    lattice.VariantType: _variant,
+    lattice.CallableType: _callable,
+    lattice.InitType: _init,
+    lattice.Wrapper: _wrapper,
+    lattice.SemVerType: _semver,
+    lattice.URIType: _uri,
+    lattice.ResourceType: _resource,
+    lattice.ClassType: _class,
+    lattice.RuntimeType: _runtime,
+    lattice.ObjectType: _object_type,
+    TypeReference: _reference,
+    TypeSetType: _type_set,
+    UnitType: _nothing,
+}

@@ -1,0 +1,85 @@
+"""What stands between the brackets of `x[a, b]`: opened, counted and checked. Texts as of the reference implementation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from shared.errors import EvaluationError
+
+from ...values.core import DEFAULT, Value
+from ...values.labels import label, ruby_class, uppercase_article, with_article
+from ..base import INF, Range, Type
+from ..infer import infer
+from ..scalars import IntegerType
+
+
+class BadOperand(EvaluationError):
+    """
+    An operand that cannot be used. `operand` says which one the error is about, so that its place can be shown:
+    of binary operators 0 is left and 1 is right; of `x[a, b]` -1 is x, 0 is a, 1 is b; None is the whole expression.
+    """
+
+    def __init__(self, message: str, operand: int | None = None, *, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.operand = operand
+
+
+Keys = list[Value]
+
+
+def flattened(keys: Sequence[Value]) -> Keys:
+    """Nested arrays opened."""
+    if not any(k.__class__ is list for k in keys):
+        return list(keys)
+    out: Keys = []
+    for key in keys:
+        out.extend(flattened(key) if key.__class__ is list else (key,))
+    return out
+
+
+def arity(base: str, low: int, high: float, count: int) -> BadOperand:
+    if high == INF:
+        text = f"{low} or more arguments"
+    elif high != low:
+        text = f"{low} to {int(high)} arguments"
+    else:
+        text = f"{low} argument{'' if low == 1 else 's'}"
+    return BadOperand(f"{base}[] accepts {text}. Got {count}")
+
+
+def checked(base: Type, keys: Keys, low: int, high: float, wanted: Sequence[tuple[type, str]]) -> None:
+    if not low <= len(keys) <= high:
+        raise arity(uppercase_article(label(base)), 1, high, len(keys))
+    for index, key in enumerate(keys):
+        if not isinstance(key, tuple(kind for kind, _ in wanted)) or (key.__class__ is bool and bool not in [k for k, _ in wanted]):
+            expected = " or ".join(name for _, name in wanted)
+            raise BadOperand(
+                f"Error creating type specialization of {with_article(label(base))}, "
+                f"Cannot use {kind_name(key)} where {expected} is expected",
+                index,
+            )
+
+
+def kind_name(value: Value) -> str:
+    if value is None:
+        return "Undef"
+    return "Default" if value is DEFAULT else str(infer(value).generalized())
+
+
+def size_of(keys: Keys, start: int) -> Range:
+    """A size given as an Integer type, or one or two integers."""
+    if len(keys) == 1 and isinstance(keys[0], IntegerType):
+        return keys[0].range
+    for index, key in enumerate(keys):
+        if key is not DEFAULT and key.__class__ is not int:
+            raise BadOperand(
+                "A Type's size constraint arguments must be a single Integer type, or 1-2 integers (or default). "
+                f"Got {with_article(label(key) if isinstance(key, Type) else ruby_class(key))}",
+                start + index,
+            )
+    return IntegerType(*limits(keys)).range
+
+
+def limits(keys: Keys) -> tuple[float, float]:
+    low = -INF if keys[0] is DEFAULT else keys[0]
+    return low, INF if len(keys) < 2 or keys[1] is DEFAULT else keys[1]

@@ -1,0 +1,160 @@
+"""
+Types from text: `Optional[String[1]]`.
+
+One small parser for what the language calls type expressions: names, brackets, literals, arrays and hashes.
+Used for function signatures, `Type.new`, lookup options and data; manifests go through the compiler itself.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Protocol
+
+from shared.errors import EvaluationError
+
+from ...values.core import DEFAULT, Value, key_of
+from ...values.numbers import whole
+from ...values.regexps import Regexp
+from ..base import Type, TypeReference
+from ..builtin import BUILTIN_TYPES
+from .access import type_from_access
+
+__all__ = ["parse_type"]
+
+
+class Resolver(Protocol):
+    def find_type(self, name: str) -> Type | None: ...
+
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+      (?P<type>(?:::)?[A-Z]\w*(?:::[A-Z]\w*)*)
+    | (?P<number>-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)
+    | '(?P<single>(?:[^'\\]|\\.)*)'
+    | "(?P<double>(?:[^"\\]|\\.)*)"
+    | /(?P<regexp>(?:[^/\\]|\\.)*)/
+    | (?P<word>[a-z_]\w*(?:::[a-z]\w*)*)
+    | (?P<mark>=>|[\[\]{},])
+    )\s*""",
+    re.VERBOSE | re.DOTALL,
+)
+_WORDS = {"default": DEFAULT, "undef": None, "true": True, "false": False}
+
+
+def parse_type(text: str, resolver: Resolver | None = None) -> Type:
+    """
+    The type that `text` writes.
+
+    Args:
+        resolver: finds aliases and resource types; without one only builtin types are known.
+    Raises:
+        EvaluationError: not a type expression.
+    """
+    if resolver is None:
+        return _builtin(text)
+    return _Parser(text, resolver).whole()
+
+
+@lru_cache(maxsize=1024)
+def _builtin(text: str) -> Type:
+    return _Parser(text, None).whole()
+
+
+class _Parser:
+    def __init__(self, text: str, resolver: Resolver | None) -> None:
+        self.text = text
+        self.resolver = resolver
+        self.tokens: list[tuple[str, str]] = []
+        at = 0
+        while at < len(text):
+            found = _TOKEN.match(text, at)
+            if not found or found.end() == at:
+                raise self.error()
+            at = found.end()
+            kind = found.lastgroup
+            assert kind is not None
+            self.tokens.append((kind, found[kind]))
+        self.tokens.append(("end", ""))
+        self.at = 0
+
+    def error(self) -> EvaluationError:
+        return EvaluationError(
+            f"The expression <{self.text}> is not a valid type specification.", hint="Write a type as in Optional[String[1]]."
+        )
+
+    def whole(self) -> Type:
+        value = self.value()
+        if self.tokens[self.at][0] != "end" or not isinstance(value, Type):
+            raise self.error()
+        return value
+
+    def take(self, mark: str) -> bool:
+        if self.tokens[self.at] == ("mark", mark):
+            self.at += 1
+            return True
+        return False
+
+    def value(self) -> Value:
+        kind, text = self.tokens[self.at]
+        self.at += 1
+        if kind == "end":
+            raise EvaluationError("Syntax error at end of input", hint=f"The type {self.text} is not complete.")
+        if kind == "type":
+            return self.access(self.named(text))
+        if kind == "number":
+            return float(text) if re.search(r"[.eE]", text) else whole(text)
+        if kind == "single":
+            return re.sub(r"\\(['\\])", r"\1", text)
+        if kind == "double":
+            escapes = {"n": "\n", "t": "\t", "r": "\r", "s": " "}
+            return re.sub(r"\\(.)", lambda m: escapes.get(m[1], m[1]), text, flags=re.DOTALL)
+        if kind == "regexp":
+            return Regexp(text.replace("\\/", "/"))
+        if kind == "word":
+            return _WORDS.get(text, text)
+        if (kind, text) == ("mark", "["):
+            return self.listed("]")
+        if (kind, text) == ("mark", "{"):
+            return self.hash()
+        raise self.error()
+
+    def named(self, name: str) -> Type:
+        name = name.removeprefix("::")
+        found = BUILTIN_TYPES.get(name.lower())
+        if found is None and self.resolver is not None:
+            found = self.resolver.find_type(name)
+        return found if found is not None else TypeReference(name)
+
+    def access(self, base: Type) -> Value:
+        found: Value = base
+        while self.take("["):
+            keys = self.listed("]")
+            if isinstance(found, TypeReference):
+                found = TypeReference(f"{found.text}[{', '.join(map(str, keys))}]")
+            else:
+                found = type_from_access(found, keys)
+        return found
+
+    def listed(self, end: str) -> list[Value]:
+        out: list[Value] = []
+        while not self.take(end):
+            out.append(self.value())
+            if not self.take(","):
+                if not self.take(end):
+                    raise self.error()
+                break
+        return out
+
+    def hash(self) -> dict[Value, Value]:
+        out: dict[Value, Value] = {}
+        while not self.take("}"):
+            key = self.value()
+            if not self.take("=>"):
+                raise self.error()
+            out[key_of(key)] = self.value()
+            if not self.take(","):
+                if not self.take("}"):
+                    raise self.error()
+                break
+        return out

@@ -1,0 +1,278 @@
+"""
+Comparing and matching: `==`, `<`, `=~`, `in`, and the options of `case` and selectors.
+
+Source: language reference 2.3 and 11.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shared.errors import EvaluationError
+
+from ..types.base import Type
+from ..types.notation.operands import BadOperand
+from ..types.references import AttributeClassReference, AttributeReference
+from ..types.scalars import ascii_fold
+from .core import DEFAULT, Binary, Value, value_of
+from .labels import label, with_article
+from .regexps import Match, Regexp
+from .times import SECOND, Timespan, Timestamp
+from .versions import SemVer, SemVerRange
+
+__all__ = [
+    "compare",
+    "contains",
+    "equals",
+    "greater",
+    "greater_equal",
+    "less",
+    "less_equal",
+    "match",
+    "matches",
+    "nanoseconds",
+    "not_equals",
+]
+
+_TIMES = (Timespan, Timestamp)
+
+
+def nanoseconds(value: Value) -> int:
+    """A time, or a number of seconds, in nanoseconds."""
+    return value.nanoseconds if value.__class__ in _TIMES else int(value * SECOND)
+
+
+def equals(left: Value, right: Value) -> bool:
+    """`==`: strings without regard to (ASCII) case, numbers by value."""
+    kind = left.__class__
+    if kind is str:
+        return right.__class__ is str and (left == right or ascii_fold(left) == ascii_fold(right))
+    if kind is bool or right.__class__ is bool:
+        return left is right
+    if kind is list:
+        return right.__class__ is list and len(left) == len(right) and all(map(equals, left, right))
+    if kind is dict:
+        return right.__class__ is dict and len(left) == len(right) and all(equals(right.get(k), v) for k, v in left.items())
+    if kind in _TIMES or right.__class__ in _TIMES:
+        return _times_equal(left, right)
+    if isinstance(left, Type):
+        # Types that accept the same are equal, however they are written.
+        return isinstance(right, Type) and (left == right or (_takes(left, "==", right, right, left) and left.assignable(right)))
+    return bool(left == right)
+
+
+def _times_equal(left: Value, right: Value) -> bool:
+    if left.__class__ is right.__class__:
+        return bool(left == right)
+    pair = {left.__class__, right.__class__}
+    return pair <= {Timespan, Timestamp, int, float} and pair != set(_TIMES) and _order_of_times(left, right) == 0
+
+
+def not_equals(left: Value, right: Value) -> bool:
+    return not equals(left, right)
+
+
+def compare(left: Value, right: Value) -> int:
+    """
+    -1, 0 or 1; strings without regard to case.
+
+    Raises:
+        EvaluationError: the two cannot be compared; the text is the reference's reason.
+    """
+    kind, other = left.__class__, right.__class__
+    if kind is str:
+        if other is not str:
+            raise EvaluationError("A String is not comparable to a non String")
+        one, two = ascii_fold(left), ascii_fold(right)
+        return (one > two) - (one < two)
+    if kind is int or kind is float:
+        if other is int or other is float:
+            return int(left > right) - int(left < right)
+        if other not in _TIMES:
+            raise EvaluationError("A Numeric is not comparable to non Numeric")
+        return _order_of_times(left, right)
+    if kind in _TIMES:
+        if other is not kind and other is not int and other is not float:
+            raise EvaluationError(f"{kind.__name__}s are only comparable to {kind.__name__}s, Integers, and Floats")
+        return _order_of_times(left, right)
+    if kind is SemVer:
+        if other is not SemVer:
+            raise EvaluationError("Versions not comparable to non Versions")
+        return _order(left.precedence(), right.precedence())
+    if left is DEFAULT:
+        if right is DEFAULT:
+            return 0
+        raise EvaluationError("Symbol not comparable to non Symbol")
+    raise EvaluationError("Only Strings, Numbers, Timespans, Timestamps, and Versions are comparable")
+
+
+def _order_of_times(left: Value, right: Value) -> int:
+    """Times against whole numbers count whole seconds, against floats they are floats themselves."""
+    return _order(_seconds_like(left, right), _seconds_like(right, left))
+
+
+def _seconds_like(value: Value, other: Value) -> int | float:
+    """A number as it is; a time as a number of the kind of `other`, or in nanoseconds beside another time."""
+    if value.__class__ not in _TIMES:
+        return value  # type: ignore[no-any-return]
+    if other.__class__ is int:
+        return int(value.nanoseconds // SECOND)
+    return float(value.nanoseconds / SECOND) if other.__class__ is float else int(value.nanoseconds)
+
+
+def _order(left: Any, right: Any) -> int:
+    return int(left > right) - int(left < right)
+
+
+def _compared(left: Value, operator: str, right: Value) -> int:
+    try:
+        return compare(left, right)
+    except EvaluationError as error:
+        raise BadOperand(f"Comparison of: {label(left)} {operator} {label(right)}, is not possible. Caused by '{error.message}'.") from None
+
+
+def _takes(left: Type, operator: str, right: Type, wide: Type, narrow: Type) -> bool:
+    """Whether `wide` takes `narrow`; these are the two operands, in the order that `operator` asks for."""
+    try:
+        return wide.assignable(narrow)
+    except EvaluationError as error:
+        raise BadOperand(f"Comparison of: {label(left)} {operator} {label(right)}, is not possible. Caused by '{error.message}'.") from None
+
+
+def less(left: Value, right: Value) -> bool:
+    """`<`; of types: whether left is narrower."""
+    if isinstance(left, Type):
+        return isinstance(right, Type) and _takes(left, "<", right, right, left) and not equals(left, right)
+    return _compared(left, "<", right) < 0
+
+
+def less_equal(left: Value, right: Value) -> bool:
+    if isinstance(left, Type):
+        return isinstance(right, Type) and _takes(left, "<=", right, right, left)
+    return _compared(left, "<=", right) <= 0
+
+
+def greater(left: Value, right: Value) -> bool:
+    if isinstance(left, Type):
+        return isinstance(right, Type) and _takes(left, ">", right, left, right) and not equals(left, right)
+    return _compared(left, ">", right) > 0
+
+
+def greater_equal(left: Value, right: Value) -> bool:
+    if isinstance(left, Type):
+        return isinstance(right, Type) and _takes(left, ">=", right, left, right)
+    return _compared(left, ">=", right) >= 0
+
+
+# --- matching -----------------------------------------------------------------------------------------------------
+
+
+def match(left: Value, right: Value) -> Match | bool:
+    """
+    `=~`: a Match when a regular expression matched, else whether it did.
+
+    `!~` is `not match(…)`; it, too, sets the match variables when the expression matches.
+    """
+    if isinstance(right, Type):
+        return right.instance(left)
+    if right.__class__ is SemVerRange:
+        return _in_versions(right, left)
+    if right.__class__ is not Regexp:
+        if right.__class__ is not str:
+            reason = f"no implicit conversion of {_ruby_kind(right)} into String"
+            raise BadOperand(f"Can not convert right match operand to a regular expression. Caused by '{reason}'.", 1)
+        right = Regexp(right)
+        try:
+            _ = right.pattern
+        except EvaluationError as error:
+            raise BadOperand(f"Can not convert right match operand to a regular expression. Caused by '{error.message}'.", 1) from None
+    if left.__class__ is not str:
+        raise BadOperand(f"Left match operand must result in a String value. Got {with_article(label(left))}.", 0)
+    return right.search(left) or False
+
+
+def _ruby_kind(value: Value) -> str:
+    return {type(None): "nil", bool: "true" if value is True else "false"}.get(value.__class__) or label(value)
+
+
+def _in_versions(range_: SemVerRange, value: Value) -> bool:
+    if value.__class__ is str:
+        try:
+            value = SemVer.parse(value)
+        except EvaluationError:
+            return False
+    return value.__class__ is SemVer and range_.includes(value)
+
+
+def contains(left: Value, right: Value) -> Match | bool:
+    """`left in right`; a Match when `left` is a regular expression that matched."""
+    kind = right.__class__
+    if kind is str:
+        if left.__class__ is str:
+            return left.lower() in right.lower()
+        return left.search(right) or False if left.__class__ is Regexp else False
+    if kind is dict:
+        return contains(left, [value_of(k) for k in right])
+    if kind is list:
+        return _in_array(left, right)
+    if kind is SemVerRange:
+        return _in_versions(right, left)
+    if kind is Binary:
+        if left.__class__ is Binary:
+            return left.data in right.data
+        return _in_octets(left, right.data)
+    return False
+
+
+def _in_octets(left: Value, octets: bytes) -> bool:
+    """Whether a text, or a number that is an octet, is in binary data."""
+    if left.__class__ is str:
+        return left.encode() in octets
+    return left.__class__ in (int, float) and left in range(256) and int(left) in octets
+
+
+def _in_array(left: Value, right: list[Value]) -> Match | bool:
+    kind = left.__class__
+    if kind is Regexp:
+        search = left.search
+        return next((found for item in right if item.__class__ is str and (found := search(item))), False)
+    if kind is str:
+        wanted = ascii_fold(left)
+        return any(
+            ascii_fold(item) == wanted if item.__class__ is str else item.__class__ is not int and bool(matches(left, item))
+            for item in right
+        )
+    if kind is SemVer:
+        return any(bool(matches(left, item)) for item in right)
+    if isinstance(left, Type):
+        return any(left.instance(item) for item in right)
+    return any(equals(item, left) for item in right)
+
+
+def matches(value: Value, option: Value) -> Match | bool:
+    """Whether `option` of a `case` or selector takes `value`; a Match when a regular expression did."""
+    kind = option.__class__
+    if kind is str:
+        return value.__class__ is str and (value == option or ascii_fold(value) == ascii_fold(option))
+    if kind is Regexp:
+        return option.search(value) or False if value.__class__ is str else False
+    if isinstance(option, AttributeReference | AttributeClassReference):
+        return equals(value, option)
+    if isinstance(option, Type):
+        return option.instance(value)
+    if kind is list:
+        return value.__class__ is list and len(value) == len(option) and all(map(matches, value, option))
+    if kind is dict:
+        return value.__class__ is dict and all(matches(value.get(k), wanted) for k, wanted in option.items())
+    if kind is SemVerRange:
+        return _in_versions(option, value)
+    if kind is SemVer:
+        if value.__class__ is str:
+            try:
+                value = SemVer.parse(value)
+            except EvaluationError:
+                return False
+        return bool(option == value)
+    if option is DEFAULT:
+        return True
+    return equals(value, option)

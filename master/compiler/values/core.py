@@ -1,0 +1,289 @@
+"""
+Puppet values in Python.
+
+    Integer int · Float float · String str · Boolean bool · undef None · default DEFAULT · Array list · Hash dict
+    Regexp, Sensitive, Binary, Timestamp, Timespan, SemVer, SemVerRange, URI, Deferred, Instance: classes
+    types, and resource and class references: `types.lattice.Type` · lambdas: Closure · lazy sequences: Iterator
+
+Arrays and hashes are never changed once they are a value: build a new one.
+
+Hash keys. Python takes 1, 1.0 and True for one key, Puppet for three; lists and dicts cannot be keys in Python, but are
+in Puppet. So a key of Puppet is kept as `key_of(value)`: str, int, None and the classes here stand for themselves
+(nothing is paid for them), while bool, float, list and dict are wrapped in a HashKey. `value_of(key)` undoes it, `entries`
+iterates over a hash with plain keys. The same wrapping is "strict equality" (1 and 1.0 differ) of `unique` and `-`.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterator as PythonIterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from shared.errors import EvaluationError
+
+from .regexps import Regexp
+from .times import Timespan, Timestamp
+from .uris import URI
+from .versions import SemVer, SemVerRange
+
+if TYPE_CHECKING:
+    from ..types.lattice import ObjectType
+
+__all__ = [
+    "DEFAULT",
+    "URI",
+    "Binary",
+    "Default",
+    "Deferred",
+    "HashKey",
+    "Instance",
+    "Iterator",
+    "Regexp",
+    "Reporter",
+    "SemVer",
+    "SemVerRange",
+    "Sensitive",
+    "Strictness",
+    "Timespan",
+    "Timestamp",
+    "Value",
+    "entries",
+    "key_of",
+    "same",
+    "strictly",
+    "value_of",
+]
+
+Value: TypeAlias = Any
+"""Any Puppet value; the table is in the module's docstring."""
+
+
+class Default(Enum):
+    """The value `default`; a class of one, so that `is DEFAULT` works in every process."""
+
+    DEFAULT = "default"
+
+    def __repr__(self) -> str:
+        return "DEFAULT"
+
+
+DEFAULT: Final = Default.DEFAULT
+
+
+# --- hash keys ----------------------------------------------------------------------------------------------------
+
+
+class HashKey:
+    """A hash key that Python would confuse with another one or refuse; `value` is the Puppet value."""
+
+    __slots__ = ("hash", "identity", "value")
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+        self.identity = _identity(value)
+        self.hash = hash(self.identity)
+
+    def __hash__(self) -> int:
+        return self.hash
+
+    def __eq__(self, other: object) -> bool:
+        return other.__class__ is HashKey and self.identity == other.identity
+
+    def __repr__(self) -> str:
+        return f"HashKey({self.value!r})"
+
+
+_WRAPPED: Final = frozenset((bool, float, list, dict))
+
+
+def _identity(value: Value) -> object:
+    kind = value.__class__
+    if kind is list:
+        return ("array", tuple([key_of(item) for item in value]))
+    if kind is dict:
+        return ("hash", frozenset([(key, key_of(item)) for key, item in value.items()]))
+    return (kind, value)
+
+
+def key_of(value: Value) -> Any:
+    """What stands for `value` as a key of a dict."""
+    return HashKey(value) if value.__class__ in _WRAPPED else value
+
+
+def value_of(key: Any) -> Value:
+    """The Puppet value of a key of a dict."""
+    return key.value if key.__class__ is HashKey else key
+
+
+def entries(hash_: Mapping[Any, Value]) -> Iterable[tuple[Value, Value]]:
+    """Keys, as Puppet values, and values of a Hash, in order."""
+    return [(key.value if key.__class__ is HashKey else key, value) for key, value in hash_.items()]
+
+
+def strictly(left: Value, right: Value) -> bool:
+    """Ruby's `eql?`: as `==`, but strings by case, 1 and 1.0 distinct, at any depth."""
+    return bool(key_of(left) == key_of(right))
+
+
+def same(left: Value, right: Value) -> bool:
+    """Ruby's `==`: strings by case, 1 and 1.0 equal, true not equal to 1; what `-` on arrays and `unique` do not use."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(same, left, right))
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(same(value, right[key]) for key, value in left.items())
+    return bool(left == right)
+
+
+# --- values that Python has no class for --------------------------------------------------------------------------
+
+
+class Sensitive:
+    """A value that no log, report or error shows. Equal when the wrapped values are."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: Value) -> None:
+        self._value = value
+
+    def unwrap(self) -> Value:
+        return self._value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sensitive) and same(self._value, other._value)
+
+    def __hash__(self) -> int:
+        return hash((Sensitive, key_of(self._value)))
+
+    def __repr__(self) -> str:
+        return "Sensitive [value redacted]"
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """Octets; as text: strict base64."""
+
+    data: bytes
+
+    @classmethod
+    def from_base64(cls, text: str, *, urlsafe: bool = False, strict: bool = True) -> Binary:
+        """Raises EvaluationError when `text` is not base64. Lenient: line breaks and missing padding are accepted."""
+        try:
+            if urlsafe:
+                return cls(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+            if strict:
+                return cls(base64.b64decode(text, validate=True))
+            kept = "".join(text.split()).rstrip("=")
+            return cls(base64.b64decode(kept + "=" * (-len(kept) % 4)))
+        except ValueError as error:
+            raise EvaluationError("invalid base64", hint=str(error)) from error
+
+    def __str__(self) -> str:
+        return base64.b64encode(self.data).decode("ascii")
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """A call that the agent makes: a function's name (or `$variable`) and its arguments."""
+
+    name: str
+    arguments: list[Value] | None = None
+
+    def __hash__(self) -> int:
+        return hash((self.name, key_of(self.arguments)))
+
+
+class Instance:
+    """
+    An instance of an Object type: its type, and its attributes in declaration order.
+
+    `behind` does the work of an instance that the master itself made: its `call(name, args, block)` is what methods do.
+    """
+
+    __slots__ = ("attributes", "behind", "type")
+
+    def __init__(self, type_: ObjectType, attributes: dict[str, Value], behind: Any = None) -> None:
+        self.type = type_
+        self.attributes = attributes
+        self.behind = behind
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Instance) and self.type.same_instance(self, other)
+
+    def __hash__(self) -> int:
+        names = self.type.equality if self.type.equality is not None else self.attributes
+        return hash((self.type.name, *[key_of(self.attributes.get(name)) for name in names]))
+
+    def __repr__(self) -> str:
+        return f"Instance({self.type.name}, {self.attributes!r})"
+
+
+class Iterator:
+    """
+    A lazy sequence (`step`, `reverse_each`, `tree_each`); every loop over it starts anew.
+
+    Attributes:
+        element_type: the type of its elements, None for Any.
+        pairs: its elements are `[key, value]` pairs of a Hash.
+    """
+
+    __slots__ = ("back", "element_type", "name", "pairs", "start")
+
+    def __init__(
+        self,
+        start: Callable[[], PythonIterator[Value]],
+        *,
+        name: str = "Iterator-Value",
+        element_type: Any = None,
+        pairs: bool = False,
+        back: Callable[[], PythonIterator[Value]] | None = None,
+    ) -> None:
+        self.start = start
+        self.name = name
+        self.element_type = element_type
+        self.pairs = pairs
+        self.back = back
+
+    def __iter__(self) -> PythonIterator[Value]:
+        return self.start()
+
+    def __reversed__(self) -> PythonIterator[Value]:
+        return self.back() if self.back is not None else iter(list(self.start())[::-1])
+
+
+# --- strictness ---------------------------------------------------------------------------------------------------
+
+
+class Strictness(Enum):
+    """The setting `strict`."""
+
+    OFF = "off"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class Reporter:
+    """
+    Where operators and conversions tell what they let pass; the runtime gives its own, which knows the place.
+
+    `strict` decides what `lenient` does: nothing, a warning, or an EvaluationError.
+    """
+
+    __slots__ = ("operand", "strict")
+
+    def __init__(self, strict: Strictness = Strictness.WARNING) -> None:
+        self.strict = strict
+        self.operand: int | None = None  # which operand the next report is about, as BadOperand counts them
+
+    def warn(self, message: str) -> None:
+        """Log a warning at the place being evaluated; here: to nobody."""
+
+    def lenient(self, message: str) -> None:
+        if self.strict is Strictness.WARNING:
+            self.warn(message)
+        elif self.strict is Strictness.ERROR:
+            raise EvaluationError(message)

@@ -1,0 +1,78 @@
+"""What kind of thing a value is, as error messages call it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..types.base import Type
+from .core import DEFAULT, Binary, Deferred, Instance, Iterator, Sensitive, Value
+from .regexps import Regexp
+from .times import Timespan, Timestamp
+from .uris import URI
+from .versions import SemVer, SemVerRange
+
+__all__ = ["label", "ruby_class", "uppercase_article", "with_article"]
+
+_LABELS: Final = {
+    str: "String",
+    int: "Integer",
+    float: "Float",
+    bool: "Boolean",
+    list: "Array",
+    dict: "Hash",
+    type(None): "Undef Value",
+    Regexp: "Regexp",
+    Binary: "Binary",
+    Sensitive: "Sensitive",
+    Timestamp: "Timestamp",
+    Timespan: "Timespan",
+    SemVer: "Semver",
+    SemVerRange: "SemverRange",
+    Deferred: "Deferred",
+    Iterator: "Iterator",
+    URI: "URI",
+}
+
+
+def label(value: Value) -> str:
+    """`Integer`, `Undef Value`, `Notify['a']-Type`."""
+    if isinstance(value, Type):
+        return f"{value}-Type"
+    if value is DEFAULT:
+        return "Symbol"
+    if isinstance(value, Instance):
+        return value.type.name
+    return _LABELS.get(value.__class__, "Object")
+
+
+def with_article(noun: str) -> str:
+    """`noun` with `a` or `an`; a quote or bracket in front does not count."""
+    first = noun.lstrip("'\"[({ ")[:1].lower()
+    return f"an {noun}" if first in tuple("aeiouy") else f"a {noun}"
+
+
+def uppercase_article(noun: str) -> str:
+    text = with_article(noun)
+    return text[0].upper() + text[1:]
+
+
+def ruby_class(value: Value) -> str:
+    """What the reference's own language calls the value's class, for messages that let it through."""
+    if isinstance(value, Type):
+        return f"Puppet::Pops::Types::P{value.__class__.__name__}"
+    if value is DEFAULT:
+        return "Symbol"
+    if value is None:
+        return "NilClass"
+    if value.__class__ is bool:
+        return "TrueClass" if value else "FalseClass"
+    return _RUBY_CLASSES.get(value.__class__) or label(value)
+
+
+_RUBY_CLASSES: Final = {
+    SemVer: "SemanticPuppet::Version",
+    SemVerRange: "SemanticPuppet::VersionRange",
+    Sensitive: "Puppet::Pops::Types::PSensitiveType::Sensitive",
+    Timespan: "Puppet::Pops::Time::Timespan",
+    Timestamp: "Puppet::Pops::Time::Timestamp",
+}

@@ -1,0 +1,27 @@
+"""What `value.name` reads without calling a function: attributes of objects, parts of URIs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .core import Deferred, Instance, Value
+from .uris import URI
+
+__all__ = ["WITH_MEMBERS", "member"]
+
+WITH_MEMBERS: Final = frozenset((Instance, Deferred, URI))
+"""The classes of values that have members at all."""
+
+_URI_PARTS: Final = frozenset(("scheme", "userinfo", "host", "port", "path", "query", "fragment", "opaque"))
+
+
+def member(value: Value, name: str) -> Value:
+    """The member `name` of a value whose class is in WITH_MEMBERS; KeyError when it has none of that name."""
+    kind = value.__class__
+    if kind is Instance:
+        if name == "message" and value.type.name == "Error":
+            return value.attributes["msg"]
+        return value.type.member(value, name)
+    if (kind is URI and name in _URI_PARTS) or (kind is Deferred and name in ("name", "arguments")):
+        return getattr(value, name)
+    raise KeyError(name)

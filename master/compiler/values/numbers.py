@@ -1,0 +1,66 @@
+"""Numbers in strings: what arithmetic and indexes accept. Source: language reference 9.1."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+from shared.errors import EvaluationError
+
+if TYPE_CHECKING:
+    from .core import Value
+
+__all__ = ["MAX_INTEGER", "MIN_INTEGER", "to_number", "whole"]
+
+MIN_INTEGER = -(2**63)
+MAX_INTEGER = 2**63 - 1
+
+_BLANK = r"[ \t\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]*"
+_NUMERIC = re.compile(rf"{_BLANK}([-+]?){_BLANK}(?:(0[xX][0-9A-Fa-f]+)|(0?\d+)((?:\.\d+)?(?:[eE]-?\d+)?)){_BLANK}", re.ASCII)
+
+
+MAX_DIGITS = 4000  # where Python starts to refuse, because reading takes quadratic time
+
+
+def whole(text: str, base: int = 10) -> int:
+    """`text`, digits with or without a sign, as an integer; EvaluationError when there are more than MAX_DIGITS."""
+    if len(text) > MAX_DIGITS:
+        raise EvaluationError(f"The number {text[:20]}… has more than {MAX_DIGITS} digits")
+    return int(text, base)
+
+
+def to_number(value: Value) -> int | float | None:
+    """`value` as a number, when it is one or is a string that holds one; else None."""
+    kind = value.__class__
+    if kind is int or kind is float:
+        return value  # type: ignore[no-any-return]
+    if kind is not str:
+        return None
+    found = _NUMERIC.fullmatch(value.removeprefix("::"))
+    if not found:
+        return None
+    sign, hexadecimal, digits, rest = found.groups()
+    number: int | float
+    if hexadecimal:
+        number = whole(hexadecimal, 16)
+    elif rest:
+        if _is_octal_zero(digits, rest):
+            return None
+        number = float(digits + rest)
+        if math.isinf(number):
+            return None
+    elif len(digits) > 1 and digits[0] == "0":
+        if "8" in digits or "9" in digits:
+            return None
+        number = whole(digits, 8)
+    else:
+        number = whole(digits)
+    return -number if sign == "-" else number
+
+
+def _is_octal_zero(digits: str, rest: str) -> bool:
+    """`0.0e5` and the like, which the reference refuses, as it does `09.5`."""
+    if len(digits) > 1 and digits[0] == "0" and ("8" in digits or "9" in digits):
+        return True
+    return not digits.strip("0") and re.fullmatch(r"\.?0*[eE].*", rest) is not None

@@ -1,0 +1,171 @@
+"""
+Values as text: `to_s`, what interpolation and `notice` show, and `program`, what `%p` and type parameters show.
+
+Source: language reference 8.1, 8.2.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Callable
+
+from .core import DEFAULT, Binary, Deferred, Instance, Iterator, Sensitive, Value, entries
+from .regexps import Regexp
+from .times import Timespan, Timestamp
+from .uris import URI
+from .versions import SemVer, SemVerRange
+
+__all__ = ["float_text", "inspect", "inspect_bare", "join", "program", "quoted", "to_s"]
+
+
+def to_s(value: Value) -> str:
+    """`value` as interpolation shows it: strings bare at any depth, undef as nothing."""
+    kind = value.__class__
+    if kind is str:
+        return value  # type: ignore[no-any-return]
+    if kind is int:
+        return str(value)
+    if value is None:
+        return ""
+    if kind is bool:
+        return "true" if value else "false"
+    if kind is list:
+        return "[" + ", ".join([to_s(item) for item in value]) + "]"
+    if kind is dict:
+        return "{" + ", ".join([f"{to_s(key)} => {to_s(item)}" for key, item in entries(value)]) + "}"
+    if kind is float:
+        return float_text(value)
+    if value is DEFAULT:
+        return "default"
+    if kind is Sensitive:
+        return "Sensitive [value redacted]"
+    if kind is Iterator:
+        return "Iterator-Value" if value.element_type is None else f"Iterator[{value.element_type.generalized()}]-Value"
+    if kind is Instance or kind is Deferred:
+        return program(value)
+    return str(value)
+
+
+def join(values: list[Value] | tuple[Value, ...], separator: str = " ") -> str:
+    """The texts of `values`, joined."""
+    return separator.join([to_s(value) for value in values])
+
+
+def float_text(value: float) -> str:
+    """The shortest text that reads back as `value`, with a fraction; exponents from 1e15 on and below 1e-4."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    text = repr(value)
+    if "e" in text:
+        mantissa, _, exponent = text.partition("e")
+        power = int(exponent)
+        mantissa += "" if "." in mantissa else ".0"
+        return f"{mantissa}e{'-' if power < 0 else '+'}{abs(power):02d}"
+    if abs(value) >= 1e15:
+        sign, digits = ("-", text[1:-2]) if value < 0 else ("", text[:-2])
+        return f"{sign}{digits[0]}.{digits[1:].rstrip('0') or '0'}e+{len(digits) - 1:02d}"
+    return text
+
+
+_ESCAPES = {"\t": "\\t", "\n": "\\n", "\r": "\\r", '"': '\\"', "$": "\\$", "\\": "\\\\"}
+
+
+def quoted(text: str) -> str:
+    """`text` as a literal: single quotes when everything is printable, else double quotes with escapes."""
+    if all(c >= " " for c in text):
+        # A backslash in front of a quote is that quote's escape; nothing else is doubled.
+        return "'" + re.sub(r"(\\.)|'", lambda found: found[1] or "\\'", text) + "'"
+    return '"' + "".join(_ESCAPES.get(c) or (f"\\u{{{ord(c):X}}}" if c < " " else c) for c in text) + '"'
+
+
+def program(value: Value) -> str:
+    """`value` as Puppet source would write it, as far as it has a literal."""
+    kind = value.__class__
+    if kind is str:
+        return quoted(value)
+    if value is None:
+        return "undef"
+    if kind is list:
+        return "[" + ", ".join([program(item) for item in value]) + "]"
+    if kind is dict:
+        return "{" + ", ".join([f"{program(key)} => {program(item)}" for key, item in entries(value)]) + "}"
+    if kind in (SemVer, SemVerRange, Timespan, Timestamp):
+        return f"'{value}'" if kind in (Timespan, Timestamp) else f"{kind.__name__}('{value}')"
+    if kind is URI:
+        return f"URI('{value}')"
+    if kind is Binary:
+        return f"Binary('{value}')"
+    if kind is Deferred:
+        attributes = {"name": value.name} | ({} if value.arguments is None else {"arguments": value.arguments})
+        return f"Deferred({program(attributes)})"
+    if kind is Instance:
+        return f"{value.type.name}({program(value.type.init_hash(value))})"
+    if kind is Regexp:
+        return str(value)
+    return to_s(value)
+
+
+def inspect(value: Value) -> str:
+    """`value` as the reference's own language shows it for debugging: what joining a hash or a failed conversion prints."""
+    kind = value.__class__
+    if kind is str:
+        return _inspect_text(value, _escape)
+    if value is None:
+        return "nil"
+    if kind is list:
+        return "[" + ", ".join([inspect(item) for item in value]) + "]"
+    if kind is dict:
+        return "{" + ", ".join([f"{inspect(key)}=>{inspect(item)}" for key, item in entries(value)]) + "}"
+    if value is DEFAULT:
+        return ":default"
+    if kind is Sensitive:
+        return "#<Sensitive [value redacted]>"
+    if kind is Timespan or kind is Timestamp:
+        return f"#<Puppet::Pops::Time::{kind.__name__} @nsecs={value.nanoseconds}>"
+    if kind is URI:
+        return f"#<URI::{_URI_CLASSES.get(value.scheme, 'Generic')} {value}>"
+    if kind is Binary:
+        return f"#<Puppet::Pops::Types::PBinaryType::Binary @binary_buffer={_inspect_bytes(value.data)}>"
+    # Types, and references as functions of the 3.x API get them, which show more of the resource than as text.
+    inspected = getattr(kind, "inspected", None)
+    return to_s(value) if inspected is None else str(inspected(value))
+
+
+_URI_CLASSES = {
+    "http": "HTTP", "https": "HTTPS", "ftp": "FTP", "ldap": "LDAP", "ldaps": "LDAPS", "mailto": "MailTo", "file": "File",
+    "ws": "WS", "wss": "WSS",
+}  # fmt: skip
+
+
+def _inspect_bytes(data: bytes) -> str:
+    """Octets as Ruby shows them: those that are no printable ASCII by their numbers."""
+    return _inspect_text(data.decode("latin-1"), lambda octet: octet if " " <= octet <= "~" else f"\\x{ord(octet):02X}")
+
+
+def _inspect_text(text: str, escape: Callable[[str], str]) -> str:
+    shown = "".join(_INSPECTED.get(c) or escape(c) for c in text)
+    return '"' + shown.replace("#{", "\\#{").replace("#$", "\\#$").replace("#@", "\\#@") + '"'
+
+
+def _escape(character: str) -> str:
+    """A character as Ruby shows it in a text: by its number when no font could have it."""
+    if character.isprintable() or unicodedata.category(character) not in _WITHOUT_SHAPE:
+        return character
+    number = ord(character)
+    return f"\\u{number:04X}" if number <= _LAST_OF_FOUR_DIGITS else f"\\u{{{number:X}}}"
+
+
+_WITHOUT_SHAPE = frozenset(("Cc", "Cn", "Zl", "Zp"))
+_LAST_OF_FOUR_DIGITS = 0xFFFF
+_INSPECTED = {
+    '"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\x1b": "\\e", "\a": "\\a", "\b": "\\b", "\v": "\\v", "\f": "\\f",
+}  # fmt: skip
+
+
+def inspect_bare(value: Value) -> str:
+    """As some messages of the reference show values: collections and patterns in Ruby's notation, undef as nothing."""
+    if value.__class__ is Regexp:
+        return str(value.embedded())
+    return inspect(value) if value.__class__ in (list, dict) else to_s(value)
