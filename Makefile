@@ -72,7 +72,7 @@ types: $(VENV)/.installed
 
 # Written beside first: a page that cannot be made leaves the old one.
 types-page: $(VENV)/.installed
-	$(BIN)/python -m tests.types_page > docs/types.md.new && mv docs/types.md.new docs/types.md
+	$(BIN)/python -m tests.support.types_page > docs/types.md.new && mv docs/types.md.new docs/types.md
 
 check: lint types test
 
@@ -98,7 +98,7 @@ interop-server: $(VENV)/.installed
 	$(PYTEST) tests/interop/test_real_server.py
 
 openapi: $(VENV)/.installed
-	$(BIN)/python -m master.http.openapi > docs/api/openapi.yaml.new
+	$(BIN)/python -m master.endpoints.openapi > docs/api/openapi.yaml.new
 	mv docs/api/openapi.yaml.new docs/api/openapi.yaml
 
 $(VENV)/.release: $(VENV)/.installed

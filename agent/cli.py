@@ -16,20 +16,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from shared import __version__
-from shared import log as logs
-from shared.cli import ended, invalid_option, options_in
-from shared.daemon import take_priority
 from shared.errors import ConfigError, NotFound, PuppetError, Unsupported
-from shared.service import make_room
+from shared.process import log as logs
+from shared.process.cli import ended, invalid_option, options_in
+from shared.process.daemon import take_priority
+from shared.process.service import make_room
 from shared.settings import AgentSettings, Conf, flags_of, load, path_names, read, unknown
 
-from . import surroundings
-from .lock import DisabledLock
+from .process import process_environment
+from .run.lock import DisabledLock
 
 if TYPE_CHECKING:
-    from .agent import Agent, Asked
-    from .deferred import Deferring
-    from .steps import Step
+    from .process.agent import Agent, Asked
+    from .run.deferred import Deferring
+    from .run.steps import Step
 
 log = logging.getLogger("puppet.agent")
 
@@ -136,7 +136,7 @@ def main(argv: Sequence[str] | None = None, *, deferring: Deferring | None = Non
     setproctitle.getproctitle()
     # A run makes many objects and drops few: with the usual thresholds collections took a tenth of its time and freed nothing.
     gc.set_threshold(100_000, 50, 100)
-    surroundings.settle(os.environ)
+    process_environment.settle(os.environ)
     return ended(lambda: run(list(sys.argv[1:] if argv is None else argv), deferring))
 
 
@@ -166,7 +166,7 @@ def run(argv: list[str], deferring: Deferring | None = None) -> int:
     set_up_logs(settings, foreground=foreground)
     for sentence in problems:
         log.warning("%s", sentence)
-    surroundings.search(settings.path, os.environ)
+    process_environment.search(settings.path, os.environ)
     take_priority(settings.priority)
     if command.enable or command.disable is not None:
         return _switch(settings, command)
@@ -176,10 +176,10 @@ def run(argv: list[str], deferring: Deferring | None = None) -> int:
         if settings.onetime:
             raise _NothingToDo("onetime is specified but there is no client")
         raise Unsupported("Without its client an agent has nothing to do here", hint="Leave --no-client out.")
-    from .agent import state_directories
+    from .process.agent import state_directories
 
     made, looked = state_directories(settings)
-    surroundings.secure([*made, *looked], surroundings.public(settings))
+    process_environment.secure([*made, *looked], process_environment.public(settings))
     asked = _asked(settings, command, conf, deferring)
     if settings.daemonize and not settings.onetime:
         _background(settings)
@@ -243,7 +243,7 @@ def _fingerprint(settings: AgentSettings, digest: str) -> int:
 
 
 def _asked(settings: AgentSettings, command: Command, conf: Conf, deferring: Deferring | None) -> Asked:
-    from .agent import Asked
+    from .process.agent import Asked
 
     given = "environment" in command.flags
     in_file = any("environment" in conf.section(name) for name in ("main", "agent"))
@@ -264,7 +264,7 @@ def one_run(settings: AgentSettings, asked: Asked) -> int:
     """One run in this process; the exit code."""
     import uvloop
 
-    from .agent import Agent
+    from .process.agent import Agent
 
     agent = Agent(settings, asked, began=time.monotonic() - process_age(), watch_steps=_show_step if settings.steps else None)
     return uvloop.run(until_done(agent))
@@ -290,7 +290,7 @@ async def until_done(agent: Agent) -> int:
 
 
 def _background(settings: AgentSettings) -> None:
-    from shared import daemon
+    from shared.process import daemon
 
     other = daemon.PidFile(settings.pidfile).running()
     if other is not None:
@@ -300,10 +300,10 @@ def _background(settings: AgentSettings) -> None:
 
 def _serve(settings: AgentSettings, command: Command, asked: Asked, argv: list[str]) -> int:
     """The daemon, from its pid file to its end."""
-    from shared.daemon import PidFile
+    from shared.process.daemon import PidFile
 
-    from .agent import splay_seconds
-    from .daemon import WATCHED, Actions, Daemon, ended_child, wait_for_signal
+    from .process.agent import splay_seconds
+    from .process.daemon import WATCHED, Actions, Daemon, ended_child, wait_for_signal
 
     signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
     pidfile = PidFile(settings.pidfile)
@@ -343,7 +343,7 @@ def _serve(settings: AgentSettings, command: Command, asked: Asked, argv: list[s
 
 def _child(settings: AgentSettings, asked: Asked) -> NoReturn:
     """A run in a process of its own, which ends here."""
-    from .daemon import WATCHED
+    from .process.daemon import WATCHED
 
     code = 1
     try:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from shared import __version__
-from shared.dialects import LEGACY, MODERN, Dialect
 from shared.errors import ConfigError
 from shared.indirector.core import Binding, Indirection, Indirector, Request, Terminus
 from shared.indirector.plugins import PluginContext, find_plugins, terminus_of
@@ -29,16 +28,17 @@ from shared.models.node import NODE
 from shared.models.report import REPORT, Report
 from shared.settings import AgentSettings
 from shared.suggestions import did_you_mean
+from shared.wire.dialects import LEGACY, MODERN, Dialect
 
+from .facts.builtin.host import Host
 from .facts.configured import fact_sources
 from .facts.facter import Facter
-from .facts.host import Host
-from .http import Client
-from .selectors import LocalBucket, LocalContent, LocalMetadata, Selector
-from .server import Server, Spoken
-from .sites import Limits, Observer, Proxy, Site, bounds_of
-from .state import write_report
-from .tls import Verifier
+from .run.state import write_report
+from .servers.http import Client
+from .servers.selectors import LocalBucket, LocalContent, LocalMetadata, Selector
+from .servers.server import Server, Spoken
+from .servers.sites import Limits, Observer, Proxy, Site, bounds_of
+from .servers.tls import Verifier
 
 CATALOG_MODE = 0o600  # a cached catalog holds passwords
 
@@ -106,7 +106,7 @@ class LastRunReport(Terminus[Report]):
         self.legacy = legacy
 
     async def save(self, request: Request[Report]) -> object:
-        from .runlog import RunLog
+        from .run.runlog import RunLog
 
         body = await asyncio.to_thread(request.instance.to_ruby_yaml, legacy=self.legacy())
         await write_report(self.path, body, RunLog())

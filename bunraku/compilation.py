@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from agent.facts.builtin.host import Host
 from agent.facts.facter import Sources, gather
-from agent.facts.host import Host
 from master.compiler.catalog.wire import let_go, room, wire_catalog
 from master.compiler.codegen.codecache import CodeCache
 from master.compiler.evaluation.compilation import Compiler, LogEntry
@@ -21,19 +21,19 @@ from master.compiler.loading.builtins import all_functions
 from master.compiler.loading.loader import Loader
 from master.compiler.syntax.checker import Issue as Finding
 from master.compiler.world import NodeInput
-from master.environment_files import DiskFiles
-from master.environments import Environment, Environments, EnvironmentSettings, read_environment
+from master.environments.directories import Environment, Environments, EnvironmentSettings, read_environment
+from master.environments.directory_environment import FolderWorld
+from master.environments.files import DiskFiles
 from master.ruby import RubyProgram, RubySettings, installed
 from master.termini.catalog import trusted
 from master.termini.node import RESERVED_FACTS
-from master.worlds import FolderWorld
-from shared.dialects import MODERN
+from shared.data.richdata import Deferred
 from shared.errors import ConfigError, NotFound, PuppetError
 from shared.indirector import Request, Terminus
 from shared.models.catalog import CATALOG, Catalog
 from shared.models.node import Node
-from shared.richdata import Deferred
 from shared.settings import MasterSettings
+from shared.wire.dialects import MODERN
 
 from .deferring import resolved
 
@@ -137,7 +137,7 @@ async def external_for(settings: MasterSettings, name: str) -> Mapping[str, Any]
     """What the setting trusted_external_command gives for this node; PuppetError when it fails."""
     if not settings.trusted_external_command:
         return {}
-    from master.trusted_external import TrustedExternal
+    from master.termini.trusted_external import TrustedExternal
 
     return await TrustedExternal.of(settings).about(name)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from master.compiler.evaluation.compilation import LogEntry
 from shared.errors import PuppetError
-from shared.log import LEVELS, for_console
+from shared.process.log import LEVELS, for_console
 
 __all__ = ["complain", "printer", "say"]
 

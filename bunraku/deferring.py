@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agent.deferred import Resolver
-from agent.runlog import RunLog
+from agent.run.deferred import Resolver
+from agent.run.runlog import RunLog
 from master.compiler.catalog import richdata as wire
 from master.compiler.codegen.codecache import CodeCache
 from master.compiler.evaluation.compilation import Compiler, LogEntry
@@ -23,9 +23,9 @@ from master.compiler.syntax.source import Source
 from master.compiler.values.core import Binary, Sensitive, Value
 from master.compiler.values.regexps import Regexp
 from master.compiler.world import NodeInput
-from master.environment_files import DiskFiles
-from master.worlds import FolderWorld
-from shared import richdata
+from master.environments.directory_environment import FolderWorld
+from master.environments.files import DiskFiles
+from shared.data import richdata
 from shared.errors import CompileError, EvaluationError, PuppetError
 from shared.settings import AgentSettings
 

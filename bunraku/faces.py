@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from shared import log as logs
-from shared import plainjson, plainyaml
-from shared.cli import invalid_option, value_of
+from shared.data import plainjson, plainyaml
 from shared.errors import ConfigError
+from shared.process import log as logs
+from shared.process.cli import invalid_option, value_of
 from shared.settings import AgentSettings, flags_of, load
 from shared.suggestions import did_you_mean
 

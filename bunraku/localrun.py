@@ -13,23 +13,24 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from agent.admincommands import CommandFailed, run_command
-from agent.dipper import buckets
-from agent.plugins import plugins_for
+from agent.plugins.loading import plugins_for
+from agent.process.admincommands import CommandFailed, run_command
 from agent.providers.file.posix import FileContext
 from agent.providers.file.sourcing import Inlined
-from agent.runlog import RunLog
-from agent.sources import Sources
-from agent.state import write_classes, write_report, write_resources, write_summary
+from agent.run.runlog import RunLog
+from agent.run.state import write_classes, write_report, write_resources, write_summary
+from agent.servers.dipper import buckets
+from agent.servers.sources import Sources
 from agent.transaction.run import Applied, ApplyContext, apply_catalog
 from agent.transaction.summary import RunFacts, report_of
-from master.fileserver import FileServer
 from master.reports.processors import Http, Logged, Processed, Processor, Render, Store, processors_for
 from master.termini.files import ContentServer, MetadataServer
-from shared import plainjson
-from shared.checksums import algorithm
-from shared.dialects import MODERN
+from master.termini.mounts import FileServer
+from shared.data import plainjson
+from shared.data.richdata import Deferred
 from shared.errors import BadData, PuppetError
+from shared.filesystem.checksums import algorithm
+from shared.filesystem.textdiff import Differ
 from shared.indirector import Binding, Request
 from shared.models.catalog import CATALOG, Catalog
 from shared.models.file_content import FILE_CONTENT
@@ -37,12 +38,11 @@ from shared.models.file_metadata import FILE_METADATA
 from shared.models.report import Report
 from shared.ral import Providers
 from shared.ral.catalog import Resources, resources_of
-from shared.richdata import Deferred
 from shared.settings import AgentSettings, MasterSettings
-from shared.textdiff import Differ
 from shared.types import KNOWN
 from shared.types.filebucket import Filebucket
 from shared.types.schedule import default_schedules
+from shared.wire.dialects import MODERN
 
 RUN_MODE = "user"  # what `puppet apply` is in the summary
 
@@ -126,7 +126,7 @@ class LocalRun:
         return replace(applied, completed=False) if stop() else applied
 
     def _files(self, catalog: Catalog) -> FileContext:
-        from agent.websources import web_sources
+        from agent.servers.websources import web_sources
 
         settings, digest = self.settings, algorithm(self.settings.digest_algorithm)
         server = FileServer(

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from master.environments import Environment
-from shared import plainjson, plainyaml
-from shared.dialects import MODERN
+from master.environments.directories import Environment
+from shared.data import plainjson, plainyaml
 from shared.errors import BadData, ConfigError, NotFound, PuppetError
 from shared.indirector import Request
 from shared.names import certname
 from shared.settings import AgentSettings, MasterSettings
+from shared.wire.dialects import MODERN
 
 __all__ = ["facts_of", "given_facts"]
 
@@ -29,8 +29,8 @@ async def facts_of(
     Raises:
         NotFound: nothing is known of the node. ConfigError: the setting facts_terminus names none. BadName: no node can be called so.
     """
+    from agent.facts.builtin.host import Host
     from agent.facts.configured import fact_sources
-    from agent.facts.host import Host
 
     from .compilation import facts_for
 

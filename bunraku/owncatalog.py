@@ -7,19 +7,19 @@ import logging
 import uuid
 from collections.abc import Callable
 
-from agent.agent import Asked
 from agent.cli import one_run, set_up_logs
-from agent.retrieval import Retrieval, Retrieved
-from agent.runlog import RunLog
-from agent.state import write_classes
-from agent.steps import Steps
+from agent.process.agent import Asked
+from agent.run.retrieval import Retrieval, Retrieved
+from agent.run.runlog import RunLog
+from agent.run.state import write_classes
+from agent.run.steps import Steps
 from shared.errors import ConfigError
 from shared.indirector import Request
-from shared.log import NOTICE
 from shared.models.catalog import Catalog
+from shared.process.log import NOTICE
 from shared.settings import AgentSettings
 
-from .agent import resolver
+from .commands.agent import resolver
 from .peer import wired
 
 log = logging.getLogger("puppet.catalog")

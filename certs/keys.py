@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from shared.errors import BadData, ConfigError
-from shared.files import write_atomic
+from shared.filesystem.files import write_atomic
 from shared.names import shown
 
 KeyType = Literal["rsa", "ec"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from shared import plainyaml
+from shared.data import plainyaml
 from shared.errors import BadData, ConfigError
 
 

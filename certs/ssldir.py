@@ -11,7 +11,7 @@ from typing import TypeVar
 from cryptography import x509
 
 from shared.errors import BadData
-from shared.files import make_directory, owner_in, write_atomic
+from shared.filesystem.files import make_directory, owner_in, write_atomic
 from shared.names import certname as checked_certname
 from shared.settings import CommonSettings
 

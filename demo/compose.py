@@ -23,7 +23,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 from demo.run import Failed, say, title  # noqa: E402
-from shared import plainyaml  # noqa: E402
+from shared.data import plainyaml  # noqa: E402
 
 BASE = Path(os.environ.get("BUNRAKU_BASE_FOLDER", "/var/tmp/bunraku-base"))  # what `make compose-base` made
 ENV = ROOT / ".env"  # Compose reads it by itself

@@ -10,15 +10,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from shared import __version__
-from shared import log as logs
-from shared.cli import ended, invalid_option, options_in
+from shared.data.plainjson import dumps_pretty
 from shared.errors import ConfigError, PuppetError, text_with_hint
-from shared.plainjson import dumps_pretty
-from shared.service import account_of, make_room
+from shared.process import log as logs
+from shared.process.cli import ended, invalid_option, options_in
+from shared.process.service import account_of, make_room
 from shared.settings import AgentSettings, MasterSettings, flags_of, load, read, unknown
 
-from .folders import folders
-from .process import CHANGED_USER, become_service, serve
+from .service.folders import folders
+from .service.process import CHANGED_USER, become_service, serve
 
 log = logging.getLogger("puppet.master")
 

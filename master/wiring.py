@@ -16,14 +16,13 @@ from typing import Any
 
 from certs.oids import OidNames
 from certs.ssldir import SslDir
-from shared import plainjson
-from shared.bucket import Bucket
-from shared.checksums import algorithm
-from shared.dialects import MODERN
+from shared.data import plainjson
 from shared.errors import Location, NotFound
+from shared.filesystem.bucket import Bucket
+from shared.filesystem.checksums import algorithm
+from shared.filesystem.textdiff import Differ
 from shared.indirector import Binding, Client, Indirector, Terminus
 from shared.indirector.termini import Code, Json, Memory, WriteOnlyYaml, Yaml
-from shared.log import LEVELS
 from shared.models.catalog import CATALOG
 from shared.models.certificate import CERTIFICATE
 from shared.models.certificate_request import CERTIFICATE_REQUEST
@@ -41,57 +40,58 @@ from shared.models.resource import RESOURCE
 from shared.models.resource_type import RESOURCE_TYPE
 from shared.models.static_file_content import STATIC_FILE_CONTENT
 from shared.models.status import STATUS, Status
+from shared.process.log import LEVELS
+from shared.process.supervision import Supervisor
 from shared.settings import MasterSettings
-from shared.supervision import Supervisor
-from shared.textdiff import Differ
+from shared.wire.dialects import MODERN
 
+from .authorization.patterns import entry
+from .authorization.rules import Prefix, Rule
 from .ca import audit
 from .ca.audit import Audit
 from .ca.autosign import Autosign
-from .ca.bootstrap import bootstrap, ensure_own_certificate
 from .ca.configured import ca_rules, key_kind, trail_of
 from .ca.service import CaService
-from .ca.store import CaFiles
-from .choice import Choice, Makers
-from .code_commands import CodeCommands
-from .conditions import conditions
-from .configured import workers_for
-from .crl_refresh import CrlRefresh
-from .environment_settings import environment_settings
-from .environments import Environments
-from .expiry import Expiries, of_agents, of_server
-from .fileserver import FileServer
-from .folders import tidy
-from .given_catalogs import GivenCatalogs
-from .health import Health
-from .http.auth import Prefix, Rule
-from .http.auth_patterns import entry
-from .http.ca import CaEndpoints
+from .ca.setup.bootstrap import bootstrap, ensure_own_certificate
+from .ca.storage.store import CaFiles
+from .catalogs.given import GivenCatalogs
+from .catalogs.static import StaticCatalogs
+from .endpoints.ca import CaEndpoints
+from .endpoints.metrics import MetricsListener
+from .endpoints.puppetserver import ServerEndpoints
+from .environments.code_commands import CodeCommands
+from .environments.directories import Environments
+from .environments.settings import environment_settings
 from .http.identity import ProxyRules
 from .http.limits import Limits
-from .http.metrics import MetricsListener
 from .http.server import HttpServer
-from .http.server_endpoints import ServerEndpoints
 from .http.tls import TrustFiles
-from .ldap_conf import LdapTrust
-from .longtasks import REFRESH_CRL, REMOVE_LEFTOVERS, RENEW_CRL, WARN_OF_EXPIRIES, WATCH_HEALTH, master_supervisor
-from .metrics import Metrics
-from .parsers import Parsers
-from .process_metrics import describe_process
-from .refusals import Refusals, queued_refusals
+from .pools.compile_pool import Workers
+from .pools.configured import workers_for
+from .pools.parse_pool import Parsers
 from .reports.processors import Http, Logged, Processed, Processor, Store, processors_for
 from .reports.writers import Writers
-from .static_catalogs import StaticCatalogs
+from .service.conditions import conditions
+from .service.crl_refresh import CrlRefresh
+from .service.expiry import Expiries, of_agents, of_server
+from .service.folders import tidy
+from .service.health import Health
+from .service.longtasks import REFRESH_CRL, REMOVE_LEFTOVERS, RENEW_CRL, WARN_OF_EXPIRIES, WATCH_HEALTH, master_supervisor
+from .service.metrics import Metrics
+from .service.process_metrics import describe_process
+from .service.refusals import Refusals, queued_refusals
 from .termini.bucket import BucketFiles
 from .termini.ca import CaCertificates, CaCrls, CaOcsp, CaRequests, CaStatuses, NoCa
 from .termini.catalog import Compiler
 from .termini.facts import StoredFacts
 from .termini.files import ContentServer, MetadataServer, VersionedContent
 from .termini.ldap import Ldap
+from .termini.ldap_conf import LdapTrust
+from .termini.mounts import FileServer
 from .termini.node import Classifier, NodeFiles, Plain, WithFacts
+from .termini.registry import Choice, Makers
 from .termini.resource_type import NotManaged, Parser
-from .trusted_external import TrustedExternal
-from .workers import Workers
+from .termini.trusted_external import TrustedExternal
 
 log = logging.getLogger("puppet.master")
 

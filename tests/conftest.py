@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterator
 import pytest
 
 from shared.testing import logging_kept
-from tests.turns import turn
+from tests.support.turns import turn
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

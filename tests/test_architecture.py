@@ -85,15 +85,14 @@ def test_nothing_unpickles_or_evaluates_text() -> None:
     assert wrong == []
 
 
-# Who starts a task, or drops what tasks raised, and why nothing is lost there; all others use shared/supervision.py.
+# Who starts a task, or drops what tasks raised, and why nothing is lost there; all others use shared/process/supervision.py.
 OWN_TASKS = {
-    "shared/supervision.py": "this is the one that watches",
+    "shared/process/supervision.py": "this is the one that watches",
     "agent/cli.py": "the run itself, awaited in the same function",
     "agent/providers/exec/running.py": "one command, awaited in the same function; its failure after a cancellation is of no use",
-    "agent/testing.py": "a fake",
     "master/ca/service.py": "_finish: the caller awaits it, and the supervisor hears of it when the caller has left",
-    "master/code_commands.py": "what a program printed on standard error, wanted only when it failed",
-    "master/process.py": "waits for events and for the stop, awaited in the same function",
+    "master/environments/code_commands.py": "what a program printed on standard error, wanted only when it failed",
+    "master/service/process.py": "waits for events and for the stop, awaited in the same function",
 }
 
 

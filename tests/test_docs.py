@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from master.crl_refresh import CrlRefresh
-from master.metrics import Metrics
-from master.process import describe_logs
+from master.service.crl_refresh import CrlRefresh
+from master.service.metrics import Metrics
+from master.service.process import describe_logs
 from master.wiring import running
-from shared.logqueue import LogQueues
-from tests.pair import Pair
+from shared.process.logqueue import LogQueues
+from tests.support.pair import Pair
 
 ROOT = Path(__file__).parent.parent
 EXTENDING = (ROOT / "docs" / "extending.md").read_text()

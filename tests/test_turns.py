@@ -7,7 +7,7 @@ import threading
 import time
 from pathlib import Path
 
-from tests.turns import turn
+from tests.support.turns import turn
 
 WAIT = 20.0  # seconds
 

@@ -15,8 +15,8 @@ import yaml
 from shared.errors import ResourceError
 from shared.ral import Platform, Provider, Providers
 from shared.types import KNOWN, builtin_types
-from tests.command_line import Puppet
-from tests.types_page import EXERCISED, MISSING, PAGE, ROOT, SOLE, page, providers
+from tests.support.command_line import Puppet
+from tests.support.types_page import EXERCISED, MISSING, PAGE, ROOT, SOLE, page, providers
 
 DECLARED: dict[tuple[str, str], Provider[Any]] = {
     (type_name, each.name or SOLE): each for type_name, found in providers(lambda name: name).items() for each in found

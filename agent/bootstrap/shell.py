@@ -20,27 +20,27 @@ from certs.keys import PrivateKey
 from certs.oids import OidNames
 from certs.ssldir import SslDir
 from certs.verify import Trust
-from shared.dialects import LEGACY, MODERN, Dialect
 from shared.errors import BadData, PeerAnswered, PeerError, PeerNotTrusted, PuppetError, TooLarge
-from shared.failpoints import failpoint
-from shared.files import FileLock
+from shared.filesystem.files import FileLock
 from shared.indirector import paths
 from shared.indirector.core import Indirection, Request
 from shared.indirector.rest import Answer
 from shared.models.certificate import CERTIFICATE
 from shared.models.certificate_request import CERTIFICATE_REQUEST
 from shared.models.certificate_revocation_list import CERTIFICATE_REVOCATION_LIST
+from shared.process.failpoints import failpoint
+from shared.wire.dialects import LEGACY, MODERN, Dialect
 
-from ..server import Server, Spoken, dialect_of, version_of
-from ..tls import Verifier
+from ..servers.server import Server, Spoken, dialect_of, version_of
+from ..servers.tls import Verifier
 from . import texts
 from .keeping import keep_authorities, keep_crls
 from .options import Options
 from .sequence import State, Step, next_step, quarter, spread
 
 if TYPE_CHECKING:
-    from ..http import Client
-    from ..sites import Site
+    from ..servers.http import Client
+    from ..servers.sites import Site
 
 log = logging.getLogger("puppet.ssl")
 NOTICE = 25

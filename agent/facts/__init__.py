@@ -10,8 +10,8 @@ Facts, and the API with which a module adds its own in Python (`lib/facter/<name
 The function's name is the fact's name; None means that there is no such fact.
 """
 
+from .builtin.host import Host
 from .declarations import Declaration, fact
-from .host import Host
 from .known import Known
 
 __all__ = ["Declaration", "Host", "Known", "fact"]

@@ -11,8 +11,8 @@ from typing import Any
 from shared import pluginfiles
 from shared.errors import ConfigError
 
+from .builtin.host import Host
 from .declarations import Declaration
-from .host import Host
 from .known import Known
 from .threads import in_thread
 

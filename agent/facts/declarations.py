@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .host import Host
+from .builtin.host import Host
 from .known import Known
 
 Resolver = Callable[[Host, Known], Any]

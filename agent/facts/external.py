@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shared import plainjson, plainyaml
+from shared.data import plainjson, plainyaml
 from shared.errors import BadData, PuppetError
 from shared.indirector.termini import run_bounded
 from shared.names import shown

@@ -12,11 +12,11 @@ from typing import Any
 from shared.indirector.core import Request, Terminus
 from shared.models.facts import Facts
 
-from . import augeas, hardware, machine, networking, operatingsystem, ssh, storage, virtual
+from .builtin import augeas, hardware, machine, networking, operatingsystem, ssh, storage, virtual
+from .builtin.host import Host
 from .custom import custom_facts, declared
 from .external import Limits, external_facts
 from .facterconf import Cache, FacterConf, read_conf
-from .host import Host
 from .legacy import legacy_facts
 from .ruby import ruby_facts, unserved
 from .threads import in_thread

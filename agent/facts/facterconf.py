@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from shared import plainjson
+from shared.data import plainjson
 from shared.errors import BadData
-from shared.files import write_atomic
+from shared.filesystem.files import write_atomic
 
 log = logging.getLogger("puppet.facts")
 
@@ -95,7 +95,7 @@ def read_conf(path: Path) -> FacterConf:
     except (OSError, UnicodeDecodeError) as err:
         log.warning("Facter failed to read config file %s: %s", path, err)
         return FacterConf()
-    from shared import hocon
+    from shared.data import hocon
 
     try:
         return parse_conf(hocon.loads(text))

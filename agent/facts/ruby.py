@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from shared import plainjson
+from shared.data import plainjson
 from shared.errors import BadData, PuppetError
 from shared.indirector.termini import run_output
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from shared.ral import Provider
 
-from ..runlog import RunLog
+from ..run.runlog import RunLog
 
 if TYPE_CHECKING:
     from .file.posix import FileContext

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from shared.files import make_directory
+from shared.filesystem.files import make_directory
 from shared.ral.catalog import Resources
 from shared.settings import AgentSettings
 

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any
 
 from shared.errors import PuppetError
-from shared.failpoints import failpoint
+from shared.process.failpoints import failpoint
 from shared.ral import ABSENT, Property, Provider, State, Type
 from shared.ral.attributes import text_of
 from shared.ral.commands import keeping_secret
@@ -24,8 +24,8 @@ from shared.ral.components import Unmanaged
 from shared.ral.messages import REDACTED
 from shared.ral.providers import check_values, drop_unsupported
 
-from ..runlog import RunLog
-from ..state import StateFile, TransactionStore
+from ..run.runlog import RunLog
+from ..run.state import StateFile, TransactionStore
 from .status import Event, Status
 
 

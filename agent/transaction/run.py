@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from shared.errors import PuppetError, ResourceError
-from shared.files import write_atomic
+from shared.filesystem.files import write_atomic
 from shared.models.report import ResourceStatus
 from shared.ral import Provider, Providers, Ref, State, Type
 from shared.ral.catalog import Resources
@@ -24,8 +24,8 @@ from shared.ral.components import Component, Unmanaged
 from shared.ral.providers import drop_unsupported
 from shared.settings import AgentSettings
 
-from ..runlog import RunLog, utc_now
-from ..state import StateFile, TransactionStore
+from ..run.runlog import RunLog, utc_now
+from ..run.state import StateFile, TransactionStore
 from . import dot
 from .ahead import ReadAhead
 from .dependencies import FailedDependencies

@@ -15,8 +15,8 @@ from cryptography import x509
 from certs.certificates import time_text
 from certs.fingerprints import fingerprint
 from shared.errors import ConfigError
-from shared.files import appending, make_directory
-from shared.log import NOTICE, ORIGIN
+from shared.filesystem.files import appending, make_directory
+from shared.process.log import NOTICE, ORIGIN
 
 Audit = Callable[[dict[str, object]], None]
 

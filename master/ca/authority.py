@@ -15,17 +15,17 @@ from certs.bundles import MAX_CRL_BYTES
 from certs.fingerprints import fingerprint
 from certs.keys import PrivateKey, public_der
 from shared.errors import BadData, BadRequest, ConfigError, Conflict, Denied, PuppetError, TooLarge
-from shared.failpoints import failpoint
-from shared.files import Stamp, stamp_of
+from shared.filesystem.files import Stamp, stamp_of
 from shared.names import certname, shown
+from shared.process.failpoints import failpoint
 
 from . import audit, signers
 from .audit import Audit
-from .inventory import Record
 from .policy import SigningPolicy
-from .serials import SerialNumbers
 from .signers import Signer, Signers
-from .store import CaStore, is_name
+from .storage.inventory import Record
+from .storage.serials import SerialNumbers
+from .storage.store import CaStore, is_name
 
 log = logging.getLogger("puppet.ca")
 

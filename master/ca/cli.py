@@ -15,17 +15,18 @@ from cryptography import x509
 from certs import bundles, certificates, csr, fingerprints, text
 from certs.keys import Generator, KeyKind
 from certs.ssldir import SslDir
-from shared.cli import invalid_option, options_in
-from shared.dialects import MODERN
 from shared.errors import BadData, ConfigError, PuppetError
 from shared.names import certname, shown
+from shared.process.cli import invalid_option, options_in
 from shared.suggestions import did_you_mean
+from shared.wire.dialects import MODERN
 
-from . import audit, bootstrap, whole
+from . import audit, lifecycle_cli
 from .authority import Authority, CaRules, utc_now
 from .policy import SigningPolicy
 from .registry import Registry
-from .store import CaFiles, is_name
+from .setup import bootstrap
+from .storage.store import CaFiles, is_name
 
 NO_CA, FAILED = 23, 24  # exit codes
 WHOSE_CA = "Run it on the CA's machine, as root (sudo) or as the account that the master runs as."
@@ -166,10 +167,10 @@ def cert(argv: Sequence[str], place: CaPlace, *, out: TextIO | None = None, err:
     console = Console(out or sys.stdout, err or sys.stderr)
     whole_ca = bool(argv) and argv[0] in WHOLE
     if not argv or "--help" in argv or "-h" in argv:
-        console.show(whole.USAGE if whole_ca else USAGE)
+        console.show(lifecycle_cli.USAGE if whole_ca else USAGE)
         return 0
     if whole_ca:
-        return _reported(console, lambda: whole.run(argv, place, console))
+        return _reported(console, lambda: lifecycle_cli.run(argv, place, console))
     try:
         wish = parse(argv)
     except PuppetError as error:

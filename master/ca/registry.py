@@ -11,14 +11,15 @@ from cryptography import x509
 from certs import certificates, csr, fingerprints, keys, oids
 from certs.csr import RequestFacts
 from shared.errors import BadRequest, Conflict, NotFound, PuppetError, Unavailable
-from shared.files import stamp_of
+from shared.filesystem.files import stamp_of
 from shared.models.certificate_status import CertificateStatus
 from shared.names import certname, shown
 
-from . import audit, inventory, policy
+from . import audit, policy
 from .authority import Authority
 from .policy import SigningPolicy
-from .store import CaStore, is_name
+from .storage import inventory
+from .storage.store import CaStore, is_name
 
 log = logging.getLogger("puppet.ca")
 

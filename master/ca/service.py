@@ -16,18 +16,18 @@ from cryptography import x509
 
 from certs import bundles, certificates, verify
 from shared.errors import BadRequest, Denied, NotFound, OutOfSpace, PuppetError, Unavailable
-from shared.files import FileLock
+from shared.filesystem.files import FileLock
 from shared.indirector.core import Client
 from shared.models.certificate_status import CertificateStatus
 from shared.names import certname, shown
-from shared.supervision import Supervisor
+from shared.process.supervision import Supervisor
 
-from ..longtasks import CHANGE_CA, DECIDE_AGAIN, master_supervisor
+from ..service.longtasks import CHANGE_CA, DECIDE_AGAIN, master_supervisor
 from . import policy
 from .authority import Authority
 from .autosign import Autosign
 from .registry import KINDS, STATES, AlreadyThere, Registry
-from .store import CaStore
+from .storage.store import CaStore
 
 log = logging.getLogger("puppet.ca")
 

@@ -10,9 +10,9 @@ from cryptography import x509
 from certs import bundles, certificates, keys
 from certs.keys import PrivateKey
 from shared.errors import ConfigError
-from shared.files import Stamp, stamp_of
+from shared.filesystem.files import Stamp, stamp_of
 
-from .store import CaFiles
+from .storage.store import CaFiles
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from shared.settings import MasterSettings
 
 from ..ca.authority import Authority
 from ..ca.configured import ca_rules
-from ..ca.store import CaFiles, CaStore
-from ..crl_refresh import out_of_date
-from ..expiry import Ending, of_agents, of_server, sentences
+from ..ca.storage.store import CaFiles, CaStore
 from ..http import tls
+from ..service.crl_refresh import out_of_date
+from ..service.expiry import Ending, of_agents, of_server, sentences
 from ..wiring import trust_files
 from .findings import Finding, tried
 

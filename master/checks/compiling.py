@@ -7,14 +7,14 @@ import os
 from collections.abc import Iterator
 from typing import Final
 
-from shared import daemon
 from shared.errors import ConfigError
+from shared.process import daemon
 from shared.settings import MasterSettings
 
-from ..configured import workers_for
-from ..environment_settings import environment_settings
-from ..environments import Environments
-from ..metrics import Metrics
+from ..environments.directories import Environments
+from ..environments.settings import environment_settings
+from ..pools.configured import workers_for
+from ..service.metrics import Metrics
 from .findings import Finding
 
 AREA: Final = "compiling"

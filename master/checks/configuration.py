@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Final
 
 from certs.oids import OidNames
-from shared import daemon
+from shared.process import daemon
 from shared.settings import AgentSettings, MasterSettings, read, unknown
 
-from ..configured import workers_for
-from ..environment_settings import environment_settings
-from ..environments import Environments
-from ..http.auth_conf import rules_of
-from ..metrics import Metrics
+from ..authorization.auth_conf import rules_of
+from ..environments.directories import Environments
+from ..environments.settings import environment_settings
+from ..pools.configured import workers_for
+from ..service.metrics import Metrics
 from ..wiring import bind
 from .findings import Finding, tried
 

@@ -11,11 +11,11 @@ from shared.errors import PuppetError
 from shared.names import FIRST_SEGMENTS
 from shared.settings import MasterSettings
 
-from ..environment_settings import environment_settings
-from ..environments import Environments
-from ..first_environment import is_untouched
+from ..environments.directories import Environments
+from ..environments.first import is_untouched
+from ..environments.settings import environment_settings
 from ..hiera.config import read_config
-from ..manifests import manifests_below, problems, source_of
+from ..listings.manifests import manifests_below, problems, source_of
 from .findings import Finding, tried
 
 AREA: Final = "environments"

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from shared import daemon
 from shared.errors import ConfigError
+from shared.process import daemon
 from shared.settings import MasterSettings
 
-from ..ca.store import CaFiles
-from ..folders import folders
+from ..ca.storage.store import CaFiles
+from ..service.folders import folders
 from .findings import Finding
 
 AREA: Final = "permissions"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from shared.daemon import PidFile
+from shared.process.daemon import PidFile
 from shared.settings import MasterSettings
 
 from ..http.listener import listening_socket

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import TextIO
 
-from shared.plainjson import dumps_pretty
+from shared.data.plainjson import dumps_pretty
 from shared.settings import MasterSettings
 
 from . import certificates, compiling, configuration, environments, permissions, ports

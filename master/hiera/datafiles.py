@@ -7,13 +7,13 @@ from collections.abc import Callable
 from datetime import date, datetime
 from typing import Any
 
-from shared import hocon, plainyaml
+from shared.data import hocon, plainyaml
+from shared.data.yamlscalars import STANDARD, Psych, utf8_of
 from shared.errors import BadData, EvaluationError
-from shared.yamlscalars import STANDARD, Psych, utf8_of
 
 from ..compiler.types.infer import infer
 from ..compiler.values.core import Strictness, Value
-from ..environment_files import Files
+from ..environments.files import Files
 from .failures import DataError
 
 __all__ = ["DataFile", "DataFiles", "yaml_text"]

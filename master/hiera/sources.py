@@ -7,11 +7,11 @@ import posixpath
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from shared import plainjson
+from shared.data import plainjson
 from shared.errors import BadData
 
 from ..compiler.values.core import Strictness
-from ..environment_files import Files
+from ..environments.files import Files
 from .config import Config, default_config, read_config
 from .datafiles import DataFiles
 from .eyaml import Keys, keys_of

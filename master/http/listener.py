@@ -14,10 +14,10 @@ from collections import Counter
 from dataclasses import dataclass
 
 from shared.errors import ConfigError
-from shared.supervision import Supervisor
+from shared.process.supervision import Supervisor
 
-from ..longtasks import ACCEPT, COUNT_TURNS, HANDSHAKE
-from ..threads import PacedThreads
+from ..service.longtasks import ACCEPT, COUNT_TURNS, HANDSHAKE
+from ..service.threads import PacedThreads
 from .connection import ConnectionServer
 from .handshakes import Handshake, handed_over
 from .limits import Limits

@@ -10,22 +10,22 @@ from pathlib import Path
 from certs.oids import OidNames
 from shared import __version__
 from shared.indirector.core import Indirector
-from shared.supervision import Supervisor
+from shared.process.supervision import Supervisor
 
-from ..health import Health, State
-from ..longtasks import WATCH_CERTIFICATES, master_supervisor
-from ..metrics import Metrics, Samples
-from ..parsers import Parsers
+from ..authorization.auth_conf import AuthFile
+from ..endpoints.app import Ca, MasterApp
+from ..endpoints.handlers import Environments, Handlers
+from ..endpoints.puppetserver import ServerEndpoints
+from ..endpoints.service import Native
+from ..pools.parse_pool import Parsers
+from ..service.health import Health, State
+from ..service.longtasks import WATCH_CERTIFICATES, master_supervisor
+from ..service.metrics import Metrics, Samples
 from .admission import Admission
-from .app import Ca, MasterApp
-from .auth_conf import AuthFile
 from .connection import ConnectionServer
-from .handlers import Environments, Handlers
 from .identity import ProxyRules
 from .limits import Limits
 from .listener import USUAL_REFUSALS, Listener
-from .native import Native
-from .server_endpoints import ServerEndpoints
 from .tls import ServerTls, TrustFiles
 
 

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from certs import bundles, verify
 from shared.errors import ConfigError, PuppetError
-from shared.files import stamp_of
+from shared.filesystem.files import stamp_of
 
 from .handshakes import ServedContext
 

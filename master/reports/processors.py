@@ -21,12 +21,12 @@ from typing import Protocol
 
 from shared import webtrust
 from shared.errors import ConfigError, OutOfSpace, Unavailable
-from shared.failpoints import failpoint
-from shared.files import make_directory, owner_in, write_atomic
+from shared.filesystem.files import make_directory, owner_in, write_atomic
 from shared.indirector import Request, Terminus
-from shared.log import LEVELS
 from shared.models.report import LEGACY_FORMAT, Report
 from shared.names import certname
+from shared.process.failpoints import failpoint
+from shared.process.log import LEVELS
 from shared.settings import MasterSettings
 
 from .writers import Writers

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shared import plainjson
+from shared.data import plainjson
 from shared.errors import BadData, EvaluationError
 
 __all__ = ["Child", "RubyProgram", "RubySettings", "installed"]

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Generic
 
-from shared.dialects import LEGACY
 from shared.errors import BadRequest, Conflict, PuppetError
 from shared.indirector.core import M, Request, Terminus
 from shared.models.certificate import Certificate
@@ -14,6 +13,7 @@ from shared.models.certificate_request import CertificateRequest
 from shared.models.certificate_revocation_list import CertificateRevocationList
 from shared.models.certificate_status import CertificateStatus
 from shared.models.ocsp import Ocsp, request_of
+from shared.wire.dialects import LEGACY
 
 from ..ca.service import CaService
 

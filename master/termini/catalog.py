@@ -15,20 +15,21 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
-from shared import percent, plainjson
-from shared.checksums import Algorithm
-from shared.dialects import LEGACY, MODERN, Dialect
+from shared.data import plainjson
 from shared.errors import BadRequest, NoEnvironment, PuppetError
-from shared.formats import Format, of_content_type
+from shared.filesystem.checksums import Algorithm
 from shared.indirector import Binding, Client, Request, Terminus
-from shared.log import NOTICE
 from shared.models.catalog import CATALOG, Catalog
 from shared.models.facts import FACTS, Facts, PackedFacts
 from shared.models.node import Node
 from shared.names import certname
+from shared.process.log import NOTICE
+from shared.wire import percent
+from shared.wire.dialects import LEGACY, MODERN, Dialect
+from shared.wire.formats import Format, of_content_type
 
-from ..parsers import Parsers
-from ..static_catalogs import StaticCatalogs, agreed
+from ..catalogs.static import StaticCatalogs, agreed
+from ..pools.parse_pool import Parsers
 from .node import permitted_facts, with_facts_in_hand
 
 log = logging.getLogger("puppet.compiler")

@@ -8,16 +8,16 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from shared.dialects import Dialect
 from shared.errors import BadData, BadRequest
-from shared.files import Stamp, stamp_of
+from shared.filesystem.files import Stamp, stamp_of
 from shared.indirector import Request, Terminus
 from shared.indirector.core import Model, Option
 from shared.indirector.termini import FilePerKey, Json
 from shared.models.facts import Facts, PackedFacts
 from shared.names import certname, shown
+from shared.wire.dialects import Dialect
 
-from ..parsers import IN_PLACE, Parsers
+from ..pools.parse_pool import IN_PLACE, Parsers
 
 log = logging.getLogger("puppet.indirector")
 

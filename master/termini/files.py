@@ -8,18 +8,18 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Final
 
-from shared import file_serving
-from shared.checksums import Algorithm, algorithm
 from shared.errors import BadRequest, NotFound
-from shared.file_serving import CHUNK, Tree, Wanted
+from shared.filesystem import file_serving
+from shared.filesystem.checksums import Algorithm, algorithm
+from shared.filesystem.file_serving import CHUNK, Tree, Wanted
 from shared.indirector import Request, Terminus
 from shared.models.file_content import FileContent
 from shared.models.file_metadata import FileMetadata
 from shared.models.static_file_content import StaticFileContent
 from shared.names import shown
 
-from ..code_commands import CodeCommands, check_code_id, check_path
-from ..fileserver import MERGED_MOUNTS, FileServer
+from ..environments.code_commands import CodeCommands, check_code_id, check_path
+from .mounts import MERGED_MOUNTS, FileServer
 
 log = logging.getLogger("puppet.fileserver")
 

@@ -15,7 +15,7 @@ from shared.indirector import Request, Terminus
 from shared.models.node import Node
 from shared.names import environment as environment_name
 
-from ..ldap_conf import HINT, LdapTrust
+from .ldap_conf import HINT, LdapTrust
 
 log = logging.getLogger("puppet.node")
 

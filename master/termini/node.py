@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from shared import plainyaml
+from shared.data import plainyaml
 from shared.errors import BadData, PuppetError
 from shared.indirector import Binding, Request, Terminus
 from shared.indirector.termini import Exec, FilePerKey, Json
@@ -15,7 +15,7 @@ from shared.models.node import Node
 from shared.names import environment as environment_name
 
 if TYPE_CHECKING:
-    from ..parsers import Parsers
+    from ..pools.parse_pool import Parsers
 
 log = logging.getLogger("puppet.node")
 

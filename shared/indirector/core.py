@@ -17,10 +17,10 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ..dialects import Dialect
 from ..errors import BadData, BadRequest, Denied, Unsupported
-from ..formats import Format
 from ..names import shown
+from ..wire.dialects import Dialect
+from ..wire.formats import Format
 
 log = logging.getLogger("puppet.indirector")
 

@@ -17,11 +17,11 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 from urllib.parse import quote, urlencode
 
-from .. import percent
-from ..dialects import LEGACY, MODERN, Dialect
 from ..errors import BadName, BadRequest
 from ..names import FIRST_SEGMENTS, shown
 from ..names import environment as environment_name
+from ..wire import percent
+from ..wire.dialects import LEGACY, MODERN, Dialect
 from .core import Indirection, Model, Option, Request
 
 Verb = Literal["find", "search", "save", "destroy", "head"]

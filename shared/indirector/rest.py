@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ..dialects import Dialect
 from ..errors import NotFound, PeerAnswered
-from ..formats import Format, of_content_type
+from ..wire.dialects import Dialect
+from ..wire.formats import Format, of_content_type
 from . import paths
 from .core import Indirection, M, Request, Stream, Terminus
 from .paths import Outgoing, Verb
@@ -173,7 +173,7 @@ def _words(headers: Mapping[str, str], body: bytes) -> tuple[str, str]:
     """
     hint, text = "", body.decode("utf-8", "replace").strip()
     if headers.get("content-type", "").startswith("application/json"):
-        from ..plainjson import loads
+        from ..data.plainjson import loads
 
         try:
             data = loads(body)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from .. import plainyaml
+from ..data import plainyaml
 from ..errors import BadData, ConfigError
 
 

@@ -9,12 +9,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .. import plainjson, plainyaml
-from ..dialects import MODERN
+from ..data import plainjson, plainyaml
 from ..errors import BadData, PuppetError
-from ..failpoints import failpoint
-from ..files import make_directory, owner_in, write_atomic
+from ..filesystem.files import make_directory, owner_in, write_atomic
 from ..names import file_key, shown
+from ..process.failpoints import failpoint
+from ..wire.dialects import MODERN
 from .core import Indirection, M, Request, Terminus, log
 
 

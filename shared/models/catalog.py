@@ -7,11 +7,11 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..dialects import Dialect
+from ..data.richdata import degraded, is_rich, with_bytes
 from ..errors import BadData, NotAcceptable
-from ..formats import Format
 from ..indirector.core import Indirection, Model
-from ..richdata import degraded, is_rich, with_bytes
+from ..wire.dialects import Dialect
+from ..wire.formats import Format
 
 log = logging.getLogger("puppet.catalog")
 

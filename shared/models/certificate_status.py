@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from ..dialects import LEGACY, Dialect
 from ..indirector.core import Indirection, Model
+from ..wire.dialects import LEGACY, Dialect
 
 
 class CertificateStatus(Model):

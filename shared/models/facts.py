@@ -6,10 +6,10 @@ from typing import Any, Self
 
 from pydantic import Field
 
-from ..bounds import check_bounds
-from ..dialects import Dialect
 from ..indirector.core import Indirection, Model
-from ..packed import PackedValues
+from ..wire.bounds import check_bounds
+from ..wire.dialects import Dialect
+from ..wire.packed import PackedValues
 
 
 class Facts(Model):

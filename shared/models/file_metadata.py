@@ -6,12 +6,12 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from .. import checksums
-from ..checksums import Checksum
-from ..dialects import Dialect
 from ..errors import BadData, BadName
-from ..files import parts_of
+from ..filesystem import checksums
+from ..filesystem.checksums import Checksum
+from ..filesystem.files import parts_of
 from ..indirector.core import Indirection, Model
+from ..wire.dialects import Dialect
 
 Links = Literal["manage", "follow"]
 Permissions = Literal["use", "use_when_creating", "ignore"]

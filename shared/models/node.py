@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import Field
 
-from ..dialects import Dialect
 from ..indirector.core import Indirection, Model
-from ..packed import LayeredValues, PackedValues
+from ..wire.dialects import Dialect
+from ..wire.packed import LayeredValues, PackedValues
 
 Classes = list[str] | dict[str, dict[str, Any] | None]
 

@@ -6,9 +6,9 @@ import base64
 import binascii
 from typing import Self
 
-from ..dialects import Dialect
 from ..errors import BadRequest
 from ..indirector.core import Indirection, Model
+from ..wire.dialects import Dialect
 
 
 class Ocsp(Model):

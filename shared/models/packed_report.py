@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from .. import plainjson
+from ..data import plainjson
 from .report import LEGACY_FORMAT, Log, Report
 
 _OWN = frozenset({"name", "expiration", "report_format"})

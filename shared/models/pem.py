@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import Field
 
-from ..dialects import Dialect
 from ..errors import BadData
 from ..indirector.core import Model
+from ..wire.dialects import Dialect
 
 if TYPE_CHECKING:
     from cryptography import x509

@@ -14,11 +14,11 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from .. import plainyaml
-from ..dialects import Dialect
+from ..data import plainyaml
+from ..data.plainyaml import OldSymbol, RubyObject, Timestamp
 from ..errors import BadData
 from ..indirector.core import Indirection, Model
-from ..plainyaml import OldSymbol, RubyObject, Timestamp
+from ..wire.dialects import Dialect
 
 LEGACY_FORMAT = 4
 FORMAT = 12

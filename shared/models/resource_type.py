@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from ..dialects import Dialect
 from ..indirector.core import Indirection, Model
+from ..wire.dialects import Dialect
 
 
 class ResourceType(Model):

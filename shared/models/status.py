@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects import Dialect
 from ..indirector.core import Indirection, Model
+from ..wire.dialects import Dialect
 
 
 class Status(Model):

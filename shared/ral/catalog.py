@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from .. import richdata
+from ..data import richdata
 from ..errors import Location, PuppetError, ResourceError, Unsupported
 from ..models.catalog import Catalog, CatalogResource
 from .components import Component, Unmanaged

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer
 
-from ..checksums import ALGORITHMS, is_algorithm
+from ..filesystem.checksums import ALGORITHMS, is_algorithm
 
 WARNING_KINDS = ("deprecations", "undefined_variables", "undefined_resources")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "y": 365 * 86400}

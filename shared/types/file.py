@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from .. import checksums, modes
-from ..checksums import Algorithm, Checksum
 from ..errors import BadData, ResourceError
+from ..filesystem import checksums, modes
+from ..filesystem.checksums import Algorithm, Checksum
 from ..models.file_metadata import FileMetadata
 from ..ral import ABSENT, Ensure, Origin, Param, Property, Ref, State, TitlePatterns, Type, Value
 from ..ral.attributes import text_of

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
-from .. import modes
+from ..filesystem import modes
 from ..ral import ABSENT, Param, Property, Ref, State, Type, ensurable
 from ..ral.attributes import text_of
 from ..ral.core import Type as Resource

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from agent.agent import bootstrap_options, state_directories
 from agent.cli import TEST, configured, main, parse, process_age, run
-from agent.lock import DisabledLock
-from certs.testing import ThrowAwayCa
+from agent.process.agent import bootstrap_options, state_directories
+from agent.run.lock import DisabledLock
 from shared.errors import ConfigError, Unsupported
 from shared.settings import AgentSettings, Conf, load
-from tests.scripted_master import NAME, Scripted
+from tests.support.scripted_master import NAME, Scripted
+from tests.support.throwaway_ca import ThrowAwayCa
 
 ROOT = Path(__file__).parents[2]
 

@@ -6,8 +6,8 @@ import signal
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent.agent import splay_seconds
-from agent.daemon import SHUTDOWN_SECONDS, Actions, Daemon
+from agent.process.agent import splay_seconds
+from agent.process.daemon import SHUTDOWN_SECONDS, Actions, Daemon
 from shared.settings import AgentSettings, Conf, load
 
 

@@ -4,9 +4,9 @@ import hashlib
 
 import pytest
 
-from agent.dipper import LocalDipper, RemoteDipper, buckets
-from shared.bucket import Bucket
+from agent.servers.dipper import LocalDipper, RemoteDipper, buckets
 from shared.errors import NotFound, Unsupported
+from shared.filesystem.bucket import Bucket
 from shared.indirector import Binding, Terminus
 from shared.models.file_bucket_file import FILE_BUCKET_FILE, FileBucketFile
 from shared.types.filebucket import Filebucket

@@ -14,16 +14,16 @@ from typing import Any
 
 import pytest
 
-from agent.bodies import Inflater, retry_after
-from agent.http import Client
-from agent.pace import Bounds
-from agent.server import Server, Spoken, dialect_of, version_of
-from agent.sites import Exchange, Limits, Proxy, Site
-from agent.testing import Ask, FakeMaster, Reply
-from agent.tls import Verifier
-from certs.testing import ThrowAwayCa
-from shared.dialects import LEGACY, MODERN
+from agent.servers.bodies import Inflater, retry_after
+from agent.servers.http import Client
+from agent.servers.pace import Bounds
+from agent.servers.server import Server, Spoken, dialect_of, version_of
+from agent.servers.sites import Exchange, Limits, Proxy, Site
+from agent.servers.tls import Verifier
 from shared.errors import BadData, PeerAnswered, PeerError, PeerNotTrusted, PeerUnreachable, TooLarge
+from shared.wire.dialects import LEGACY, MODERN
+from tests.support.fake_server import Ask, FakeMaster, Reply
+from tests.support.throwaway_ca import ThrowAwayCa
 
 
 def verifier(ca: ThrowAwayCa, root: Path, **changes: Any) -> Verifier:

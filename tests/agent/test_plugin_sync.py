@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agent.pluginsync import Limits, Local, Mount, PluginSync, plan, walk
+from agent.plugins.pluginsync import Limits, Local, Mount, PluginSync, plan, walk
 from shared.errors import ConfigError, NotFound, TooLarge
 from shared.indirector.core import Binding, Request, Terminus
 from shared.models.file_content import FILE_CONTENT, FileContent

@@ -10,17 +10,15 @@ from urllib.parse import unquote, unquote_plus
 
 import pytest
 
-from agent.http import Client
-from agent.logs import kept, print_line
-from agent.retrieval import LastRun, facts_option
-from agent.runlog import RunLog
-from agent.server import Spoken
-from agent.steps import Step, Steps
-from agent.testing import Reply
+from agent.run.logs import kept, print_line
+from agent.run.retrieval import LastRun, facts_option
+from agent.run.runlog import RunLog
+from agent.run.steps import Step, Steps
+from agent.servers.http import Client
+from agent.servers.server import Spoken
 from agent.transaction.summary import summary_text
 from agent.wiring import Wiring, client_for
-from shared import plainjson
-from shared.dialects import LEGACY, MODERN
+from shared.data import plainjson
 from shared.errors import ConfigError
 from shared.indirector.rest import Rest
 from shared.indirector.routes import Route
@@ -28,7 +26,9 @@ from shared.indirector.termini import Json, Memory, Yaml
 from shared.models.facts import Facts
 from shared.models.report import Metric, Report
 from shared.settings import AgentSettings, Conf, load
-from tests.scripted_master import NAME, Scripted, catalog, file, reply, root_entry
+from shared.wire.dialects import LEGACY, MODERN
+from tests.support.fake_server import Reply
+from tests.support.scripted_master import NAME, Scripted, catalog, file, reply, root_entry
 
 FACTS = Facts(name="web1", values={"os": {"name": "Debian"}, "count": 2, "text": "a b+c%&=ü", "_timestamp": "x"})
 

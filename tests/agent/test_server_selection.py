@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from agent.selection import Selection, located_ca, sites
-from agent.sites import Site
-from agent.testing import Reply
+from agent.servers.selection import Selection, located_ca, sites
+from agent.servers.sites import Site
 from shared.errors import ConfigError, PeerError
 from shared.settings import AgentSettings, Conf, load
-from tests.scripted_master import NAME, Scripted
+from tests.support.fake_server import Reply
+from tests.support.scripted_master import NAME, Scripted
 
 
 def settings(**flags: Any) -> AgentSettings:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from agent.sources import LocalSources, Sources
+from agent.servers.sources import LocalSources, Sources
 from shared.errors import BadRequest, NotFound, Unsupported
-from shared.file_serving import Wanted
+from shared.filesystem.file_serving import Wanted
 from shared.indirector import Binding, Terminus
 from shared.models.file_content import FILE_CONTENT, FileContent
 from shared.models.file_metadata import FILE_METADATA, FileMetadata

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from agent.agent import Agent, Asked
-from agent.selection import Selection
-from agent.sites import Site
-from agent.srv import Record, ordered
-from agent.testing import Reply
+from agent.process.agent import Agent, Asked
+from agent.servers.selection import Selection
+from agent.servers.sites import Site
+from agent.servers.srv import Record, ordered
 from shared.settings import AgentSettings, Conf, load
-from tests.dns_server import DOMAIN, Dns
-from tests.scripted_master import NAME, Scripted, reply, root_entry
+from tests.support.dns_server import DOMAIN, Dns
+from tests.support.fake_server import Reply
+from tests.support.scripted_master import NAME, Scripted, reply, root_entry
 
 
 def least(low: int, high: int) -> int:
@@ -82,7 +82,7 @@ async def test_a_domain_without_masters_names_none(records: dict[str, Any]) -> N
 
 
 async def test_nobody_who_answers_is_said_and_ends(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent.srv.LOOKUP_SECONDS", 0.3)
+    monkeypatch.setattr("agent.servers.srv.LOOKUP_SECONDS", 0.3)
     async with Dns(silent=True).running() as server:
         assert await server.srv().sites("puppet") == []
     assert f"Could not look up the SRV records _x-puppet._tcp.{DOMAIN}." in caplog.text

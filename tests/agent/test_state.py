@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.runlog import RunLog
-from agent.state import StateFile, TransactionStore, write_classes, write_report, write_resources, write_summary
-from shared import plainyaml
+from agent.run.runlog import RunLog
+from agent.run.state import StateFile, TransactionStore, write_classes, write_report, write_resources, write_summary
+from shared.data import plainyaml
 from shared.models.catalog import Catalog
 from shared.models.report import Report, metrics_of
 from shared.ral.catalog import resources_of

@@ -6,7 +6,7 @@ import ssl
 
 from aiohttp.client_exceptions import ClientConnectorSSLError
 
-from agent.tls import refusal, unverified_context
+from agent.servers.tls import refusal, unverified_context
 
 
 def test_old_masters_find_a_cipher_and_none_of_small_groups_is_offered() -> None:

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 import pytest
 from aiohttp import web
 
-from agent.providers.testing import apply
-from agent.sources import Sources
-from agent.websources import Memory, WebSources, told_checksum, web_sources, without_password
-from certs.testing import ThrowAwayCa
+from agent.servers.sources import Sources
+from agent.servers.websources import Memory, WebSources, told_checksum, web_sources, without_password
 from shared.errors import PeerAnswered
-from shared.file_serving import Wanted
+from shared.filesystem.file_serving import Wanted
 from shared.indirector import Binding, Terminus
 from shared.models.file_content import FILE_CONTENT
 from shared.models.file_metadata import FILE_METADATA
 from shared.settings import AgentSettings, Conf, load
 from shared.types.file import File
+from tests.support.fake_commands import apply
+from tests.support.throwaway_ca import ThrowAwayCa
 
 DATA = b"0123456789" * 5000
 SHA256 = hashlib.sha256(DATA).hexdigest()

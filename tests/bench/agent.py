@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.bench.costs import Cost, cost_of, median, verdict
-from tests.processes import MasterProcess, RealAgent, clean_environment, has_real_puppet
+from tests.support.processes import MasterProcess, RealAgent, clean_environment, has_real_puppet
 
 FILES = (10, 100, 1_000, 2_000)
 SOURCES = 500

@@ -83,10 +83,10 @@ def compile_again(codedir: Path, facts: dict[str, Any], repeat: int, catalog: Pa
     from master.compiler.catalog.wire import compile_catalog
     from master.compiler.codegen.codecache import CodeCache
     from master.compiler.world import NodeInput
-    from master.environments import EnvironmentSettings
-    from master.loaded_environments import LoadedEnvironments
-    from shared import plainjson
-    from shared.memory import settle
+    from master.environments.directories import EnvironmentSettings
+    from master.environments.loaded import LoadedEnvironments
+    from shared.data import plainjson
+    from shared.process.memory import settle
 
     settings = EnvironmentSettings((str(codedir / "environments"),), environment_timeout=None)
     environments = LoadedEnvironments(settings, CodeCache(), log=lambda level, entry: None)
@@ -117,7 +117,7 @@ def compile_again(codedir: Path, facts: dict[str, Any], repeat: int, catalog: Pa
 def unchanged_again(settings: Any, facts: dict[str, Any], server: dict[str, str], trusted: dict[str, Any], repeat: int) -> list[float]:
     """Seconds for the catalog of a node of which only facts have changed that no manifest reads: a worker's whole answer, as JSON."""
     from master.compiler.codegen.codecache import CodeCache
-    from master.compiling import Bench
+    from master.pools.compile_worker import Bench
 
     bench = Bench(settings, CodeCache(), memo=2**26)
     job = {

@@ -23,11 +23,11 @@ import uvloop
 
 sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
-from master.testing import RawClient
 from tests.bench import sites
 from tests.bench.costs import Blocks, family, memory_of, processor_seconds
-from tests.processes import MasterProcess, free_port, master
-from tests.simulated_agents import Record, RunFailed, Server, SimulatedAgent, with_certificates
+from tests.support.processes import MasterProcess, free_port, master
+from tests.support.raw_master import RawClient
+from tests.support.simulated_agents import Record, RunFailed, Server, SimulatedAgent, with_certificates
 
 SOURCES = 20
 PROBE = 0.05  # seconds between two questions for the master's state

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
 from tests.bench import agent as alone
 from tests.bench.costs import Cost, cost_of, median, verdict
-from tests.processes import MasterProcess, RealAgent, clean_environment, has_real_puppet, master
+from tests.support.processes import MasterProcess, RealAgent, clean_environment, has_real_puppet, master
 
 RESOURCES = 60  # files and directories in the catalog, beside an exec
 MUST = {"wall": 1 / 3, "cpu": 1 / 3, "peak": 80.0}

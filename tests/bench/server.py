@@ -36,11 +36,11 @@ sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
 from certs import bundles, csr, keys
 from certs.keys import KeyKind
-from master.testing import RawAnswer, RawClient
 from tests.bench import sites
 from tests.bench.costs import family, memory_of, processor_seconds, verdict
 from tests.interop import puppetserver
-from tests.processes import MasterProcess, master
+from tests.support.processes import MasterProcess, master
+from tests.support.raw_master import RawAnswer, RawClient
 
 CERTNAME = "bench.example.com"
 TIMEOUT = 120.0  # seconds for one answer

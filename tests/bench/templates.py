@@ -12,10 +12,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from master.compiler.testing import compiled
-from master.environment_files import DiskFiles
+from master.environments.directory_environment import FolderWorld
+from master.environments.files import DiskFiles
 from master.ruby import RubyProgram, RubySettings, installed
-from master.worlds import FolderWorld
+from tests.support.compiling import compiled
 
 RENDERS = 2000
 ROUNDS = 5

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from bunraku.apply import options
-from shared import plainyaml
+from bunraku.commands.apply import options
+from shared.data import plainyaml
 from shared.errors import ConfigError
 from shared.models.report import Report
-from tests.command_line import Puppet, Said
+from tests.support.command_line import Puppet, Said
 
 MODULE = "conf/code/environments/production/modules/m"
 Make = Callable[[str, str], Path]

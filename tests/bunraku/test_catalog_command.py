@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.command_line import Puppet
+from tests.support.command_line import Puppet
 
 SITE = """
 node 'web1' {

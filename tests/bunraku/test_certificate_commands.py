@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bunraku import certificates
+from bunraku.commands import certificates
 from certs import bundles
 from shared.errors import ConfigError, NotFound
 

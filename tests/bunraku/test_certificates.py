@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from agent.testing import Ask, FakeMaster, Reply
-from bunraku.certificates import _remote
-from certs.testing import ThrowAwayCa
+from bunraku.commands.certificates import _remote
 from shared.errors import ConfigError, NotFound
-from tests.command_line import Puppet
+from tests.support.command_line import Puppet
+from tests.support.fake_server import Ask, FakeMaster, Reply
+from tests.support.throwaway_ca import ThrowAwayCa
 
 NAME = "node1.example.com"
 STATUS = {"name": "web1", "state": "requested", "fingerprint": "AA:BB", "fingerprints": {"default": "AA:BB"}, "dns_alt_names": []}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line import Puppet
+from tests.support.command_line import Puppet
 
 TEXT = """\
 # ours

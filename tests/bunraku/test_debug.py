@@ -9,7 +9,7 @@ import pytest
 
 from shared.errors import ResourceError
 from shared.ral.commands import execute, keeping_secret
-from tests.command_line import Puppet
+from tests.support.command_line import Puppet
 
 
 def debug_lines(out: str) -> list[str]:

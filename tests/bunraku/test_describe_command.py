@@ -5,7 +5,7 @@ import re
 import pytest
 
 from shared.types import builtin_types
-from tests.command_line import Puppet
+from tests.support.command_line import Puppet
 
 
 def sections(text: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ from master.compiler.functions.stdlib import stdlib_functions
 from master.compiler.loading.builtins import all_functions
 from shared.settings import AgentSettings, MasterSettings
 from shared.types import builtin_types
-from tests.command_line import Said
+from tests.support.command_line import Said
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.command_line import Puppet
+from tests.support.command_line import Puppet
 
 TWO = "<%- | $a, $b = 2 | -%>\nhello <%= $a %> <%= $b %>\n"
 UNBALANCED = "Unbalanced epp tag, reached <eof> without closing tag."

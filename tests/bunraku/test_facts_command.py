@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bunraku.facts import main
-from shared import plainyaml
+from bunraku.commands.facts import main
+from shared.data import plainyaml
 from shared.errors import ConfigError
 
 pytestmark = pytest.mark.slow  # they gather this machine's facts

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from agent.dipper import RemoteDipper
-from bunraku.filebucket import Commands, moment
+from agent.servers.dipper import RemoteDipper
+from bunraku.commands.filebucket import Commands, moment
 from shared.errors import BadRequest, NotFound
 from shared.indirector import Binding, Request
 from shared.indirector.core import Terminus
 from shared.models.file_bucket_file import FILE_BUCKET_FILE, FileBucketFile
-from tests.command_line import Puppet
+from tests.support.command_line import Puppet
 
 ONE, TWO = (sha256(text).hexdigest() for text in (b"one\n", b"two\n"))
 NOWHERE = "0" * 64

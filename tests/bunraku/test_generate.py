@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line import Puppet, Said
+from tests.support.command_line import Puppet, Said
 
 SOURCE = """Puppet::Type.newtype(:zone_file) do
   desc 'A zone.'

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from bunraku.lookup import main
+from bunraku.commands.lookup import main
 from shared.errors import ConfigError, EvaluationError
 
 HERE = Path(__file__).parent / "data"

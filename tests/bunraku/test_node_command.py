@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bunraku import certificates
-from bunraku.node import main
-from shared import plainyaml
+from bunraku.commands import certificates
+from bunraku.commands.node import main
+from shared.data import plainyaml
 from shared.errors import BadName, ConfigError, NotFound
 
 FACTS = """--- !ruby/object:Puppet::Node::Facts

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line import Puppet
+from tests.support.command_line import Puppet
 
 BAD = "class x {\n  $a = \n}\n"
 ERROR = "Could not parse for environment production: Syntax error at '}'"

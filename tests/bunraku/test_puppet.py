@@ -134,7 +134,7 @@ def test_ctrl_c_ends_a_command_in_puppets_words(
     def interrupted(argv: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(f"bunraku.{module}.main", interrupted)
+    monkeypatch.setattr(f"bunraku.commands.{module}.main", interrupted)
     assert main([name, "x"]) == code
     assert capsys.readouterr().err == said
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from agent.testing import Reply
-from bunraku.report import submit
+from bunraku.commands.report import submit
 from shared.errors import PeerError
 from shared.models.report import Report
-from tests.command_line import Puppet, Said
-from tests.scripted_master import NAME, Scripted
+from tests.support.command_line import Puppet, Said
+from tests.support.fake_server import Reply
+from tests.support.scripted_master import NAME, Scripted
 
 REPORT = Report.from_data({"host": NAME, "time": "2026-11-20T12:00:00.0+00:00", "status": "unchanged", "environment": "production"})
 

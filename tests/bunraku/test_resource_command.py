@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bunraku.resource import Application, Shown, edited, main, options, rendered
+from bunraku.commands.resource import Application, Shown, edited, main, options, rendered
 from shared.errors import ConfigError, ResourceError
 from shared.ral import Platform, Providers
 from shared.settings import AgentSettings, load

@@ -26,10 +26,10 @@ from master.compiler.evaluation.runtime import NAMES
 from master.compiler.loading.builtins import all_functions
 from master.compiler.loading.loader import Loader
 from master.compiler.world import NodeInput
-from master.environment_files import MemoryFiles
-from master.environments import EnvironmentSettings, read_environment
+from master.environments.directories import EnvironmentSettings, read_environment
+from master.environments.directory_environment import FolderWorld
+from master.environments.files import MemoryFiles
 from master.ruby import RubyProgram, RubySettings, installed
-from master.worlds import FolderWorld
 from shared.errors import PuppetError
 
 FACTS: dict[str, Any] = {

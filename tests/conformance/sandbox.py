@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from shared import plainyaml
+from shared.data import plainyaml
 from shared.models.report import Report
 from tests.conformance import test_apply as recorded
 

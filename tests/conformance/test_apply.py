@@ -25,12 +25,12 @@ from typing import Any
 import pytest
 import yaml
 
-from agent.dipper import buckets
 from agent.providers import builtin_providers
 from agent.providers.file.posix import FileContext
-from agent.runlog import RunLog
-from agent.sources import LocalSources
-from agent.state import StateFile
+from agent.run.runlog import RunLog
+from agent.run.state import StateFile
+from agent.servers.dipper import buckets
+from agent.servers.sources import LocalSources
 from agent.transaction.run import ApplyContext, apply_catalog
 from agent.transaction.summary import RunFacts, report_of
 from master.compiler.catalog.wire import compile_catalog
@@ -40,8 +40,8 @@ from master.compiler.evaluation.runtime import NAMES
 from master.compiler.loading.builtins import all_functions
 from master.compiler.loading.loader import Loader
 from master.compiler.world import NodeInput
-from master.environment_files import DiskFiles
-from master.worlds import FolderWorld
+from master.environments.directory_environment import FolderWorld
+from master.environments.files import DiskFiles
 from shared.errors import PuppetError
 from shared.models.catalog import Catalog
 from shared.models.report import Report

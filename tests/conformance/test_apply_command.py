@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from bunraku.apply import main
-from shared import plainyaml
+from bunraku.commands.apply import main
+from shared.data import plainyaml
 from shared.models.report import Report
 from shared.testing import logging_kept
 from tests.conformance import test_apply as recorded

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.pair import NAME
+from tests.support.pair import NAME
 
 UUID = "0b6f6f6e-3c1d-4d8e-9d0a-1f2e3d4c5b6a"
 

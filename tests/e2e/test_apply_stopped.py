@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from shared import plainyaml
-from tests.processes import clean_environment
+from shared.data import plainyaml
+from tests.support.processes import clean_environment
 
 pytestmark = pytest.mark.slow
 CHECKOUT = Path(__file__).parents[2]

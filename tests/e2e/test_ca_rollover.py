@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from certs import bundles, certificates, signatures
-from tests.pair import NAME
-from tests.processes import MasterProcess, OurAgent, master
+from tests.support.pair import NAME
+from tests.support.processes import MasterProcess, OurAgent, master
 
 pytestmark = pytest.mark.slow
 

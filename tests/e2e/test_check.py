@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes import Done, MasterProcess, master
+from tests.support.processes import Done, MasterProcess, master
 
 pytestmark = pytest.mark.slow
 

@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from certs import bundles, crl
-from certs.testing import ThrowAwayCa
-from master.testing import RawClient
-from tests.processes import MasterProcess, master
+from tests.support.processes import MasterProcess, master
+from tests.support.raw_master import RawClient
+from tests.support.throwaway_ca import ThrowAwayCa
 
 pytestmark = pytest.mark.slow
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.agent import Asked
-from bunraku.agent import resolver
-from tests.pair import Pair
+from agent.process.agent import Asked
+from bunraku.commands.agent import resolver
+from tests.support.pair import Pair
 
 pytestmark = pytest.mark.slow
 

@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 import pytest
 
-from shared import plainyaml
-from tests.started import Started, started
+from shared.data import plainyaml
+from tests.support.started import Started, started
 
 pytestmark = pytest.mark.slow
 

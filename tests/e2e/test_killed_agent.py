@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.pair import MANIFEST, NAME, Pair
-from tests.processes import Done, OurAgent
+from tests.support.pair import MANIFEST, NAME, Pair
+from tests.support.processes import Done, OurAgent
 
 pytestmark = pytest.mark.slow
 

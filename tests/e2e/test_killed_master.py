@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.kept import check_ca, check_facts_and_reports, issued, revoked, temporary_files
-from tests.processes import MasterProcess, OurAgent, master
+from tests.support.kept import check_ca, check_facts_and_reports, issued, revoked, temporary_files
+from tests.support.processes import MasterProcess, OurAgent, master
 
 pytestmark = pytest.mark.slow
 

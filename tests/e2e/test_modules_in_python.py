@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pair import Pair
+from tests.support.pair import Pair
 
 ROOT = Path(__file__).parent.parent.parent
 sys.path.insert(0, str(ROOT))

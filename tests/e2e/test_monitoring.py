@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.processes import free_port, master
+from tests.support.processes import free_port, master
 
 pytestmark = pytest.mark.slow
 

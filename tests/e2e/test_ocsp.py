@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from agent.server import Server, Spoken
-from agent.sites import Site
-from agent.tls import Verifier
+from agent.servers.server import Server, Spoken
+from agent.servers.sites import Site
+from agent.servers.tls import Verifier
 from agent.wiring import client_for
 from certs import ocsp
-from shared.dialects import LEGACY, MODERN, Dialect
 from shared.indirector import Binding
 from shared.indirector.rest import Rest
 from shared.models.ocsp import OCSP, key_of
 from shared.settings import AgentSettings, Conf, load
-from tests.processes import Done, MasterProcess, OurAgent, master
+from shared.wire.dialects import LEGACY, MODERN, Dialect
+from tests.support.processes import Done, MasterProcess, OurAgent, master
 
 pytestmark = pytest.mark.slow
 

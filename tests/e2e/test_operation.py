@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from tests.processes import MasterProcess, OurAgent, free_port, master
+from tests.support.processes import MasterProcess, OurAgent, free_port, master
 
 pytestmark = pytest.mark.slow
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from shared import plainyaml
-from tests.pair import NAME, Pair
-from tests.processes import clean_environment
+from shared.data import plainyaml
+from tests.support.pair import NAME, Pair
+from tests.support.processes import clean_environment
 
 pytestmark = pytest.mark.slow
 CHECKOUT = Path(__file__).parents[2]

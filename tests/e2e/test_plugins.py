@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from master.testing import RawAnswer
 from shared.errors import ConfigError
-from tests.pair import NAME, Pair, client_of
+from tests.support.pair import NAME, Pair, client_of
+from tests.support.raw_master import RawAnswer
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ import pytest
 
 from certs import keys
 from certs.keys import KeyKind
-from tests.processes import MasterProcess, OurAgent, master
+from tests.support.processes import MasterProcess, OurAgent, master
 
 pytestmark = pytest.mark.slow
 

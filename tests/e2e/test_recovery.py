@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from tests.processes import MasterProcess, OurAgent, master
+from tests.support.processes import MasterProcess, OurAgent, master
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.geteuid() != 0, reason="the page's commands are root's")]
 

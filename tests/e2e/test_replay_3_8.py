@@ -18,16 +18,16 @@ from urllib.parse import quote_plus
 
 import pytest
 
-from agent.testing import Ask, Reply
 from certs import csr
 from certs.bundles import dump
 from certs.keys import KeyKind
-from master.testing import RawAnswer, RawClient
-from shared import plainyaml
+from shared.data import plainyaml
 from tests.e2e.bodies_3_8 import CATALOG, METADATA, NODE, PSON_REPORT, ROOT, UUID, YAML_REPORT
-from tests.pair import NAME, Pair, client_of
-from tests.scripted_master import NAME as SCRIPTED
-from tests.scripted_master import Scripted
+from tests.support.fake_server import Ask, Reply
+from tests.support.pair import NAME, Pair, client_of
+from tests.support.raw_master import RawAnswer, RawClient
+from tests.support.scripted_master import NAME as SCRIPTED
+from tests.support.scripted_master import Scripted
 
 pytestmark = pytest.mark.slow
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.kept import check_facts_and_reports
-from tests.processes import Done, OurAgent, master
+from tests.support.kept import check_facts_and_reports
+from tests.support.processes import Done, OurAgent, master
 
 pytestmark = pytest.mark.slow
 

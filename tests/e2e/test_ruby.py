@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.master.ruby.site import needs_ruby
-from tests.pair import Pair
+from tests.support.pair import Pair
 
 pytestmark = [needs_ruby, pytest.mark.slow]
 MODULE = "code/environments/production/modules/m"

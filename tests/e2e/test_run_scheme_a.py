@@ -9,9 +9,9 @@ from urllib.parse import parse_qs, unquote_plus
 
 import pytest
 
-from agent.http import Client
-from shared import plainjson, plainyaml
-from tests.pair import NAME, Pair
+from agent.servers.http import Client
+from shared.data import plainjson, plainyaml
+from tests.support.pair import NAME, Pair
 
 pytestmark = pytest.mark.slow
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from shared import plainjson, plainyaml
-from tests.pair import NAME, Pair
+from shared.data import plainjson, plainyaml
+from tests.support.pair import NAME, Pair
 
 pytestmark = pytest.mark.slow
 

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from shared import plainyaml
+from shared.data import plainyaml
 from tests.bench.fleet import facts_of, small_site
-from tests.processes import MasterProcess, clean_environment, master
-from tests.simulated_agents import Record, RunFailed, Server, SimulatedAgent, with_certificates
+from tests.support.processes import MasterProcess, clean_environment, master
+from tests.support.simulated_agents import Record, RunFailed, Server, SimulatedAgent, with_certificates
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 

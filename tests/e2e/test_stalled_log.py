@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes import MasterProcess, clean_environment, free_port
+from tests.support.processes import MasterProcess, clean_environment, free_port
 
 pytestmark = pytest.mark.slow
 

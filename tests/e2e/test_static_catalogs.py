@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pair import NAME, Pair, client_of
+from tests.support.pair import NAME, Pair, client_of
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.interop import peers, stage
 from tests.interop.stage import CLASSIFIED, ENC, SITE, AgentOf
-from tests.processes import MasterProcess, RealAgent, has_real_puppet, master
+from tests.support.processes import MasterProcess, RealAgent, has_real_puppet, master
 
 NOT_INSTALLED = "Debian's puppet-agent is not installed: apt-get install puppet-agent"
 

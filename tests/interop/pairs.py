@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shared import plainyaml
+from shared.data import plainyaml
 from tests.interop.peers import PUPPET_5, OtherAgent
 from tests.interop.ruby_master import RubyMaster, ruby_master
-from tests.processes import Done, MasterProcess, OurAgent, RealAgent, master
+from tests.support.processes import Done, MasterProcess, OurAgent, RealAgent, master
 
 NAME = "web1.example.com"
 

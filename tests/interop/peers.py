@@ -7,7 +7,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.processes import Done, MasterProcess, RealAgent, clean_environment, run
+from tests.support.processes import Done, MasterProcess, RealAgent, clean_environment, run
 
 PEERS = Path(os.environ.get("BUNRAKU_PEERS", "/var/tmp/bunraku-peers"))
 

@@ -13,7 +13,7 @@ from tests.interop.peers import PUPPET_3, OtherAgent, Release
 from tests.interop.puppetserver import AUTOSIGN
 from tests.interop.ruby_master import RubyMaster
 from tests.interop.stage import SITE
-from tests.processes import OurAgent, clean_environment
+from tests.support.processes import OurAgent, clean_environment
 
 # Loaded by the master's own ruby, it only looks: every request and its answer as they go over the wire, one JSON object a line.
 RECORDER = r"""

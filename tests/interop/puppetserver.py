@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.interop.peers import PUPPET_8, Release
 from tests.interop.stage import SITE
-from tests.processes import Done, OurAgent, clean_environment, run
+from tests.support.processes import Done, OurAgent, clean_environment, run
 
 JAR = "/usr/share/puppetserver/puppetserver.jar"
 CONF = "/etc/puppet/puppetserver"

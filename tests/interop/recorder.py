@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from tests.processes import OurAgent, RealAgent
+from tests.support.processes import OurAgent, RealAgent
 
 PATIENCE = 60.0  # seconds without a byte on a connection
 

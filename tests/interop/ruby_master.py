@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from tests.interop.peers import PUPPET_3, PUPPET_5, Release
-from tests.processes import Done, clean_environment, free_port, run
+from tests.support.processes import Done, clean_environment, free_port, run
 
 START = 120.0  # seconds for it to listen
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Protocol
 
-from shared import plainyaml
-from tests.processes import MasterProcess, RealAgent
+from shared.data import plainyaml
+from tests.support.processes import MasterProcess, RealAgent
 
 SITE = {
     "manifests/site.pp": """

@@ -9,7 +9,7 @@ import pytest
 from tests.interop.expected import TAGGED, stage_is_complete, tags_choose
 from tests.interop.peers import RELEASES, OtherAgent, Release, agent_of
 from tests.interop.stage import reports_of, stage_of
-from tests.processes import MasterProcess
+from tests.support.processes import MasterProcess
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 

@@ -14,8 +14,8 @@ import pytest
 
 from shared.types import CORE, builtin_types
 from tests.conformance.test_sandbox import IMAGE, why_not
-from tests.processes import clean_environment
-from tests.types_page import EXERCISED, MISSING
+from tests.support.processes import clean_environment
+from tests.support.types_page import EXERCISED, MISSING
 
 pytestmark = [
     pytest.mark.slow,

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from certs.oids import OidNames
-from master.http.auth import Question, allowed
-from master.http.auth_hocon import parse
+from master.authorization.auth_hocon import parse
+from master.authorization.rules import Question, allowed
 from tests.master.http.puppetservers_rules import ADMIN, ALIAS, ASKED, BAD, GOOD, OTHER, RULES, STRANGER, WEB, Asking, Parameters
 from tests.master.http.test_auth_hocon import client_of, one_rule
-from tests.processes import clean_environment
+from tests.support.processes import clean_environment
 
 JAR = Path("/usr/share/puppetserver/puppetserver.jar")
 DEBIANS = Path("/etc/puppet/puppetserver/conf.d/auth.conf")

@@ -15,7 +15,7 @@ from tests.interop.peers import PUPPET_3, OtherAgent, agent_of
 from tests.interop.puppetmaster import Puppetmaster, puppetmaster
 from tests.interop.stage import SITE, stage_of
 from tests.interop.test_real_agent_certificates import serial_of, serials_in
-from tests.processes import MasterProcess, OurAgent, master
+from tests.support.processes import MasterProcess, OurAgent, master
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.skipif(bool(PUPPET_3.why_not()), reason=PUPPET_3.why_not())]
 

@@ -20,7 +20,7 @@ import pytest
 from tests.interop.peers import PUPPET_8, OtherAgent
 from tests.interop.puppetserver import PUPPETSERVER_8, started
 from tests.interop.recorder import Exchange, Message, Recorder
-from tests.processes import OurAgent, RealAgent, master
+from tests.support.processes import OurAgent, RealAgent, master
 
 pytestmark = [
     pytest.mark.interop,

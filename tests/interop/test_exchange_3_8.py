@@ -16,7 +16,7 @@ import pytest
 
 from tests.interop.peers import PUPPET_3, OtherAgent, agent_of
 from tests.interop.puppetmaster import Puppetmaster, puppetmaster
-from tests.processes import OurAgent, master
+from tests.support.processes import OurAgent, master
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.skipif(bool(PUPPET_3.why_not()), reason=PUPPET_3.why_not())]
 

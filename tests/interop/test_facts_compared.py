@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from agent.facts.builtin.host import Host
 from agent.facts.facter import Sources, gather
-from agent.facts.host import Host
 from shared.indirector.termini import run_output
 
 pytestmark = [pytest.mark.slow, pytest.mark.interop, pytest.mark.skipif(shutil.which("facter") is None, reason="facter is not installed")]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line import Puppet
-from tests.processes import has_real_puppet
+from tests.support.command_line import Puppet
+from tests.support.processes import has_real_puppet
 
 pytestmark = [
     pytest.mark.interop,

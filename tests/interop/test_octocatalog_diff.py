@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes import OurAgent, clean_environment, master, run
+from tests.support.processes import OurAgent, clean_environment, master, run
 
 TOOL = "/usr/bin/octocatalog-diff"
 

@@ -13,7 +13,7 @@ from tests.interop.expected import TAGGED, tags_choose
 from tests.interop.peers import PUPPET_3, OtherAgent, agent_of
 from tests.interop.stage import TESTING, reports_of, stage_of
 from tests.interop.test_real_agent_runs import DAEMONLESS
-from tests.processes import MasterProcess
+from tests.support.processes import MasterProcess
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.skipif(bool(PUPPET_3.why_not()), reason=PUPPET_3.why_not())]
 

@@ -18,7 +18,7 @@ from tests.interop.expected import a_file_goes_to_the_bucket_and_comes_back, sta
 from tests.interop.pairs import NAME, Pair, older, pair, program, said, stage_of
 from tests.interop.peers import PUPPET_5
 from tests.interop.stage import CLASSIFIED, ENC, SITE, TESTING
-from tests.processes import OurAgent, RealAgent
+from tests.support.processes import OurAgent, RealAgent
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.skipif(bool(PUPPET_5.why_not()), reason=PUPPET_5.why_not())]
 

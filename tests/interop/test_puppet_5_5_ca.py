@@ -15,7 +15,7 @@ from tests.interop.peers import PUPPET_5, OtherAgent
 from tests.interop.ruby_master import RubyMaster, ruby_master
 from tests.interop.stage import SITE, stage_of
 from tests.interop.test_real_agent_certificates import serial_of, serials_in
-from tests.processes import Done, MasterProcess, master
+from tests.support.processes import Done, MasterProcess, master
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.skipif(bool(PUPPET_5.why_not()), reason=PUPPET_5.why_not())]
 

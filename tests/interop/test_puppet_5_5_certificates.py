@@ -18,7 +18,7 @@ from tests.interop.ruby_master import RubyMaster
 from tests.interop.stage import SITE
 from tests.interop.test_puppet_5_5 import KINDS
 from tests.interop.test_real_agent_certificates import expire, serial_of, serials_in
-from tests.processes import Done, MasterProcess, clean_environment, master, run
+from tests.support.processes import Done, MasterProcess, clean_environment, master, run
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.skipif(bool(PUPPET_5.why_not()), reason=PUPPET_5.why_not())]
 

@@ -16,7 +16,7 @@ from tests.interop.pairs import NAME, Pair, pair, stage_of
 from tests.interop.peers import PUPPET_5
 from tests.interop.recorder import Exchange, Recorder
 from tests.interop.stage import SITE
-from tests.processes import RealAgent
+from tests.support.processes import RealAgent
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.skipif(bool(PUPPET_5.why_not()), reason=PUPPET_5.why_not())]
 

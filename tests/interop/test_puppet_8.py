@@ -13,7 +13,7 @@ from cryptography import x509
 
 from tests.interop.peers import PUPPET_8, OtherAgent, agent_of
 from tests.interop.stage import SITE, reports_of, stage_of
-from tests.processes import MasterProcess, free_port, master
+from tests.support.processes import MasterProcess, free_port, master
 
 pytestmark = [
     pytest.mark.interop,

@@ -21,7 +21,7 @@ from cryptography.x509.oid import NameOID
 from tests.interop.puppetserver import PUPPETSERVER_8, PUPPETSERVERS, TOOL, Installed
 from tests.interop.stage import SITE, agent_of, stage_of
 from tests.interop.test_real_agent_certificates import serial_of, serials_in
-from tests.processes import Done, MasterProcess, OurAgent, clean_environment, run
+from tests.support.processes import Done, MasterProcess, OurAgent, clean_environment, run
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 RELEASES = {"7.9.5": "2.4.0", "8.7.0": "2.7.0"}  # of the tool, by the server that it comes with

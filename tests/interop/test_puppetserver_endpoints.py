@@ -21,7 +21,7 @@ import pytest
 
 from tests.interop import puppetserver
 from tests.interop.puppetserver import PUPPETSERVERS, Installed
-from tests.processes import master
+from tests.support.processes import master
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.interop.peers import PUPPET_8
 from tests.interop.stage import agent_of
-from tests.processes import Done, MasterProcess, clean_environment, has_real_puppet, master, run
+from tests.support.processes import Done, MasterProcess, clean_environment, has_real_puppet, master, run
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 CHECKOUT = Path(__file__).parents[2]

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from shared import plainyaml
+from shared.data import plainyaml
 from tests.interop.expected import stage_is_complete
 from tests.interop.stage import AgentOf, stage_of
-from tests.processes import MasterProcess
+from tests.support.processes import MasterProcess
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 

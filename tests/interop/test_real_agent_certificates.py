@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
 from tests.interop.stage import AgentOf, stage_of
-from tests.processes import MasterProcess
+from tests.support.processes import MasterProcess
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.interop.expected import TAGGED, tags_choose
 from tests.interop.stage import ENC, SITE, TESTING, AgentOf, reports_of, stage_of
-from tests.processes import MasterProcess, RealAgent, master
+from tests.support.processes import MasterProcess, RealAgent, master
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.interop.expected import a_file_goes_to_the_bucket_and_comes_back
 from tests.interop.stage import AgentOf
-from tests.processes import MasterProcess, RealAgent
+from tests.support.processes import MasterProcess, RealAgent
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 

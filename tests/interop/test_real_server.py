@@ -22,7 +22,7 @@ from tests.interop.expected import (
 from tests.interop.puppetserver import PUPPETSERVER_7, PUPPETSERVERS, RealServer, started
 from tests.interop.stage import SITE
 from tests.interop.test_real_agent_certificates import expire, serial_of, serials_in
-from tests.processes import OurAgent, master
+from tests.support.processes import OurAgent, master
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.processes import clean_environment
+from tests.support.processes import clean_environment
 
 pytestmark = [
     pytest.mark.interop,

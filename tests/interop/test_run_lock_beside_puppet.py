@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.lock import RunLock
-from tests.processes import REAL_PUPPET, clean_environment
+from agent.run.lock import RunLock
+from tests.support.processes import REAL_PUPPET, clean_environment
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -18,7 +18,7 @@ OURS = """
 import sys, time
 from pathlib import Path
 from agent.cli import entitle
-from agent.lock import RunLock
+from agent.run.lock import RunLock
 entitle("puppet agent")
 assert RunLock(Path(sys.argv[1])).acquire()
 print("held", flush=True)

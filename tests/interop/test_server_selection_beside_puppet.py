@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from agent.testing import Ask, FakeMaster, Reply
-from certs.testing import ThrowAwayCa
-from tests.dns_server import DOMAIN, Dns
-from tests.processes import REAL_PUPPET, Done, OurAgent, RealAgent, clean_environment, has_real_puppet, run
-from tests.scripted_master import reply, root_entry
+from tests.support.dns_server import DOMAIN, Dns
+from tests.support.fake_server import Ask, FakeMaster, Reply
+from tests.support.processes import REAL_PUPPET, Done, OurAgent, RealAgent, clean_environment, has_real_puppet, run
+from tests.support.scripted_master import reply, root_entry
+from tests.support.throwaway_ca import ThrowAwayCa
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 

@@ -16,13 +16,13 @@ import pytest
 
 from certs import bundles, keys
 from certs.keys import KeyKind
-from certs.testing import ThrowAwayCa
-from master.ldap_conf import LdapTrust
 from master.termini.ldap import Ldap
+from master.termini.ldap_conf import LdapTrust
 from shared.errors import PeerNotTrusted, PuppetError
 from shared.indirector import Binding
 from shared.models.node import NODE
-from tests.processes import clean_environment, free_port
+from tests.support.processes import clean_environment, free_port
+from tests.support.throwaway_ca import ThrowAwayCa
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 pytest.importorskip("ldap3")

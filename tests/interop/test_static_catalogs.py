@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.interop.stage import AgentOf
-from tests.processes import master
+from tests.support.processes import master
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.interop.peers import PUPPET_8
-from tests.processes import Done, clean_environment, run
+from tests.support.processes import Done, clean_environment, run
 
 pytestmark = [
     pytest.mark.interop,

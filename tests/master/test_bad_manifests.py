@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from master.environments import Environments, EnvironmentSettings
+from master.environments.directories import Environments, EnvironmentSettings
+from master.pools.compile_pool import Workers
 from master.termini.catalog import CompileJob
-from master.workers import Workers
 from shared.errors import PuppetError
 
 pytestmark = pytest.mark.slow

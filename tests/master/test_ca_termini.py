@@ -7,7 +7,6 @@ from cryptography import x509
 
 from certs import bundles, ocsp
 from master.termini.ca import CaCertificates, CaCrls, CaOcsp, CaRequests, CaStatuses, NoCa
-from shared.dialects import LEGACY, MODERN
 from shared.errors import BadRequest, Conflict, NotFound
 from shared.indirector.core import Binding, request_for
 from shared.models.certificate import CERTIFICATE, Certificate
@@ -16,7 +15,8 @@ from shared.models.certificate_revocation_list import CERTIFICATE_REVOCATION_LIS
 from shared.models.certificate_status import CERTIFICATE_STATUS, CertificateStatus
 from shared.models.key import KEY, Key
 from shared.models.ocsp import OCSP, key_of
-from tests.ca_site import empty_site, new_key, pem, site
+from shared.wire.dialects import LEGACY, MODERN
+from tests.support.ca_site import empty_site, new_key, pem, site
 
 __all__ = ["empty_site", "new_key", "pem", "site"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from master.code_commands import CodeCommands, check_code_id, check_path
+from master.environments.code_commands import CodeCommands, check_code_id, check_path
 from master.termini.files import VersionedContent
 from shared.errors import BadRequest, ConfigError, Denied, NotFound, PuppetError
 from shared.indirector import Binding

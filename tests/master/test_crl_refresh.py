@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from agent.testing import Ask, FakeMaster, Reply
 from certs import bundles, crl
-from certs.testing import ThrowAwayCa
-from master.crl_refresh import CrlRefresh, CrlSource, keep, out_of_date
 from master.http.tls import ServerTls, load
-from master.testing import CaFolder
+from master.service.crl_refresh import CrlRefresh, CrlSource, keep, out_of_date
 from shared.errors import PeerAnswered, PeerNotTrusted, PeerUnreachable, PuppetError, TooLarge
 from shared.settings import Conf, MasterSettings
 from shared.settings import load as load_settings
+from tests.support.fake_server import Ask, FakeMaster, Reply
+from tests.support.raw_master import CaFolder
+from tests.support.throwaway_ca import ThrowAwayCa
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 NAME = "master2.test"
@@ -158,7 +158,7 @@ async def test_it_asks_at_once_and_then_about_every_interval(ca: CaFolder, monke
         if len(waits) == 3:
             raise asyncio.CancelledError
 
-    monkeypatch.setattr("master.crl_refresh.asyncio.sleep", sleep)
+    monkeypatch.setattr("master.service.crl_refresh.asyncio.sleep", sleep)
     with pytest.raises(asyncio.CancelledError):
         await CrlRefresh(ca.trust(NAME), source.fetch, source).keep_fresh(100, chance=lambda: next(chances))
     assert waits == pytest.approx([90, 100, 110])

@@ -11,9 +11,9 @@ import pytest
 from master.compiler.catalog.wire import compile_catalog
 from master.compiler.codegen.codecache import CodeCache
 from master.compiler.world import NodeInput
-from master.environment_files import DiskFiles
-from master.environments import Environments, EnvironmentSettings, read_environment, seconds
-from master.loaded_environments import LoadedEnvironments
+from master.environments.directories import Environments, EnvironmentSettings, read_environment, seconds
+from master.environments.files import DiskFiles
+from master.environments.loaded import LoadedEnvironments
 from shared.errors import ConfigError, NotFound
 from shared.settings import Conf, MasterSettings, load
 

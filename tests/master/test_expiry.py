@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from master.expiry import Ending, Expiries, of_agents, of_server, sentences
 from master.http.tls import TrustFiles
-from master.metrics import Metrics
-from tests.ca_site import START, Clock, Site, empty_site, pem, site
+from master.service.expiry import Ending, Expiries, of_agents, of_server, sentences
+from master.service.metrics import Metrics
+from tests.support.ca_site import START, Clock, Site, empty_site, pem, site
 
 __all__ = ["empty_site", "pem", "site"]
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from master.fileserver import FileServer, parse, usable
 from master.termini.files import ContentServer, MetadataServer
-from shared.dialects import LEGACY, MODERN, Dialect
+from master.termini.mounts import FileServer, parse, usable
 from shared.errors import BadName, ConfigError, NotFound
 from shared.indirector import Binding, Client, NotAuthorizedByTerminus, Request
 from shared.models.file_content import FILE_CONTENT
 from shared.models.file_metadata import FILE_METADATA
+from shared.wire.dialects import LEGACY, MODERN, Dialect
 
 
 def matcher(allow: Sequence[str], deny: Sequence[str], client: Client) -> bool | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from master.checks.environments import check
-from master.first_environment import prepare_environments
+from master.environments.first import prepare_environments
 from shared.settings import MasterSettings, load
 
 

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from master.environment_files import MemoryFiles
-from master.generated_types import read_generated, written
-from master.module_types import ModuleTypes
-from master.type_models import DeclaredAttribute, DeclaredType
+from master.environments.files import MemoryFiles
+from master.module_types.generated import read_generated, written
+from master.module_types.models import DeclaredAttribute, DeclaredType
+from master.module_types.registry import ModuleTypes
 from shared.errors import ParseError
 
 NOW = datetime(2024, 5, 6, 7, 8, 9, tzinfo=UTC)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from master.given_catalogs import CatalogWanted, GivenCatalogs
+from master.catalogs.given import CatalogWanted, GivenCatalogs
 from master.termini.catalog import CompileJob, Heard
 from master.termini.node import Plain, WithFacts
 from shared.errors import BadName, CompileError, NotFound, PuppetError

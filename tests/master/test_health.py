@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from master.conditions import unwritable
-from master.health import COMPILING, Condition, Health, worst
-from master.metrics import Metrics
+from master.service.conditions import unwritable
+from master.service.health import COMPILING, Condition, Health, worst
+from master.service.metrics import Metrics
 from shared.errors import PuppetError
 
 
@@ -152,8 +152,8 @@ def test_a_folder_can_be_written_to_or_made_unless_it_is_something_else(tmp_path
 
 
 def test_a_disk_without_room_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("master.conditions.LEAST_FREE", 2**70)
+    monkeypatch.setattr("master.service.conditions.LEAST_FREE", 2**70)
     assert unwritable(tmp_path) == f"the disk of {tmp_path} is full"
     monkeypatch.undo()
-    monkeypatch.setattr("master.conditions.LEAST_FILES", 2**70)
+    monkeypatch.setattr("master.service.conditions.LEAST_FILES", 2**70)
     assert unwritable(tmp_path) in ("", f"the disk of {tmp_path} takes no more files")

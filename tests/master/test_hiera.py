@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from master.compiler.testing import compiled
 from master.hiera import merge_of
 from shared.errors import CompileError, EvaluationError
+from tests.support.compiling import compiled
 
 FACTS = {"os": {"family": "Debian"}, "role": "web"}
 LEVELS = """

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from master.compiler.testing import compiled
 from master.hiera.eyaml import Keys, decrypted
 from shared.errors import BadData, CompileError, Unsupported
+from tests.support.compiling import compiled
 
 # --- eyaml ---
 
@@ -68,8 +68,8 @@ def _on_disk(keys: Path, files: dict[str, str], manifest: str) -> list[str]:
     from master.compiler.loading.builtins import all_functions
     from master.compiler.loading.loader import Loader
     from master.compiler.world import NodeInput
-    from master.environment_files import MemoryFiles
-    from master.worlds import FolderWorld
+    from master.environments.directory_environment import FolderWorld
+    from master.environments.files import MemoryFiles
 
     there: dict[str, str | bytes] = {f"/env/{path}": text for path, text in files.items()}
     there |= {str(path): path.read_bytes() for path in keys.iterdir()}
@@ -173,8 +173,8 @@ def test_changed_data_is_seen_by_the_next_compile_and_the_environment_stays_load
     from master.compiler.codegen.codecache import CodeCache
     from master.compiler.evaluation.compilation import Compiler
     from master.compiler.world import NodeInput
-    from master.environments import EnvironmentSettings
-    from master.loaded_environments import LoadedEnvironments
+    from master.environments.directories import EnvironmentSettings
+    from master.environments.loaded import LoadedEnvironments
 
     root = tmp_path / "production"
     (root / "data").mkdir(parents=True)

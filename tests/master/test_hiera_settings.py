@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from master.environment_settings import environment_settings
+from master.environments.settings import environment_settings
 from shared.settings import MasterSettings, load
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from master.class_listing import classes
 from master.compiler.syntax.source import Source
-from master.environments import Environments, EnvironmentSettings
-from master.listings import MAX_ENVIRONMENTS, Listings
+from master.environments.directories import Environments, EnvironmentSettings
+from master.listings.classes import classes
+from master.listings.environment import MAX_ENVIRONMENTS, Listings
 from shared.errors import NotFound, ParseError
 
 METADATA = {"name": "acme-meta", "version": "1.2.3"}

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from master.longtasks import (
+from master.service.longtasks import (
     ACCEPT,
     CHANGE_CA,
     COUNT_TURNS,
@@ -27,11 +27,11 @@ from master.longtasks import (
     RENEW_CRL,
     RETIRE_WORKER,
 )
-from master.process import TASK_FAILED, exit_code, heartbeat, until_signalled
+from master.service.process import TASK_FAILED, exit_code, heartbeat, until_signalled
 from master.wiring import running
+from shared.process.supervision import Supervisor
+from shared.process.systemd import Notifier
 from shared.settings import MasterSettings, load
-from shared.supervision import Supervisor
-from shared.systemd import Notifier
 
 SHORT = {HANDSHAKE, CHANGE_CA, RETIRE_WORKER}  # many at a time, each for a moment: `spawn`
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from master.compiler.codegen.codecache import CodeCache
 from master.compiler.evaluation.compilation import LogEntry
-from master.compiling import Bench
-from master.environments import EnvironmentSettings
+from master.environments.directories import EnvironmentSettings
+from master.pools.compile_worker import Bench
 from shared.errors import CompileError, PuppetError
 
 FACTS = {"os": {"family": "Debian", "release": {"major": "12"}}, "uptime": 5, "colour": "red", "networking": {"fqdn": "n.test"}}

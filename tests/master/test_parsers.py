@@ -13,16 +13,16 @@ from urllib.parse import quote
 
 import pytest
 
-from master.http.catalog_request import large_catalog_wanted
-from master.parsers import IN_PLACE, REPORT_IN_PLACE, Parsers
+from master.endpoints.catalog_request import large_catalog_wanted
+from master.pools.parse_pool import IN_PLACE, REPORT_IN_PLACE, Parsers
 from master.reports.processors import of_its_age
-from shared import plainyaml
-from shared.dialects import LEGACY, MODERN, Dialect
+from shared.data import plainyaml
 from shared.errors import BadData, BadRequest, PuppetError, Unavailable
 from shared.models.facts import FACTS, Facts, PackedFacts
 from shared.models.node import NODE
 from shared.models.packed_report import PackedReport
 from shared.models.report import REPORT
+from shared.wire.dialects import LEGACY, MODERN, Dialect
 
 pytestmark = pytest.mark.slow
 

@@ -7,8 +7,8 @@ import threading
 from pathlib import Path
 
 from master.ca.audit import Trail
-from master.refusals import Refusals, queued_refusals
-from shared.log import ORIGIN, Origin
+from master.service.refusals import Refusals, queued_refusals
+from shared.process.log import ORIGIN, Origin
 
 
 def test_an_entry_is_in_the_trail_with_the_request_that_it_belongs_to(tmp_path: Path) -> None:

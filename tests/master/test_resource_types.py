@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from master.compiler.syntax.source import Source
-from master.environments import Environments, EnvironmentSettings
-from master.resource_types import ResourceTypes, check_name, definitions
+from master.environments.directories import Environments, EnvironmentSettings
+from master.listings.resource_types import ResourceTypes, check_name, definitions
 from master.termini.resource_type import DefinitionsWanted, NotManaged, Parser
-from shared.dialects import LEGACY, MODERN
 from shared.errors import BadRequest, NotFound, Unsupported
 from shared.indirector import Binding
 from shared.models.resource import RESOURCE
 from shared.models.resource_type import RESOURCE_TYPE
+from shared.wire.dialects import LEGACY, MODERN
 
 SITE = """
 node default { }

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from master.environment_files import MemoryFiles
-from master.module_types import ModuleTypes, RubyTypes
-from master.ruby_types import read_ruby_type
-from master.type_models import DeclaredType
+from master.environments.files import MemoryFiles
+from master.module_types.models import DeclaredType
+from master.module_types.registry import ModuleTypes, RubyTypes
+from master.module_types.ruby_types import read_ruby_type
 
 
 def read(body: str, name: str = "x", **others: str) -> DeclaredType:

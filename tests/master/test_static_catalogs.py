@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from master.static_catalogs import agreed, inlined
+from master.catalogs.static import agreed, inlined
 from shared.errors import BadRequest, CompileError, Denied
 from shared.indirector import Option
 from shared.models.file_metadata import FileMetadata

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from master.environments import Environments, EnvironmentSettings
-from master.listings import Listings
+from master.environments.directories import Environments, EnvironmentSettings
+from master.listings.environment import Listings
 from shared.errors import NotFound
 
 DESCRIBED = {"description": "does it", "private": True, "parameters": {"b": {"type": "String"}, "a": {"type": "Integer"}}}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from master.trusted_external import TrustedExternal
+from master.termini.trusted_external import TrustedExternal
 from shared.errors import ConfigError, PuppetError
 from shared.settings import Conf, MasterSettings, load
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from master.environments import Environments, EnvironmentSettings
+from master.environments.directories import Environments, EnvironmentSettings
+from master.pools.compile_pool import COMMAND, Workers
 from master.termini.catalog import CompileJob, Heard
 from master.termini.resource_type import DefinitionsWanted
-from master.workers import COMMAND, Workers
 from shared.errors import BadData, BadRequest, CompileError, NotFound, PuppetError, Unavailable
 
 pytestmark = pytest.mark.slow
@@ -131,14 +131,14 @@ exec "$@"
 async def test_R_20_a_worker_that_dies_while_it_starts_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = tmp_path / "start"
     script.write_text(SHORT_LIVED)
-    monkeypatch.setattr("master.workers.COMMAND", ("/bin/sh", str(script), *COMMAND))
+    monkeypatch.setattr("master.pools.compile_pool.COMMAND", ("/bin/sh", str(script), *COMMAND))
     async with pool(tmp_path, "notify { 'x': }") as workers:
         assert titles(await workers(job())) == ["x"]
     assert script.with_suffix(".lock").is_dir()
 
 
 async def test_R_20_when_no_worker_can_be_started_the_caller_hears_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("master.workers.COMMAND", ("/bin/false",))
+    monkeypatch.setattr("master.pools.compile_pool.COMMAND", ("/bin/false",))
     async with pool(tmp_path, "notify { 'x': }") as workers:
         await workers.warm()
         with pytest.raises(PuppetError, match="could not be started"):
@@ -146,7 +146,7 @@ async def test_R_20_when_no_worker_can_be_started_the_caller_hears_so(tmp_path: 
 
 
 async def test_a_worker_that_hangs_is_ended_and_its_job_is_not_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("master.workers.GRACE", 0.2)
+    monkeypatch.setattr("master.pools.compile_pool.GRACE", 0.2)
     answers: list[str] = []
     async with pool(tmp_path, "notify { 'x': }", timeout=1.0, on_answer=lambda how, seconds: answers.append(how)) as workers:
         _, asked = await paused(workers)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from master.compiler.testing import compiled
-from master.environment_files import DiskFiles
-from master.worlds import FolderWorld
+from master.environments.directory_environment import FolderWorld
+from master.environments.files import DiskFiles
 from shared.errors import CompileError
+from tests.support.compiling import compiled
 
 PYTHON_FUNCTION = '''
 from master.compiler.functions import Context, function

@@ -40,10 +40,10 @@ from master.compiler.syntax.dump import pn
 from master.compiler.syntax.parser import parse
 from master.compiler.syntax.source import Source
 from master.compiler.world import NodeInput
-from master.environment_files import DiskFiles
-from master.module_types import RubyTypes
+from master.environments.directory_environment import FolderWorld
+from master.environments.files import DiskFiles
+from master.module_types.registry import RubyTypes
 from master.ruby import RubyProgram, RubySettings
-from master.worlds import FolderWorld
 from shared.errors import PuppetError
 
 HERE = Path(__file__).parent

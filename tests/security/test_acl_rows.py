@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from master.testing import RawClient, RunningMaster
+from tests.support.raw_master import RawClient, RunningMaster
 
 V3 = "/puppet/v3"
 ENV = "?environment=production"

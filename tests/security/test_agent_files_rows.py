@@ -10,7 +10,6 @@ import pytest
 
 from agent.providers.file.places import place_of
 from agent.providers.file.writing import Replacement, Rights
-from agent.providers.testing import MemorySources, apply, metadata_of
 from shared.errors import (
     BadData,
     PuppetError,
@@ -20,7 +19,8 @@ from shared.models.file_metadata import FileMetadata
 from shared.ral import Origin
 from shared.types.exec import Exec
 from shared.types.file import File
-from tests.disturbances import meanwhile
+from tests.support.disturbances import meanwhile
+from tests.support.fake_commands import MemorySources, apply, metadata_of
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to act as another user")
 USER = 1  # daemon, on every system

@@ -24,21 +24,21 @@ from cryptography import x509
 
 from agent.bootstrap import Bootstrap, Options
 from agent.bootstrap.texts import NoCertificate
-from agent.http import Client
-from agent.lock import RunLock
-from agent.server import Spoken
-from agent.sites import Site
-from agent.testing import Ask, FakeMaster, Reply
+from agent.run.lock import RunLock
+from agent.servers.http import Client
+from agent.servers.server import Spoken
+from agent.servers.sites import Site
 from certs.certificates import BACKDATED
 from certs.keys import KeyKind
 from certs.ssldir import SslDir
-from certs.testing import ThrowAwayCa
-from shared import plainyaml
-from shared.dialects import LEGACY, MODERN
+from shared.data import plainyaml
 from shared.errors import ConfigError, PeerUnreachable
-from shared.processes import Process
-from tests.pair import Pair
-from tests.scripted_master import JSON, NAME, Scripted, catalog, file, reply, root_entry
+from shared.process.processes import Process
+from shared.wire.dialects import LEGACY, MODERN
+from tests.support.fake_server import Ask, FakeMaster, Reply
+from tests.support.pair import Pair
+from tests.support.scripted_master import JSON, NAME, Scripted, catalog, file, reply, root_entry
+from tests.support.throwaway_ca import ThrowAwayCa
 
 
 @pytest.mark.parametrize("legacy", [True, False])
@@ -324,7 +324,7 @@ def test_AG_19_a_pipe_as_lock_is_replaced_and_a_directory_is_named(tmp_path: Pat
 CONTENDER = """
 import sys, time
 from pathlib import Path
-from agent.lock import RunLock
+from agent.run.lock import RunLock
 path, record = Path(sys.argv[1]), Path(sys.argv[2])
 entered, end = 0, time.monotonic() + 60
 while entered < 10 and time.monotonic() < end:

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from agent.agent import state_directories
+from agent.facts.builtin.host import Host
 from agent.facts.external import Limits as ProgramLimits
 from agent.facts.external import external_facts
 from agent.facts.facter import Sources, gather
-from agent.facts.host import Host
-from agent.surroundings import clean, public, search, secure
-from agent.testing import Reply
+from agent.process.agent import state_directories
+from agent.process.process_environment import clean, public, search, secure
 from shared.errors import ConfigError
 from shared.settings import AgentSettings, Conf, load
-from tests.scripted_master import JSON, NAME, Scripted, catalog, file, reply, root_entry
+from tests.support.fake_server import Reply
+from tests.support.scripted_master import JSON, NAME, Scripted, catalog, file, reply, root_entry
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="files have to be given to somebody else")
 

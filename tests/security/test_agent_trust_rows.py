@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 
 from agent.bootstrap import Bootstrap, Options
-from agent.http import Client
-from agent.server import Spoken
-from agent.sites import Limits, Site
-from agent.testing import Ask, FakeMaster, Reply
-from agent.tls import Verifier
+from agent.servers.http import Client
+from agent.servers.server import Spoken
+from agent.servers.sites import Limits, Site
+from agent.servers.tls import Verifier
 from certs import bundles, fingerprints
 from certs.keys import KeyKind
 from certs.ssldir import SslDir
-from certs.testing import ThrowAwayCa, server_context
-from shared.dialects import MODERN
 from shared.errors import BadData, PeerAnswered, PeerError, PeerNotTrusted, PuppetError, TooLarge
-from tests.scripted_master import NAME
+from shared.wire.dialects import MODERN
+from tests.support.fake_server import Ask, FakeMaster, Reply
+from tests.support.scripted_master import NAME
+from tests.support.throwaway_ca import ThrowAwayCa, server_context
 
 
 @pytest.fixture(scope="module")

@@ -4,13 +4,13 @@ import hashlib
 
 import pytest
 
-from shared.bucket import Bucket
 from shared.errors import (
     BadRequest,
     Conflict,
     NotFound,
     OutOfSpace,
 )
+from shared.filesystem.bucket import Bucket
 
 
 def names(folder):

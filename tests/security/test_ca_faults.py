@@ -17,11 +17,11 @@ import pytest
 from cryptography import x509
 
 from certs import bundles, crl, verify
-from master.ca import inventory
-from master.ca.store import CaStore
-from master.longtasks import CHANGE_CA
+from master.ca.storage import inventory
+from master.ca.storage.store import CaStore
+from master.service.longtasks import CHANGE_CA
 from shared.errors import BadRequest, ConfigError, Conflict, Denied, OutOfSpace, PuppetError, Unavailable
-from tests.ca_site import Site
+from tests.support.ca_site import Site
 
 SIGNING = ["ca.serial-stored", "ca.inventory-written", "ca.certificate-written", "ca.request-removed"]
 
@@ -120,7 +120,7 @@ async def test_R_03_parallel_signing_uses_each_serial_once_and_loses_no_request(
     ca = site.service(autosign=True)
     children = [
         subprocess.Popen(  # noqa: ASYNC220
-            [sys.executable, "-m", "tests.ca_site", str(site.root), "many", prefix, "20"], cwd=Path(__file__).parents[2]
+            [sys.executable, "-m", "tests.support.ca_site", str(site.root), "many", prefix, "20"], cwd=Path(__file__).parents[2]
         )
         for prefix in ("x", "y")
     ]

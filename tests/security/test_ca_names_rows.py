@@ -11,7 +11,7 @@ from cryptography.x509.name import _ASN1Type
 
 from certs import bundles, certificates
 from shared.errors import BadRequest, Conflict
-from tests.ca_site import refused, request
+from tests.support.ca_site import refused, request
 
 HOSTILE_NAMES = [
     "../../etc/cron.d/x", "../private_keys/master", "..", "./x", "a\\b", "c:\\x", "%2e%2e%2fetc%2fx", "/etc/x",

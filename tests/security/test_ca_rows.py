@@ -21,7 +21,7 @@ from master.ca import autosign
 from master.ca.autosign import Autosign
 from master.ca.policy import Refused, SigningPolicy
 from shared.errors import BadRequest, Conflict, Denied, NotFound, PuppetError, Unavailable
-from tests.ca_site import KEY, refused, request
+from tests.support.ca_site import KEY, refused, request
 
 ALLOW_ALL = SigningPolicy(True, True)
 

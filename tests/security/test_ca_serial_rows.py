@@ -9,10 +9,10 @@ import pytest
 from cryptography import x509
 
 from master.ca.registry import Registry
-from master.ca.serials import LARGEST_SERIAL
+from master.ca.storage.serials import LARGEST_SERIAL
 from shared.errors import Conflict
-from tests.ca_site import Site
-from tests.wired_site import WiredSite
+from tests.support.ca_site import Site
+from tests.support.wired_site import WiredSite
 
 Pem = Callable[..., bytes]
 

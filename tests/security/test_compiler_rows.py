@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from master.compiler.testing import compiled
-from master.environment_files import DiskFiles
-from master.environment_settings import environment_settings
-from master.manifest_access import ManifestAccess
-from master.worlds import FolderWorld
+from master.environments.directory_environment import FolderWorld
+from master.environments.files import DiskFiles
+from master.environments.manifest_access import ManifestAccess
+from master.environments.settings import environment_settings
 from shared.errors import CompileError, PuppetError
 from shared.settings import Conf, MasterSettings, load
+from tests.support.compiling import compiled
 
 ROOT = Path(__file__).parent.parent.parent
 LOOKS_LIKE_CODE = [

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from master.compiler.testing import compiled
-from master.environment_files import DiskFiles
+from master.environments.files import DiskFiles
+from tests.support.compiling import compiled
 
 LEVELS = "version: 5\nhierarchy:\n  - {name: role, %s}\n  - {name: all, path: common.yaml}\n"
 WAYS = [
@@ -72,7 +72,7 @@ def test_CMP_07_on_a_disk_too_the_level_is_skipped(role: str, tmp_path: Path) ->
     from master.compiler.loading.builtins import all_functions
     from master.compiler.loading.loader import Loader
     from master.compiler.world import NodeInput
-    from master.worlds import FolderWorld
+    from master.environments.directory_environment import FolderWorld
 
     root = tmp_path / "environment"
     (root / "data" / "nodes").mkdir(parents=True)

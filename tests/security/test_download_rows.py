@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from agent.pace import Bounds, Pace
-from agent.providers.testing import MemorySources, apply
-from agent.sites import Limits
-from agent.websources import WebSources
+from agent.servers.pace import Bounds, Pace
+from agent.servers.sites import Limits
+from agent.servers.websources import WebSources
 from shared.errors import PeerUnreachable, TooLarge
 from shared.models.file_metadata import FileMetadata
 from shared.types.file import File
+from tests.support.fake_commands import MemorySources, apply
 
 
 class Clock:
@@ -130,7 +130,7 @@ async def test_AG_22_a_web_server_that_sends_without_end_or_drips_is_left(tmp_pa
 
 FULL = """
 import asyncio, json, os, sys
-from agent.providers.testing import MemorySources, apply
+from tests.support.fake_commands import MemorySources, apply
 from shared.types.file import File
 given = {"backup": False, "show_diff": False}
 sources = MemorySources({"puppet:///m/large": b"x" * (4 << 20)})

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from agent.facts.builtin.host import Host
 from agent.facts.facter import Sources, gather
-from agent.facts.host import Host
 from agent.wiring import CATALOG_MODE
-from tests.scripted_master import Scripted
+from tests.support.scripted_master import Scripted
 
 SECRET = "hunter2-5f2c"
 
@@ -29,7 +29,7 @@ def watch(event, args):
         seen.append(["run", [str(each) for each in args[1]]])
 sys.addaudithook(watch)
 from agent.facts.facter import Sources, gather
-from agent.facts.host import Host
+from agent.facts.builtin.host import Host
 facts = asyncio.run(gather(Host(), Sources()))
 json.dump({"facts": facts, "seen": seen}, sys.stdout, default=str)
 """

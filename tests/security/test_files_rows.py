@@ -18,10 +18,10 @@ from shared.errors import (
     PeerUnreachable,
     TooLarge,
 )
-from shared.file_serving import Tree, Wanted, content, metadata, search
-from shared.globs import Glob
+from shared.filesystem.file_serving import Tree, Wanted, content, metadata, search
+from shared.filesystem.globs import Glob
 from shared.indirector import Request
-from tests.disturbances import meanwhile
+from tests.support.disturbances import meanwhile
 
 
 @pytest.fixture

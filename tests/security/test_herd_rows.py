@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from master.testing import RawAnswer, RawClient, ThrowAwayCa
 from shared.settings import Conf, MasterSettings, load
 from shared.testing import Shelf
-from tests.master_site import Shelves, Start
+from tests.support.master_site import Shelves, Start
+from tests.support.raw_master import RawAnswer, RawClient, ThrowAwayCa
 
 HERD = 150
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from master.testing import RawClient, RunningMaster
 from shared.indirector.core import Stream, Terminus
 from shared.testing import Shelf
+from tests.support.raw_master import RawClient, RunningMaster
 
 V3 = "/puppet/v3"
 ENV = "?environment=production"

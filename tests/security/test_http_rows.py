@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from master.testing import RawClient, RunningMaster
 from shared.testing import KnownEnvironments, Shelf
-from tests.master_site import still_alive
+from tests.support.master_site import still_alive
+from tests.support.raw_master import RawClient, RunningMaster
 
 V3 = "/puppet/v3"
 ENV = "?environment=production"

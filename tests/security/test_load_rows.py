@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from master.reports.processors import Store
-from master.testing import RawAnswer, RawClient
-from shared.memory import settle
-from tests.bad_requests import bad_requests
-from tests.wired_site import ENV, V3, WiredSite
+from shared.process.memory import settle
+from tests.support.bad_requests import bad_requests
+from tests.support.raw_master import RawAnswer, RawClient
+from tests.support.wired_site import ENV, V3, WiredSite
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 

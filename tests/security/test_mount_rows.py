@@ -35,7 +35,7 @@ echo x > u/own/f; echo x > 'u/deep/er mnt/f'; echo x > u/deep/g; echo x > u/stra
 """
 RUN = """
 import asyncio, json, os, sys
-from agent.providers.testing import apply
+from tests.support.fake_commands import apply
 from shared.types.file import File
 from shared.types.tidy import Tidy
 resources = [(File if kind == "file" else Tidy)(path, given) for kind, path, given in json.loads(sys.argv[1])]

@@ -10,13 +10,13 @@ from urllib.parse import quote_plus
 
 import pytest
 
-from master.parsers import REPORT_IN_PLACE
-from master.testing import RawAnswer, RawClient
-from shared import plainyaml
+from master.pools.parse_pool import REPORT_IN_PLACE
+from shared.data import plainyaml
 from shared.models.facts import Facts
 from shared.models.report import Report
-from shared.packed import PackedValues
-from tests.wired_site import FORM, WiredSite
+from shared.wire.packed import PackedValues
+from tests.support.raw_master import RawAnswer, RawClient
+from tests.support.wired_site import FORM, WiredSite
 
 pytestmark = pytest.mark.slow
 

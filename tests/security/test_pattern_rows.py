@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from agent.agent import Asked
+from agent.process.agent import Asked
 from agent.providers.augeas.commands import compared
 from agent.providers.file_line.ruby import is_there
 from agent.providers.service.base import parse_processes
-from bunraku.agent import resolver
-from master.environments import Environments, EnvironmentSettings
-from master.resource_types import ResourceTypes
+from bunraku.commands.agent import resolver
+from master.environments.directories import Environments, EnvironmentSettings
+from master.listings.resource_types import ResourceTypes
 from shared.errors import BadRequest, EvaluationError, PuppetError
 from shared.ral import Param, Type
 from shared.ral.core import TitlePatterns
 from shared.regexps import PATTERN_TIMEOUT
 from shared.types.file_line import FileLine
-from tests.pair import Pair
+from tests.support.pair import Pair
 
 RUNAWAY = "^(a|aa)+$"
 LONG = "a" * 60 + "!"

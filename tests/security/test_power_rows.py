@@ -13,8 +13,8 @@ from cryptography import x509
 
 from certs import crl
 from master.ca.authority import Authority
-from tests.ca_site import Site
-from tests.power import Disk
+from tests.support.ca_site import Site
+from tests.support.power import Disk
 
 pytestmark = pytest.mark.slow
 

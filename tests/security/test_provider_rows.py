@@ -16,7 +16,6 @@ from agent.providers.package.apt import Apt
 from agent.providers.package.dpkg import Dpkg
 from agent.providers.service.debian import Debian
 from agent.providers.service.systemd import Systemd
-from agent.providers.testing import apply
 from agent.providers.user.useradd import Useradd
 from shared.errors import ResourceError
 from shared.ral import Platform
@@ -27,6 +26,7 @@ from shared.types.group import Group
 from shared.types.package import Package
 from shared.types.service import Service
 from shared.types.user import User
+from tests.support.fake_commands import apply
 
 # --- AG-06: running as another user
 

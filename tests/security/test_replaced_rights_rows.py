@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from agent.providers.parsed.storage import replace_file
-from agent.providers.testing import apply
 from shared.types.file import File
+from tests.support.fake_commands import apply
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make files of other users")
 USER, OTHER = 1, 2

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from agent.agent import Agent, Asked
-from master.ca import inventory
-from shared import plainjson, plainyaml
+from agent.process.agent import Agent, Asked
+from master.ca.storage import inventory
+from shared.data import plainjson, plainyaml
 from shared.settings import AgentSettings, Conf, load
-from tests.processes import MasterProcess, master
+from tests.support.processes import MasterProcess, master
 
 pytestmark = pytest.mark.slow
 

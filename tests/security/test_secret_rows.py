@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from agent.logs import kept, print_line
-from agent.runlog import RunLog
-from agent.state import StateFile
+from agent.run.logs import kept, print_line
+from agent.run.runlog import RunLog
+from agent.run.state import StateFile
 from agent.transaction.run import ApplyContext, apply_catalog
 from agent.transaction.summary import RunFacts, report_of
 from shared.errors import PuppetError, ResourceError
@@ -22,7 +22,7 @@ from shared.ral.catalog import Resources, resources_of
 from shared.ral.secrets import HIDDEN, Secrets
 from shared.types import builtin_types
 from tests.conformance.runner import answer
-from tests.pair import Pair
+from tests.support.pair import Pair
 
 CANARIES = ("kx9w2q", "zq7lmw", "vb8nrt", "7390184625")
 VALUES: tuple[Any, ...] = (

@@ -17,10 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from master import wiring
-from master.http.ca import CaEndpoints
-from master.http.openapi import ENDPOINTS, SERVED, document, text
+from master.endpoints.ca import CaEndpoints
+from master.endpoints.openapi import ENDPOINTS, SERVED, document, text
 from shared.indirector.core import Indirection
-from tests.started import CANARY, OPEN, Answered, Started, started
+from tests.support.started import CANARY, OPEN, Answered, Started, started
 
 ROOT = Path(__file__).parent.parent.parent
 DOCUMENT = document()

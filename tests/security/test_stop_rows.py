@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from master.hard_end import OVERDUE
+from master.service.hard_end import OVERDUE
 
 pytestmark = pytest.mark.slow
 
@@ -18,8 +18,8 @@ pytestmark = pytest.mark.slow
 STOPPED = """
 import ctypes, logging, os, signal, sys, threading, time
 from pathlib import Path
-from master.hard_end import HardEnd
-from shared.logqueue import queued
+from master.service.hard_end import HardEnd
+from shared.process.logqueue import queued
 
 def sleep_long(): time.sleep(600)
 def compute_long():

@@ -21,8 +21,8 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from certs import certificates, keys
 from certs.keys import KeyKind
 from master.http.identity import ProxyRules
-from master.testing import CaFolder, RawClient, RunningMaster
 from shared.errors import ConfigError
+from tests.support.raw_master import CaFolder, RawClient, RunningMaster
 
 Start = Any
 NODE = "/puppet/v3/node/agent1?environment=production"

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from agent.pluginsync import Limits, plan
-from agent.providers.testing import MemorySources, apply, metadata_of
+from agent.plugins.pluginsync import Limits, plan
 from master.wiring import running
-from shared.file_serving import Tree, Wanted, search
+from shared.filesystem.file_serving import Tree, Wanted, search
 from shared.models.file_metadata import FileMetadata
 from shared.types.file import File
-from tests.pair import Pair
-from tests.processes import RealAgent, has_real_puppet
+from tests.support.fake_commands import MemorySources, apply, metadata_of
+from tests.support.pair import Pair
+from tests.support.processes import RealAgent, has_real_puppet
 
 NAMES = [b"bad\xff.txt", b"new\nline.txt", b"tab\t", b"\x7f", b"dir\xfe/inside"]
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from agent.providers.testing import apply
-from master.compiler.testing import compiled
 from master.termini.ldap import Ldap
 from master.termini.node import Classifier
 from shared.indirector import Binding
 from shared.models.node import NODE
 from shared.types.exec import Exec
+from tests.support.compiling import compiled
+from tests.support.fake_commands import apply
 
 ROOT = Path(__file__).parent.parent.parent
 SOURCES = [path for package in ("master", "agent", "shared", "certs", "bunraku") for path in sorted((ROOT / package).rglob("*.py"))]

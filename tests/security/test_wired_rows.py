@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from shared import plainyaml
-from tests.kept import temporary_files
-from tests.wired_site import CANARY, ENV, V3, WiredSite
+from shared.data import plainyaml
+from tests.support.kept import temporary_files
+from tests.support.wired_site import CANARY, ENV, V3, WiredSite
 
 pytestmark = pytest.mark.slow
 
@@ -245,7 +245,7 @@ async def test_R_43_a_master_that_cannot_compile_says_so_and_when_it_can_again(w
     compiling = health.conditions["compiling"]
     assert (await wired.catalog(client, "agent1", {})).status == 200
     assert (await client.ask("GET", "/status/v1/simple")).text == "running"
-    monkeypatch.setattr("master.workers.COMMAND", ("/bin/false",))
+    monkeypatch.setattr("master.pools.compile_pool.COMMAND", ("/bin/false",))
     wired.master.workers.renew()  # those that run have opened it already
     assert (await wired.catalog(client, "agent1", {"colour": "red"})).status == 500
     for path in ("/status/v1/simple", "/status/v1/simple/server", "/status/v1/simple/master"):
@@ -286,7 +286,7 @@ async def test_R_43_a_ca_that_cannot_write_is_in_error_and_catalogs_are_not(wire
     client = await wired.client("agent1")
     health, folder = wired.master.health, str(wired.settings.cadir)
     assert (await wired.catalog(client, "agent1", {})).status == 200
-    monkeypatch.setattr("master.conditions.unwritable", lambda path: f"{path} is read-only" if str(path).startswith(folder) else "")
+    monkeypatch.setattr("master.service.conditions.unwritable", lambda path: f"{path} is read-only" if str(path).startswith(folder) else "")
     await health.look(health.conditions["ca-folder"])
     states = {name: (await client.ask("GET", f"/status/v1/simple/{name}")).text for name in ("ca", "server")}
     assert states == {"ca": "error", "server": "running"}

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from master import frames
-from shared import plainjson, plainyaml
-from shared.bounds import check_bounds
-from shared.dialects import LEGACY, MODERN
+from master.pools import frames
+from shared.data import plainjson, plainyaml
 from shared.errors import BadData
 from shared.indirector.core import Model
 from shared.indirector.termini import Json, Yaml
 from shared.models.facts import FACTS, Facts
+from shared.wire.bounds import check_bounds
+from shared.wire.dialects import LEGACY, MODERN
 
 
 def nested(depth: int) -> Any:

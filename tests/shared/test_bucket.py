@@ -10,10 +10,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shared.bucket import Bucket, BucketKey
-from shared.checksums import Checksum
 from shared.errors import BadRequest, Conflict, NotFound, OutOfSpace, TooLarge
-from shared.textdiff import Differ
+from shared.filesystem.bucket import Bucket, BucketKey
+from shared.filesystem.checksums import Checksum
+from shared.filesystem.textdiff import Differ
 
 A = b"first\n"
 SUM = hashlib.sha256(A).hexdigest()

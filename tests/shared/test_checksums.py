@@ -5,9 +5,9 @@ import os
 
 import pytest
 
-from shared import checksums
-from shared.checksums import Checksum
 from shared.errors import BadData, BadRequest
+from shared.filesystem import checksums
+from shared.filesystem.checksums import Checksum
 
 LONG = bytes(range(256)) * 8
 

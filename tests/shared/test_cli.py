@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from shared.cli import invalid_option, options_in, value_of
 from shared.errors import ConfigError
+from shared.process.cli import invalid_option, options_in, value_of
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from shared.daemon import PidFile, account, own, require_program, take_priority
 from shared.errors import ConfigError
+from shared.process.daemon import PidFile, account, own, require_program, take_priority
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_missing_and_empty_folders_are_handed_over_and_others_stay(tmp_path: Pat
 @pytest.mark.slow
 def test_a_daemon_leaves_its_terminal_and_says_goodbye_with_0(tmp_path: Path) -> None:
     script = (
-        "import os, sys, time; from pathlib import Path; from shared import daemon; from shared.daemon import PidFile\n"
+        "import os, sys, time; from pathlib import Path; from shared.process import daemon; from shared.process.daemon import PidFile\n"
         "daemon.to_background(); print('lost')\n"
         f"Path({str(tmp_path / 'seen')!r}).write_text(f'{{os.getsid(0)}} {{os.getpid()}} {{os.getcwd()}} {{os.isatty(0)}}')\n"
     )
@@ -131,7 +131,7 @@ def test_a_priority_holds_for_the_process_and_what_it_starts(lower: int) -> None
     before = os.getpriority(os.PRIO_PROCESS, 0)
     nice = min(before + lower, 19)  # nobody but root gets above what the tests themselves run at
     priority = nice if lower else "''"
-    code = f"import os, subprocess; from shared.daemon import take_priority; take_priority({priority}); subprocess.run(['nice'])"
+    code = f"import os, subprocess; from shared.process.daemon import take_priority; take_priority({priority}); subprocess.run(['nice'])"
     program = ["nice", "-n", "0", sys.executable, "-c", code]
     assert int(subprocess.run(program, check=True, capture_output=True, timeout=60).stdout) == nice
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from shared import file_serving
-from shared.dialects import LEGACY, MODERN
 from shared.errors import BadData, BadRequest, NotFound, PeerUnreachable, TooLarge
-from shared.file_serving import Tree, Wanted, content, metadata, search, search_merged
+from shared.filesystem import file_serving
+from shared.filesystem.file_serving import Tree, Wanted, content, metadata, search, search_merged
 from shared.indirector.core import Request
 from shared.models.file_metadata import FILE_METADATA, FileMetadata
+from shared.wire.dialects import LEGACY, MODERN
 
 HELLO = hashlib.sha256(b"hello").hexdigest()
 

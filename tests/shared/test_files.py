@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from shared.errors import BadName, NotFound, Unavailable
-from shared.files import FileLock, append_synced, appending, inside, make_directory, open_beneath, sweep, write_atomic
+from shared.filesystem.files import FileLock, append_synced, appending, inside, make_directory, open_beneath, sweep, write_atomic
 
 
 @pytest.mark.parametrize("path", ["../x", "a/../../x", "/etc/passwd", "a\x00b", "..", "a/..", "x" * 300])

@@ -5,9 +5,9 @@ import zlib
 
 import pytest
 
-from shared import formats
 from shared.errors import BadData, MissingHeader, NotAcceptable, PuppetError, UnsupportedMediaType
-from shared.formats import B64_ZLIB_YAML, BINARY, JSON, PSON, RAW, RICH_JSON, TEXT, YAML, Format, accepted, of_content_type
+from shared.wire import formats
+from shared.wire.formats import B64_ZLIB_YAML, BINARY, JSON, PSON, RAW, RICH_JSON, TEXT, YAML, Format, accepted, of_content_type
 
 LEGACY = (PSON, YAML, B64_ZLIB_YAML, TEXT, RAW)
 MODERN = (RICH_JSON, JSON, PSON, YAML, TEXT, BINARY)

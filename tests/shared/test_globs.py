@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from shared.globs import Glob
+from shared.filesystem.globs import Glob
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shared import hocon
+from shared.data import hocon
 from shared.errors import BadData
 
 READ: list[tuple[str, Any]] = [

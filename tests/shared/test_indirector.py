@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from shared.dialects import LEGACY, MODERN, Dialect
 from shared.errors import BadData, BadRequest, ConfigError, PeerAnswered, PuppetError, Unsupported
 from shared.indirector import Binding, Client, Indirection, Indirector, Model, NotAuthorizedByTerminus, Request, Terminus, request_for
 from shared.indirector.plugins import PluginContext, find_plugins, indirection_of, terminus_of
@@ -18,6 +17,7 @@ from shared.indirector.termini import Code, Exec, Json, WriteOnlyYaml, Yaml
 from shared.models.file_content import FILE_CONTENT, FileContent
 from shared.models.node import NODE, Node
 from shared.testing import Shelf
+from shared.wire.dialects import LEGACY, MODERN, Dialect
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 

@@ -7,8 +7,8 @@ import socket
 import struct
 from pathlib import Path
 
-from shared.journal import MAX_FIELD, JournalHandler, packed
-from shared.log import LEVELS, ORIGIN, Origin, journal_fields
+from shared.process.journal import MAX_FIELD, JournalHandler, packed
+from shared.process.log import LEVELS, ORIGIN, Origin, journal_fields
 
 
 def unpacked(data: bytes) -> dict[str, str]:

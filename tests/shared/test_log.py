@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from shared.errors import ConfigError
-from shared.log import (
+from shared.process.log import (
     LEVELS,
     MAX_MESSAGE,
     ORIGIN,

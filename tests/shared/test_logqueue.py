@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from shared.log import ORIGIN, ConsoleHandler, FileFormatter, Origin, handler_for
-from shared.logqueue import QueuedHandler, queued
+from shared.process.log import ORIGIN, ConsoleHandler, FileFormatter, Origin, handler_for
+from shared.process.logqueue import QueuedHandler, queued
 from shared.testing import logging_kept
 
 CAPACITY = 100

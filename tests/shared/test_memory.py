@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from shared import memory
+from shared.process import memory
 
 
 @pytest.fixture(autouse=True)
@@ -69,7 +69,7 @@ async def test_all_is_looked_at(looks: list[tuple[bool, bool]], found: list[int]
 # Four threads that are there at the same time ask for memory. Then glibc tells of its heaps.
 HEAPS = """
 import ctypes, sys, threading
-from shared.memory import one_heap
+from shared.process.memory import one_heap
 glibc = ctypes.CDLL(None)
 glibc.fopen.restype = ctypes.c_void_p
 if sys.argv[2:]:

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from shared.dialects import LEGACY, MODERN
 from shared.errors import BadName, BadRequest
 from shared.indirector import Indirection, Model, paths, request_for
 from shared.indirector.paths import build, parse
@@ -12,6 +11,7 @@ from shared.models.catalog import CATALOG
 from shared.models.certificate_status import CERTIFICATE_STATUS
 from shared.models.facts import FACTS
 from shared.models.file_metadata import FILE_METADATA
+from shared.wire.dialects import LEGACY, MODERN
 
 CALLS = [
     ("GET", "/production/certificate/ca", "certificate find ca production"),

@@ -4,9 +4,9 @@ from urllib.parse import unquote_to_bytes
 
 import pytest
 
-from shared import percent
 from shared.errors import BadName, BadRequest
 from shared.indirector.paths import MAX_SEPARATORS, decoded, parameters
+from shared.wire import percent
 
 STEP = 64 * 1024
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from shared import plainjson, plainyaml
+from shared.data import plainjson, plainyaml
 from shared.errors import BadData
 
 BAD_JSON = [

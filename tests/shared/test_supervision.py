@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from shared.supervision import MOST_STARTS, STEADY, SupervisedTask, Supervisor, pause_before
+from shared.process.supervision import MOST_STARTS, STEADY, SupervisedTask, Supervisor, pause_before
 
 WATCH = SupervisedTask("watch the door")
 SERVE = SupervisedTask("serve", essential=True)

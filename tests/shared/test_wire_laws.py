@@ -11,9 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from shared.dialects import LEGACY, MODERN, Dialect
 from shared.errors import BadData, BadRequest, PuppetError
-from shared.formats import Format, accepted, of_content_type
 from shared.indirector.core import Request
 from shared.indirector.paths import MAX_GET, build, parse
 from shared.models.catalog import CATALOG
@@ -22,6 +20,8 @@ from shared.models.file_metadata import FILE_METADATA
 from shared.models.node import NODE
 from shared.models.report import REPORT
 from shared.names import certname, environment, file_key, shown
+from shared.wire.dialects import LEGACY, MODERN, Dialect
+from shared.wire.formats import Format, accepted, of_content_type
 
 LAWS = settings(max_examples=60, deadline=None, derandomize=True)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shared import plainyaml
+from shared.data import plainyaml
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from master.hiera.datafiles import yaml_text
-from shared import plainyaml
+from shared.data import plainyaml
+from shared.data.plainyaml import CORE
 from shared.errors import BadData
-from shared.plainyaml import CORE
 
 RECORDED: list[list[Any]] = json.loads((Path(__file__).parents[1] / "data/yaml/psych-4.0.4.json").read_text())
 """What psych 4.0.4 of Ruby 3.1 makes of `k: <text>` as Puppet 7.23 calls it (safe_load with Symbol allowed)."""

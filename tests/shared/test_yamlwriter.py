@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from shared import plainyaml
-from shared.yamlwriter import CannotWrite, OldSymbol, RubyObject, Symbol, Timestamp, write
+from shared.data import plainyaml
+from shared.data.yamlwriter import CannotWrite, OldSymbol, RubyObject, Symbol, Timestamp, write
 
 # Texts that YAML 1.1 or Ruby would take for something else when they stood without quotes.
 TRICKY = [

@@ -20,10 +20,10 @@ from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 
-from master.health import EVERY
+from master.service.health import EVERY
 from tests.bench.costs import family
-from tests.processes import MasterProcess
 from tests.soak.proxy import Proxy
+from tests.support.processes import MasterProcess
 
 SOURCE = Path(__file__).parent / "clock.c"
 MS_REMOUNT, MNT_DETACH = 32, 2  # of mount(2)

@@ -17,11 +17,11 @@ from pathlib import Path
 import orjson
 from cryptography import x509
 
-from master.testing import CaFolder, RawClient
-from tests.bad_requests import Bad, bad_requests, unknown_paths
 from tests.bench.fleet import facts_of
-from tests.processes import MasterProcess
-from tests.simulated_agents import FAILURES, Record, RunFailed, Server, SimulatedAgent, with_certificates
+from tests.support.bad_requests import Bad, bad_requests, unknown_paths
+from tests.support.processes import MasterProcess
+from tests.support.raw_master import CaFolder, RawClient
+from tests.support.simulated_agents import FAILURES, Record, RunFailed, Server, SimulatedAgent, with_certificates
 
 TIMEOUT = 60.0  # seconds for one answer
 LONGEST_WAIT = 2.0  # seconds of a Retry-After that are waited for

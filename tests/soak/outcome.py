@@ -8,12 +8,12 @@ from pathlib import Path
 
 import yaml
 
-from master.ca import inventory
-from shared import plainyaml
+from master.ca.storage import inventory
+from shared.data import plainyaml
 from shared.errors import PuppetError
-from tests.kept import issued, odd_of_ca, revoked, temporary_files
-from tests.processes import MasterProcess
-from tests.simulated_agents import Record
+from tests.support.kept import issued, odd_of_ca, revoked, temporary_files
+from tests.support.processes import MasterProcess
+from tests.support.simulated_agents import Record
 
 
 def read_reports(folder: Path) -> tuple[set[str], list[str]]:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.bench.fleet import facts_of
-from tests.processes import MasterProcess
-from tests.simulated_agents import Record, RunFailed, Server, SimulatedAgent, with_certificates
+from tests.support.processes import MasterProcess
+from tests.support.simulated_agents import Record, RunFailed, Server, SimulatedAgent, with_certificates
 
 TIMEOUT = 120.0  # seconds for one answer
 ATTEMPTS = 8  # runs that an agent tries for one

@@ -28,14 +28,14 @@ import uvloop
 
 sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
-from tests.processes import MasterProcess, free_port, master
-from tests.simulated_agents import Record
 from tests.soak.faults import Clock, Faults, SmallDisk
 from tests.soak.load import SITE, Load
 from tests.soak.outcome import complaints, litter, lost_reports, odd_certificates
 from tests.soak.proxy import proxy
 from tests.soak.restarts import restarted
 from tests.soak.standing import BETWEEN, LOOKS, QUIET, SLACK, Sample, Watch, grown
+from tests.support.processes import MasterProcess, free_port, master
+from tests.support.simulated_agents import Record
 
 GRACE = 3.0  # seconds after a fault in which a run may still suffer from it
 COOL = 3.0  # seconds without faults at the end

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.bench.costs import family
-from tests.kept import temporary_files
-from tests.processes import MasterProcess
+from tests.support.kept import temporary_files
+from tests.support.processes import MasterProcess
 
 GROWTH = 0.05
 ASKING = 10.0  # seconds for the metrics

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes import clean_environment, run
 from tests.soak.standing import SLACK, grown
+from tests.support.processes import clean_environment, run
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shared.errors import ResourceError
+from shared.filesystem.textdiff import Differ
 from shared.ral import Confine, Provider, State
-from shared.textdiff import Differ
 from shared.types.augeas import Augeas
 
-from ...runlog import RunLog
+from ...run.runlog import RunLog
 from ..file.places import place_of, remove
 from ..parsed.storage import open_file
 from . import library

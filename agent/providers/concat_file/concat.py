@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from shared.errors import ResourceError
-from shared.file_serving import Wanted
+from shared.filesystem.file_serving import Wanted
 from shared.ral import Provider, Ref, State, Type
 from shared.types.concat_file import PASSED_ON, ConcatFile, ConcatFragment
 from shared.types.file import File
 
-from ...sources import FileSources
+from ...servers.sources import FileSources
 from .pieces import Piece, merged
 
 MAX_PIECE = 64 * 2**20  # bytes of a piece's source

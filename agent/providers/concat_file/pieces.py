@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shared import plainyaml, yamlwriter
+from shared.data import plainyaml, yamlwriter
 from shared.errors import BadData, ResourceError
 
 

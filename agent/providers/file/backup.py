@@ -7,13 +7,13 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 
-from shared.checksums import BLOCK
 from shared.errors import PuppetError, ResourceError
+from shared.filesystem.checksums import BLOCK
 from shared.ral import Ref
 from shared.types.file import File
 from shared.types.filebucket import Filebucket
 
-from ...dipper import Dipper
+from ...servers.dipper import Dipper
 from .inheritance import SET_IDS
 from .places import Place, file_type, place_in_thread, place_of
 from .writing import Replacement, Rights

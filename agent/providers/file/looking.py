@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from shared import checksums, modes
-from shared.checksums import Checksum
 from shared.errors import PuppetError, ResourceError
+from shared.filesystem import checksums, modes
+from shared.filesystem.checksums import Checksum
 from shared.ral.attributes import State
 from shared.types.file import File
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from shared.errors import ResourceError
-from shared.files import MAX_LINKS
+from shared.filesystem.files import MAX_LINKS
 
 _STEP: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 

@@ -11,15 +11,15 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from shared import checksums, modes
-from shared.checksums import Algorithm, Checksum
 from shared.errors import PuppetError, ResourceError
+from shared.filesystem import checksums, modes
+from shared.filesystem.checksums import Algorithm, Checksum
+from shared.filesystem.textdiff import Differ
 from shared.ral import Provider, State, Type, execute
-from shared.textdiff import Differ
 from shared.types.file import File
 
-from ...runlog import RunLog
-from ...sources import FileSources
+from ...run.runlog import RunLog
+from ...servers.sources import FileSources
 from ..commands import argv_of
 from .backup import Buckets, back_up, bucket_of, in_bucket
 from .inheritance import inherited_rights, lost_rights

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from shared import file_serving
 from shared.errors import ResourceError
-from shared.file_serving import Wanted
+from shared.filesystem import file_serving
+from shared.filesystem.file_serving import Wanted
 from shared.models.file_metadata import FileMetadata
 from shared.ral import Ref
 from shared.types.file import File
 
-from ...sources import FileSources
+from ...servers.sources import FileSources
 from .mounts import leads_to_mount, listed, mount_points_below
 from .sourcing import Inlined, question
 

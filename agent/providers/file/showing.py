@@ -7,7 +7,7 @@ import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from shared.textdiff import Differ
+from shared.filesystem.textdiff import Differ
 from shared.types.file import File
 
 from .places import place_of

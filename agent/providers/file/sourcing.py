@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from shared import checksums, modes
 from shared.errors import PuppetError, ResourceError
-from shared.file_serving import Wanted
+from shared.filesystem import checksums, modes
+from shared.filesystem.file_serving import Wanted
 from shared.models.catalog import Catalog
 from shared.models.file_metadata import FileMetadata
 from shared.types.file import File
 
-from ...sources import FileSources
+from ...servers.sources import FileSources
 
 
 @dataclass(frozen=True, slots=True)

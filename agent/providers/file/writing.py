@@ -14,10 +14,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 
-from shared import checksums
-from shared.checksums import Algorithm
 from shared.errors import ResourceError
-from shared.failpoints import failpoint
+from shared.filesystem import checksums
+from shared.filesystem.checksums import Algorithm
+from shared.process.failpoints import failpoint
 
 from .places import Place, place_of
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 from urllib.parse import unquote, urlsplit
 
-from shared import hocon
+from shared.data import hocon
 from shared.errors import BadData, ResourceError
 from shared.ral import Output, State, execute, which
 from shared.ral.providers import program

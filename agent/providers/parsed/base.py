@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from shared.errors import PuppetError, ResourceError
 from shared.ral import ABSENT, Provider, State, Type
 
-from ...runlog import RunLog
+from ...run.runlog import RunLog
 from .records import LineFormat, Record
 from .storage import Storage
 

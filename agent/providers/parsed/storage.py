@@ -13,7 +13,7 @@ from typing import Protocol
 from shared.errors import ResourceError
 from shared.types.filebucket import Filebucket
 
-from ...dipper import Dipper
+from ...servers.dipper import Dipper
 from ..file.inheritance import inherited_rights
 from ..file.places import Place, place_of
 from ..file.writing import Replacement, Rights

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from shared.errors import ResourceError
-from shared.files import write_atomic
+from shared.filesystem.files import write_atomic
 from shared.ral import Command, State, fact
 from shared.types.service import Service
 

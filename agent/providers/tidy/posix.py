@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from shared.errors import ResourceError
-from shared.globs import Glob
+from shared.filesystem.globs import Glob
 from shared.ral import Provider, Ref, State, Type
 from shared.types.file import File
 from shared.types.tidy import Tidy

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from shared.data.richdata import of_bytes
 from shared.errors import Unsupported
-from shared.richdata import of_bytes
 
 from ..types import lattice
 from ..types.references import ClassType, ResourceType, reference_text

@@ -16,17 +16,17 @@ from cryptography import x509
 from agent.bootstrap import Bootstrap, Options, fingerprint_text, texts
 from agent.bootstrap.sequence import spread
 from agent.bootstrap.texts import CertificateMismatch, NoCertificate
-from agent.http import Client
-from agent.server import Spoken
-from agent.sites import Site
-from agent.testing import Ask, FakeMaster, Reply
-from agent.tls import Verifier
+from agent.servers.http import Client
+from agent.servers.server import Spoken
+from agent.servers.sites import Site
+from agent.servers.tls import Verifier
 from certs import fingerprints, verify
 from certs.keys import KeyKind
 from certs.ssldir import SslDir
-from certs.testing import ThrowAwayCa
-from shared.dialects import LEGACY, MODERN
 from shared.errors import NotFound, PeerAnswered, PeerNotTrusted
+from shared.wire.dialects import LEGACY, MODERN
+from tests.support.fake_server import Ask, FakeMaster, Reply
+from tests.support.throwaway_ca import ThrowAwayCa
 
 NAME = "agent.test"
 

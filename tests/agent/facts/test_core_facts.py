@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from agent.facts import augeas, hardware, machine, networking, operatingsystem, ssh, storage, virtual
-from agent.facts.host import Host
+from agent.facts.builtin import augeas, hardware, machine, networking, operatingsystem, ssh, storage, virtual
+from agent.facts.builtin.host import Host
+from agent.facts.builtin.netlink import Address, Link, parse_default_route
+from agent.facts.builtin.sizes import capacity, human
 from agent.facts.legacy import inspected, legacy_facts, stringified
-from agent.facts.netlink import Address, Link, parse_default_route
-from agent.facts.sizes import capacity, human
 
 DEBIAN = {"ID": "debian", "NAME": "Debian GNU/Linux", "VERSION_ID": "12", "VERSION_CODENAME": "bookworm"}
 UBUNTU = {"ID": "ubuntu", "NAME": "Ubuntu", "ID_LIKE": "debian", "VERSION_ID": "22.04"}

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from agent.facts.builtin.host import Host
 from agent.facts.external import Limits
 from agent.facts.facter import Sources, gather
 from agent.facts.facterconf import parse_conf, seconds_of
-from agent.facts.host import Host
 from agent.facts.ruby import names_in, ruby_facts, unserved
 from shared.errors import BadData
 

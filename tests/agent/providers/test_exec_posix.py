@@ -12,9 +12,9 @@ import pytest
 from agent.providers.commands import argv_of
 from agent.providers.exec import running
 from agent.providers.exec.running import Manner, TookTooLong, run
-from agent.providers.testing import apply
 from shared.ral import Origin
 from shared.types.exec import Exec
+from tests.support.fake_commands import apply
 
 
 def alive(pid):

@@ -10,12 +10,12 @@ import sys
 import pytest
 
 from agent.providers.file.sourcing import Inlined
-from agent.providers.testing import MemorySources, apply, metadata_of
-from shared.checksums import Checksum
+from shared.filesystem.checksums import Checksum
 from shared.models.catalog import Catalog
 from shared.ral import Origin
 from shared.types.file import File
 from shared.types.filebucket import Filebucket
+from tests.support.fake_commands import MemorySources, apply, metadata_of
 
 
 def names(folder):
@@ -178,7 +178,7 @@ async def test_a_run_that_is_killed_leaves_the_old_or_the_new_file_and_the_next_
     path = tmp_path / "a"
     path.write_text("old")
     script = (
-        "import asyncio; from agent.providers.testing import apply; from shared.types.file import File\n"
+        "import asyncio; from tests.support.fake_commands import apply; from shared.types.file import File\n"
         f"asyncio.run(apply(File({str(path)!r}, {{'content': 'new', 'show_diff': False}})))"
     )
     environment = os.environ | {"BUNRAKU_FAILPOINTS": f"{point}=kill"}
@@ -236,7 +236,7 @@ async def test_noop_says_what_it_would_do_and_touches_nothing(tmp_path):
     ],
 )
 async def test_what_cannot_be_fetched_yet_says_so(tmp_path, source, message):
-    from agent.sources import Sources
+    from agent.servers.sources import Sources
     from shared.indirector import Binding, Terminus
     from shared.models.file_content import FILE_CONTENT
     from shared.models.file_metadata import FILE_METADATA
@@ -247,7 +247,7 @@ async def test_what_cannot_be_fetched_yet_says_so(tmp_path, source, message):
 
 
 async def test_sources_ask_the_indirections_with_plain_keys(tmp_path):
-    from agent.sources import Sources
+    from agent.servers.sources import Sources
     from shared.indirector import Binding, Terminus
     from shared.models.file_content import FILE_CONTENT, FileContent
     from shared.models.file_metadata import FILE_METADATA
@@ -294,7 +294,7 @@ async def test_a_large_file_is_not_compared_line_by_line(tmp_path, monkeypatch):
 
 
 async def test_a_missing_diff_program_does_not_stop_the_change(tmp_path):
-    from shared.textdiff import Differ
+    from shared.filesystem.textdiff import Differ
 
     path = tmp_path / "a"
     path.write_text("old\n")

@@ -15,8 +15,7 @@ from agent.providers.mount.parsed import FstabFormat, mounted_in
 from agent.providers.parsed.base import local_now
 from agent.providers.ssh_authorized_key.parsed import AuthorizedKeysFormat, options_of
 from agent.providers.sshkey.parsed import KnownHostsFormat
-from agent.providers.testing import apply
-from agent.runlog import RunLog
+from agent.run.runlog import RunLog
 from shared.errors import ResourceError
 from shared.types import builtin_types
 from shared.types.cron import Cron
@@ -25,6 +24,7 @@ from shared.types.mailalias import Mailalias
 from shared.types.mount import Mount
 from shared.types.ssh_authorized_key import SshAuthorizedKey
 from shared.types.sshkey import Sshkey
+from tests.support.fake_commands import apply
 
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="gives files away")
 

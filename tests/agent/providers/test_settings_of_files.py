@@ -16,7 +16,6 @@ from agent.providers.k5login.k5login import Files
 from agent.providers.selboolean.getsetsebool import Getsetsebool, value_in
 from agent.providers.selmodule.semodule import listed as modules
 from agent.providers.selmodule.semodule import version_in
-from agent.providers.testing import apply
 from agent.providers.yumrepo.inifile import Inifile
 from shared.errors import ResourceError
 from shared.types.augeas import Augeas
@@ -25,6 +24,7 @@ from shared.types.k5login import K5login
 from shared.types.selboolean import Selboolean
 from shared.types.yumrepo import Yumrepo
 from tests.agent.providers.recorded import Program
+from tests.support.fake_commands import apply
 
 # --- ini files
 

@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from shared.failpoints import VARIABLE
+from shared.process.failpoints import VARIABLE
 
 APPLY = """
 import asyncio, json, sys
 from pathlib import Path
-from agent.dipper import buckets
+from agent.servers.dipper import buckets
 from agent.providers import builtin_providers
 from agent.providers.file.posix import FileContext
-from agent.runlog import RunLog
-from agent.sources import LocalSources
-from agent.state import StateFile, TransactionStore
+from agent.run.runlog import RunLog
+from agent.servers.sources import LocalSources
+from agent.run.state import StateFile, TransactionStore
 from agent.transaction.run import ApplyContext, apply_catalog
 from shared.models.catalog import Catalog
 from shared.ral import Platform, Providers

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from agent.providers.service.systemd import Systemd
-from agent.providers.testing import apply
-from agent.runlog import RunLog
-from agent.state import StateFile
+from agent.run.runlog import RunLog
+from agent.run.state import StateFile
 from agent.transaction.ahead import MOST
 from agent.transaction.run import Applied, ApplyContext, apply_catalog
 from shared.errors import ResourceError
@@ -22,6 +21,7 @@ from shared.ral import Output, Param, Platform, Property, Provider, Providers, S
 from shared.ral.catalog import Resources
 from shared.types.file import File
 from shared.types.service import Service
+from tests.support.fake_commands import apply
 
 
 class Pot(Type, name="pot", refreshable=True):

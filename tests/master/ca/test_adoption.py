@@ -15,9 +15,10 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 
 from certs import bundles, certificates, crl, keys
 from certs.ssldir import SslDir
-from master.ca import adoption, bootstrap, cli
+from master.ca import cli
 from master.ca.registry import Registry
-from master.ca.store import CaFiles
+from master.ca.setup import adoption, bootstrap
+from master.ca.storage.store import CaFiles
 from shared.errors import ConfigError, Conflict, NotFound
 
 PUPPETSERVER = shutil.which("puppetserver")

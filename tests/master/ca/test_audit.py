@@ -11,7 +11,7 @@ import pytest
 
 from master.ca import audit
 from shared.errors import ConfigError
-from shared.log import ORIGIN, Origin
+from shared.process.log import ORIGIN, Origin
 
 NOON = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 

@@ -4,7 +4,7 @@ import pytest
 
 from certs import bundles, certificates, crl, keys
 from certs.keys import KeyKind
-from master.ca import bootstrap
+from master.ca.setup import bootstrap
 from shared.errors import ConfigError
 
 

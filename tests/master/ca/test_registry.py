@@ -3,8 +3,8 @@ import pytest
 from certs import bundles, certificates, csr, oids
 from certs.keys import KeyKind
 from master.ca.policy import Refused, SigningPolicy
-from shared.dialects import LEGACY, MODERN
 from shared.errors import BadData, BadRequest, Conflict, NotFound, Unavailable
+from shared.wire.dialects import LEGACY, MODERN
 
 
 def test_a_new_ca_has_puppets_files(site) -> None:

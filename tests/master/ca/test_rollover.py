@@ -9,8 +9,8 @@ from cryptography import x509
 from certs import bundles, certificates, crl, signatures, verify
 from certs.keys import KeyKind
 from master.ca import cli
-from master.ca.rollover import Rollover, next_name
 from master.ca.service import CaService
+from master.ca.setup.rollover import Rollover, next_name
 from shared.errors import ConfigError, Conflict
 
 FRESH = KeyKind("ec").generate

@@ -8,11 +8,11 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from certs import bundles, csr, ocsp
 from certs.bundles import dump
-from master.ca.bootstrap import ensure_own_certificate
 from master.ca.policy import SigningPolicy
+from master.ca.setup.bootstrap import ensure_own_certificate
 from shared.errors import BadRequest, Denied, NotFound, OutOfSpace, Unavailable
 from shared.indirector.core import Client
-from tests.ca_site import key
+from tests.support.ca_site import key
 
 ADMIN = Client("admin", "10.0.0.9", True)
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from master.compiler.testing import compiled
-from shared import plainjson
+from shared.data import plainjson
 from shared.errors import CompileError, PuppetError
+from tests.support.compiling import compiled
 
 NAMES = ("a", "b", "c", "title", "facts", "1")
 FILES = {

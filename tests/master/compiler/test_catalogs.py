@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from master.compiler.testing import ROOT, compiled
 from shared.errors import CompileError
+from tests.support.compiling import ROOT, compiled
 
 
 def test_the_stage_settings_and_main_always_come_first() -> None:
@@ -166,8 +166,8 @@ def test_nothing_of_one_compilation_is_seen_by_the_next() -> None:
     from master.compiler.evaluation.runtime import NAMES
     from master.compiler.loading.builtins import all_functions
     from master.compiler.loading.loader import Loader
-    from master.compiler.testing import world_of
     from master.compiler.world import NodeInput
+    from tests.support.compiling import world_of
 
     world = world_of(
         "class c { $v = $facts['who'] notify { $v: } }\ninclude c\nif $facts['first'] { @notify { 'virtual': } Notify { message => 'm' } }"
@@ -201,8 +201,8 @@ def test_what_is_refused_once_is_refused_the_same_way_again(why: str, manifest: 
     from master.compiler.evaluation.runtime import NAMES
     from master.compiler.loading.builtins import all_functions
     from master.compiler.loading.loader import Loader
-    from master.compiler.testing import world_of
     from master.compiler.world import NodeInput
+    from tests.support.compiling import world_of
 
     world = world_of(manifest, files)
     loader = Loader(world, NAMES, CodeCache(), log=lambda level, found: None, builtins=all_functions())

@@ -9,8 +9,8 @@ import pytest
 
 from master.compiler.codegen.codecache import CodeCache
 from master.compiler.codegen.units import relocated
-from master.compiler.testing import compiled
 from shared.errors import CompileError, ConfigError
+from tests.support.compiling import compiled
 
 MANIFEST = "class c { notify { 'x': message => [1, 2].map |$i| { $i + 1 } } }\ninclude c\n"
 

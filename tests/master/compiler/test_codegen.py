@@ -11,8 +11,8 @@ import pytest
 from master.compiler.codegen import body_code, headers
 from master.compiler.syntax.parser import parse
 from master.compiler.syntax.source import Source
-from master.compiler.testing import ROOT, compiled
 from shared.errors import CompileError, Unsupported
+from tests.support.compiling import ROOT, compiled
 
 VALUES: list[tuple[str, Any]] = [
     # (statements that set $r, the value)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from master.compiler.testing import compiled
 from shared.errors import CompileError
+from tests.support.compiling import compiled
 
 SITE = "/env/manifests/site.pp"
 NODE = "on node node1.example.com"

@@ -17,11 +17,11 @@ from master.compiler.functions.stdlib import stdlib_functions
 from master.compiler.functions.stdlib.aliases import ALIASES
 from master.compiler.loading.builtins import all_functions
 from master.compiler.loading.loader import Loader
-from master.compiler.testing import compiled, world_of
 from master.compiler.values.core import DEFAULT, Sensitive, Value
 from master.compiler.values.regexps import Regexp
 from master.compiler.world import NodeInput
 from shared.errors import CompileError, PuppetError
+from tests.support.compiling import compiled, world_of
 
 TODAY = """
     any2array any2bool assert_private base64 basename batch_escape stdlib::batch_escape bool2num bool2str clamp concat convert_base

@@ -16,10 +16,10 @@ import coverage
 import pytest
 
 from bunraku.profiling import LineTimes
-from master.compiler.testing import compiled
-from master.environment_files import DiskFiles
-from master.worlds import FolderWorld
+from master.environments.directory_environment import FolderWorld
+from master.environments.files import DiskFiles
 from shared.errors import EvaluationError
+from tests.support.compiling import compiled
 
 MANIFEST = """\
 class web (Integer $port = 80) {

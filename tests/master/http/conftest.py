@@ -13,7 +13,6 @@ import uvloop
 
 from master.http.limits import Limits
 from master.http.server import HttpServer
-from master.testing import CaFolder, RunningMaster, running
 from shared.indirector.core import Binding, Indirector
 from shared.models.catalog import CATALOG, Catalog
 from shared.models.facts import FACTS
@@ -22,6 +21,7 @@ from shared.models.file_content import FILE_CONTENT, FileContent
 from shared.models.node import NODE, Node
 from shared.models.status import STATUS, Status
 from shared.testing import KnownEnvironments, Shelf, pieces
+from tests.support.raw_master import CaFolder, RunningMaster, running
 
 
 def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from cryptography import x509
 
-from master.testing import RunningMaster
 from shared.errors import CompileError, ConfigError, Location, NotFound, Unavailable
 from shared.models.node import Node
 from shared.testing import KnownEnvironments, Shelf
+from tests.support.raw_master import RunningMaster
 
 Termini = dict[str, Shelf[Any]]
 Serve = Callable[..., AbstractAsyncContextManager[RunningMaster]]

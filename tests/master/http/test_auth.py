@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from master.http.auth import Question, allowed
-from master.http.auth_conf import AuthFile, Rules, parse
+from master.authorization.auth_conf import AuthFile, Rules, parse
+from master.authorization.rules import Question, allowed
 from shared.errors import ConfigError
 from shared.indirector.core import Client
 

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from certs.oids import OidNames
-from master.http.auth import Question, allowed
-from master.http.auth_conf import AuthFile
-from master.http.auth_hocon import is_hocon, parse
-from master.testing import RunningMaster
+from master.authorization.auth_conf import AuthFile
+from master.authorization.auth_hocon import is_hocon, parse
+from master.authorization.rules import Question, allowed
 from shared.errors import ConfigError
 from shared.indirector.core import Client
 from tests.master.http.puppetservers_rules import ASKED, BAD, GOOD, RULES, Asking, Parameters
+from tests.support.raw_master import RunningMaster
 
 
 def client_of(who: Asking) -> Client:

@@ -7,9 +7,9 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from master.http.auth import Question, allowed
-from master.http.auth_conf import parse
-from master.http.auth_defaults import LEGACY_RULES, MODERN_RULES
+from master.authorization.auth_conf import parse
+from master.authorization.defaults import LEGACY_RULES, MODERN_RULES
+from master.authorization.rules import Question, allowed
 from shared.errors import ConfigError
 from shared.indirector.core import Client
 

@@ -20,12 +20,12 @@ from cryptography.x509 import ocsp
 from certs import csr
 from certs.bundles import dump
 from certs.keys import KeyKind
-from master.http.ca import CaEndpoints
+from master.endpoints.ca import CaEndpoints
 from master.http.limits import Limits
 from master.http.server import HttpServer
-from master.testing import RawClient, RealCa, RunningMaster, running
 from shared.indirector.core import Indirector
 from shared.testing import KnownEnvironments
+from tests.support.raw_master import RawClient, RealCa, RunningMaster, running
 
 CA = "/puppet-ca/v1"
 

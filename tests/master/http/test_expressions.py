@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from master.http.auth import Client, Entry, Pattern, Question, Rule, allowed
-from master.http.auth_patterns import regex
-from master.http.expressions import Expression
+from master.authorization.expressions import Expression
+from master.authorization.patterns import regex
+from master.authorization.rules import Client, Entry, Pattern, Question, Rule, allowed
 from shared.errors import ConfigError, Denied, Location
 
 HERE = Location("auth.conf", 3)

@@ -18,8 +18,8 @@ import pytest
 
 from master.http.handshakes import Handshake, ServedContext
 from master.http.limits import Limits
-from master.longtasks import HANDSHAKE
-from master.testing import CaFolder, RunningMaster
+from master.service.longtasks import HANDSHAKE
+from tests.support.raw_master import CaFolder, RunningMaster
 
 Serve = Callable[..., AbstractAsyncContextManager[RunningMaster]]
 

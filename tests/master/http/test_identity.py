@@ -12,8 +12,8 @@ from certs import certificates
 from certs.oids import OidNames
 from master.http.identity import ProxyRules, address_of, claims, peer_of, still_valid
 from master.http.tls import Revocations
-from master.testing import CaFolder
 from shared.errors import ConfigError, Denied
+from tests.support.raw_master import CaFolder
 
 NAMES = OidNames()
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from master.endpoints.metrics import MOST, MetricsListener
 from master.http.limits import Limits
-from master.http.metrics import MOST, MetricsListener
-from master.testing import RawClient, RunningMaster
 from shared.errors import ConfigError
-from tests.processes import free_port
+from tests.support.processes import free_port
+from tests.support.raw_master import RawClient, RunningMaster
 
 Serve = Callable[..., AbstractAsyncContextManager[RunningMaster]]
 

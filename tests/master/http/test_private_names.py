@@ -66,7 +66,14 @@ def test_no_other_private_name_of_aiohttp_is_used() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", [*sorted((ROOT / "master/http").glob("*.py")), ROOT / "agent/http.py", ROOT / "agent/websources.py"], ids=str
+    "path",
+    [
+        *sorted((ROOT / "master/http").glob("*.py")),
+        *sorted((ROOT / "master/endpoints").glob("*.py")),
+        ROOT / "agent/servers/http.py",
+        ROOT / "agent/servers/websources.py",
+    ],
+    ids=str,
 )
 def test_outside_connection_nothing_private_is_asked_of_another_object(path: Path) -> None:
     if path.name == "connection.py":

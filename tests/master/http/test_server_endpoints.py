@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from master.code_commands import CodeCommands
-from master.given_catalogs import CatalogWanted
+from master.catalogs.given import CatalogWanted
+from master.endpoints.puppetserver import ServerEndpoints
+from master.environments.code_commands import CodeCommands
 from master.http.limits import Limits
-from master.http.server_endpoints import ServerEndpoints
-from master.testing import RunningMaster
 from shared.errors import CompileError, NotFound, PuppetError, Unavailable
 from shared.testing import KnownEnvironments
+from tests.support.raw_master import RunningMaster
 
 Serve = Callable[..., AbstractAsyncContextManager[RunningMaster]]
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from certs.testing import ThrowAwayCa
 from master.reports.processors import Http, Logged, Processed, Store, processors_for
-from shared import plainyaml
+from shared.data import plainyaml
 from shared.errors import BadRequest, ConfigError
 from shared.indirector import Binding, Request
 from shared.models.report import REPORT, Log, Report
 from shared.settings import Conf, MasterSettings, load
+from tests.support.throwaway_ca import ThrowAwayCa
 
 
 def clock() -> datetime:

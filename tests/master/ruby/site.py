@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from master.compiler.testing import Compiled, compiled
-from master.environment_files import MemoryFiles
+from master.environments.directory_environment import FolderWorld
+from master.environments.files import MemoryFiles
 from master.ruby import RubyProgram, RubySettings, installed
-from master.worlds import FolderWorld
+from tests.support.compiling import Compiled, compiled
 
 PROGRAM = installed("auto")
 needs_ruby = pytest.mark.skipif(not PROGRAM, reason="no ruby is installed")

@@ -13,8 +13,8 @@ from master.compiler.evaluation.runtime import NAMES
 from master.compiler.loading.builtins import all_functions
 from master.compiler.loading.loader import Loader
 from master.compiler.world import NodeInput
-from master.environments import EnvironmentSettings
-from master.loaded_environments import LoadedEnvironments
+from master.environments.directories import EnvironmentSettings
+from master.environments.loaded import LoadedEnvironments
 from shared.errors import CompileError
 from tests.master.ruby.site import PROGRAM, compile_with, in_world, needs_ruby, world
 

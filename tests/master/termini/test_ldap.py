@@ -13,12 +13,12 @@ from typing import Any, Literal
 
 import pytest
 
-from certs.testing import ThrowAwayCa
-from master.ldap_conf import LdapTrust
 from master.termini.ldap import Ldap
+from master.termini.ldap_conf import LdapTrust
 from shared.errors import ConfigError, PeerNotTrusted, PuppetError
 from shared.indirector import Binding
 from shared.models.node import NODE
+from tests.support.throwaway_ca import ThrowAwayCa
 
 ldap3 = pytest.importorskip("ldap3")
 

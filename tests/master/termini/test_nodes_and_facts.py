@@ -11,16 +11,16 @@ import pytest
 from master.termini.catalog import CompileJob, Compiler, twice_decoded
 from master.termini.facts import StoredFacts
 from master.termini.node import Classifier, Plain, WithFacts, node_from
-from shared import plainjson, plainyaml
-from shared.dialects import LEGACY, MODERN, Dialect
+from shared.data import plainjson, plainyaml
 from shared.errors import BadData, BadRequest, CompileError, NotFound, PuppetError, UnsupportedMediaType
 from shared.indirector import Binding, Client, Request
 from shared.indirector.termini import FilePerKey, Json, WriteOnlyYaml, Yaml
 from shared.models.catalog import CATALOG
 from shared.models.facts import FACTS, Facts, PackedFacts
 from shared.models.node import NODE, Node
-from shared.packed import PackedValues
 from shared.testing import Shelf
+from shared.wire.dialects import LEGACY, MODERN, Dialect
+from shared.wire.packed import PackedValues
 
 
 @pytest.mark.parametrize(

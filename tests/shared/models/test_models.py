@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from shared import plainyaml
-from shared.dialects import LEGACY, MODERN, Dialect
+from shared.data import plainyaml
+from shared.data.richdata import degraded, is_rich, of_bytes
 from shared.errors import BadData, NotAcceptable
-from shared.formats import B64_ZLIB_YAML, JSON, PSON, RICH_JSON, YAML, Format
 from shared.models.catalog import CATALOG, Catalog
 from shared.models.facts import FACTS, Facts
 from shared.models.node import NODE, Node
-from shared.richdata import degraded, is_rich, of_bytes
+from shared.wire.dialects import LEGACY, MODERN, Dialect
+from shared.wire.formats import B64_ZLIB_YAML, JSON, PSON, RICH_JSON, YAML, Format
 
 NODE_DATA = {"name": "web1", "environment": "test", "parameters": {"a": 1}, "classes": {"web": {"port": 80}, "ntp": None}}
 CATALOG_DATA: dict[str, Any] = {

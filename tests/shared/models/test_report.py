@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from shared import plainjson, plainyaml
-from shared.dialects import LEGACY, MODERN
+from shared.data import plainjson, plainyaml
 from shared.errors import BadData
 from shared.models.report import REPORT, Event, Log, Report, ResourceStatus, iso, metrics_of
+from shared.wire.dialects import LEGACY, MODERN
 
 # Shapes taken from reports of Puppet 3.8.7 (ZAML), 4 to 6 (psych) and 7.23.0.
 YAML_38 = b"""--- !ruby/object:Puppet::Transaction::Report

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from shared.data.richdata import Deferred
 from shared.errors import BadData, PuppetError, ResourceError
 from shared.models.catalog import Catalog
 from shared.ral import Param, Property, Ref, Type
 from shared.ral.catalog import Resources, resources_of
 from shared.ral.components import Component, Unmanaged
-from shared.richdata import Deferred
 
 
 class Thing(Type, name="thing"):

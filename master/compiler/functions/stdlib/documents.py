@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from shared import hocon, plainyaml
+from shared.data import hocon, plainyaml
 from shared.errors import BadData, EvaluationError, Unsupported
 
 from ...values.core import Value, key_of

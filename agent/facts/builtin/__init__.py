@@ -1,0 +1,1 @@
+"""The facts that are built in, by topic."""

@@ -1,0 +1,81 @@
+"""Types and providers that modules bring in Python, as one run uses them."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shared.errors import ConfigError, PuppetError, text_with_hint
+from shared.models.catalog import Catalog
+from shared.ral import Providers, Type
+from shared.types import builtin_types
+
+from ..providers import builtin_providers, platform_here
+from ..run.runlog import RunLog
+
+if TYPE_CHECKING:
+    from ..providers.file.posix import FileContext
+
+
+@dataclass(frozen=True, slots=True)
+class Plugins:
+    """
+    What can be applied in one run.
+
+    Attributes:
+        types: Puppet's own types, and those of `folders` that the catalog uses, by name.
+        broken: types that the catalog uses and that could not be loaded, and why; it is in the log already.
+    """
+
+    folders: Sequence[Path]
+    types: Mapping[str, type[Type]]
+    broken: Mapping[str, PuppetError]
+    log: RunLog
+
+    def providers(self, *, files: Callable[[], FileContext], facts: Mapping[str, Any]) -> Providers:
+        """All providers for this machine; a module's are loaded when their type is met."""
+        platform = platform_here(facts)
+        builtin = builtin_providers(log=self.log, files=files, providers=lambda: made, types=self.types, platform=platform)
+        makers = builtin
+        if any((folder / "puppet" / "provider").is_dir() for folder in self.folders):
+            from shared.ral.plugins import plugin_providers
+
+            makers = plugin_providers(self.folders, self.types, builtin, broken=lambda name, err: complain(self.log, err))
+        made: Providers = Providers(makers, platform)
+        return made
+
+
+def plugins_for(catalog: Catalog, folders: Sequence[Path], log: RunLog) -> Plugins:
+    """
+    The types for a catalog; the files in `folders` (like a module's `lib`) are run anew. Blocks.
+
+    A file that cannot be loaded is one error in the log. Puppet's own types cannot be replaced.
+    """
+    builtin = builtin_types()
+    found: Mapping[str, type[Type]] = {}
+    broken: dict[str, PuppetError] = {}
+
+    def note(name: str, err: ConfigError) -> None:
+        broken[name] = err
+        complain(log, err)
+
+    if any((folder / "puppet" / kind).is_dir() for folder in folders for kind in ("type", "provider")):
+        from shared.ral.plugins import plugin_types
+
+        found = plugin_types(folders, names=used_types(catalog) - builtin.keys(), broken=note)
+    return Plugins(folders, ChainMap(dict(found), builtin) if found else builtin, broken, log)  # type: ignore[arg-type]  # it is only read
+
+
+def used_types(catalog: Catalog) -> frozenset[str]:
+    """The names of all types that a catalog has resources of, or purges."""
+    names = {resource.type.lower() for resource in catalog.resources}
+    purged = {str(resource.parameters.get("name", resource.title)) for resource in catalog.resources if resource.type == "Resources"}
+    return frozenset(names | purged)
+
+
+def complain(log: RunLog, err: PuppetError) -> None:
+    """An error in the log, and what to try."""
+    log.err(text_with_hint(err))

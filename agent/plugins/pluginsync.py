@@ -1,0 +1,352 @@
+"""
+Plugin sync: the master's plugins and external facts, mirrored into local directories.
+
+Only what differs is fetched, what is gone is removed, and what the master says about names, kinds and sizes is checked before a
+byte is written: nothing leaves the directory, no link and no device is ever made. Source: protocol reference 6.2, 3.5.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fnmatch
+import logging
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from shared.errors import BadData, ConfigError, NotFound, PuppetError, TooLarge
+from shared.filesystem import checksums
+from shared.filesystem.checksums import Algorithm, Checksum
+from shared.filesystem.file_serving import can_be_served
+from shared.filesystem.files import make_directory, parts_of
+from shared.indirector.core import Binding, Option, request_for
+from shared.models.file_content import FileContent
+from shared.models.file_metadata import FileMetadata
+from shared.names import shown
+from shared.process.failpoints import failpoint
+
+log = logging.getLogger("puppet.pluginsync")
+NOTICE = 25
+
+# Modes from the master without set-id bits and without write access for others: these files run as root.
+MODE_MASK = 0o755
+ALWAYS_KEPT = ("__pycache__",)
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """
+    One tree to mirror.
+
+    Attributes:
+        label: As messages name it (`plugin`). source: A `puppet:` URL. permissions: Take over the files' modes (external facts run).
+    """
+
+    label: str
+    source: str
+    destination: Path
+    permissions: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Files of one tree; bytes of one file."""
+
+    files: int = 50_000
+    size: int = 16 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """What is at a path now; `mode` are the permission bits."""
+
+    kind: str  # file, directory, other
+    mode: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What makes the local tree equal to the master's, in the order of the fields; paths are relative."""
+
+    remove: tuple[str, ...] = ()
+    directories: tuple[str, ...] = ()
+    files: tuple[FileMetadata, ...] = ()  # to be compared, and fetched if they differ
+    refused: tuple[str, ...] = ()  # one sentence each
+
+
+@dataclass(slots=True)
+class Synced:
+    """What was done; paths are relative. `failed`: files that could not be brought; `problem`: why nothing could."""
+
+    fetched: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    failed: int = 0
+    problem: PuppetError | OSError | None = None
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.fetched or self.removed)
+
+
+def plan(entries: Sequence[FileMetadata], local: Mapping[str, Local], ignore: Sequence[str], limits: Limits) -> Plan:
+    """
+    What has to be done; pure.
+
+    Raises:
+        TooLarge: the master lists more than `limits.files` entries.
+    """
+    if len(entries) > limits.files:
+        raise TooLarge(f"The master lists {len(entries)} plugin files, over the limit of {limits.files}", hint="See max_plugin_files.")
+    refused: list[str] = []
+    wanted: dict[str, FileMetadata] = {}
+    for entry in entries:
+        relative = entry.relative_path or "."
+        if relative == ".":
+            refused += [f"{name} cannot be served: a name has to be UTF-8 without control characters" for name in entry.unserved]
+            continue
+        if not can_be_served(relative):
+            refused.append(f"{shown(relative, 200)} is no name that can be asked for: it holds control characters, or is too long")
+            continue
+        name = "/".join(parts_of(relative))  # the model has refused paths that climb
+        if entry.type not in ("file", "directory"):
+            refused.append(f"{shown(name)} is a {entry.type}; only files and directories are brought")
+        elif name in wanted:
+            refused.append(f"{shown(name)} is listed twice")
+        else:
+            wanted[name] = entry
+    for name in sorted(wanted):
+        parents = name.split("/")[:-1]
+        above = ["/".join(parents[: depth + 1]) for depth in range(len(parents))]
+        if any(parent not in wanted or wanted[parent].type != "directory" for parent in above):
+            refused.append(f"{shown(name)} is not in a directory that is brought too")
+            del wanted[name]
+    gone = [name for name, there in local.items() if _is_gone(name, there, wanted) and not _ignored(name, ignore)]
+    remove = tuple(name for name in sorted(gone) if not any(name.startswith(f"{other}/") for other in gone))
+    return Plan(
+        remove,
+        tuple(name for name in sorted(wanted) if wanted[name].type == "directory"),
+        tuple(wanted[name] for name in sorted(wanted) if wanted[name].type == "file"),
+        tuple(refused),
+    )
+
+
+def _is_gone(name: str, there: Local, wanted: Mapping[str, FileMetadata]) -> bool:
+    entry = wanted.get(name)
+    return entry is None or entry.type != there.kind
+
+
+def _ignored(name: str, ignore: Sequence[str]) -> bool:
+    return any(fnmatch.fnmatchcase(part, pattern) for part in name.split("/") for pattern in (*ignore, *ALWAYS_KEPT))
+
+
+def walk(root: Path, most: int) -> dict[str, Local]:
+    """What is below `root`, links not followed. Blocks."""
+    found: dict[str, Local] = {}
+    pending = [""]
+    while pending:
+        folder = pending.pop()
+        with os.scandir(root / folder) as entries:
+            for entry in entries:
+                relative = f"{folder}/{entry.name}" if folder else entry.name
+                mode = entry.stat(follow_symlinks=False).st_mode
+                kind = "directory" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else "other"
+                found[relative] = Local(kind, stat.S_IMODE(mode))
+                if len(found) > most * 2:
+                    raise TooLarge(f"{root} holds more than {most * 2} files", hint="Is it the right directory? See plugindest.")
+                if kind == "directory":
+                    pending.append(relative)
+    return found
+
+
+class PluginSync:
+    """Mirrors mounts over the indirections file_metadata and file_content."""
+
+    def __init__(
+        self,
+        metadata: Binding[FileMetadata],
+        content: Binding[FileContent],
+        *,
+        ignore: Sequence[str] = (".svn", "CVS", ".git", ".hg"),
+        checksum_type: Algorithm = "sha256",
+        limits: Limits | None = None,
+    ) -> None:
+        self.metadata = metadata
+        self.content = content
+        self.ignore = tuple(ignore)
+        self.checksum_type = checksum_type
+        self.limits = limits or Limits()
+
+    async def sync(self, mount: Mount, environment: str, *, more: Mapping[str, Option] | None = None) -> Synced:
+        """
+        Make `mount.destination` equal to what the master has.
+
+        Args:
+            more: further options of the search (`max_files` and `unserved`, which 3.x does not know).
+        Raises:
+            NotFound: the master has no such mount. TooLarge. PeerError. ConfigError: the destination is not a directory.
+            A single file that fails is logged and counted, and the others go on.
+        """
+        log.info("Retrieving %s", mount.label)
+        options: dict[str, Option] = {
+            "recurse": "true",
+            "links": "follow",
+            "checksum_type": self.checksum_type,
+            "source_permissions": "use" if mount.permissions else "ignore",
+            "ignore": list(self.ignore),
+            **(more or {}),
+        }
+        request = request_for(mount.source, environment=environment, options=options)
+        entries = await self.metadata.search(request)
+        if entries is None:
+            raise NotFound(f"Could not find {mount.source} in the environment {environment}")
+        await asyncio.to_thread(_prepare, mount.destination)
+        local = await asyncio.to_thread(walk, mount.destination, self.limits.files)
+        todo = plan(entries, local, self.ignore, self.limits)
+        for sentence in todo.refused:
+            log.warning("Refusing a part of %s: %s", mount.source, sentence)
+        done = Synced()
+        for name in todo.remove:
+            await asyncio.to_thread(_remove, mount.destination / name)
+            _say(mount.destination / name, "ensure", "removed")
+            done.removed.append(name)
+            failpoint("agent.plugin-removed")
+        for name in todo.directories:
+            if name not in local or local[name].kind != "directory":
+                await asyncio.to_thread(_make, mount.destination / name)
+                _say(mount.destination / name, "ensure", "created")
+        for file in await asyncio.to_thread(_compared, mount, todo.files):
+            await self._bring(mount, file, environment, done)
+        return done
+
+    async def _bring(self, mount: Mount, file: Compared, environment: str, done: Synced) -> None:
+        path = mount.destination / file.name
+        try:
+            if file.problem:
+                raise BadData(file.problem)
+            assert file.wanted is not None
+            await self._fetch(mount.source, file.name, path, file.wanted, file.mode, environment)
+        except (PuppetError, OSError) as err:
+            done.failed += 1
+            log.error("Could not bring %s: %s", path, err)
+            return
+        done.fetched.append(file.name)
+        if file.before is None:
+            _say(path, "ensure", f"defined content as '{file.wanted}'")
+        else:
+            _say(path, "content", f"content changed '{{{file.wanted.type}}}{file.before}' to '{file.wanted}'")
+        failpoint("agent.plugin-fetched")
+
+    async def _fetch(self, source: str, name: str, path: Path, wanted: Checksum, mode: int, environment: str) -> None:
+        """The file's new content, whole and with the right checksum, or nothing."""
+        request = request_for(source, environment=environment)
+        found = await self.content.find(replace(request, key=f"{request.key.rstrip('/')}/{name}"))
+        if found is None:
+            raise NotFound(f"the master lists {shown(name)} and does not have it")
+        temporary = path.with_name(f".{path.name[:120]}.{secrets.token_hex(8)}.tmp")
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            try:
+                await self._copy(found.chunks(), fd, wanted)
+                os.fchmod(fd, mode)
+            finally:
+                os.close(fd)
+            failpoint("agent.plugin-written")
+            temporary.rename(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+    async def _copy(self, chunks: AsyncIterator[bytes], fd: int, wanted: Checksum) -> None:
+        digest = checksums.new(wanted.type)
+        size = 0
+        async with aclosing(chunks) as stream:  # type: ignore[type-var]
+            async for chunk in stream:
+                size += len(chunk)
+                if size > self.limits.size:
+                    raise TooLarge(f"it is larger than {self.limits.size} bytes", hint="See max_file_body.")
+                digest.update(chunk)
+                await asyncio.to_thread(_write, fd, chunk)
+        if digest.hexdigest() != wanted.value:
+            raise BadData(f"its content has the checksum {{{wanted.type}}}{digest.hexdigest()}, not {wanted}")
+
+
+def _say(path: Path, attribute: str, text: str) -> None:
+    log.log(NOTICE, "%s", text, extra={"source": f"/File[{path}]/{attribute}"})
+
+
+def _write(fd: int, chunk: bytes) -> None:
+    view = memoryview(chunk)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A file that is not as the master has it: `before` is the checksum of what is there, `problem` why it cannot be fetched."""
+
+    name: str
+    mode: int
+    wanted: Checksum | None = None
+    before: str | None = None
+    problem: str = ""
+
+
+def _compared(mount: Mount, files: Sequence[FileMetadata]) -> list[Compared]:
+    """Those of `files` that differ here; modes of the others are put right. Blocks, once for all of them."""
+    found = []
+    for entry in files:
+        name = "/".join(parts_of(entry.relative_path or ""))
+        path = mount.destination / name
+        mode = (entry.mode or 0o644) & MODE_MASK | 0o600 if mount.permissions else 0o644
+        try:
+            wanted = entry.sum
+            if wanted is None or not checksums.is_digest(wanted.type):
+                raise BadData(f"the master gives no checksum of its content but {wanted}")
+            before = _sum(path, wanted.type)
+            if before != wanted.value:
+                found.append(Compared(name, mode, wanted, before))
+            else:
+                _chmod(path, mode)
+        except (PuppetError, OSError) as err:
+            found.append(Compared(name, mode, problem=str(err)))
+    return found
+
+
+def _prepare(destination: Path) -> None:
+    make_directory(destination, mode=0o755)
+    if not stat.S_ISDIR(destination.lstat().st_mode):
+        raise ConfigError(f"{destination} is not a directory", hint="Plugins are mirrored into it; it may not be a link.")
+
+
+def _make(path: Path) -> None:
+    path.mkdir(mode=0o755)
+    path.chmod(0o755)
+
+
+def _remove(path: Path) -> None:
+    if stat.S_ISDIR(path.lstat().st_mode):
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+def _chmod(path: Path, mode: int) -> None:
+    if stat.S_IMODE(path.lstat().st_mode) != mode:
+        path.chmod(mode)
+
+
+def _sum(path: Path, algorithm: Algorithm) -> str | None:
+    """The checksum of a regular file; None when there is none."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        return checksums.of_file(algorithm, fd)
+    finally:
+        os.close(fd)

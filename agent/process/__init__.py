@@ -1,0 +1,1 @@
+"""The agent as a process: its daemon, its environment, its commands to an administrator."""

@@ -1,0 +1,285 @@
+"""The agent: whether a run may take place, a verified connection, the run, and its exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from shared.errors import ConfigError, PeerError, PuppetError, text_with_hint
+from shared.indirector.routes import read_routes
+from shared.process.failpoints import failpoint
+from shared.process.log import level_of
+from shared.settings import AgentSettings
+
+from ..run.lock import DisabledLock, RunLock
+from ..run.steps import Observer as StepObserver
+from ..run.steps import Steps
+from ..servers.srv import Srv
+
+if TYPE_CHECKING:
+    from certs.verify import Revocation
+    from shared.models.report import Report
+
+    from ..bootstrap import Options
+    from ..run.deferred import Deferring
+    from ..run.run import CatalogSource
+    from ..servers.server import Spoken
+    from ..servers.sites import Observer as ExchangeObserver
+    from ..servers.tls import Verifier
+
+log = logging.getLogger("puppet.agent")
+NOTICE = 25
+CLIENT = "Puppet configuration client"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """
+    What the command line asked for beyond settings.
+
+    Attributes:
+        environment_given: With --environment. environment_configured: There or in puppet.conf.
+        waitforcert: With --waitforcert, in seconds; None: not given.
+        deferring: Makes what resolves deferred values; None: nothing does.
+        catalog: Where the catalog comes from; None: from the master, in the way of every run.
+    """
+
+    environment_given: bool = False
+    environment_configured: bool = False
+    waitforcert: int | None = None
+    deferring: Deferring | None = None
+    catalog: CatalogSource | None = None
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Agent:
+    """
+    Runs of one host.
+
+    Args:
+        watch_steps, watch_exchanges: called with each step and each HTTP exchange; for the demo and for tests.
+        began: monotonic time at which the process started.
+        srv: What DNS says of servers; None: the system's is asked, when the settings say so.
+    """
+
+    def __init__(
+        self,
+        settings: AgentSettings,
+        asked: Asked | None = None,
+        *,
+        watch_steps: StepObserver | None = None,
+        watch_exchanges: ExchangeObserver | None = None,
+        now: Callable[[], datetime] = utc_now,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        tell: Callable[[str], None] = print,
+        began: float | None = None,
+        srv: Srv | None = None,
+    ) -> None:
+        self.settings = settings
+        self.asked = asked or Asked()
+        self.report: Report | None = None
+        self.stopping = False
+        self.applying = False
+        self._watch_steps = watch_steps
+        self._watch_exchanges = watch_exchanges
+        self._now = now
+        self._sleep = sleep
+        self._tell = tell
+        self._srv = srv or Srv(settings.srv_domain)
+        self._began = time.monotonic() if began is None else began
+
+    async def once(self) -> int:
+        """One run, if it may take place; the exit code. Source: protocol reference 6.1, 6.4."""
+        try:
+            reason = await asyncio.to_thread(DisabledLock(self.settings.agent_disabled_lockfile).reason)
+        except ConfigError as err:
+            self._refuse(err)
+            return 1
+        if reason is not None:
+            log.log(NOTICE, "Skipping run of %s; administratively disabled (Reason: '%s');", CLIENT, reason)
+            log.log(NOTICE, "Use 'puppet agent --enable' to re-enable.")
+            return 1
+        from ..servers.server import Spoken
+
+        try:
+            spoken = await asyncio.to_thread(Spoken.of_setting, self.settings.scheme, self.settings.statedir / "dialects.json")
+            verifier = await self._bootstrap(spoken)
+            return await self._locked(verifier, spoken)
+        except PuppetError as err:
+            self._refuse(err)
+        except OSError as err:
+            log.error("Could not run: %s", err)
+        except Exception:
+            log.exception("Could not run: the agent met an error that was not foreseen")
+        return 1
+
+    def _refuse(self, err: PuppetError) -> None:
+        """Say why there was no run. That there is no certificate yet is not an error: it is said on standard output, as Puppet does."""
+        from ..bootstrap.texts import NoCertificate
+
+        if isinstance(err, NoCertificate):
+            self._tell(str(err))
+            if not self.settings.onetime:
+                log.log(NOTICE, "%s", err)
+            return
+        log.error("%s", text_with_hint(err))
+
+    async def _bootstrap(self, spoken: Spoken) -> Verifier:
+        from certs.ssldir import SslDir
+
+        from ..bootstrap import Bootstrap
+        from ..servers.selection import located_ca
+        from ..servers.sites import Site
+        from ..wiring import client_for
+
+        settings = self.settings
+        bootstrap = Bootstrap(
+            SslDir.of(settings),
+            Site(settings.ca_server, settings.ca_port),
+            bootstrap_options(settings, self.asked.waitforcert),
+            lambda verifier: client_for(settings, verifier, self._watch_exchanges),
+            spoken,
+            now=self._now,
+            sleep=self._sleep,
+            tell=self._tell,
+            locate=lambda: located_ca(settings, srv=self._srv),
+        )
+        with Steps(self._watch_steps).step("certificates"):
+            return await bootstrap.run()
+
+    async def _locked(self, verifier: Verifier, spoken: Spoken) -> int:
+        settings = self.settings
+        lock = RunLock(settings.agent_catalog_run_lockfile)
+        waited = 0.0
+        while not await asyncio.to_thread(lock.acquire):
+            most = settings.maxwaitforlock
+            if not settings.waitforlock or (most is not None and waited >= most):
+                if waited:
+                    log.log(NOTICE, "Exiting now because the maxwaitforlock timeout has been exceeded.")
+                path = settings.agent_catalog_run_lockfile
+                log.log(NOTICE, "Run of %s already in progress; skipping  (%s exists)", CLIENT, path)
+                return 1
+            log.info("Another puppet instance is already running; will try again in %d seconds.", settings.waitforlock)
+            await self._sleep(settings.waitforlock)
+            waited += settings.waitforlock
+        try:
+            failpoint("agent.locked")
+            await self._tidy()
+            return await self._run(verifier, spoken)
+        finally:
+            await asyncio.to_thread(lock.release)
+
+    async def _tidy(self) -> None:
+        from ..run.state import tidy
+
+        try:
+            gone = await asyncio.to_thread(tidy, self.settings)
+        except OSError as err:
+            log.warning("Could not remove what a killed run may have left: %s", err)
+            return
+        if gone:
+            log.info("Removed %d temporary files that a killed run left behind", gone)
+
+    async def _run(self, verifier: Verifier, spoken: Spoken) -> int:
+        from ..run.logs import kept, print_line
+        from ..run.retrieval import Retrieval
+        from ..run.run import Run
+        from ..run.runlog import RunLog
+        from ..servers.selection import Selection
+        from ..wiring import Wiring, client_for
+
+        settings = self.settings
+        runlog = RunLog(level=level_of(settings), printers=[print_line], now=self._now)
+        routes = await asyncio.to_thread(read_routes, settings.route_file, "agent")
+        steps = Steps(self._watch_steps)
+        async with client_for(settings, verifier, self._watch_exchanges) as client:
+            with kept(runlog):
+                selection = Selection.over(client, settings, srv=self._srv)
+                files = None
+                try:
+                    settings, files = await selection.applied(), await selection.site("fileserver")
+                except PeerError as err:
+                    log.error("%s", err)  # the cached catalog, if there is one, needs no server
+                wiring = Wiring(settings, client, spoken, routes, environment=settings.environment, files=files)
+                run = Run(
+                    wiring,
+                    runlog,
+                    steps,
+                    fixed=self.asked.environment_given,
+                    configured=settings.environment if self.asked.environment_configured else None,
+                    stop=lambda: self.stopping,
+                    startup=time.monotonic() - self._began,
+                    now=self._now,
+                    deferring=self.asked.deferring,
+                    catalog=self.asked.catalog or Retrieval.retrieve,
+                )
+                self.applying = True
+                try:
+                    outcome = await run.execute()
+                finally:
+                    self.applying = False
+        self.report = outcome.report
+        if settings.summarize:
+            from ..transaction.summary import summary_text
+
+            self._tell(summary_text(outcome.summary))
+        if not outcome.completed:
+            return 1
+        return outcome.bits if settings.detailed_exitcodes else 0
+
+
+def bootstrap_options(settings: AgentSettings, waitforcert: int | None = None) -> Options:
+    """What the bootstrap needs of the settings. With `onetime` nobody waits, unless --waitforcert says so."""
+    from certs.keys import KeyKind
+
+    from ..bootstrap import Options
+
+    revocation: Revocation = False if settings.certificate_revocation == "false" else settings.certificate_revocation
+    patience = waitforcert if waitforcert is not None else 0 if settings.onetime else settings.waitforcert
+    return Options(
+        environment=settings.environment,
+        waitforcert=patience,
+        maxwaitforcert=settings.maxwaitforcert,
+        waitforlock=settings.waitforlock,
+        ca_fingerprint=settings.ca_fingerprint,
+        revocation=revocation,
+        key=KeyKind(settings.key_type, settings.keylength, settings.named_curve),
+        dns_alt_names=settings.dns_alt_names,
+        csr_attributes=settings.csr_attributes,
+        oid_mapping=settings.trusted_oid_mapping_file,
+        ca_refresh=settings.ca_refresh_interval,
+        crl_refresh=settings.crl_refresh_interval,
+        renewal=settings.hostcert_renewal_interval,
+        expire_warning=settings.certificate_expire_warning,
+    )
+
+
+def splay_seconds(settings: AgentSettings, chance: Callable[[], float] = random.random) -> float:
+    """How long to wait before the first run: 0 without `splay`."""
+    return chance() * settings.splaylimit if settings.splay else 0.0
+
+
+def state_directories(settings: AgentSettings) -> tuple[list[Path], list[Path]]:
+    """The directories that are made when missing, and those that are only looked at when there."""
+    made = [
+        settings.vardir,
+        settings.statedir,
+        settings.publicdir,
+        settings.client_datadir,
+        settings.clientyamldir,
+        settings.clientbucketdir,
+        settings.pluginfactdest,
+    ]
+    # Plugin sync makes plugindest, open to be read: a master on this host has it as its libdir, and is not root.
+    looked = [settings.confdir, settings.ssldir, settings.certdir, settings.privatekeydir, settings.rundir, settings.plugindest]
+    return list(dict.fromkeys(made)), [path for path in dict.fromkeys(looked) if path.is_symlink() or path.exists()]

@@ -1,0 +1,112 @@
+"""What the agent finds itself in: environment variables, and directories that somebody else may have prepared."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import stat
+from collections.abc import Iterable, Mapping, MutableMapping
+from pathlib import Path
+
+from shared.errors import ConfigError
+from shared.filesystem.files import make_directory
+from shared.process.failpoints import VARIABLE as FAILPOINTS
+from shared.settings import AgentSettings
+
+PATH = "/opt/puppetlabs/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_KEPT = frozenset({"LANG", "LANGUAGE", "TERM", "TZ", "NO_COLOR", "NOTIFY_SOCKET", FAILPOINTS})
+_KEPT_PREFIXES = ("LC_", "FACTER_")
+UMASK = 0o022
+STATE_MODE = 0o750
+PASSABLE = 0o751  # for vardir: monitoring gets through to publicdir
+PUBLIC = 0o755
+
+
+def clean(environ: Mapping[str, str], *, home: str, user: str) -> dict[str, str]:
+    """
+    The environment for this process and all that it starts; pure.
+
+    PATH and the home directory are not the caller's word; nothing that steers a loader, an interpreter, a shell or a proxy is left.
+    """
+    kept = {name: value for name, value in environ.items() if name in _KEPT or name.startswith(_KEPT_PREFIXES)}
+    return {**kept, "PATH": PATH, "HOME": home, "USER": user, "LOGNAME": user}
+
+
+def settle(environ: MutableMapping[str, str]) -> None:
+    """Clean this process' environment, leave the caller's directory, set the umask. Call it before anything else."""
+    try:
+        entry = pwd.getpwuid(os.geteuid())
+        home, user = entry.pw_dir, entry.pw_name
+    except KeyError:
+        home, user = "/", str(os.geteuid())
+    cleaned = clean(environ, home=home, user=user)
+    environ.clear()
+    environ.update(cleaned)
+    os.umask(UMASK)
+
+
+def search(path: str, environ: MutableMapping[str, str]) -> None:
+    """Have programs looked for where the setting `path` says; the system's own folders are added. `none`: where they are anyway."""
+    if path == "none":
+        return
+    folders = [each for each in path.split(":") if each]
+    environ["PATH"] = ":".join([*folders, *(each for each in ("/usr/sbin", "/sbin") if each not in folders)])
+
+
+def puppet_account() -> int | None:
+    """The uid of the account that a master on this host runs as; None without one."""
+    try:
+        return pwd.getpwnam("puppet").pw_uid
+    except KeyError:
+        return None
+
+
+def complaint(path: Path, info: os.stat_result, *, trusted: frozenset[int], link_owner: int | None = None) -> str:
+    """Why a directory with `info` may not hold the agent's state; '' when it may. `link_owner`: of the link at that path, if it is one."""
+    if link_owner is not None and link_owner not in trusted:
+        return f"{path} is a link that belongs to the user {link_owner}"
+    if not stat.S_ISDIR(info.st_mode):
+        return f"{path} is not a directory"
+    if info.st_uid not in trusted:
+        return f"{path} belongs to the user {info.st_uid}"
+    if info.st_mode & stat.S_IWOTH:
+        return f"everybody may write to {path}"
+    return ""
+
+
+def public(settings: AgentSettings) -> dict[Path, int]:
+    """The directories that others may look into or get through, with their modes."""
+    return {settings.vardir: PASSABLE, settings.publicdir: PUBLIC}
+
+
+def secure(directories: Iterable[Path], modes: Mapping[Path, int] = {}, *, euid: int | None = None) -> None:
+    """
+    Make the directories that are missing; refuse those that somebody else could tamper with.
+
+    Args:
+        modes: of those that are made and not private.
+    Raises:
+        ConfigError: names the directory and what is wrong with it. Nothing is repaired: who prepared it may have prepared its contents.
+    """
+    own = os.geteuid() if euid is None else euid
+    account = puppet_account()
+    trusted = frozenset({0, own} | ({account} if account is not None else set()))
+    for path in directories:
+        try:
+            entry = path.lstat()
+        except FileNotFoundError:
+            make_directory(path, mode=modes.get(path, STATE_MODE))
+            continue
+        except OSError as err:
+            raise ConfigError(f"Could not look at {path}: {err.strerror}") from err
+        link_owner = entry.st_uid if stat.S_ISLNK(entry.st_mode) else None
+        try:
+            info = path.stat()
+        except OSError as err:
+            raise ConfigError(f"{path} is a link that leads nowhere: {err.strerror}") from err
+        problem = complaint(path, info, trusted=trusted, link_owner=link_owner)
+        if problem:
+            raise ConfigError(
+                f"Refusing to run: {problem}",
+                hint=f"The agent's state must be its own: check the contents, then chown root {path} && chmod 0750 {path}.",
+            )

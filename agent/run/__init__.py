@@ -1,0 +1,1 @@
+"""One run of the agent, from its lock to its report."""

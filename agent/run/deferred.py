@@ -1,0 +1,29 @@
+"""The seam at which deferred values get their functions, which are the compiler's: whoever starts the agent hands them in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from shared.data.richdata import Deferred
+from shared.settings import AgentSettings
+
+from .runlog import RunLog
+
+Resolver = Callable[[Deferred], Any]
+"""Calls a deferred value's function; PuppetError when it cannot. The value is plain data or of a class in `shared.data.richdata`."""
+
+Deferring = Callable[[AgentSettings, str, Mapping[str, Any], RunLog], Resolver]
+"""Makes the resolver of one run: settings, environment, facts, log. Blocks."""
+
+
+def lazily(make: Callable[[], Resolver]) -> Resolver:
+    """A resolver that is made when the first deferred value is met."""
+    made: list[Resolver] = []
+
+    def resolve(deferred: Deferred) -> Any:
+        if not made:
+            made.append(make())
+        return made[0](deferred)
+
+    return resolve

@@ -1,0 +1,156 @@
+"""That only one run takes place, and that none takes place while an administrator says so."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import logging
+import os
+import re
+import stat
+from pathlib import Path
+from typing import Final
+
+from shared.errors import ConfigError
+from shared.filesystem.files import make_directory, write_atomic
+from shared.names import shown
+from shared.process.processes import Process
+
+MAX_REASON = 4096  # characters of the reason for disabling
+DEFAULT_REASON = "reason not specified"
+_INTERPRETERS: Final = re.compile(r"(ruby|jruby|java|python|puppet|bunraku)[-.\d]*( \(deleted\))?")  # (deleted): upgraded while it runs
+
+
+log = logging.getLogger("puppet.agent")
+
+
+class RunLock:
+    """
+    The lock of a run: held as long as the process lives, and not a moment longer.
+
+    What counts is the kernel's lock on the file, so a dead process never holds it. The pid in the file is for people, monitoring and
+    the other implementation, whose agents look at it alone: a pid of a live Puppet is respected. Such a Puppet is older than the file,
+    and its program is an interpreter; a name alone is no Puppet.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._fd: int | None = None
+
+    def acquire(self) -> bool:
+        """Take it; False when another run has it. Blocks only for the disk. ConfigError: what is there can be no lock."""
+        make_directory(self.path.parent, mode=0o750)
+        for _ in range(100):  # as often as somebody removes the file under us
+            fd = self._open()
+            if fd is None:
+                continue
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(fd)
+                return False
+            if not self._is_current(fd):
+                os.close(fd)
+                continue
+            if self._held_by_another(fd):
+                os.close(fd)
+                return False
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, str(os.getpid()).encode(), 0)
+            self._fd = fd
+            return True
+        return False
+
+    def _open(self) -> int | None:
+        """The file, made if it is missing; None when something else was there, which is removed: the next try finds its place free."""
+        try:
+            fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+        except IsADirectoryError as err:
+            raise ConfigError(f"The lock {self.path} is a directory", hint="Remove it; see agent_catalog_run_lockfile.") from err
+        except OSError as err:
+            if err.errno not in (errno.ELOOP, errno.ENXIO):  # a link, a socket
+                raise
+        else:
+            if stat.S_ISREG(os.fstat(fd).st_mode):
+                return fd
+            os.close(fd)
+        target = self._link_target()
+        try:
+            if not stat.S_ISREG(self.path.lstat().st_mode):  # another run may have put its lock there by now
+                log.warning("The lock %s is not a regular file%s; it is replaced", self.path, target)
+                self.path.unlink()
+        except FileNotFoundError:
+            pass  # another run has removed it
+        return None
+
+    def _link_target(self) -> str:
+        try:
+            return f" but a link to {shown(os.readlink(self.path))}"  # noqa: PTH115  # the text, as it is
+        except OSError:
+            return ""
+
+    def _is_current(self, fd: int) -> bool:
+        """The locked file is still the one at the path: the last holder may have removed it between our open and our lock."""
+        mine = os.fstat(fd)
+        try:
+            there = self.path.lstat()
+        except FileNotFoundError:
+            return False
+        return (mine.st_ino, mine.st_dev) == (there.st_ino, there.st_dev)
+
+    def _held_by_another(self, fd: int) -> bool:
+        text = os.pread(fd, 20, 0).strip()
+        if not text.isdigit():
+            return False  # empty or garbage: left by a crash
+        pid = int(text)
+        return pid not in (os.getpid(), os.getppid()) and self._wrote_it(Process(pid))
+
+    def _wrote_it(self, process: Process) -> bool:
+        """Whether this is a live Puppet, ours or the other implementation's, that can have written the file."""
+        if "puppet" not in process.command_line() or process.began_after(self.path):
+            return False
+        program = process.program()
+        return not program or _INTERPRETERS.fullmatch(program) is not None
+
+    def release(self) -> None:
+        """Remove the file and give the lock back."""
+        if self._fd is not None:
+            fd, self._fd = self._fd, None
+            self.path.unlink(missing_ok=True)
+            os.close(fd)
+
+
+class DisabledLock:
+    """The file whose presence keeps the agent from running: `{"disabled_message": why}`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def reason(self) -> str | None:
+        """
+        Why the agent is disabled; None when it is not.
+
+        Raises:
+            ConfigError: it cannot be read. Whether there may be a run is not known then, and there is none.
+        """
+        try:
+            text = self.path.read_bytes()[: MAX_REASON * 4]
+        except FileNotFoundError:
+            return None
+        except OSError as err:
+            hint = "Run the agent as root (sudo)." if isinstance(err, PermissionError) and os.geteuid() != 0 else ""
+            raise ConfigError(f"Could not read {self.path}, which says whether the agent is disabled: {err.strerror}", hint=hint) from err
+        try:
+            data = json.loads(text)
+            message = data.get("disabled_message") if isinstance(data, dict) else None
+        except (ValueError, RecursionError):
+            message = None
+        return message[:MAX_REASON] if isinstance(message, str) and message else DEFAULT_REASON
+
+    def disable(self, message: str) -> None:
+        make_directory(self.path.parent, mode=0o750)
+        write_atomic(self.path, json.dumps({"disabled_message": message or DEFAULT_REASON}).encode(), mode=0o644)
+
+    def enable(self) -> None:
+        self.path.unlink(missing_ok=True)

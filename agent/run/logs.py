@@ -1,0 +1,67 @@
+"""The run's log and Python's `logging` as one: each line is printed once and stands in the report once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+from shared.models.report import Log, iso
+from shared.process.log import LEVELS, level_name
+
+from .runlog import RunLog
+
+PRINTED = "puppet.run"  # the logger of lines that come from a RunLog
+
+
+def print_line(line: Log) -> None:
+    """A RunLog's printer: the line goes wherever this process' logs go."""
+    extra = {"source": line.source, "tags": line.tags, "manifest": line.file, "manifest_line": line.line}
+    logging.getLogger(PRINTED).log(LEVELS[line.level], "%s", line.message, extra=extra)
+
+
+class _Keeper(logging.Handler):
+    """Keeps in the run's log what other parts of the agent say."""
+
+    def __init__(self, log: RunLog) -> None:
+        super().__init__()
+        self.log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.name == PRINTED:
+            return
+        level = level_name(record.levelno)
+        source = getattr(record, "source", "") or "Puppet"
+        when = iso(datetime.fromtimestamp(record.created, UTC))
+        self.log.keep(Log(level=level, message=record.getMessage(), source=source, tags=[level], time=when))
+
+
+class _Mask(logging.Filter):
+    """Leaves the Sensitive values of a run's resources out of what goes to this process' logs."""
+
+    def __init__(self, log: RunLog) -> None:
+        super().__init__()
+        self.log = log
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if self.log.secrets:
+            record.msg, record.args = self.log.secrets.mask(record.getMessage()), ()
+        return True
+
+
+@contextmanager
+def kept(log: RunLog) -> Iterator[None]:
+    """While this lasts, what goes to the logger `puppet` is kept in `log` too, and no handler of it sees a Sensitive value."""
+    keeper, mask = _Keeper(log), _Mask(log)
+    logger = logging.getLogger("puppet")
+    logger.addHandler(keeper)
+    handlers = [*logger.handlers, *logging.getLogger().handlers]
+    for handler in handlers:
+        handler.addFilter(mask)
+    try:
+        yield
+    finally:
+        for handler in handlers:
+            handler.removeFilter(mask)
+        logger.removeHandler(keeper)

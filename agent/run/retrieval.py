@@ -1,0 +1,422 @@
+"""How a run comes to its catalog: environment, node, plugins, facts, the master, the cache. Source: protocol reference 6.2, 6.3."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, quote_plus
+
+from shared.data import plainyaml
+from shared.data.plainjson import dumps
+from shared.errors import BadData, NotFound, PeerError, PuppetError, text_with_hint
+from shared.indirector.core import Option, Request
+from shared.indirector.rest import Rest
+from shared.models.catalog import Catalog
+from shared.models.facts import FACTS, Facts
+from shared.models.file_metadata import FileMetadata
+from shared.names import environment as environment_name
+from shared.settings import AgentSettings
+from shared.wire.dialects import LEGACY, MODERN, Dialect
+
+from ..facts.legacy import stringified
+from ..facts.limits import SoftLimits
+from ..plugins.pluginsync import Limits as PluginLimits
+from ..plugins.pluginsync import Mount, PluginSync, Synced
+from ..process.nodename import named
+from .steps import Steps
+
+if TYPE_CHECKING:
+    from ..wiring import Wiring
+
+log = logging.getLogger("puppet.agent")
+NOTICE = 25
+
+MAX_RESTARTS = 4
+LOCALES_SINCE = (5, 3, 4)
+PROBE = {"recurse": "false", "links": "manage", "checksum_type": "sha256", "source_permissions": "ignore"}
+
+
+class NoCatalog(PuppetError):
+    """There is nothing to apply; the run has failed, and the log says why."""
+
+
+class NotStable(PuppetError):
+    """The master says another environment each time."""
+
+
+@dataclass
+class Retrieved:
+    """What a run applies: the catalog as it came, and the facts it was made for. `cached`: as reports write it."""
+
+    catalog: Catalog
+    facts: Facts
+    cached: str
+
+
+@dataclass(frozen=True, slots=True)
+class LastRun:
+    """The environments of the last run: what was asked for, and what it ended in."""
+
+    initial: str
+    converged: str
+
+    @classmethod
+    def read(cls, path: Path) -> LastRun | None:
+        """What last_run_summary.yaml says of an agent's run; None when it does not. Blocks."""
+        try:
+            data = plainyaml.loads(path.read_bytes())
+        except (OSError, BadData):
+            return None
+        application = data.get("application") if isinstance(data, dict) else None
+        if not isinstance(application, dict) or application.get("run_mode") != "agent":
+            return None
+        initial, converged = application.get("initial_environment"), application.get("converged_environment")
+        try:
+            return cls(environment_name(initial), environment_name(converged)) if initial and converged else None
+        except (PuppetError, TypeError):
+            return None
+
+
+def facts_option(facts: Facts, dialect: Dialect, *, stringify: bool, old_server: bool = False) -> dict[str, Option]:
+    """
+    The parameters that carry facts: rendered, then escaped, so that the form escapes them a second time.
+
+    Args:
+        stringify: 3.x: all values as text. old_server: 4.x reads PSON only.
+    Source: protocol reference 3.3.
+    """
+    if dialect is LEGACY and stringify:
+        facts = facts.model_copy(update={"values": stringified(facts.values)})
+    text = dumps(facts.to_data(dialect))
+    if dialect is LEGACY:
+        return {"facts_format": "pson", "facts": quote_plus(text)}
+    return {"facts_format": "pson" if old_server else "application/json", "facts": quote(text, safe="")}
+
+
+async def mirrored(wiring: Wiring, dialect: Dialect | None) -> AsyncGenerator[tuple[Mount, Synced], None]:
+    """Plugin sync, mount by mount."""
+    settings = wiring.settings
+    mounts = [
+        Mount("pluginfacts", settings.pluginfactsource, settings.pluginfactdest, permissions=True),
+        Mount("plugin", settings.pluginsource, settings.plugindest),
+    ]
+    if not settings.disable_i18n and (wiring.file_server.version or wiring.server.version or ()) >= LOCALES_SINCE:
+        mounts.append(Mount("locales", settings.localesource, settings.localedest))
+    sync = PluginSync(
+        wiring.indirector["file_metadata"],
+        wiring.indirector["file_content"],
+        ignore=settings.pluginsignore.split(),
+        checksum_type="md5" if dialect is LEGACY else "sha256",
+        limits=PluginLimits(settings.max_plugin_files, settings.max_file_body),
+    )
+    for mount in mounts:
+        try:
+            done = await sync.sync(mount, wiring.environment, more={} if dialect is LEGACY else {"max_files": "-1", "unserved": "true"})
+        except (PuppetError, OSError) as err:
+            done = Synced(problem=err)
+        yield mount, done
+
+
+class Retrieval:
+    """Gets one run's catalog. `fixed`: the environment was given on the command line; `configured`: it stands in puppet.conf."""
+
+    def __init__(self, wiring: Wiring, steps: Steps, *, uuid: str, fixed: bool, configured: str | None) -> None:
+        self.wiring = wiring
+        self.steps = steps
+        self.uuid = uuid
+        self.fixed = fixed
+        self.configured = configured
+        self._rather_cached = False  # plugins failed: a catalog may be newer than what there is to apply it
+
+    @property
+    def settings(self) -> AgentSettings:
+        return self.wiring.settings
+
+    async def retrieve(self) -> Retrieved:
+        """
+        The catalog to apply, in the environment it belongs to (`wiring.environment`).
+
+        Raises:
+            NoCatalog: there is none. NotStable. PuppetError: facts could not be gathered, or strict_environment_mode forbids it.
+        """
+        if self.settings.use_cached_catalog:
+            kept = await self._kept()
+            if kept is not None:
+                return self._explicit(kept)
+        start = self.wiring.environment
+        facts = await self._prepared() if self.settings.node_name_fact else None  # the first question names the node
+        await self._initial_environment()
+        log.info("Using environment '%s'", self.wiring.environment)
+        if facts is None or self.wiring.environment != start:
+            facts = await self._prepared()
+        fallback = self.settings.usecacheonfailure and not self.settings.use_cached_catalog
+        found = await self._round(facts, fallback=fallback)
+        if self.settings.strict_environment_mode and found.catalog.environment != self.wiring.environment:
+            log.error(
+                "Not using catalog because its environment '%s' does not match agent specified environment '%s' "
+                "and strict_environment_mode is set",
+                found.catalog.environment,
+                self.wiring.environment,
+            )
+            raise NoCatalog("Could not retrieve catalog; skipping run")
+        for tries in range(MAX_RESTARTS + 1):
+            there = found.catalog.environment
+            if not there or there == self.wiring.environment:
+                return found
+            if tries == MAX_RESTARTS:
+                break
+            log.log(
+                NOTICE,
+                "Local environment: '%s' doesn't match server specified environment '%s', restarting agent run with environment '%s'",
+                self.wiring.environment,
+                there,
+                there,
+            )
+            self.wiring.environment = environment_name(there)
+            found = await self._round(await self._prepared(first=False), fallback=fallback)
+        raise NotStable(f"Catalog environment didn't stabilize after {MAX_RESTARTS} fetches, aborting run")
+
+    async def download(self) -> Retrieved:
+        """The catalog as the master has it now, in the environment of the settings; no plugins are fetched. PuppetError: there is none."""
+        facts = await self._facts()
+        return Retrieved(await self._ask_catalog(facts), facts, "not_used")
+
+    async def kept(self) -> Retrieved:
+        """The catalog that was kept of the last run or download. NoCatalog: there is none."""
+        kept = await self._kept()
+        if kept is None:
+            raise NoCatalog(f"Could not find catalog for {self.settings.node_name_value}")
+        return kept
+
+    async def given(self, catalog: Catalog) -> Retrieved:
+        """A catalog that came from elsewhere, as if it had been kept. BadData: it is another node's."""
+        facts = await self._facts()
+        return Retrieved(_own(catalog, self.settings.node_name_value), facts, "explicitly_requested")
+
+    async def submit_facts(self) -> None:
+        """Gather the facts and send them to the master. PuppetError: there are none, or it does not take them."""
+        facts = await self._facts()
+        await Rest(FACTS, self.wiring.server).save(Request(facts.name, self.wiring.environment, body=facts))
+
+    async def _kept(self) -> Retrieved | None:
+        """The cached catalog, of this node by its name; None without one. Of facts there is only what is decided here."""
+        facts = await self._facts() if self.settings.node_name_fact else None
+        catalog = await self._cached()
+        return None if catalog is None else Retrieved(catalog, facts or await self._facts(), "explicitly_requested")
+
+    def _explicit(self, kept: Retrieved) -> Retrieved:
+        """use_cached_catalog: no node, no plugins."""
+        catalog = kept.catalog
+        if catalog.environment and catalog.environment != self.wiring.environment and not self.settings.strict_environment_mode:
+            log.log(
+                NOTICE,
+                "Local environment: '%s' doesn't match the environment of the cached catalog '%s', switching agent to '%s'.",
+                self.wiring.environment,
+                catalog.environment,
+                catalog.environment,
+            )
+            self.wiring.environment = catalog.environment
+        log.log(NOTICE, "Using cached catalog")
+        return kept
+
+    # The environment to begin in.
+
+    async def _initial_environment(self) -> None:
+        if self.fixed or self.settings.strict_environment_mode:
+            return
+        dialect = await self._dialect()
+        if dialect is not LEGACY and self.settings.use_last_environment:
+            last = await asyncio.to_thread(LastRun.read, self.settings.lastrunfile)
+            if last is not None:
+                if last.converged != last.initial:
+                    self.wiring.environment = last.converged
+                return
+        with self.steps.step("node", metric="node_retrieval") as doing:
+            doing.detail = await self._ask_node(dialect)
+
+    async def _ask_node(self, dialect: Dialect | None) -> str:
+        """Ask which environment this node belongs to. Without an answer the run goes on as it is configured."""
+        options: dict[str, Option] = {"transaction_uuid": self.uuid}
+        options |= {"fail_on_404": "true"} if dialect is LEGACY else {}
+        if dialect is not LEGACY and self.configured:
+            options["configured_environment"] = self.configured
+        name = self.settings.node_name_value
+        try:
+            node = await self.wiring.indirector["node"].find(Request(name, self.wiring.environment, options=options))
+            if node is None:  # of a terminus that routes.yaml names: a server's own words are raised
+                raise NotFound(f"Could not find the node {name}")
+            there = environment_name(node.environment) if node.environment else self.wiring.environment
+        except PuppetError as err:
+            log.warning("Unable to fetch my node definition, but the agent run will continue:")
+            log.warning("%s", err)
+            return "no answer"
+        if there != self.wiring.environment:
+            text = "Local environment: '%s' doesn't match server specified node environment '%s', switching agent to '%s'."
+            log.log(logging.WARNING if dialect is LEGACY else NOTICE, text, self.wiring.environment, there, there)
+            self.wiring.environment = there
+        return f"environment {there}"
+
+    async def _dialect(self) -> Dialect | None:
+        """What the master speaks; None when it cannot be asked, which the next request will say."""
+        try:
+            return await self.wiring.server.dialect()
+        except PeerError:
+            return None
+
+    async def _environment_exists(self) -> bool:
+        """7: an environment that is not there must not empty the plugin directories."""
+        if await self._dialect() is LEGACY:
+            return True
+        request: Request[FileMetadata] = Request("plugins", self.wiring.environment, options=PROBE)
+        try:
+            if await self.wiring.indirector["file_metadata"].search(request) is not None:
+                return True
+        except PuppetError as err:
+            log.error("%s", err)
+            return False
+        if self.settings.strict_environment_mode:
+            raise NoCatalog(f"Environment '{self.wiring.environment}' not found on server, aborting run.")
+        log.log(NOTICE, "Environment '%s' not found on server, skipping initial pluginsync.", self.wiring.environment)
+        return False
+
+    # One round: plugins, facts, catalog.
+
+    async def _prepared(self, *, first: bool = True) -> Facts:
+        """The facts, after the plugins; `first`: nobody has said yet that the environment is there."""
+        if self.settings.pluginsync:
+            with self.steps.step("pluginsync", metric="plugin_sync") as doing:
+                doing.detail = await self._sync_plugins(first=first)
+        return await self._facts()
+
+    async def _round(self, facts: Facts, *, fallback: bool) -> Retrieved:
+        if self._rather_cached:
+            cached = await self._cached()
+            if cached is not None and cached.environment in (None, "", self.wiring.environment):
+                log.info("Using cached catalog from environment '%s'", cached.environment)
+                return Retrieved(cached, facts, "on_failure")
+        with self.steps.step("catalog", metric="config_retrieval") as doing:
+            try:
+                catalog = await self._ask_catalog(facts)
+                doing.detail = f"{len(catalog.resources)} resources"
+                return Retrieved(catalog, facts, "not_used")
+            except (PuppetError, OSError) as err:
+                log.error("Could not retrieve catalog from remote server: %s", text_with_hint(err))
+                doing.detail = "failed"
+        if not fallback:
+            log.warning("Not using cache on failed catalog")
+            raise NoCatalog("Could not retrieve catalog; skipping run")
+        cached = await self._cached()
+        if cached is None:
+            raise NoCatalog("Could not retrieve catalog; skipping run")
+        if cached.environment and cached.environment != self.wiring.environment:
+            log.error(
+                "Not using cached catalog because its environment '%s' does not match '%s'", cached.environment, self.wiring.environment
+            )
+            raise NoCatalog("Could not retrieve catalog; skipping run")
+        log.info("Using cached catalog from environment '%s'", cached.environment)
+        return Retrieved(cached, facts, "on_failure")
+
+    async def _sync_plugins(self, *, first: bool) -> str:
+        """
+        What was fetched and removed, in words.
+
+        Raises:
+            PuppetError: something could not be brought, and neither is that ignored nor may an older catalog be applied instead.
+        """
+        dialect = await self._dialect()
+        done: list[Synced] = []
+        failed = ""
+        async with aclosing(mirrored(self.wiring, dialect)) as mounts:
+            async for mount, synced in mounts:
+                if synced.problem is not None:
+                    if first and not done and not await self._environment_exists():
+                        return "left out"
+                    log.error("Could not retrieve %s: %s", mount.label, synced.problem)
+                # Masters of 3.x may lack a mount, which their own agents did not mind.
+                if synced.failed or (synced.problem and not (dialect is LEGACY and isinstance(synced.problem, NotFound))):
+                    failed = failed or mount.label
+                done.append(synced)
+        if failed and not self.settings.ignore_plugin_errors:
+            if not self.settings.usecacheonfailure or self.settings.use_cached_catalog:
+                raise PuppetError(f"Failed to retrieve {failed}", hint="With ignore_plugin_errors a run goes on without.")
+            self._rather_cached = True
+        fetched, removed = sum(len(each.fetched) for each in done), sum(len(each.removed) for each in done)
+        return f"{fetched} fetched, {removed} removed"
+
+    async def _facts(self) -> Facts:
+        with self.steps.step("facts", metric="fact_generation") as doing:
+            log.info("Loading facts")
+            try:
+                found: Facts | None = await self.wiring.indirector["facts"].find(
+                    Request(self.settings.node_name_value, self.wiring.environment)
+                )
+            except (PuppetError, OSError) as err:
+                raise PuppetError(f"Could not retrieve local facts: {err}") from err
+            if found is None:
+                raise PuppetError(f"Could not retrieve local facts: there are none for {self.settings.node_name_value}")
+            version = (await self._dialect() or MODERN).version  # masters and manifests go by what they speak with
+            own: Mapping[str, Any] = {
+                "clientcert": self.settings.certname,
+                "clientversion": version,
+                "clientnoop": self.settings.noop,
+                "puppetversion": version,
+                **({"agent_specified_environment": self.configured} if self.configured else {}),
+            }
+            doing.detail = f"{len(found.values) + len(own)} facts"
+            values = {**found.values, **own}
+            for sentence in SoftLimits.of(self.settings).excesses(values):
+                log.warning("%s", sentence)
+            self.wiring.settings = named(self.settings, values)
+            return found.model_copy(update={"name": self.settings.node_name_value, "values": values})
+
+    async def _ask_catalog(self, facts: Facts) -> Catalog:
+        dialect = await self.wiring.server.dialect()
+        old = (self.wiring.server.version or (5,))[0] == 4
+        options = facts_option(facts, dialect, stringify=self.settings.stringify_facts, old_server=old)
+        for sentence in SoftLimits.of(self.settings).of_payload(len(str(options["facts"]))):
+            log.warning("%s", sentence)
+        options["transaction_uuid"] = self.uuid
+        if dialect is LEGACY:
+            options["fail_on_404"] = "true"
+        else:
+            options |= {"configured_environment": self.configured} if self.configured else {}
+            options |= {"job_uuid": self.settings.job_id} if self.settings.job_id else {}
+            options |= {
+                "check_environment": "true",
+                "static_catalog": "true",
+                "checksum_type": ".".join(self.settings.supported_checksum_types),
+            }
+            options["inline_metadata"] = "true"  # our own masters answer at once what would be a question a file
+        name = self.settings.node_name_value
+        request: Request[Catalog] = Request(name, self.wiring.environment, options=options, ignore_cache=True, ignore_cache_save=True)
+        catalog = await self.wiring.catalog.find(request)
+        if catalog is None:  # of a terminus that routes.yaml names: a server's own words are raised
+            raise NotFound(f"Could not find a catalog for {name}")
+        return _own(catalog, name)
+
+    async def _cached(self) -> Catalog | None:
+        """The catalog of the last good run; None when there is none. One that cannot be read is moved aside."""
+        name = self.settings.node_name_value
+        try:
+            catalog = await self.wiring.catalog.find(Request(name, self.wiring.environment, ignore_terminus=True))
+            if catalog is not None:
+                return _own(catalog, name)
+        except PuppetError as err:
+            log.error("Could not retrieve catalog from cache: %s", err)
+        path = self.settings.client_datadir / "catalog" / f"{name}.json"
+        if await asyncio.to_thread(path.exists):
+            log.warning("The cached catalog %s cannot be used; keeping it as %s.bad", path, path.name)
+            await asyncio.to_thread(path.rename, path.with_name(path.name + ".bad"))
+        return None
+
+
+def _own(catalog: Catalog, name: str) -> Catalog:
+    """The catalog, when it is this node's; BadData for another's, whatever else it says."""
+    if catalog.name != name:
+        raise BadData(f"The catalog is for {catalog.name!r}, not for {name!r}", hint="Nothing of it was applied.")
+    return catalog

@@ -1,0 +1,305 @@
+"""One run, from the first question to the report. Source: protocol reference 6.2 to 6.4."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from shared.errors import PeerError, PuppetError, text_with_hint
+from shared.indirector.core import Request
+from shared.models.catalog import Catalog
+from shared.models.report import Report
+from shared.process.failpoints import failpoint
+from shared.regexps import PATTERN_TIMEOUT
+from shared.settings import AgentSettings
+from shared.wire.dialects import LEGACY, MODERN, Dialect
+
+from ..process.admincommands import CommandFailed, run_command
+from .retrieval import NoCatalog, Retrieval, Retrieved
+from .runlog import RunLog, utc_now
+from .state import TransactionStore, write_classes, write_resources, write_summary
+from .steps import Steps
+
+if TYPE_CHECKING:
+    from ..transaction.run import Applied
+    from ..transaction.summary import RunFacts
+    from ..wiring import Wiring
+    from .deferred import Deferring, Resolver
+
+log = logging.getLogger("puppet.agent")
+NOTICE = 25
+
+CatalogSource = Callable[[Retrieval], Awaitable[Retrieved]]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """
+    What a run came to.
+
+    Attributes:
+        completed: A catalog was applied, whatever became of its resources.
+        bits: 2 changes, 4 failures.
+        summary: the sections of last_run_summary.yaml.
+    """
+
+    completed: bool
+    bits: int
+    report: Report
+    summary: Mapping[str, Mapping[str, Any]]
+
+
+class Run:
+    """
+    One run. The lock is held and connections are verified by now.
+
+    Args:
+        fixed: The environment was given on the command line.
+        configured: The environment that puppet.conf or the command line names; None: it is only the default.
+        stop: Asked between two resources; once true the rest is skipped.
+        deferring: Makes what resolves deferred values; None: resources with such values fail.
+        startup: Seconds since the process, or the daemon's run, began.
+        catalog: Where the catalog comes from, if not from the master in the way of every run.
+    """
+
+    def __init__(
+        self,
+        wiring: Wiring,
+        runlog: RunLog,
+        steps: Steps,
+        *,
+        fixed: bool = False,
+        configured: str | None = None,
+        stop: Callable[[], bool] = lambda: False,
+        startup: float = 0.0,
+        now: Callable[[], datetime] = utc_now,
+        new_uuid: Callable[[], str] = lambda: str(uuid.uuid4()),
+        deferring: Deferring | None = None,
+        catalog: CatalogSource = Retrieval.retrieve,
+    ) -> None:
+        self.wiring = wiring
+        self.log = runlog
+        self.steps = steps
+        self.now = now
+        self._stop = stop
+        self._deferring = deferring
+        self._catalog = catalog
+        self._summary: Mapping[str, Mapping[str, Any]] = {}
+        self._started = now()
+        self._uuid = new_uuid()
+        self._initial = wiring.environment
+        self._retrieval = Retrieval(wiring, steps, uuid=self._uuid, fixed=fixed, configured=configured)
+        if startup:
+            steps.metrics["startup_time"] = startup
+
+    @property
+    def settings(self) -> AgentSettings:
+        """They are the wiring's: its node gets a name from facts."""
+        return self.wiring.settings
+
+    async def execute(self) -> Outcome:
+        """Do it, write the state files, send the report. Raises nothing that is foreseen: it is in the log, the report and the outcome."""
+        settings = self.settings
+        PATTERN_TIMEOUT.set(settings.pattern_timeout)
+        applied: Applied | None = None
+        retrieved: Retrieved | None = None
+        completed = False
+        try:
+            async with asyncio.timeout(settings.runtimeout or None):
+                try:
+                    retrieved = await self._catalog(self._retrieval)
+                    applied = await self._apply(retrieved)
+                    completed = applied.completed
+                except NoCatalog as err:
+                    log.error("%s", err)
+                except PuppetError as err:
+                    log.error("Failed to apply catalog: %s", text_with_hint(err))
+                except OSError as err:
+                    log.error("Failed to apply catalog: %s", err)
+                except Exception:
+                    # A fault of ours; the report of a failed run is the best place for it.
+                    log.exception("Failed to apply catalog: the agent met an error that was not foreseen")
+                completed = await self._postrun() and completed
+                if retrieved is not None and settings.resubmit_facts:
+                    await self._resubmit_facts()
+        except TimeoutError:
+            log.error(
+                "Execution of Puppet configuration client did not complete within %d seconds and was terminated.", settings.runtimeout
+            )
+            completed = False
+        report = await self._report(retrieved, applied, completed)
+        return Outcome(completed, max(report.exit_bits, 0) if completed else 0, report, self._summary)
+
+    # Applying.
+
+    async def _apply(self, retrieved: Retrieved) -> Applied:
+        from shared.ral.catalog import resources_of
+        from shared.types import KNOWN
+        from shared.types.filebucket import Filebucket
+        from shared.types.schedule import default_schedules
+
+        from ..plugins.loading import plugins_for
+        from ..transaction.run import ApplyContext, apply_catalog
+        from .applying import Applying
+
+        settings, catalog = self.settings, retrieved.catalog
+        dialect = await self._dialect()
+        with self.steps.step("convert", metric="convert_catalog"):
+            schedules = default_schedules() if settings.default_schedules else []
+            defaults = [*schedules, Filebucket("puppet", {"path": str(settings.clientbucketdir)})]
+            plugins = await asyncio.to_thread(plugins_for, catalog, [settings.plugindest], self.log)
+            resources = resources_of(
+                catalog,
+                plugins.types,
+                known=frozenset(KNOWN),
+                defaults=defaults,
+                lenient=True,
+                resolve=self._resolver(retrieved),
+                late=not settings.preprocess_deferred,
+                broken=plugins.broken,
+            )
+        await self._keep(catalog, retrieved.cached)
+        if settings.write_catalog_summary:
+            await write_classes(settings.classfile, catalog.classes, self.log)
+            await write_resources(settings.resourcefile, resources, self.log)
+        # What is left to be asked of the catalog is its head; its resources exist a second time by now.
+        retrieved.catalog = catalog = catalog.model_copy(update={"resources": [], "edges": []})
+        await self._prerun()
+        store = TransactionStore(settings.transactionstorefile)
+        providers = plugins.providers(files=Applying(self.wiring, catalog, self.log, dialect).files, facts=retrieved.facts.values)
+        context = await ApplyContext.of(settings, self.log, providers, store=store, stop=self._stop, now=self.now)
+        with self.steps.step("apply") as doing:
+            applied = await apply_catalog(resources, context)
+            changed = sum(1 for status in applied.statuses.values() if status.changed)
+            failed = sum(1 for status in applied.statuses.values() if status.failed)
+            doing.detail = f"{changed} changed, {failed} failed"
+        return applied
+
+    def _resolver(self, retrieved: Retrieved) -> Resolver | None:
+        from .deferred import lazily
+
+        make = self._deferring
+        if make is None:
+            return None
+        return lazily(lambda: make(self.settings, self.wiring.environment, retrieved.facts.values, self.log))
+
+    async def _keep(self, catalog: Catalog, cached: str) -> None:
+        """Cache a catalog that can be applied, for the day when the master is away. Not in noop."""
+        cache = self.wiring.catalog.cache
+        if cache is None or cached != "not_used" or self.settings.noop:
+            return
+        log.info("Caching catalog for %s", catalog.name)
+        try:
+            failpoint("agent.catalog-saving")
+            # What has no version would be old news on the day when the cached catalog is applied.
+            lasting = {title: each for title, each in catalog.metadata.items() if each.get("content_uri")}
+            catalog = catalog.model_copy(update={"metadata": lasting})
+            await cache.save(Request(catalog.name, self.wiring.environment, body=catalog))
+            failpoint("agent.catalog-cached")
+        except OSError as err:
+            log.error("Could not cache the catalog: %s", err)
+
+    async def _prerun(self) -> None:
+        if self.settings.prerun_command:
+            with self.steps.step("prerun"):
+                await self._command("prerun_command", self.settings.prerun_command)
+
+    async def _postrun(self) -> bool:
+        """Whether the run may still count as complete."""
+        if not self.settings.postrun_command:
+            return True
+        try:
+            with self.steps.step("postrun"):
+                async with asyncio.timeout(self.settings.runtimeout or None):
+                    await self._command("postrun_command", self.settings.postrun_command)
+        except CommandFailed as err:
+            log.error("%s", err)
+            return False
+        except TimeoutError:
+            log.error("Could not run command from postrun_command: it did not end within %d seconds", self.settings.runtimeout)
+            return False
+        return True
+
+    async def _resubmit_facts(self) -> None:
+        """Tell the master what the run has made of this machine."""
+        with self.steps.step("facts again", metric="resubmit_facts"):
+            try:
+                await self._retrieval.submit_facts()
+            except (PuppetError, OSError) as err:
+                log.error("Failed to submit facts: %s", err)
+
+    async def _command(self, setting: str, command: str) -> None:
+        for line in await run_command(setting, command):
+            log.info("%s: %s", setting, line)
+
+    # Reporting.
+
+    async def _dialect(self) -> Dialect:
+        """What the master speaks; when it is away, what it spoke before, else the newer one."""
+        known = self.wiring.spoken.of(self.wiring.server.site)
+        if known is not None:
+            return known
+        try:
+            return await self.wiring.server.dialect()
+        except PeerError:
+            return MODERN
+
+    def _facts(self, retrieved: Retrieved | None, dialect: Dialect) -> RunFacts:
+        from ..transaction.summary import RunFacts
+
+        catalog = retrieved.catalog if retrieved else None
+        modern = dialect is not LEGACY
+        return RunFacts(
+            host=self.settings.node_name_value,
+            started=self._started,
+            environment=self.wiring.environment,
+            version=dialect.version,
+            transaction_uuid=self._uuid,
+            configuration_version=catalog.version if catalog else None,
+            catalog_uuid=catalog.catalog_uuid if catalog else None,
+            code_id=catalog.code_id if catalog else None,
+            job_id=self.settings.job_id or None,
+            server_used=str(self.wiring.server.site) if modern else None,
+            cached_catalog_status=retrieved.cached if retrieved else "not_used",
+            noop=self.settings.noop,
+            report_format=dialect.report_format,
+            all_resources=not self.settings.exclude_unchanged_resources,
+        )
+
+    async def _report(self, retrieved: Retrieved | None, applied: Applied | None, completed: bool) -> Report:
+        """The finished report, written here and sent to the master; neither failing changes what the run came to."""
+        from ..transaction.summary import report_of
+
+        settings = self.settings
+        dialect = self.wiring.spoken.of(self.wiring.server.site) or MODERN
+        self.steps.metrics["total"] = self.steps.total()
+        report = report_of(self._facts(retrieved, dialect), self.log, applied, self.steps.metrics)
+        if not completed and report.status != "failed":
+            report = report.model_copy(update={"status": "failed"})
+        self._summary = report.to_summary(last_run=int(self.now().timestamp()), initial_environment=self._initial)
+        await write_summary(settings.lastrunfile, self._summary, self.log)
+        failpoint("agent.summary-written")
+        binding = self.wiring.indirector["report"]
+        if settings.report:
+            with self.steps.step("report") as doing:
+                try:
+                    async with asyncio.timeout(settings.report_timeout):
+                        await binding.save(Request(report.name, self.wiring.environment, body=report, ignore_cache_save=True))
+                    doing.detail = report.status
+                except TimeoutError:
+                    log.error("Could not send report: the master did not take it within %d seconds", settings.report_timeout)
+                    doing.detail = "not sent"
+                except (PuppetError, OSError) as err:
+                    log.error("Could not send report: %s", err)
+                    doing.detail = "not sent"
+        try:
+            await binding.save(Request(report.name, self.wiring.environment, body=report, ignore_terminus=True))
+        except (PuppetError, OSError) as err:
+            log.error("Could not keep the report: %s", err)
+        failpoint("agent.report-kept")
+        return report

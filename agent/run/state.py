@@ -1,0 +1,232 @@
+"""
+What an agent remembers between runs: state.yaml, transactionstore.yaml, and the last_run files that others read.
+
+A file that cannot be read is moved aside to `<name>.bad` and begun anew: state never stops a run.
+Source: protocol reference 6.5, resource layer reference 3.6.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from shared.data import plainjson, plainyaml
+from shared.data.plainyaml import Symbol, Timestamp
+from shared.data.yamlscalars import Psych
+from shared.errors import BadData
+from shared.filesystem.files import make_directory, sweep, write_atomic
+from shared.ral.catalog import Resources
+from shared.ral.components import Component
+from shared.settings import AgentSettings
+
+from .runlog import RunLog
+
+MAX_STATE = 64 * 1024 * 1024  # bytes of a state file
+DEFAULT_TTL = timedelta(days=32)
+
+
+def _load(path: Path, log: RunLog, what: str) -> dict[str, Any]:
+    """The map in a YAML file; {} for a missing or broken one, which is moved aside. Blocks."""
+    try:
+        if path.stat().st_size > MAX_STATE:
+            raise BadData(f"larger than {MAX_STATE} bytes")
+        data = _read(path.read_bytes())
+        if data is None:
+            return {}
+        if not isinstance(data, dict):
+            raise BadData("not a map")
+    except FileNotFoundError:
+        return {}
+    except (BadData, OSError) as err:
+        reason = err.message if isinstance(err, BadData) else str(err.strerror)
+        log.err(f"{what} {path} is corrupt ({reason}); replacing")
+        _move_aside(path, log)
+        return {}
+    return data
+
+
+_TIMES = Psych(times=True)
+_TIME = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6})\d* ([+-]\d\d:\d\d)")
+
+
+def _read(body: bytes) -> Any:
+    """The data in a state file. What agents write is read by its lines, many times faster; anything else as YAML."""
+    if body.startswith(b"{"):
+        return plainjson.loads(body)
+    times = _read_times(body)
+    return plainyaml.loads(body, aliases=True, scalars=_TIMES) if times is None else times
+
+
+def _read_times(body: bytes) -> dict[str, dict[str, datetime]] | None:
+    """A map of resources to `:checked` and `:synced`; None when there is anything else in the file."""
+    found: dict[str, dict[str, datetime]] = {}
+    entry: dict[str, datetime] = {}
+    try:
+        lines = body.decode().splitlines()
+    except UnicodeDecodeError:
+        return None
+    if not lines or lines[0] != "---":
+        return None
+    for line in lines[1:]:
+        if line.startswith("  :"):
+            name, _, value = line[3:].partition(": ")
+            when = _TIME.fullmatch(value)
+            if name not in ("checked", "synced") or when is None:
+                return None
+            entry[name] = datetime.fromisoformat(when[1] + when[2])
+        elif line.endswith("':") and line.startswith("'"):
+            entry = found.setdefault(line[1:-2].replace("''", "'"), {})
+        elif line.endswith(":") and line[0].isalpha() and ": " not in line and " #" not in line:
+            entry = found.setdefault(line[:-1], {})
+        else:
+            return None
+    return found
+
+
+def _move_aside(path: Path, log: RunLog) -> None:
+    try:
+        path.rename(path.with_name(path.name + ".bad"))
+    except OSError as err:
+        log.err(f"Could not rename corrupt {path}: {err.strerror}; remove it manually")
+
+
+def _timestamp(when: datetime) -> Timestamp:
+    utc = when.astimezone(UTC)
+    return Timestamp(utc.strftime("%Y-%m-%d %H:%M:%S.") + f"{utc.microsecond:06d}000 +00:00")
+
+
+def tidy(settings: AgentSettings) -> int:
+    """Remove what killed runs left half-written an hour ago or more, cached catalogs with their secrets among it; how many. Blocks."""
+    caches = [folder for root in (settings.client_datadir, settings.clientyamldir) if root.is_dir() for folder in root.iterdir()]
+    ssl = [settings.ssldir, settings.certdir, settings.requestdir, settings.privatekeydir, settings.publickeydir]
+    return sum(sweep(folder) for folder in (settings.statedir, settings.publicdir, *caches, *ssl) if folder.is_dir())
+
+
+class StateFile:
+    """
+    Times and audited values by resource reference; `checked` and `synced` are times, other names audited properties.
+
+    Kept as Puppet keeps it (`:checked: <time>`), so that either agent can take over from the other.
+    """
+
+    def __init__(self, path: Path | None, *, ttl: timedelta = DEFAULT_TTL) -> None:
+        self.path = path
+        self.ttl = ttl  # entries not checked for that long are dropped; zero: never
+        self._entries: dict[str, dict[str, Any]] = {}
+
+    async def load(self, log: RunLog) -> None:
+        if self.path is not None:
+            loaded = await asyncio.to_thread(_load, self.path, log, "State file")
+            self._entries = {str(ref): _named(entry) for ref, entry in loaded.items() if isinstance(entry, dict)}
+
+    def of(self, ref: str) -> dict[str, Any]:
+        """What is remembered of one resource; a map that may be changed."""
+        return self._entries.setdefault(ref, {})
+
+    def checked(self, ref: str) -> datetime:
+        """When a resource was last looked at, in local time; the epoch: never."""
+        when = self._entries.get(ref, {}).get("checked")
+        return when.astimezone() if isinstance(when, datetime) else datetime.fromtimestamp(0).astimezone()
+
+    async def store(self, log: RunLog, now: datetime) -> None:
+        """Write it; a full disk or a forbidden folder is an error in the log, not the end of the run."""
+        if self.path is None:
+            return
+        cutoff = now - self.ttl if self.ttl else None
+        kept = {ref: entry for ref, entry in self._entries.items() if entry and not _expired(entry, cutoff)}
+        data = {ref: {Symbol(name): _kept(value) for name, value in entry.items()} for ref, entry in kept.items()}
+        if not self.path.exists():
+            log.info(f"Creating state file {self.path}")
+        await _write(self.path, data, 0o660, log)
+
+
+def _named(entry: dict[Any, Any]) -> dict[str, Any]:
+    return {str(name).removeprefix(":"): _aware(value) for name, value in entry.items()}
+
+
+def _aware(value: Any) -> Any:
+    """YAML gives times without zone when they were written in UTC."""
+    return value.replace(tzinfo=UTC) if isinstance(value, datetime) and value.tzinfo is None else value
+
+
+def _kept(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return _timestamp(value)
+    return Symbol("absent") if value == "absent" else value
+
+
+def _expired(entry: Mapping[str, Any], cutoff: datetime | None) -> bool:
+    checked = entry.get("checked")
+    return cutoff is not None and isinstance(checked, datetime) and checked < cutoff
+
+
+class TransactionStore:
+    """What each property was brought to in the last run; tells a repair of drift from a changed manifest."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._old: dict[str, Any] = {}
+        self._new: dict[str, Any] = {}
+
+    async def load(self, log: RunLog) -> None:
+        loaded = await asyncio.to_thread(_load, self.path, log, "Transaction store file")
+        resources = loaded.get("resources")
+        self._old = resources if isinstance(resources, dict) else {}
+
+    def system_value(self, ref: str, name: str) -> list[Any] | None:
+        """The value a property had when the last run ended; None: not known."""
+        try:
+            value = self._old[ref]["parameters"][name]["system_value"]
+        except (KeyError, TypeError):
+            return None
+        return value if isinstance(value, list) or value is None else [value]
+
+    def remember(self, ref: str, name: str, value: list[Any] | None) -> None:
+        self._new.setdefault(ref, {}).setdefault("parameters", {})[name] = {"system_value": value}
+
+    def keep(self, ref: str) -> None:
+        """Take over what was known of a resource that was not looked at."""
+        if ref in self._old:
+            self._new[ref] = self._old[ref]
+
+    async def store(self, log: RunLog) -> None:
+        await _write(self.path, plainjson.dumps({"resources": self._new}), 0o640, log)  # JSON is YAML, and much faster to read
+
+
+async def _write(path: Path, data: bytes | dict[str, Any], mode: int, log: RunLog, *, folder_mode: int | None = None) -> None:
+    """`folder_mode`: the folder is made when it is missing."""
+
+    def write() -> None:
+        if folder_mode is not None:
+            make_directory(path.parent, mode=folder_mode)
+        write_atomic(path, data if isinstance(data, bytes) else plainyaml.dumps(data), mode=mode)
+
+    try:
+        await asyncio.to_thread(write)
+    except OSError as err:
+        log.err(f"Could not write {path}: {err.strerror}")
+
+
+async def write_report(path: Path, body: bytes, log: RunLog) -> None:
+    """last_run_report.yaml: readable by its owner and group only, because of the diffs in it."""
+    await _write(path, body, 0o640, log)
+
+
+async def write_summary(path: Path, summary: Mapping[str, Any], log: RunLog) -> None:
+    """last_run_summary.yaml, which monitoring reads; the sections are `Report.to_summary`'s."""
+    await _write(path, dict(summary), 0o644, log, folder_mode=0o755)
+
+
+async def write_classes(path: Path, classes: Iterable[str], log: RunLog) -> None:
+    """classes.txt: one a line, in the catalog's order."""
+    await _write(path, "".join(f"{name}\n" for name in classes).encode(), 0o640, log)
+
+
+async def write_resources(path: Path, resources: Resources, log: RunLog) -> None:
+    """resources.txt: the references of all that is managed, in lower case."""
+    managed = (str(r.ref).lower() for r in resources.order if not isinstance(r, Component) and r.manages_anything)
+    await _write(path, "".join(f"{ref}\n" for ref in managed).encode(), 0o640, log)

@@ -1,0 +1,129 @@
+"""Where replaced contents are kept: a local bucket, or a server's over the indirection `file_bucket_file`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+from shared.errors import NotFound, Unsupported
+from shared.filesystem import checksums
+from shared.filesystem.bucket import Bucket, Report
+from shared.filesystem.checksums import Algorithm
+from shared.indirector import Binding, Request
+from shared.models.file_bucket_file import FileBucketFile
+from shared.types.filebucket import Filebucket
+
+
+class Dipper(Protocol):
+    """A bucket, wherever it is."""
+
+    async def keep(self, fd: int, path: str) -> str:
+        """Store the open file `fd`, which came from `path`; the hex value of its checksum."""
+
+    def fetch(self, value: str) -> AsyncIterator[bytes]:
+        """The content of that checksum; NotFound when it is not there."""
+
+
+class LocalDipper:
+    """A bucket in a folder of this machine."""
+
+    def __init__(self, bucket: Bucket) -> None:
+        self.bucket = bucket
+
+    async def keep(self, fd: int, path: str) -> str:
+        return await asyncio.to_thread(self._keep, fd, path)
+
+    def _keep(self, fd: int, path: str) -> str:
+        value = checksums.of_file(self.bucket.algorithm, fd)
+        if self.bucket.has(value, path):
+            return value
+        with self.bucket.incoming() as new:
+            offset = 0
+            while block := os.pread(fd, checksums.BLOCK, offset):
+                new.write(block)
+                offset += len(block)
+            return new.keep(path=path)
+
+    async def fetch(self, value: str) -> AsyncIterator[bytes]:
+        with await asyncio.to_thread(self.bucket.open, value) as file:
+            while block := await asyncio.to_thread(file.read, checksums.BLOCK):
+                yield block
+
+
+class RemoteDipper:
+    """
+    A server's bucket: asked whether it has the content, which is sent only if not.
+
+    Args:
+        algorithm: The digest that the server stores by, or who finds it out.
+    """
+
+    def __init__(
+        self,
+        binding: Binding[FileBucketFile],
+        *,
+        algorithm: Algorithm | Callable[[], Awaitable[Algorithm]] = "sha256",
+        environment: str = "production",
+    ) -> None:
+        self._binding = binding
+        self._algorithm = algorithm
+        self._environment = environment
+
+    async def keep(self, fd: int, path: str) -> str:
+        digest = await self._digest()
+        value = await asyncio.to_thread(checksums.of_file, digest, fd)
+        key = f"{digest}/{value}/{path}"
+        request: Request[FileBucketFile] = Request(key, self._environment)
+        if not await self._binding.head(request):
+            body = FileBucketFile(name=key, chunks=lambda: _chunks(fd), size=os.fstat(fd).st_size)
+            await self._binding.save(replace(request, body=body))
+        return value
+
+    async def fetch(self, value: str) -> AsyncIterator[bytes]:
+        digest = await self._digest()
+        found = await self._binding.find(Request(f"{digest}/{value}", self._environment))
+        if found is None:
+            raise NotFound(f"Could not find a file with checksum {{{digest}}}{value} in the filebucket")
+        async for chunk in found.chunks():
+            yield chunk
+
+    async def _digest(self) -> Algorithm:
+        return self._algorithm if isinstance(self._algorithm, str) else await self._algorithm()
+
+
+def buckets(
+    folder: Path,
+    *,
+    algorithm: Algorithm = "sha256",
+    remote: Callable[[str | None, int | None], Dipper] | None = None,
+    report: Report = lambda level, message: None,
+) -> Callable[[Filebucket | None], Dipper]:
+    """
+    What gives the bucket of a filebucket resource; of None, the default one.
+
+    Args:
+        folder: Of the default local bucket: the setting clientbucketdir.
+        remote: Makes the bucket of a server (name or None for the agent's own, port or None); None: no server can be reached.
+        report: Gets (level, message) about duplicates and damage in local buckets.
+    """
+
+    def bucket_of(resource: Filebucket | None) -> Dipper:
+        if resource is not None and resource.path is False:
+            if remote is None:
+                raise Unsupported(f"{resource.ref} is on a server, and there is none here", hint="Give the bucket a local path.")
+            return remote(resource.server, resource.port)
+        path = folder if resource is None or resource.path is None else Path(str(resource.path))
+        return LocalDipper(Bucket(path, algorithm=algorithm, report=report))
+
+    return bucket_of
+
+
+async def _chunks(fd: int) -> AsyncIterator[bytes]:
+    offset = 0
+    while block := await asyncio.to_thread(os.pread, fd, checksums.BLOCK, offset):
+        yield block
+        offset += len(block)

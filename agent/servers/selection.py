@@ -1,0 +1,182 @@
+"""Which server does what: those that DNS names, those of `server_list`, or those of the settings. Source: protocol reference 6.3, 6.9."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from datetime import UTC, datetime
+
+from shared.errors import ConfigError, PeerError, PuppetError
+from shared.names import shown
+from shared.settings import AgentSettings
+
+from ..wiring import client_for
+from .http import Client
+from .sites import PROBE, READY_PROBES, Site
+from .srv import Srv
+from .tls import Verifier
+
+log = logging.getLogger("puppet.agent")
+
+# The settings that name each service's server, when neither DNS nor `server_list` does.
+SERVICES = {
+    "puppet": ("server", "masterport"),
+    "ca": ("ca_server", "ca_port"),
+    "report": ("report_server", "report_port"),
+    "fileserver": ("server", "masterport"),
+}
+CONNECT_SECONDS = 10.0  # for one server of several: there are others
+
+Answers = Callable[[Site], Awaitable[bool]]
+
+
+def sites(entries: Sequence[str], port: int) -> list[Site]:
+    """The servers of `host[:port]` texts; `port` for those that name none. ConfigError for what is no server."""
+    found = []
+    for entry in entries:
+        host, colon, text = entry.rpartition(":")
+        if not colon or entry.endswith("]"):
+            host, text = entry, str(port)
+        if not host or not (text.isascii() and text.isdigit()) or not 0 < int(text) < 65536:
+            raise ConfigError(
+                f"Could not set server_list: {shown(entry)} is not a server", hint="Write host or host:port, separated by commas."
+            )
+        found.append(Site(host.strip("[]"), int(text)))
+    return found
+
+
+def running(client: Client) -> Answers:
+    """Whether a server says that it can serve agents; a master in Ruby, of 3.x to 5.x, has no such page, but its version."""
+
+    async def answers(site: Site) -> bool:
+        try:
+            status, named = await _readiness(client, site)
+        except (PeerError, PuppetError, TimeoutError) as err:
+            log.warning("Unable to connect to server from server_list setting: %s: %s", site, err or "it did not answer in time")
+            return False
+        if status != 200 and not (named and status < 500):
+            log.warning("Puppet server %s is unavailable: %d", site, status)
+            return False
+        return True
+
+    return answers
+
+
+def reachable(client: Client) -> Answers:
+    """Whether a server answers at all."""
+
+    async def answers(site: Site) -> bool:
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                await _probe(client, site, PROBE)
+        except (PeerError, PuppetError, TimeoutError) as err:
+            log.error("Connection to %s failed, trying next route: %s", site, err or "it did not answer in time")
+            return False
+        return True
+
+    return answers
+
+
+async def _readiness(client: Client, site: Site) -> tuple[int, bool]:
+    """Return the status of the first of READY_PROBES that the server knows, 404 for none, and whether an answer named a version."""
+    named = False
+    async with asyncio.timeout(CONNECT_SECONDS):
+        for target in READY_PROBES:
+            status, names_version = await _probe(client, site, target)
+            named = named or names_version
+            if status != 404:
+                break
+    return status, named
+
+
+async def _probe(client: Client, site: Site, target: str) -> tuple[int, bool]:
+    """Return the status of the answer, and whether that names a version."""
+    answer = await client.request(site, "GET", target, {"Accept": "text/plain, */*"})
+    await answer.read()
+    return answer.status, "x-puppet-version" in answer.headers
+
+
+class Selection:
+    """
+    Where each service is, looked for when it is first asked for.
+
+    Args:
+        answers: what a server of `server_list` must pass. reached: what one that DNS names must.
+        srv: the records; by default asked of the system's DNS.
+    """
+
+    def __init__(self, settings: AgentSettings, answers: Answers, *, reached: Answers | None = None, srv: Srv | None = None) -> None:
+        self.settings = settings
+        self._answers = answers
+        self._reached = reached or answers
+        self._srv = srv or Srv(settings.srv_domain)
+        self._found: dict[str, Site] = {}
+        self._tried: dict[Site, bool] = {}
+        self._listed: Site | None = None
+
+    @classmethod
+    def over(cls, client: Client, settings: AgentSettings, *, srv: Srv | None = None) -> Selection:
+        """By what servers answer over these connections."""
+        return cls(settings, running(client), reached=reachable(client), srv=srv)
+
+    async def site(self, service: str) -> Site:
+        """
+        With `use_srv_records` the first of those that DNS names which answers; else the first of `server_list` that does, for all
+        whose own setting nobody has set; else that of the setting.
+
+        Raises:
+            PeerError: none of server_list answers.
+        """
+        if service not in self._found:
+            self._found[service] = await self._looked_for(service)
+            log.debug("Resolved service '%s' to %s", service, self._found[service])
+        return self._found[service]
+
+    async def _looked_for(self, service: str) -> Site:
+        settings = self.settings
+        if settings.use_srv_records:
+            for site in await self._srv.sites(service):
+                if site not in self._tried:
+                    self._tried[site] = await self._reached(site)
+                if self._tried[site]:
+                    return site
+        host, port = SERVICES[service]
+        if settings.server_list and (host == "server" or settings.given(host) is None):
+            return await self._of_list()
+        return Site(getattr(settings, host), getattr(settings, port))
+
+    async def _of_list(self) -> Site:
+        """The server of `server_list` that is used for everything."""
+        if self._listed is None:
+            for site in sites(self.settings.server_list, self.settings.masterport):
+                if await self._answers(site):
+                    log.debug("Selected server from the `server_list` setting: %s", site)
+                    self._listed = site
+                    break
+            else:
+                names = ",".join(self.settings.server_list)
+                raise PeerError(f"Could not select a functional puppet server from server_list: '{names}'")  # noqa: S608  # not SQL
+        return self._listed
+
+    async def applied(self, services: Iterable[str] = SERVICES) -> AgentSettings:
+        """The settings with the servers to use. PeerError as above."""
+        changes: dict[str, object] = {}
+        for service in services:
+            if service != "fileserver":  # which no setting names
+                site = await self.site(service)
+                changes |= zip(SERVICES[service], (site.host, site.port), strict=True)
+        return self.settings.model_copy(update=changes)
+
+
+async def located_ca(settings: AgentSettings, *, srv: Srv | None = None) -> Site:
+    """
+    Where the CA is, for a host that may have no certificate yet: nothing is shown, and nobody believed before the CA's certificate is here.
+
+    Raises:
+        PeerError: none of server_list answers.
+    """
+    known = settings.localcacert.exists()
+    verifier = Verifier(settings.localcacert, None, False, lambda: datetime.now(UTC), None, None) if known else None
+    async with client_for(settings, verifier) as client:
+        return await Selection.over(client, settings, srv=srv).site("ca")

@@ -1,0 +1,371 @@
+"""
+Files of web servers: `source => 'https://…'`.
+
+What a server says decides whether a file is fetched: sums in its headers, else what it said when the file was fetched last
+(entity tag or time, asked conditionally), else its time. A server that says nothing at all is asked for the content, and the
+file is replaced only when that differs. Source: protocol reference 7.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import json
+import logging
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote, urljoin, urlsplit
+
+from shared import webtrust
+from shared.errors import BadData, NotFound, PeerAnswered, PeerNotTrusted, PeerUnreachable, TooLarge, Unsupported
+from shared.filesystem import checksums
+from shared.filesystem.checksums import Algorithm
+from shared.filesystem.file_serving import Wanted
+from shared.filesystem.files import write_atomic
+from shared.models.file_metadata import FileMetadata, MetadataChecksum
+from shared.names import shown
+
+from .pace import Pace
+from .sites import Limits, Proxy, bounds_of
+
+if TYPE_CHECKING:
+    import aiohttp
+
+    from shared.settings import AgentSettings
+
+log = logging.getLogger("puppet.file")
+
+MAX_REDIRECTS: Final = 10
+TRIES: Final = 5  # of one download, each going on where the last one broke off
+MAX_REMEMBERED: Final = 2000  # URLs
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_SUMS: Final[tuple[tuple[Algorithm, str], ...]] = (("sha256", "x-checksum-sha256"), ("sha1", "x-checksum-sha1"), ("md5", "x-checksum-md5"))
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What a server said of a content when it was fetched, and that content's sum."""
+
+    sha256: str
+    etag: str = ""
+    modified: str = ""
+
+    def conditions(self) -> dict[str, str]:
+        """Headers that ask whether it is still the same."""
+        return {name: value for name, value in (("If-None-Match", self.etag), ("If-Modified-Since", self.modified)) if value}
+
+    def holds_for(self, headers: Mapping[str, str]) -> bool:
+        """Whether an answer speaks of the same content."""
+        etag = strong_tag(headers)
+        if self.etag or etag:
+            return self.etag == etag
+        return bool(self.modified) and self.modified == headers.get("last-modified", "")
+
+
+@dataclass
+class Memory:
+    """What was fetched from where; in a file, so that the next run need not fetch it again. None: for this process only."""
+
+    path: Path | None = None
+    _known: dict[str, Remembered] = field(default_factory=dict)
+    _loaded: bool = False
+
+    def get(self, url: str) -> Remembered | None:
+        """Blocks at its first call."""
+        self._load()
+        return self._known.get(url)
+
+    def put(self, url: str, found: Remembered) -> None:
+        """Blocks. A file that cannot be written only costs a download."""
+        self._load()
+        self._known.pop(url, None)
+        self._known[url] = found
+        while len(self._known) > MAX_REMEMBERED:
+            del self._known[next(iter(self._known))]
+        if self.path is not None:
+            with suppress(OSError):
+                write_atomic(self.path, json.dumps({url: asdict(each) for url, each in self._known.items()}).encode(), mode=0o600)
+
+    def _load(self) -> None:
+        if self._loaded or self.path is None:
+            return
+        self._loaded = True
+        try:
+            data = json.loads(self.path.read_bytes())
+            self._known = {str(url): Remembered(**each) for url, each in data.items()}
+        except (OSError, ValueError, TypeError, AttributeError):
+            self._known = {}
+
+
+def strong_tag(headers: Mapping[str, str]) -> str:
+    """The entity tag, when it stands for the very bytes; '' otherwise."""
+    tag = headers.get("etag", "")
+    return "" if tag.startswith("W/") else tag
+
+
+def sums_in(headers: Mapping[str, str]) -> dict[Algorithm, str]:
+    """The sums that an answer's headers give; malformed ones are left out."""
+    found: dict[Algorithm, str] = {}
+    with suppress(binascii.Error, ValueError):
+        found["md5"] = base64.b64decode(headers.get("content-md5", ""), validate=True).hex()
+    for algorithm, name in _SUMS:
+        if name in headers:
+            found[algorithm] = headers[name].strip().lower()
+    return {algorithm: value for algorithm, value in found.items() if checksums.valid(algorithm, value)}
+
+
+def told_checksum(headers: Mapping[str, str], wanted: Algorithm, remembered: Remembered | None) -> MetadataChecksum | None:
+    """The best sum there is without the content: of the wanted kind, else a digest, else the time; None: nothing at all."""
+    sums = sums_in(headers)
+    for algorithm in (wanted, "sha256", "sha1", "md5"):
+        if algorithm in sums:
+            return MetadataChecksum(type=algorithm, value=f"{{{algorithm}}}{sums[algorithm]}")
+    if remembered is not None and wanted != "mtime":
+        return MetadataChecksum(type="sha256", value=f"{{sha256}}{remembered.sha256}")
+    try:
+        seconds = parsedate_to_datetime(headers["last-modified"]).timestamp()
+    except (KeyError, ValueError, TypeError, OverflowError):
+        return None
+    return MetadataChecksum(type="mtime", value=f"{{mtime}}{checksums.time_text(seconds)}")
+
+
+class WebSources:
+    """
+    `http:` and `https:` URLs, percent-encoded as they are; always plain files.
+
+    No client certificate is ever shown: these servers are not the master.
+
+    Args:
+        authority: A bundle of CAs trusted besides the system's own; trust_store: another, of the site (the setting ssl_trust_store).
+        memory: What was fetched before. source: The address of this host that connections start from; '' for any.
+    """
+
+    def __init__(
+        self,
+        *,
+        authority: Path | None = None,
+        trust_store: str = "",
+        limits: Limits | None = None,
+        proxy: Proxy | None = None,
+        memory: Memory | None = None,
+        user_agent: str = "Puppet",
+        source: str = "",
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self.authority = authority
+        self.trust_store = trust_store
+        self.limits = limits or Limits()
+        self.proxy = proxy or Proxy()
+        self.memory = memory or Memory()
+        self.user_agent = user_agent
+        self.source = source
+        self._sleep = sleep
+        self._context: ssl.SSLContext | None = None
+
+    # --- what a file resource asks
+
+    async def metadata(self, source: str, wanted: Wanted) -> FileMetadata | None:
+        """What the server says of the file; None: it does not have it, or does not say."""
+        remembered = await asyncio.to_thread(self.memory.get, source)
+        answer = await self._described(source, remembered)
+        if answer is None:
+            return None
+        status, headers = answer
+        if remembered is not None and status != 304 and not remembered.holds_for(headers):
+            remembered = None
+        total = told_checksum(headers, wanted.checksum_type, remembered)
+        if total is None:
+            total = MetadataChecksum(type="sha256", value=f"{{sha256}}{await self._summed(source)}")
+        return FileMetadata(name=source, path=source, type="file", checksum=total)
+
+    async def search(self, source: str, wanted: Wanted) -> list[FileMetadata] | None:
+        raise Unsupported(f"cannot lookup multiple files: {without_password(source)}", hint="Only single files come from web servers.")
+
+    async def content(self, source: str, metadata: FileMetadata | None) -> AsyncIterator[bytes]:
+        """The bytes; a download that breaks off goes on where it stopped, if it is still the same content."""
+        received = 0
+        total = hashlib.sha256()
+        first: Mapping[str, str] = {}
+        pace = Pace(self.limits.bounds, without_password(source))  # over all tries together
+        for attempt in range(1, TRIES + 1):
+            headers: dict[str, str] = {}
+            validator = strong_tag(first) or first.get("last-modified", "")
+            if received:
+                headers = {"Range": f"bytes={received}-", "If-Range": validator}
+            try:
+                async with self._asked("GET", source, headers) as response:
+                    found = _lowered(response)
+                    skip = self._position(source, response, found, received, first)
+                    first = first or found
+                    async for block in pace.watch(response.content.iter_any()):
+                        fresh, skip = block[skip:], max(skip - len(block), 0)
+                        if fresh:
+                            total.update(fresh)
+                            received += len(fresh)
+                            yield fresh
+                break
+            except (PeerUnreachable, TooLarge):
+                raise
+            except Exception as err:
+                problem = _problem(err, source)
+                if problem is None:
+                    raise
+                resumable = bool(strong_tag(first) or first.get("last-modified")) or not received
+                if attempt == TRIES or not first or not resumable:
+                    raise problem from err
+                log.info("%s; going on after %d bytes", problem.message, received)
+                await self._sleep(float(attempt))
+        keep = Remembered(total.hexdigest(), strong_tag(first), first.get("last-modified", ""))
+        if keep.conditions():
+            await asyncio.to_thread(self.memory.put, source, keep)
+
+    def _position(
+        self, source: str, response: aiohttp.ClientResponse, found: Mapping[str, str], received: int, first: Mapping[str, str]
+    ) -> int:
+        """How many bytes of an answer were received before."""
+        if response.status == 404:
+            raise NotFound(f"Could not find the content of {without_password(source)}")
+        if received and response.status == 206:
+            if not found.get("content-range", "").startswith(f"bytes {received}-"):
+                raise BadData(f"{without_password(source)}: the server sent another part than it was asked for")
+            return 0
+        if response.status != 200:
+            raise PeerAnswered(f"Error {response.status} for {without_password(source)}", code=response.status)
+        if received and (strong_tag(found), found.get("last-modified")) != (strong_tag(first), first.get("last-modified")):
+            raise BadData(f"{without_password(source)} changed while it was fetched", hint="The next run fetches it again.")
+        return received
+
+    async def _summed(self, source: str) -> str:
+        """The sum of a content that its server says nothing of."""
+        total = hashlib.sha256()
+        async for block in self.content(source, None):
+            total.update(block)
+        return total.hexdigest()
+
+    async def _described(self, source: str, remembered: Remembered | None) -> tuple[int, Mapping[str, str]] | None:
+        """Status and headers of the file; servers without HEAD are asked for its first byte."""
+        conditions = remembered.conditions() if remembered else {}
+        for method, headers in (("HEAD", conditions), ("GET", {"Range": "bytes=0-0", **conditions})):
+            try:
+                async with self._asked(method, source, headers) as response:
+                    status, found = response.status, _lowered(response)
+            except Exception as err:
+                problem = _problem(err, source)
+                if problem is None:
+                    raise
+                raise problem from err
+            if status == 304 or 200 <= status < 300:
+                return status, found
+            if method == "HEAD" and status in (403, 405, 501):
+                continue
+            level = logging.DEBUG if status == 404 else logging.WARNING
+            log.log(level, "%s: the server answered %d", without_password(source), status)
+            return None
+        return None
+
+    # --- one exchange
+
+    @asynccontextmanager
+    async def _asked(self, method: str, source: str, headers: Mapping[str, str]) -> AsyncIterator[aiohttp.ClientResponse]:
+        """An answer that is no redirect. What is sent beyond the origin that the URL names holds no password."""
+        import aiohttp
+        from yarl import URL
+
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=self.limits.connect, sock_read=self.limits.read)
+        context = await asyncio.to_thread(self._trust)
+        connector = aiohttp.TCPConnector(ssl=context, force_close=True, local_addr=(self.source, 0) if self.source else None)
+        sent = {"User-Agent": self.user_agent, "Accept": "*/*", "Accept-Encoding": "identity", **headers}
+        url, secret = _apart(source)
+        origin = _origin(url)
+        async with aiohttp.ClientSession(
+            connector=connector, timeout=timeout, auto_decompress=False, trust_env=False, cookie_jar=aiohttp.DummyCookieJar()
+        ) as session:
+            for _ in range(MAX_REDIRECTS + 1):
+                options: dict[str, Any] = self.proxy.options(urlsplit(url).hostname or "")
+                own = {"Authorization": secret} if secret and _origin(url) == origin else {}
+                async with session.request(
+                    method, URL(url, encoded=True), headers={**sent, **own}, allow_redirects=False, **options
+                ) as response:
+                    location = response.headers.get("Location")
+                    if response.status not in _REDIRECTS or not location:
+                        yield response
+                        return
+                    url = _followed(url, location)
+        raise PeerAnswered(f"{without_password(source)}: more than {MAX_REDIRECTS} redirects", code=310)
+
+    def _trust(self) -> ssl.SSLContext:
+        """The system's CAs and the site's own; nothing to show of ourselves. Blocks at its first call."""
+        if self._context is None:
+            self._context = webtrust.context(authority=self.authority, trust_store=self.trust_store)
+        return self._context
+
+
+def web_sources(settings: AgentSettings) -> WebSources:
+    """Web servers with the limits, the proxy and the CA of the settings."""
+    return WebSources(
+        authority=settings.localcacert,
+        trust_store=settings.ssl_trust_store,
+        user_agent=settings.http_user_agent or "Puppet",
+        limits=Limits(connect=settings.http_connect_timeout, read=settings.http_read_timeout, bounds=bounds_of(settings)),
+        proxy=Proxy.of(settings),
+        source=settings.sourceaddress,
+        memory=Memory(settings.statedir / "http_sources.json"),
+    )
+
+
+def _lowered(response: aiohttp.ClientResponse) -> dict[str, str]:
+    return {name.lower(): value for name, value in response.headers.items()}
+
+
+def without_password(url: str) -> str:
+    """A URL as logs may show it."""
+    return _apart(url)[0]
+
+
+def _apart(url: str) -> tuple[str, str]:
+    """A URL without user and password, and the header that carries them."""
+    parts = urlsplit(url)
+    if "@" not in parts.netloc:
+        return url, ""
+    account, _, host = parts.netloc.rpartition("@")
+    return parts._replace(netloc=host).geturl(), "Basic " + base64.b64encode(unquote(account).encode()).decode()
+
+
+def _origin(url: str) -> tuple[str, str, int | None]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname or "", parts.port
+
+
+def _followed(url: str, location: str) -> str:
+    """Where a redirect leads; PeerAnswered when it may not be followed."""
+    target = _apart(urljoin(url, location))[0]
+    scheme = urlsplit(target).scheme
+    if scheme not in ("http", "https"):
+        raise PeerAnswered(f"{url} redirects to {shown(location)}; not followed: only http and https are", code=302)
+    if scheme == "http" and url.startswith("https:"):
+        raise PeerAnswered(f"{url} redirects to {shown(location)}; not followed: what was asked for is not to come unencrypted", code=302)
+    return target
+
+
+def _problem(err: Exception, source: str) -> PeerUnreachable | PeerNotTrusted | None:
+    """What a person can use instead of a library's error; None: it is something else."""
+    import aiohttp
+
+    url = without_password(source)
+    if isinstance(err, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError | ssl.SSLError):
+        return PeerNotTrusted(f"Could not trust the server of {url}: {err}", hint="Is its CA among those of the system?")
+    if isinstance(err, TimeoutError):
+        return PeerUnreachable(f"{url}: the server did not answer in time", hint="See http_connect_timeout and http_read_timeout.")
+    if isinstance(err, aiohttp.ClientError | OSError):
+        return PeerUnreachable(f"Could not fetch {url}: {err}")
+    return None
+
+
+__all__ = ["Memory", "Remembered", "WebSources", "sums_in", "told_checksum", "web_sources", "without_password"]

@@ -1,0 +1,1 @@
+"""The subcommands of `puppet`, a module for each."""

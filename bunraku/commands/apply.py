@@ -1,0 +1,317 @@
+"""`puppet apply`: compile a manifest here and apply it here. Source: command line reference 2.2."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent.process.process_environment import public, search, secure
+from shared import __version__
+from shared.errors import ConfigError, PuppetError, text_with_hint
+from shared.process import log as logs
+from shared.process.cli import invalid_option, options_in, value_of
+from shared.process.daemon import take_priority
+from shared.process.service import make_room
+from shared.regexps import PATTERN_TIMEOUT
+from shared.settings import AgentSettings, MasterSettings, flags_of, load, read, unknown
+
+if TYPE_CHECKING:
+    from agent.run.runlog import RunLog
+    from master.compiler.evaluation.compilation import LogEntry
+    from master.environments.directories import Environment
+
+    from ..compilation import Manifest
+    from ..localrun import LocalRun, Prepared
+
+log = logging.getLogger("puppet.apply")
+
+UNREADABLE_CLASSES = 63
+
+HELP = """Usage: puppet apply [FILE | FOLDER] [--execute CODE] [--noop] [--test] [--SETTING VALUE ...]
+       puppet apply --catalog FILE
+
+Compiles a manifest on this machine and applies it, without a master: modules, data and files come from the environment's folders.
+Without FILE and --execute the manifest is read from standard input.
+
+  --execute CODE, -e      the manifest as text
+  --noop                  only say what would be changed
+  --test, -t              --verbose --show_diff --detailed-exitcodes
+  --detailed-exitcodes    exit with 2 for changes, 4 for failures, 6 for both
+  --catalog FILE, -c      apply a catalog document (- for standard input) and compile nothing
+  --loadclasses, -L       also declare the classes of the last run (the setting classfile)
+  --write-catalog-summary keep the catalog's classes and resources in classes.txt and resources.txt
+  --profile               also say which lines of the manifests take the most time (on standard error)
+  --modulepath FOLDERS    where modules are, instead of what the environment says; separated by colons
+  --logdest DEST, -l      console, syslog, journal, or files' absolute paths; a comma list
+  --verbose, --debug      say more
+  --version, --help
+
+Every setting of puppet.conf is an option; `puppet config print --section user` shows them all.
+
+Exit codes: 0 applied, 1 it could not be compiled or applied, 63 the file of classes cannot be read; 2, 4, 6 as said above."""
+
+_SHORTS = {"-v": "--verbose", "-d": "--debug", "-l": "--logdest"}
+
+
+@dataclass(slots=True)
+class Wish:
+    """The options that are not settings."""
+
+    code: str | None = None
+    catalog: str = ""
+    modulepath: tuple[Path, ...] = ()
+    loadclasses: bool = False
+    test: bool = False
+    detailed: bool = False
+    write_summary: bool = False
+    show: str = ""  # what to print instead of a run
+    words: list[str] = field(default_factory=list)
+
+
+_FLAGS = {
+    "--loadclasses": "loadclasses",
+    "-L": "loadclasses",
+    "--test": "test",
+    "-t": "test",
+    "--detailed-exitcodes": "detailed",
+    "--detailed_exitcodes": "detailed",
+}
+_VALUES = {"--execute": "code", "-e": "code", "--catalog": "catalog", "-c": "catalog", "--modulepath": "modulepath"}
+_PARSEONLY = "--parseonly has been removed. Please use 'puppet parser validate <manifest>'"
+
+
+def options(argv: Sequence[str]) -> tuple[Wish, dict[str, Any]]:
+    """The wish of a command line, and the settings in it; ConfigError for an option that does not exist."""
+    taken, rest = _values(list(argv))
+    flags, left = flags_of(rest, AgentSettings, MasterSettings, shorts=_SHORTS)
+    wish = Wish(
+        code=taken.get("code"),
+        catalog=taken.get("catalog", ""),
+        modulepath=tuple(Path(part) for part in taken.get("modulepath", "").split(":") if part),
+        detailed=bool(flags.pop("detailed_exitcodes", False)),
+        write_summary=bool(flags.pop("write_catalog_summary", False)),  # only when asked for; the setting is for agents
+    )
+    while left:
+        word = left.pop(0)
+        if word == "--":
+            wish.words += left
+            break
+        if word in _FLAGS:
+            setattr(wish, _FLAGS[word], True)
+        elif word in ("--help", "-h"):
+            wish.show = HELP
+        elif word in ("--version", "-V"):
+            wish.show = __version__
+        elif word == "--parseonly":
+            raise ConfigError(_PARSEONLY)
+        elif word == "--use-nodes":
+            continue  # of no effect since 2.6
+        elif word.startswith("-") and word != "-":
+            raise invalid_option("apply", word, options_in(HELP))
+        else:
+            wish.words.append(word)
+    if wish.test:
+        wish.detailed = True
+        flags = {"verbose": True, "show_diff": True, "splay": False, **flags}
+    return wish, flags
+
+
+def _values(words: list[str]) -> tuple[dict[str, str], list[str]]:
+    """Our own options that take a value, taken out before the settings are read: CODE may look like an option."""
+    found: dict[str, str] = {}
+    rest: list[str] = []
+    while words:
+        word = words.pop(0)
+        name, equals, _ = word.partition("=")
+        if word == "--":
+            return found, [*rest, word, *words]
+        if name in _VALUES and (equals or word == name):
+            found[_VALUES[name]] = value_of(word, words)
+        else:
+            rest.append(word)
+    return found, rest
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run `puppet apply …`; the exit code."""
+    wish, flags = options(argv)
+    if wish.show:
+        print(wish.show)
+        return 0
+    settings = load(AgentSettings, section="user", flags=flags)
+    master = load(MasterSettings, section="user", flags=flags)
+    make_room(settings)
+    logs.set_up_by(settings, foreground=True, ident="puppet-user")
+    for sentence in unknown(read(settings.config), MasterSettings, AgentSettings):
+        log.warning("%s", sentence)
+    search(settings.path, os.environ)
+    take_priority(settings.priority)
+    PATTERN_TIMEOUT.set(settings.pattern_timeout)
+    try:
+        return asyncio.run(Application(wish, settings, master, logs.level_of(settings)).run())
+    except KeyboardInterrupt:
+        print("Exiting", file=sys.stderr)
+        return 1
+
+
+class Application:
+    """One `puppet apply`."""
+
+    def __init__(self, wish: Wish, settings: AgentSettings, master: MasterSettings, level: str) -> None:
+        from agent.run.logs import print_line
+        from agent.run.runlog import RunLog
+
+        self.wish = wish
+        self.settings = settings
+        self.master = master
+        self.log: RunLog = RunLog(level=level, printers=[print_line])
+        self.times: dict[str, float] = {}
+
+    async def run(self) -> int:
+        """The exit code; what is wrong has been logged."""
+        from agent.run.logs import kept
+
+        with kept(self.log):
+            try:
+                secure((self.settings.vardir, self.settings.statedir, self.settings.publicdir), public(self.settings))
+                return await (self._apply_document() if self.wish.catalog else self._apply_manifest())
+            except PuppetError as err:
+                self._complain(err)
+            except TimeoutError:
+                seconds = self.settings.runtimeout
+                self.log.err(f"Execution of catalog run did not complete within {seconds} seconds and was terminated.")
+            except OSError as err:
+                self.log.err(f"Could not run: {err}")
+        return 1
+
+    def _complain(self, err: PuppetError) -> None:
+        self.log.err(text_with_hint(err))
+
+    async def _apply_manifest(self) -> int:
+        from agent.facts.builtin.host import Host
+        from agent.facts.configured import fact_sources
+        from agent.process.nodename import named
+
+        from ..compilation import compile_here, environment_of, external_for, facts_for, node_for
+
+        settings, wish = self.settings, self.wish
+        manifest = self._manifest()
+        environment = environment_of(self.master, modulepath=wish.modulepath)
+        await self._splay()
+        facts = await facts_for(Host(), fact_sources(settings), environment, certname=settings.certname, noop=settings.noop)
+        settings = self.settings = named(settings, facts)
+        node = await node_for(self.master, settings.node_name_value)
+        external = await external_for(self.master, settings.node_name_value)
+        if wish.loadclasses and (classes := self._classes()) is None:
+            return UNREADABLE_CLASSES
+        elif wish.loadclasses:
+            node = node.model_copy(update={"classes": classes})
+        # On the loop's own thread: nothing else waits here, and deep manifests need the main thread's stack.
+        compiled = compile_here(
+            self.master, environment, manifest, node, facts, self._say, external, profile=self._print_profile if settings.profile else None
+        )
+        self.times["config_retrieval"] = compiled.seconds
+        self.log.notice(f"Compiled catalog for {node.name} in environment {environment.name} in {compiled.seconds:.2f} seconds")
+        run = self._local_run(environment, facts)
+        prepared = await run.prepared(compiled.catalog, compiled.resolve)
+        if not any(resource.pending for resource in prepared.resources.order):  # else its functions are called during the run
+            compiled.let_go()
+        del compiled  # all of it is there a second time by now
+        return await self._finish(run, prepared)
+
+    async def _apply_document(self) -> int:
+        from agent.facts.builtin.host import Host
+        from agent.facts.configured import fact_sources
+        from agent.facts.facter import gather
+        from agent.process.nodename import named
+
+        from ..compilation import environment_of
+        from ..localrun import catalog_from
+
+        name = self.wish.catalog
+        try:
+            text = await asyncio.to_thread(sys.stdin.buffer.read if name == "-" else Path(name).read_bytes)
+        except OSError as err:
+            raise PuppetError(f"Could not read the catalog {name}: {err.strerror}") from err
+        catalog = catalog_from(text)
+        environment = environment_of(self.master, modulepath=self.wish.modulepath)
+        facts = await gather(Host(), fact_sources(self.settings))
+        self.settings = named(self.settings, facts)
+        run = self._local_run(environment, facts)
+        return await self._finish(run, await run.prepared(catalog, None))
+
+    def _local_run(self, environment: Environment, facts: dict[str, Any]) -> LocalRun:
+        from ..compilation import modules_of
+        from ..localrun import LocalRun
+
+        return LocalRun(
+            self.settings,
+            self.master,
+            tuple(map(Path, environment.modulepath)),
+            self.log,
+            facts,
+            datetime.now(UTC),
+            libs=tuple(module / "lib" for module in modules_of(environment)),
+            classes_too=self.wish.write_summary,
+        )
+
+    async def _finish(self, run: LocalRun, prepared: Prepared) -> int:
+        report, completed = await run.apply(prepared, self.times)
+        if self.settings.summarize:
+            from agent.transaction.summary import summary_text
+
+            now = int(datetime.now(UTC).timestamp())
+            print(summary_text(report.to_summary(last_run=now, run_mode="user", initial_environment=self.settings.environment)))
+        if not completed:
+            return 1
+        return max(report.exit_bits, 0) if self.wish.detailed else 0
+
+    def _say(self, entry: LogEntry) -> None:
+        self.log.log(entry.level, entry.text, source=entry.source or "Puppet", where=entry.where)
+
+    def _print_profile(self, text: str) -> None:
+        print(text, file=sys.stderr)
+
+    def _manifest(self) -> Manifest:
+        """What the command line says: text, a file or folder, or what is piped in."""
+        from ..compilation import Manifest
+
+        if self.wish.code is not None:
+            return Manifest(code=self.wish.code)
+        if not self.wish.words:
+            try:
+                return Manifest(code=sys.stdin.buffer.read().decode("utf-8"))
+            except UnicodeDecodeError as err:
+                raise PuppetError(f"Could not run: the manifest on standard input is not UTF-8: {err.reason} at octet {err.start}") from err
+        path = Path(self.wish.words[0])
+        if not path.exists():
+            raise PuppetError(f"Could not run: Could not find file {path}")
+        if len(self.wish.words) > 1:
+            self.log.warning(f"Only one file can be applied per run.  Skipping {', '.join(self.wish.words[1:])}")
+        return Manifest(path=path)
+
+    def _classes(self) -> list[str] | None:
+        """The names in the file of classes; [] without a file, None when it cannot be read, which has been said."""
+        path = self.settings.classfile
+        try:
+            return path.read_text("utf-8").split()
+        except FileNotFoundError:
+            return []
+        except (OSError, UnicodeDecodeError):
+            print(f"{path} is not readable", file=sys.stderr)
+            return None
+
+    async def _splay(self) -> None:
+        """Wait a random part of splaylimit, so that a fleet's cron jobs do not run at once."""
+        if self.settings.splay and self.settings.splaylimit:
+            seconds = random.randrange(self.settings.splaylimit + 1)  # noqa: S311  # not a secret
+            self.log.info(f"Sleeping for {seconds} seconds (splay is enabled)")
+            await asyncio.sleep(seconds)

@@ -1,0 +1,217 @@
+"""`puppet catalog`: compile a node's catalog here, look at it, compare two. Source: command line reference 2.11."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shared.data.plainjson import dumps_pretty
+from shared.errors import BadData, ConfigError, NotFound, PuppetError, Unsupported
+from shared.models.catalog import CATALOG, Catalog
+from shared.regexps import PATTERN_TIMEOUT
+from shared.settings import AgentSettings, MasterSettings, flags_of, load
+
+from ..catalogdiff import difference
+from ..compilation import Manifest, Site, environment_of, external_for, node_for, profiled
+from ..console import complain, printer
+from ..faces import Call, call_of
+from ..nodes import facts_of, given_facts
+
+HELP = """Usage: puppet catalog compile [NODE] [--facts FILE] [--profile] [--environment NAME] [--manifest PATH]
+       puppet catalog find [NODE] [--catalog_terminus compiler|json|yaml]
+       puppet catalog select NODE TYPE
+       puppet catalog diff OLD NEW [--json]
+       puppet catalog download [--server HOST]
+       puppet catalog apply [--catalog_terminus compiler|rest|json] [--noop]
+
+  compile  compiles a node's catalog on this machine, as the master would, and prints it as JSON
+  find     the same, or what a terminus has stored
+  select   the references of a catalog's resources of one type; '*' for all
+  diff     what NEW has otherwise than OLD. Each is a file with a catalog, or NODE, NODE@ENVIRONMENT or @ENVIRONMENT to compile now
+
+  download fetches this node's catalog from the master and keeps it where a run does
+  apply    applies this node's catalog: compiled here, fetched from the master (rest), or as it was kept (json). No report is sent
+
+  --facts FILE      JSON or YAML: these facts go over those that are known of the node
+  --profile         which lines of the manifests take the most time, on standard error; of a second, slower compile
+  --json            diff: as JSON
+
+Facts are those that the node sent to this master; of a node that never did they have to be given (--facts).
+
+Exit codes: 0 done (diff: the same), 1 it could not be done (diff: they differ), 2 diff: it could not be done."""
+
+SAME, DIFFERENT, TROUBLE = 0, 1, 2
+ELSEWHERE = {"save": "A catalog is stored by the setting catalog_cache_terminus, and by puppet catalog download."}
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run `puppet catalog …`; the exit code."""
+    flags, left = flags_of(list(argv), AgentSettings, MasterSettings, shorts={"-v": "--verbose", "-d": "--debug"})
+    call = call_of("catalog", left, options=("facts", "terminus"))
+    if call.help:
+        print(HELP)
+        return 0
+    action = call.action
+    if "terminus" in call.options:  # as the faces of Puppet call the setting
+        flags["catalog_terminus"] = call.options["terminus"]
+    face = Face(call, flags)
+    if action in ELSEWHERE:
+        raise Unsupported(f"The action '{action}' of puppet catalog is not supported", hint=ELSEWHERE[action])
+    codes = {"diff": face.diff, "download": face.download, "apply": face.apply}
+    if action in codes:
+        return codes[action]()
+    actions = {"compile": face.compile, "find": face.find, "select": face.select}
+    if action not in actions:
+        raise call.unknown_action(action, (*actions, *codes))
+    actions[action]()
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """One call of `puppet catalog`, with the settings its command line gave."""
+
+    call: Call
+    flags: dict[str, Any]
+
+    def settings(self, **more: str) -> tuple[AgentSettings, MasterSettings]:
+        flags = {**self.flags, **more}
+        agent = load(AgentSettings, section="user", flags=flags)
+        master = load(MasterSettings, section="master", flags=flags)
+        return agent, master
+
+    def compile(self) -> None:
+        agent, _ = self.settings()
+        _print(self.compiled(self._name(), profile=agent.profile))
+
+    def find(self) -> None:
+        _, master = self.settings()
+        if master.catalog_terminus == "compiler":
+            self.compile()
+            return
+        name = self._name()
+        found = asyncio.run(_stored(name, master))
+        if found is None:
+            raise NotFound(f"Could not find a catalog of {name} in the terminus {master.catalog_terminus}")
+        from shared.wire.dialects import MODERN
+
+        _print(found.to_data(MODERN))
+
+    def select(self) -> None:
+        name, wanted = self.call.counted("select", 2)
+        catalog: Catalog = CATALOG.model.from_data(self.compiled(name))
+        chosen = [each for each in catalog.resources if wanted in ("*", each.type) or each.type.lower() == wanted.lower()]
+        if self.call.json:
+            sys.stdout.buffer.write(dumps_pretty([each.model_dump(exclude_none=True) for each in chosen]))
+        else:
+            print("\n".join(each.ref for each in chosen) or "no matching resources found")
+
+    def diff(self) -> int:
+        """Print how two catalogs differ."""
+        try:
+            old, new = (self._operand(word) for word in self.call.counted("diff", 2))
+        except PuppetError as err:
+            complain(err)
+            return TROUBLE
+        found = difference(old, new)
+        if self.call.json:
+            sys.stdout.buffer.write(dumps_pretty(found.data()))
+        else:
+            print(f"--- {_described(old)}\n+++ {_described(new)}")
+            print("\n".join(found.lines()))
+        return DIFFERENT if found else SAME
+
+    def download(self) -> int:
+        from ..owncatalog import download
+
+        self.call.counted("download", 0)
+        return download(self._agents())
+
+    def apply(self) -> int:
+        from ..owncatalog import apply
+
+        self.call.counted("apply", 0)
+        settings = self._agents()
+        return apply(settings, settings.catalog_terminus, lambda: CATALOG.model.from_data(self.compiled(settings.certname)))
+
+    def _agents(self) -> AgentSettings:
+        """The settings as this machine's agent has them."""
+        return load(AgentSettings, section="agent", flags=self.flags)
+
+    def compiled(self, name: str, environment: str = "", *, profile: bool = False) -> dict[str, Any]:
+        """
+        A node's catalog as plain data.
+
+        Raises:
+            CompileError: it cannot be compiled. NotFound: the environment is not there. PuppetError: node or facts are not to be had.
+        """
+        agent, master = self.settings(**({"environment": environment} if environment else {}))
+        PATTERN_TIMEOUT.set(master.pattern_timeout)
+        return asyncio.run(self._compiled(name, agent, master, profile=profile))
+
+    async def _compiled(self, name: str, agent: AgentSettings, master: MasterSettings, *, profile: bool) -> dict[str, Any]:
+        log = printer("debug" if agent.debug else "info" if agent.verbose else agent.log_level)
+        node = await node_for(master, name)
+        if node.environment and "environment" not in self.flags and node.environment != master.environment:
+            agent, master = self.settings(environment=node.environment)
+        found = environment_of(master)
+        given = given_facts(Path(self.call.options["facts"])) if "facts" in self.call.options else {}
+        facts = {**await facts_of(name, agent, master, found, required=not given), **given}
+        site = Site.of(master, found, Manifest(path=Path(found.manifest) if found.manifest else None), log)
+        external = await external_for(master, node.name)
+        data = site.data(site.compiler(node, facts, log, external))
+        if profile:
+            print(profiled(site, node, facts, external), file=sys.stderr)
+        return data
+
+    def _name(self) -> str:
+        """The node that is asked for: this one when none is named."""
+        given = self.call.words[1:]
+        return given[0] if len(given) == 1 else self.call.counted(self.call.words[0], 1)[0] if given else self.settings()[1].certname
+
+    def _operand(self, word: str) -> Catalog:
+        """One side of a comparison: a file, or what is to be compiled."""
+        from ..localrun import catalog_from
+
+        path = Path(word)
+        if path.is_file():
+            try:
+                return catalog_from(path.read_bytes())
+            except BadData as err:
+                raise BadData(f"{word}: {err.message}", hint=err.hint) from err
+            except OSError as err:
+                raise PuppetError(f"Could not read {word}: {err.strerror}") from err
+        if "/" in word or word.endswith(".json"):
+            raise NotFound(f"There is no catalog at {word}")
+        name, _, environment = word.partition("@")
+        catalog: Catalog = CATALOG.model.from_data(self.compiled(name or self.settings()[1].certname, environment))
+        return catalog
+
+
+async def _stored(name: str, master: MasterSettings) -> Catalog | None:
+    """A catalog that a terminus has kept."""
+    from shared.indirector import Request
+    from shared.indirector.termini import Json, Yaml
+
+    if master.catalog_terminus not in ("json", "yaml"):
+        raise ConfigError(f"There is no terminus {master.catalog_terminus} for catalog", hint="There are compiler, json, yaml.")
+    as_json = master.catalog_terminus == "json"
+    terminus = Json(CATALOG, master.server_datadir / "catalog") if as_json else Yaml(CATALOG, master.yamldir / "catalog")
+    found: Catalog | None = await terminus.find(Request(name, master.environment))
+    return found
+
+
+def _described(catalog: Catalog) -> str:
+    return f"{catalog.name}, environment {catalog.environment}, version {catalog.version}"
+
+
+def _print(data: Any) -> None:
+    try:
+        text = dumps_pretty(data)
+    except RecursionError as err:
+        raise PuppetError("A value of the catalog is nested too deeply for JSON") from err
+    sys.stdout.buffer.write(text)

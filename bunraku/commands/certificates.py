@@ -1,0 +1,188 @@
+"""`puppet cert`, `puppet ca` and `puppet certificate`. Source: command line reference 2.4."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from certs.ssldir import SslDir
+from master.ca import cli
+from master.ca.configured import ca_rules, key_kind, trail_of
+from master.ca.storage.store import CaFiles
+from shared.errors import ConfigError, NotFound
+from shared.process import daemon
+from shared.process.service import account_of, make_room
+from shared.settings import MasterSettings, flags_of, load
+
+from ..faces import Call
+
+HELP = """Usage: puppet certificate ACTION [NAME] --ca-location local|remote|only
+
+Actions:
+  find NAME      print a certificate; `ca` is the CA's own
+  list           names whose requests wait
+  sign NAME      sign a request
+  generate NAME  local, only: make a key and a certificate; remote: use puppet agent
+  destroy NAME   remove certificate and request, without revoking
+
+local and only: the CA in this host's cadir. remote: the CA at ca_server, asked with this host's certificate."""
+
+_OWN_OPTIONS = {"--dns_alt_names", "--dns-alt-names"}  # of the request to make, not of this host's own
+
+
+def place_for(flags: dict[str, Any], *, make: bool = False) -> cli.CaPlace:
+    """The CA of this host, as the settings say; `make`: its folders, where root is the first to need them."""
+    settings = load(MasterSettings, section="master", flags=flags)
+    if make and os.geteuid() == 0 and settings.ca:
+        _for_the_master(settings)
+    return cli.CaPlace(
+        CaFiles.at(settings.cadir),
+        SslDir.of(settings),
+        rules=ca_rules(settings),
+        ca=settings.ca,
+        ca_name=settings.ca_name,
+        dns_alt_names=settings.dns_alt_names,
+        generate=key_kind(settings).generate,
+        report=trail_of(settings, check=False),
+        owner=account_of(settings),
+    )
+
+
+def _for_the_master(settings: MasterSettings) -> None:
+    """A CA and logs that root makes here belong to the account that the master will run as, when there is one."""
+    account = account_of(settings)
+    if account is None:
+        return  # no such account: the master cannot run as it either, and will say so
+    uid, gid = account
+    make_room(settings)
+    if not settings.cadir.exists():
+        daemon.own([settings.cadir], uid, gid, mode=0o750)
+
+
+def cert(argv: Sequence[str]) -> int:
+    """Run `puppet cert …`; the exit code."""
+    return _run(cli.cert, argv)
+
+
+def ca(argv: Sequence[str]) -> int:
+    """Run `puppet ca …`; the exit code."""
+    return _run(cli.ca, argv)
+
+
+def _run(command: Callable[..., int], argv: Sequence[str]) -> int:
+    flags, left = _flags(argv)
+    if not left or {"--help", "-h"} & set(left):
+        return command(left, cli.CaPlace(CaFiles.at(Path()), SslDir(Path(), "none")))
+    try:
+        place = place_for(flags, make=cli.makes_ca(left))
+    except ConfigError as err:
+        cli.Console(sys.stdout, sys.stderr).error(f"Could not initialize: {err}", err.hint)
+        return cli.NO_CA
+    return command(left, place)
+
+
+def _flags(argv: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+    """Settings given as options, and what is left; the options that name the new certificate's names stay."""
+    kept: list[str] = []
+    words = list(argv)
+    for index, word in enumerate(words):
+        if word.partition("=")[0] in _OWN_OPTIONS:
+            kept = words[index : index + (1 if "=" in word else 2)]
+            del words[index : index + len(kept)]
+            break
+    flags, left = flags_of(words, MasterSettings, shorts={"-v": "--verbose", "-d": "--debug"})
+    if left and left[0] in cli.WHOLE and flags.get("noop"):
+        left.append("--noop")  # a setting of agents, and an option of these actions
+    return flags, [*left, *kept]
+
+
+def certificate(argv: Sequence[str]) -> int:
+    """Run `puppet certificate …`; the exit code."""
+    words = list(argv)
+    if not words or {"--help", "-h"} & set(words):
+        print(HELP)
+        return 0
+    location, words = _location(words)
+    if location == "remote":
+        return asyncio.run(_remote(words))
+    flags, left = _flags(words)
+    action, *names = left or ["list"]
+    place = place_for(flags, make=action == "generate")
+    if action == "find":
+        return _find(place, names)
+    local = {"list": ["list", *names], "sign": ["sign", *names], "generate": ["generate", *names], "destroy": ["clean", *names]}
+    if action not in local:
+        raise Call("certificate").unknown_action(action, (*local, "find"))
+    return min(cli.cert(local[action], place), 1)
+
+
+def _location(words: list[str]) -> tuple[str, list[str]]:
+    """The value of --ca-location, and the other words; ConfigError when it is missing."""
+    for index, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if name in ("--ca-location", "--ca_location"):
+            taken = 1 if equals else 2
+            value = value if equals else "".join(words[index + 1 : index + 2])
+            if value not in ("local", "remote", "only"):
+                raise ConfigError("Valid values for ca-location are 'remote', 'local', 'only'.")
+            return value, words[:index] + words[index + taken :]
+    raise ConfigError("The option --ca-location is required: local, remote or only", hint="Try 'puppet certificate --help'.")
+
+
+def _find(place: cli.CaPlace, names: list[str]) -> int:
+    from certs import bundles
+    from master.ca.setup.bootstrap import open_authority
+
+    if len(names) != 1:
+        raise ConfigError(f"puppet certificate find takes 1 argument, but you gave {len(names)}")
+    authority = open_authority(place.files, place.rules)
+    found = authority.certificate if names[0] == "ca" else authority.signed_certificate(names[0].lower())
+    if found is None:
+        raise NotFound(f"Could not find certificate {names[0]}")
+    sys.stdout.write(bundles.dump([found]).decode("ascii"))
+    return 0
+
+
+async def _remote(words: list[str]) -> int:
+    """The same against the CA at ca_server, with this host's certificate."""
+    from shared.indirector import Binding
+    from shared.indirector.rest import Rest
+    from shared.models.certificate import CERTIFICATE
+    from shared.models.certificate_status import CERTIFICATE_STATUS, CertificateStatus
+    from shared.settings import AgentSettings
+
+    from ..peer import connected
+
+    flags, left = flags_of(words, AgentSettings)
+    action, *names = left or ["list"]
+    if action != "list" and len(names) != 1:
+        raise ConfigError(f"puppet certificate {action} takes 1 argument, but you gave {len(names)}")
+    settings = await asyncio.to_thread(load, AgentSettings, section="agent", flags=flags)
+    async with connected(settings, "ca") as server:
+        states = Binding(CERTIFICATE_STATUS, Rest(CERTIFICATE_STATUS, server, prefix="puppet-ca"))
+        if action == "find":
+            found = await Binding(CERTIFICATE, Rest(CERTIFICATE, server, prefix="puppet-ca")).find(names[0])
+            if found is None:
+                raise NotFound(f"Could not find certificate {names[0]}")
+            sys.stdout.write(found.pem.decode("ascii", "replace"))
+        elif action == "list":
+            for each in await states.search("any", state="requested") or []:
+                if each.state != "requested":  # CAs before 6 name all, whatever is asked
+                    continue
+                print(f"{each.name} (SHA256) {each.fingerprint}")
+        elif action == "sign":
+            await states.save(CertificateStatus(name=names[0], desired_state="signed"))
+            print(f"Signed certificate request for {names[0]}")
+        elif action == "destroy":
+            await states.destroy(names[0])
+            print(f"Removed certificate and request of {names[0]}")
+        else:
+            raise ConfigError(
+                f"'certificate' cannot {action} on a remote CA",
+                hint="On the host itself, 'puppet agent --waitforcert 0' makes the key and the request.",
+            )
+    return 0

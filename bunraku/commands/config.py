@@ -1,0 +1,129 @@
+"""`puppet config print|set|delete`. Source: command line reference 2.11."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from shared.data.plainjson import dumps_pretty
+from shared.errors import ConfigError, NotFound
+from shared.filesystem.files import make_directory, write_atomic
+from shared.settings import (
+    UNREAD,
+    AgentSettings,
+    CommonSettings,
+    MasterSettings,
+    canonical,
+    conf,
+    flags_of,
+    load,
+    printed,
+    texts_of_unread,
+)
+
+from ..faces import call_of
+
+HELP = """Usage: puppet config print [all | NAME...] [--section main|agent|master|user] [--json | --render-as json]
+       puppet config set NAME VALUE [--section SECTION]
+       puppet config delete NAME [--section SECTION]
+
+Prints settings as they are in force in a section (main by default), or changes puppet.conf in place.
+Every setting can be given as an option, as in: puppet config print ssldir --confdir /etc/puppet"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run `puppet config …`; the exit code."""
+    flags, left = flags_of(list(argv), AgentSettings, MasterSettings)
+    call = call_of("config", left, options=("section",))
+    if call.help:
+        print(HELP)
+        return 0
+    section = call.options.get("section", "main")
+    if section not in conf.SECTIONS:
+        raise ConfigError(f"There is no section {section}", hint=f"Sections are {', '.join(sorted(conf.SECTIONS))}.")
+    section = "master" if section == "server" else section
+    action = call.words[0] if call.words else "print"
+    if action == "print":
+        return print_settings(call.words[1:], section, flags, as_json=call.json)
+    if action == "set":
+        name, value = call.counted("set", 2)
+        return set_setting(section, name, value, flags)
+    if action == "delete":
+        return delete_setting(section, call.counted("delete", 1)[0], flags)
+    raise call.unknown_action(action, ("print", "set", "delete"))
+
+
+def in_force(section: str, flags: dict[str, Any]) -> dict[str, str]:
+    """All settings as text, by name, sorted; the agent's where master and agent differ, but in the master's section."""
+    found: dict[str, str] = {}
+    classes: list[type[CommonSettings]] = [MasterSettings, AgentSettings]
+    for cls in classes if section != "master" else reversed(classes):
+        settings = load(cls, section=section, flags=flags)
+        found |= {name: printed(getattr(settings, name)) for name in cls.model_fields}
+    found |= texts_of_unread(MasterSettings, section=section, flags=flags)
+    found |= of_environment(load(MasterSettings, section=section, flags=flags))
+    return dict(sorted(found.items()))
+
+
+def of_environment(settings: MasterSettings) -> dict[str, str]:
+    """What the environment in force has of its own; empty values when it is not there."""
+    from master.environments.directories import Environments, EnvironmentSettings  # what reads them is only needed here
+
+    try:
+        found = Environments(EnvironmentSettings.of(settings)).read(settings.environment)
+    except NotFound:
+        if settings.environment != "production":
+            return {"manifest": "", "modulepath": ""}
+        return {"manifest": "no_manifest", "modulepath": printed(settings.basemodulepath)}  # nobody needs to make that one
+    return {
+        "config_version": found.config_version,
+        "manifest": str(found.manifest or "no_manifest"),
+        "modulepath": os.pathsep.join(found.modulepath),
+    }
+
+
+def print_settings(names: Sequence[str], section: str, flags: dict[str, Any], *, as_json: bool) -> int:
+    """One name: its bare value; several or all: `name = value`. An unknown name prints an empty value, as Puppet has it."""
+    values = in_force(section, flags)
+    chosen = values if tuple(names) in ((), ("all",)) else {name: values.get(canonical(name), "") for name in names}
+    if as_json:
+        sys.stdout.buffer.write(dumps_pretty(chosen))
+    elif len(names) == 1 and names[0] != "all":
+        print(chosen[names[0]])
+    else:
+        print("\n".join(f"{name} = {value}" for name, value in sorted(chosen.items())))
+    return 0
+
+
+def _file(section: str, flags: dict[str, Any]) -> Path:
+    return load(CommonSettings, section=section, flags=flags).config
+
+
+def set_setting(section: str, name: str, value: str, flags: dict[str, Any]) -> int:
+    """Change one setting in puppet.conf; a known one must be valid with the new value."""
+    setting = canonical(name)
+    for cls in (AgentSettings, MasterSettings):
+        if setting in cls.model_fields:
+            load(cls, section=section, flags={**flags, setting: value})
+    if setting in UNREAD:  # what is in [main] is the master's too
+        load(MasterSettings, section="master" if section == "main" else section, flags={**flags, setting: value})
+    path = _file(section, flags)
+    text = path.read_text("utf-8") if path.exists() else ""
+    make_directory(path.parent)
+    write_atomic(path, conf.with_setting(text, section, setting, value).encode())
+    return 0
+
+
+def delete_setting(section: str, name: str, flags: dict[str, Any]) -> int:
+    """Take one setting out of puppet.conf; one that is not there is only warned about."""
+    path = _file(section, flags)
+    text, taken = conf.without_setting(path.read_text("utf-8") if path.exists() else "", section, canonical(name))
+    if taken is None:
+        print(f"Warning: No setting found in configuration file for section '{section}' setting name '{name}'", file=sys.stderr)
+        return 0
+    write_atomic(path, text.encode())
+    print(f"Deleted setting from '{section}': '{taken}'")
+    return 0

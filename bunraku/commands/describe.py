@@ -1,0 +1,168 @@
+"""`puppet describe`: what types have, of their declarations. Source: Debian's `puppet describe`."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agent.providers import builtin_providers
+from agent.providers.file.posix import FileContext
+from agent.run.runlog import RunLog
+from agent.servers.dipper import buckets
+from agent.servers.sources import LocalSources
+from shared.errors import ResourceError
+from shared.process.cli import invalid_option, options_in
+from shared.ral import Confine, Param, Platform, Provider, Providers, Type
+from shared.ral.attributes import Declaration, text_of
+from shared.settings import AgentSettings, flags_of
+from shared.types import KNOWN, builtin_types
+
+HELP = """Usage: puppet describe [--short] [--providers] [--meta] TYPE ...
+       puppet describe --list
+
+Prints what a type is for and its attributes, with the values they take.
+
+  --list, -l         print the types
+  --short, -s        only the attributes' names
+  --providers, -p    what its providers need, what they are the default for and which features they have
+  --meta, -m         also the attributes that all types have
+
+docs/types.md has all of them, with how each provider is tested."""
+
+_FLAGS = {"-l": "list", "-s": "short", "-p": "providers", "-m": "meta", "-h": "help"}
+_WIDTH = 76  # columns of a text
+_SUMMARY = 46  # characters of a type's text in the list
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How much of a type is printed."""
+
+    short: bool = False
+    providers: bool = False
+    meta: bool = False
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the descriptions that `argv` asks for; the exit code."""
+    flags, names = set(), []
+    _, left = flags_of(list(argv), AgentSettings)
+    for word in left:
+        if word.startswith("-"):
+            flag = _FLAGS.get(word, word.removeprefix("--"))
+            if flag not in _FLAGS.values():
+                raise invalid_option("describe", word, options_in(HELP))
+            flags.add(flag)
+        else:
+            names.append(word)
+    if "list" in flags and "help" not in flags:
+        print(listed())
+        return 0
+    if "help" in flags or not names:
+        print(HELP)
+        return 0
+    types = builtin_types()
+    for name in names:
+        if name not in types:
+            raise _unknown(name)
+    wanted = Wanted("short" in flags, "providers" in flags, "meta" in flags)
+    print("\n".join(described(types[name], providers_of(name), wanted) for name in names))
+    return 0
+
+
+def _unknown(name: str) -> ResourceError:
+    if name in KNOWN:
+        return ResourceError(f"The type '{name}' is not supported", hint="Manifests with it compile, but no resource of it can be applied.")
+    return ResourceError(f"Unknown type {name}", hint="`puppet describe --list` names those that there are.")
+
+
+def providers_of(type_name: str, platform: Platform | None = None) -> Sequence[Provider[Any]]:
+    """All providers of a type, whether they fit or not; what some of them can do depends on the platform."""
+    log, found = RunLog(), platform or Platform()
+    files = FileContext(sources=LocalSources(), buckets=buckets(Path("/nonexistent")), log=log)  # nothing is read or kept
+    run = Providers({}, found)
+    makers = builtin_providers(log=log, files=lambda: files, providers=lambda: run, types=builtin_types(), platform=found)
+    return makers[type_name]() if type_name in makers else ()
+
+
+def listed() -> str:
+    """The types, one a line, each with the beginning of its text."""
+    types = builtin_types()
+    lines = (f"{name:<18} - {textwrap.shorten(types[name].declaration.doc, _SUMMARY, placeholder=' ...')}" for name in sorted(types))
+    return "These are the types known to puppet:\n" + "\n".join(lines)
+
+
+def described(cls: type[Type], providers: Sequence[Provider[Any]], wanted: Wanted) -> str:
+    """A type as it is printed."""
+    declaration = cls.declaration
+    named = [each for each in providers if each.name]
+    own = {name: each for name, each in declaration.attributes.items() if not each.meta and name != "provider"}
+    parts = [f"\n{declaration.name}\n{'=' * len(declaration.name)}\n{_filled(declaration.doc)}\n"]
+    parts.append(_attributes("Parameters", own, declaration, short=wanted.short))
+    if wanted.meta:
+        meta = {name: each for name, each in declaration.attributes.items() if each.meta}
+        parts.append(_attributes("Meta Parameters", meta, declaration, short=wanted.short))
+    if named:
+        details = "\n".join(map(_provider, sorted(named, key=lambda each: each.name)))
+        parts.append(_headed("Providers", details if wanted.providers else _names(each.name for each in named)))
+    return "\n".join(parts)
+
+
+def _attributes(title: str, attributes: Mapping[str, Param[Any]], declaration: Declaration, *, short: bool) -> str:
+    if short:
+        return _headed(title, _names(attributes))
+    return _headed(title, "\n".join(_attribute(attributes[name], declaration) for name in sorted(attributes)))
+
+
+def _attribute(attribute: Param[Any], declaration: Declaration) -> str:
+    said = [attribute.doc]
+    if attribute.namevar:
+        said.append("It names the resource; by default the title.")
+    if attribute.values:
+        said.append(f"Valid values are {', '.join(f'`{text_of(each.value)}`' for each in attribute.values)}.")
+    if attribute.patterns:
+        said.append(f"Values can match {', '.join(f'`/{each.pattern}/`' for each in attribute.patterns)}.")
+    if attribute.requires:
+        said.append(f"Requires features {', '.join(attribute.requires)}.")
+    return f"- **{attribute.name}**\n{_filled(' '.join(said), indent=4)}\n"
+
+
+def _provider(provider: Provider[Any]) -> str:
+    lines = [f"- **{provider.name}**", _filled(_own_doc(provider), indent=4)]
+    for what, values in (("Needs", _needs(provider.confine)), ("Default for", "; ".join(map(conditions, provider.default_for)))):
+        lines += [_filled(f"* {what}: {values}.", indent=4)] if values else []
+    if provider.features:
+        lines.append(_filled(f"* Supported features: {', '.join(f'`{each}`' for each in sorted(provider.features))}.", indent=4))
+    return "\n".join(lines) + "\n"
+
+
+def _own_doc(provider: Provider[Any]) -> str:
+    return (provider.__doc__ or "").strip().partition("\n\n")[0]
+
+
+def _needs(confine: Iterable[Confine]) -> str:
+    return ", ".join(each.needs for each in confine)
+
+
+def conditions(wanted: Mapping[str, Any]) -> str:
+    """Facts with the values that they must have."""
+    return " and ".join(
+        f"{fact} {', '.join(map(text_of, value)) if isinstance(value, list | tuple) else text_of(value)}" for fact, value in wanted.items()
+    )
+
+
+def _headed(title: str, text: str) -> str:
+    return f"\n{title}\n{'-' * len(title)}\n{text}"
+
+
+def _names(names: Iterable[str]) -> str:
+    return _filled(", ".join(sorted(names)), indent=4) + "\n"
+
+
+def _filled(text: str, *, indent: int = 0) -> str:
+    return textwrap.fill(
+        " ".join(text.split()), _WIDTH, initial_indent=" " * indent, subsequent_indent=" " * indent, break_long_words=False
+    )

@@ -1,0 +1,130 @@
+"""`puppet doc`: references made of declarations: types, metaparameters, functions, settings. Source: command line reference 2.11."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic.fields import FieldInfo
+
+from master.compiler.functions.stdlib import stdlib_functions
+from master.compiler.loading.builtins import all_functions
+from shared.data.plainjson import dumps_pretty
+from shared.errors import ConfigError, NotFound
+from shared.process.cli import invalid_option, options_in, value_of
+from shared.settings import UNREAD, AgentSettings, MasterSettings, printed
+from shared.types import builtin_types
+
+HELP = """Usage: puppet doc [--reference NAME] [--json] [ENTRY ...]
+       puppet doc --list
+
+Prints a reference in Markdown, or those entries of it that are named. Functions of modules are not in it.
+
+  --reference NAME, -r  configuration, function, metaparameter or type (the default)
+  --list, -l            what references there are
+  --json                as JSON: of each entry its name, its text, and signatures, values or a default
+
+See also: puppet describe TYPE."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing of a reference; `details` by what they are called, `code` whether they are of the language."""
+
+    name: str
+    text: str
+    details: Mapping[str, Sequence[str]]
+    code: bool = False
+
+    def markdown(self) -> str:
+        """As a section."""
+        lines = [f"## {self.name}", "", self.text.strip()]
+        if self.code:
+            lines += [line for each in self.details.values() if each for line in ("", "```puppet", *each, "```")]
+        else:
+            lines += [line for name, each in self.details.items() if each for line in ("", f"- *{name}*: {', '.join(each)}")]
+        return "\n".join(lines) + "\n"
+
+    def data(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {"name": self.name, "text": self.text.strip(), **{name: list(each) for name, each in self.details.items()}}
+
+
+def functions() -> Iterator[Entry]:
+    """The functions of the language and of stdlib."""
+    found = {**stdlib_functions(), **all_functions()}
+    for name in sorted(found):
+        yield Entry(name, found[name].doc, {"signatures": found[name].usages()}, code=True)
+
+
+def settings() -> Iterator[Entry]:
+    """What can stand in puppet.conf."""
+    fields: dict[str, FieldInfo] = {}
+    for cls in (AgentSettings, MasterSettings):
+        fields |= cls.model_fields
+    for name in sorted({*fields, *UNREAD}):
+        if name in UNREAD:
+            unread = UNREAD[name]
+            text = "Only the default is accepted" if unread.refused else "Without effect here"
+            yield Entry(name, f"{text}: {unread.why}", {"default": [unread.default] if unread.default else []})
+            continue
+        default = printed(fields[name].get_default(call_default_factory=True))
+        yield Entry(name, fields[name].description or "", {"default": [default] if default else []})
+
+
+def types() -> Iterator[Entry]:
+    """The resource types, each with its attributes."""
+    for name, cls in sorted(builtin_types().items()):
+        attributes = sorted(each for each, found in cls.declaration.attributes.items() if not found.meta)
+        yield Entry(name, cls.declaration.doc, {"attributes": attributes})
+
+
+def metaparameters() -> Iterator[Entry]:
+    """The attributes that all types have."""
+    declared = builtin_types()["notify"].declaration.attributes
+    for name in sorted(each for each, found in declared.items() if found.meta):
+        yield Entry(name, declared[name].doc, {"values": [str(each.value) for each in declared[name].values]})
+
+
+REFERENCES: Mapping[str, tuple[str, Callable[[], Iterator[Entry]]]] = {
+    "configuration": ("All settings, with their defaults", settings),
+    "function": ("All functions of the language and of stdlib", functions),
+    "metaparameter": ("The attributes that all resource types have", metaparameters),
+    "type": ("All resource types and their attributes", types),
+}
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run `puppet doc …`; the exit code."""
+    chosen, names, as_json, pending = "type", [], False, list(argv)
+    while pending:
+        word = pending.pop(0)
+        name = word.partition("=")[0]
+        if word in ("--help", "-h"):
+            print(HELP)
+            return 0
+        if word in ("--list", "-l"):
+            print("\n".join(f"{each} - {text}" for each, (text, _) in REFERENCES.items()))
+            return 0
+        if name in ("--reference", "-r"):
+            chosen = value_of(word, pending)
+        elif word == "--json":
+            as_json = True
+        elif word.startswith("-"):
+            raise invalid_option("doc", word, options_in(HELP))
+        else:
+            names.append(word)
+    if chosen not in REFERENCES:
+        raise ConfigError(f"Could not find reference {chosen}", hint=f"There are {', '.join(REFERENCES)}.")
+    entries = {each.name: each for each in REFERENCES[chosen][1]()}
+    for name in names:
+        if name not in entries:
+            raise NotFound(f"The reference {chosen} has no {name}")
+    shown = [entries[name] for name in names or entries]
+    if as_json:
+        sys.stdout.buffer.write(dumps_pretty([each.data() for each in shown]))
+    else:
+        print("\n".join(([] if names else [f"# {chosen.capitalize()} Reference\n"]) + [each.markdown() for each in shown]).rstrip())
+    return 0

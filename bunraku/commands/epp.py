@@ -1,0 +1,271 @@
+"""`puppet epp validate|render|dump`. Source: command line reference 2.9."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from master.compiler.errors.locations import located
+from master.compiler.evaluation.compilation import Compiler
+from master.compiler.evaluation.expressions import evaluate
+from master.compiler.syntax.checker import Issue
+from master.compiler.syntax.dump import as_data, pn
+from master.compiler.syntax.parser import parse
+from master.compiler.syntax.source import Source
+from master.compiler.types.infer import infer
+from master.compiler.values.core import Sensitive, Value
+from master.listings.manifests import problems
+from shared.data import plainyaml
+from shared.errors import BadData, ConfigError, Location, ParseError, PuppetError, Unsupported
+from shared.regexps import PATTERN_TIMEOUT
+from shared.settings import AgentSettings, MasterSettings, flags_of, load
+
+from ..compilation import Manifest, Site, environment_of, external_for, node_for
+from ..console import complain, printer, say
+from ..faces import Call, call_of
+from ..nodes import facts_of, given_facts
+
+HELP = """Usage: puppet epp validate [TEMPLATE...] [-e SOURCE] [--continue_on_error]
+       puppet epp render [TEMPLATE...] [-e SOURCE] [--values CODE] [--values_file FILE] [--facts FILE] [--node NAME] [--no-header]
+       puppet epp dump [TEMPLATE...] [-e SOURCE] [--format pn|json] [--pretty] [--no-validate] [--no-header]
+
+TEMPLATE is module/name.epp, or a file; without any the template is read from standard input.
+
+  validate  silent and 0 when all is well; else the errors of the first bad template (with --continue_on_error: of all), and 1
+  render    prints the templates' text; with several, each below a line `--- TEMPLATE`
+  dump      prints their syntax trees
+
+  --values CODE       Puppet code: a hash of the template's parameters, or undef; variables that it sets can be seen by the template
+  --values_file FILE  the same in a .pp file, or the hash in a .yaml file; --values go over it
+  --facts FILE        JSON or YAML: facts that go over the node's
+  --node NAME         whose facts; this machine's by default; a node that has sent none to this master has none"""
+
+OPTIONS = ("e", "values", "values_file", "facts", "node", "format")
+FLAGS = ("header", "no-header", "continue_on_error", "no-continue_on_error", "validate", "no-validate", "pretty")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run `puppet epp …`; the exit code."""
+    words = ["--e" if word == "-e" else word for word in argv]
+    flags, left = flags_of(words, AgentSettings, MasterSettings, shorts={"-v": "--verbose", "-d": "--debug"})
+    call = call_of("epp", left, options=OPTIONS, flags=FLAGS)
+    if call.help:
+        print(HELP)
+        return 0
+    action = call.action
+    agent = load(AgentSettings, section="user", flags=flags)
+    master = load(MasterSettings, section="user", flags=flags)
+    PATTERN_TIMEOUT.set(master.pattern_timeout)
+    face = Face(call, agent, master)
+    actions = {"validate": face.validate, "render": face.render, "dump": face.dump}
+    if action not in actions:
+        raise call.unknown_action(action, actions)
+    return actions[action]()
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """One call of `puppet epp`."""
+
+    call: Call
+    agent: AgentSettings
+    master: MasterSettings
+
+    # --- which templates ---
+
+    def _site(self) -> Site:
+        agent = self.agent
+        log = printer("debug" if agent.debug else "info" if agent.verbose else agent.log_level)
+        return Site.of(self.master, environment_of(self.master), Manifest(), log)
+
+    def _sources(self, site: Site) -> tuple[list[tuple[str, Source]], list[str]]:
+        """The templates with their names, and the names that are none. A module's template comes before a file of that name."""
+        found: list[tuple[str, Source]] = []
+        missing: list[str] = []
+        for word in self.call.words[1:]:
+            path = site.world.find_file(word, "templates") or word
+            if not Path(path).is_file():
+                missing.append(word)
+                continue
+            try:
+                found.append((word, Source(Path(path).read_text("utf-8"), path)))
+            except (OSError, UnicodeDecodeError) as err:
+                raise PuppetError(f"Could not read {path}: {err}") from err
+        return found, missing
+
+    def _given(self, nothing: str) -> str:
+        """The template that stands on the command line or is piped in; PuppetError(`nothing`) for none."""
+        if "e" in self.call.options:
+            return self.call.options["e"]
+        if sys.stdin.isatty():
+            raise PuppetError(nothing)
+        return sys.stdin.read()
+
+    def _has_header(self) -> bool:
+        return len(self.call.words) > 2 and "no-header" not in self.call.flags
+
+    # --- the actions ---
+
+    def validate(self) -> int:
+        """Say what is wrong with templates."""
+        missing: list[str] = []
+        if "e" in self.call.options:
+            sources = [("", Source(self.call.options["e"]))]
+        elif self.call.words[1:]:
+            sources, missing = self._sources(self._site())
+        elif sys.stdin.isatty():
+            say("notice", "No template specified. No action taken")
+            return 0
+        else:
+            sources = [("", Source(sys.stdin.read(), "<stdin>"))]
+        wrong = 0
+        for _, source in sources:
+            if not _valid(source, self.master.strict):
+                wrong += 1
+                if "continue_on_error" not in self.call.flags:
+                    break
+        _refuse(missing)
+        if wrong:
+            raise PuppetError("Errors while validating epp")
+        return 0
+
+    def dump(self) -> int:
+        """Print syntax trees."""
+        form = self.call.options.get("format", "pn")
+        if form not in ("pn", "json"):
+            hint = "There are pn (Puppet's notation) and json (the same graph)."
+            raise Unsupported(f"A dump in the format {form} is not supported", hint=hint)
+        missing: list[str] = []
+        if self.call.words[1:] and "e" not in self.call.options:
+            sources, missing = self._sources(self._site())
+        else:
+            sources = [("", Source(self._given("No input to parse given on command line or stdin")))]
+        wrong = 0
+        for name, source in sources:
+            if "no-validate" not in self.call.flags and not _valid(source, self.master.strict, header=name if self._has_header() else ""):
+                wrong += 1
+                continue
+            try:
+                program = parse(source, epp=True)
+            except ParseError as err:
+                complain(err)
+                wrong += 1
+                continue
+            if self._has_header():
+                print(f"--- {name}")
+            pretty = "pretty" in self.call.flags
+            if form == "pn":
+                print(pn(program, pretty=pretty))
+            else:
+                print(json.dumps(as_data(program), ensure_ascii=False, indent=2 if pretty else None))
+        _refuse(missing)
+        return 1 if wrong else 0
+
+    def render(self) -> int:
+        """Print what templates say. One that is wrong prints nothing but its error, and the others are printed."""
+        site = self._site()
+        compiler = asyncio.run(self._compiler(site))
+        parameters = self._values(compiler)
+        if not self.call.words[1:] or "e" in self.call.options:
+            text = _rendered(compiler, "inline_epp", self._given("No input to process given on command line or stdin"), parameters)
+            _write(text if text.endswith("\n") else f"{text}\n")
+            return 0
+        wrong = 0
+        for number, name in enumerate(self.call.words[1:]):
+            path = name
+            if site.world.find_file(name, "templates") is None and Path(name).exists():
+                path = str(Path(name).absolute())
+            try:
+                text = _rendered(compiler, "epp", path, parameters)
+            except PuppetError as err:
+                complain(err)
+                wrong += 1
+                continue
+            if self._has_header():
+                print(("\n" if number else "") + f"--- {name}")
+            _write(text)
+        if wrong:
+            raise PuppetError("error while rendering epp")
+        return 0
+
+    async def _compiler(self, site: Site) -> Compiler:
+        """A compilation of which nothing but top scope is there: the node's variables and facts."""
+        name = self.call.options.get("node", self.agent.node_name_value)
+        node = await node_for(self.master, name)
+        given = given_facts(Path(self.call.options["facts"])) if "facts" in self.call.options else {}
+        facts = {**await facts_of(name, self.agent, self.master, site.environment, required=False), **given}
+        compiler = site.compiler(node, facts, printer(self.agent.log_level), await external_for(self.master, node.name))
+        compiler.open_top_scope()
+        return compiler
+
+    def _values(self, compiler: Compiler) -> dict[str, Value] | None:
+        """The parameters; None: the template is called without any, and sees all variables."""
+        found: Any = None
+        if "values_file" in self.call.options:
+            found = _of_file(compiler, Path(self.call.options["values_file"]))
+            if not (found is None or isinstance(found, dict)):
+                shown = infer(found).generalized()
+                raise ConfigError(f"--values_file option must evaluate to a Hash or undef/nil, got: '{shown}'")
+        if "values" in self.call.options:
+            given = evaluate(compiler, Source(self.call.options["values"], "values-hash"))
+            if isinstance(given, dict):
+                found = {**(found or {}), **given}
+            elif given is not None:
+                raise ConfigError(f"--values option must evaluate to a Hash or undef, got: '{infer(given).generalized()}'")
+        return found  # type: ignore[no-any-return]
+
+
+def _of_file(compiler: Compiler, path: Path) -> Any:
+    """What a file of values says."""
+    if path.suffix not in (".yaml", ".pp"):
+        raise ConfigError("Only .yaml or .pp can be used as a --values_file")
+    try:
+        data = path.read_bytes()
+        if path.suffix == ".yaml":
+            return plainyaml.loads(data)
+        return evaluate(compiler, Source(data.decode("utf-8"), str(path)))
+    except OSError as err:
+        raise ConfigError(f"Could not load --values_file {path}: {err.strerror}") from err
+    except (BadData, UnicodeDecodeError) as err:
+        raise ConfigError(f"Could not load --values_file {path}: {err}") from err
+
+
+def _rendered(compiler: Compiler, function: str, template: str, parameters: dict[str, Value] | None) -> str:
+    arguments: list[Any] = [template] if parameters is None else [template, parameters]
+    try:
+        text = compiler.function(function).call(compiler.top, arguments)
+    except PuppetError as err:
+        raise located(err) from err
+    return str(text.unwrap() if isinstance(text, Sensitive) else text)
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
+
+
+def _valid(source: Source, strict: str, *, header: str = "") -> bool:
+    """Whether a template is right; what is not has been said."""
+    found = problems(source, strict, epp=True)
+    errors = [each for each in found if each.severity == "error"]
+    if errors and header:
+        say("err", f"--- {header}")
+    for each in found:
+        if each.severity == "error":
+            complain(_as_error(each))
+        else:
+            say("warning", str(each))
+    return not errors
+
+
+def _as_error(issue: Issue) -> ParseError:
+    return ParseError(issue.message, where=issue.where or Location(None), hint=issue.hint)
+
+
+def _refuse(missing: Sequence[str]) -> None:
+    if missing:
+        raise PuppetError("One or more file(s) specified did not exist:\n" + "\n".join(f"   {word}" for word in missing))

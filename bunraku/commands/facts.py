@@ -1,0 +1,119 @@
+"""`puppet facts show|find|upload`. Source: command line reference 2.11."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from agent.facts.builtin.host import Host
+from agent.facts.configured import fact_sources
+from agent.facts.facter import Sources, gather
+from agent.facts.known import Known
+from agent.facts.legacy import legacy_facts
+from agent.process.nodename import named
+from shared.indirector import Request
+from shared.indirector.rest import Rest
+from shared.models.facts import FACTS, Facts
+from shared.process import log as logs
+from shared.settings import AgentSettings, flags_of, load
+from shared.wire.dialects import MODERN
+
+from ..faces import Call, call_of, rendered
+
+HELP = """Usage: puppet facts [show] [NAME...] [--value-only] [--json | --yaml | --render-as json|yaml|s] [--show-legacy]
+       puppet facts find [NODE]
+       puppet facts upload
+
+show prints this machine's facts, or those of the names given (os.name reaches into a structure), as JSON unless asked otherwise;
+--value-only: of one name the bare value. find prints them as a master gets them. upload sends them to the master.
+
+  --external-dir DIR    external facts from there, and not from the system's folders; may be given several times
+  --custom-dir DIR      more custom facts; may be given several times
+  --config-file FILE    another facter.conf
+  --no-cache            also resolve what facter.conf keeps from run to run
+  --no-block            also resolve what facter.conf blocks
+  --show-legacy         also the flat names of structured facts
+
+Exit codes: 0; 1 for a wrong call, or when the master did not take them."""
+
+OPTIONS = ("show-legacy", "value-only", "no-cache", "cache", "no-block", "block")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run `puppet facts …`; the exit code."""
+    flags, left = flags_of(list(argv), AgentSettings)
+    call = call_of("facts", left, options=("config-file", "external-dir", "custom-dir"), flags=OPTIONS, yaml=True)
+    if call.help:
+        print(HELP)
+        return 0
+    settings = load(AgentSettings, section="user", flags=flags)
+    logs.set_up(level=logs.level_of(settings))
+    action, names = (call.words[0], call.words[1:]) if call.words else ("show", ())
+    if action == "upload":
+        return _upload(load(AgentSettings, section="agent", flags=flags))
+    if action == "find":
+        print(rendered(asyncio.run(_found(settings, names[0] if names else settings.node_name_value)), call.yaml))
+        return 0
+    names = names if action == "show" else call.words  # `show` may be left out
+    print(_shown(asyncio.run(_values(settings, call)), names, call))
+    return 0
+
+
+def _sources(settings: AgentSettings, call: Call | None = None) -> Sources:
+    found = fact_sources(settings)
+    if call is None:
+        return replace(found, legacy=True)
+    flags, lists = call.flags, call.lists
+    if "config-file" in call.options:
+        found = replace(found, conf=Path(call.options["config-file"]))
+    if "external-dir" in lists:
+        found = replace(found, external=[*found.external, *map(Path, lists["external-dir"])], system=())
+    if "custom-dir" in lists:
+        found = replace(found, custom=[*found.custom, *map(Path, lists["custom-dir"])])
+    if "no-block" in flags:
+        found = replace(found, conf=None, cache=None)
+    return replace(found, legacy=True, cache=None) if "no-cache" in flags else replace(found, legacy=True)
+
+
+async def _values(settings: AgentSettings, call: Call) -> dict[str, Any]:
+    return await gather(Host(), _sources(settings, call))
+
+
+def _shown(values: Mapping[str, Any], names: Sequence[str], call: Call) -> str:
+    known, yaml = Known(values), call.yaml
+    if names:
+        if "value-only" in call.flags and len(names) == 1:
+            value = known.get(names[0])
+            return value if isinstance(value, str) and not call.json else rendered(value, yaml)
+        return rendered({name: known.get(name, "") for name in sorted(names)}, yaml)
+    if "show-legacy" in call.flags:
+        return rendered(dict(values), yaml)
+    flat = legacy_facts(values)
+    return rendered({name: value for name, value in values.items() if name not in flat}, yaml)
+
+
+async def _found(settings: AgentSettings, name: str) -> dict[str, Any]:
+    values = await gather(Host(), _sources(settings))
+    own = {"clientcert": settings.certname, "clientversion": MODERN.version, "clientnoop": settings.noop}
+    return {"name": name, "values": {**values, **own}, "timestamp": datetime.now(UTC).astimezone().isoformat()}
+
+
+def _upload(settings: AgentSettings) -> int:
+    """Send the facts to the master, with this host's certificate."""
+    from ..peer import connected  # all that speaks HTTP: as much again as everything else here
+
+    async def upload() -> None:
+        data = await _found(settings, settings.node_name_value)
+        name = named(settings, data["values"]).node_name_value
+        async with connected(settings) as server:
+            logging.getLogger("puppet.facts").log(logs.NOTICE, "Uploading facts for '%s' to '%s'", name, server.site.host)
+            facts = Facts(name=name, values=data["values"], timestamp=data["timestamp"])
+            await Rest(FACTS, server).save(Request(name, settings.environment or "production", body=facts))
+
+    asyncio.run(upload())
+    return 0

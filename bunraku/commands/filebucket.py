@@ -1,0 +1,339 @@
+"""`puppet filebucket`: contents by checksum, in a bucket of this machine or of a server. Source: command line reference 2.11."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import secrets
+import stat
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any
+
+from agent.servers.dipper import Dipper, LocalDipper, RemoteDipper
+from shared.data.plainjson import dumps_pretty
+from shared.errors import BadRequest, ConfigError, Denied, NotFound, PuppetError
+from shared.filesystem import checksums
+from shared.filesystem.bucket import Bucket
+from shared.filesystem.checksums import Algorithm, algorithm
+from shared.filesystem.textdiff import Differ
+from shared.process.cli import invalid_option, options_in, value_of
+from shared.process.service import make_room
+from shared.settings import AgentSettings, flags_of, load
+from shared.suggestions import did_you_mean
+
+HELP = """Usage: puppet filebucket ACTION [--local | --remote] [--bucket FOLDER] [ARGUMENTS]
+
+Actions:
+  backup FILE...           keep files; prints `file: checksum`
+  get CHECKSUM             print a content
+  restore FILE CHECKSUM    write a content to a file; owner and mode of an existing one stay
+  diff A B                 compare two contents; each is a file or a checksum
+  list                     what is kept here, by path: checksum, time, path
+
+Options:
+  --local, -l              this machine's bucket, the setting clientbucketdir
+  --remote, -r             the server's bucket (the default), asked with this host's certificate
+  --bucket FOLDER, -b      a bucket in another folder of this machine
+  --fromdate, -f DATE      list: only what was stored since; YYYY-MM-DD, with HH:MM:SS if need be
+  --todate, -t DATE        list: only what was stored until then
+  --json                   backup and list print JSON
+
+Every setting is an option, as in: puppet filebucket get CHECKSUM --server puppet.example.com"""
+
+ACTIONS = ("backup", "get", "restore", "diff", "list")
+_FLAGS = {"-l": ("local", True), "--local": ("local", True), "-r": ("local", False), "--remote": ("local", False), "--json": ("json", True)}
+_VALUES = {"-b": "bucket", "--bucket": "bucket", "-f": "fromdate", "--fromdate": "fromdate", "-t": "todate", "--todate": "todate"}
+_DATE = re.compile(r"(\d{4})-(\d\d?)-(\d\d?)(?:[ T](\d\d?):(\d\d)(?::(\d\d))?)?", re.ASCII)
+
+
+@dataclass(slots=True)
+class Wish:
+    """The command line without settings."""
+
+    action: str = ""
+    words: list[str] = field(default_factory=list)
+    local: bool = False
+    bucket: str = ""
+    fromdate: str = ""
+    todate: str = ""
+    json: bool = False
+    help: bool = False
+
+
+def options(argv: Sequence[str]) -> tuple[Wish, dict[str, Any]]:
+    """The wish of a command line and the settings in it; ConfigError for what does not exist."""
+    flags, left = flags_of(list(argv), AgentSettings, shorts={"-v": "--verbose", "-d": "--debug"})
+    wish = Wish()
+    while left:
+        word = left.pop(0)
+        name = word.partition("=")[0]
+        if word == "--":
+            wish.words += left
+            break
+        if word in _FLAGS:
+            setattr(wish, *_FLAGS[word])
+        elif name in _VALUES:
+            setattr(wish, _VALUES[name], value_of(word, left))
+        elif word in ("--help", "-h"):
+            wish.help = True
+        elif word.startswith("-"):
+            raise invalid_option("filebucket", word, options_in(HELP))
+        elif not wish.action:
+            wish.action = word
+        else:
+            wish.words.append(word)
+    return wish, flags
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run `puppet filebucket …`; the exit code."""
+    wish, flags = options(argv)
+    if wish.help or not wish.action:
+        print(HELP)
+        return 0
+    if wish.action not in ACTIONS:
+        hint = did_you_mean(wish.action, ACTIONS, form="puppet filebucket {}", otherwise=f"The actions are {', '.join(ACTIONS)}.")
+        raise ConfigError(f"'filebucket' has no '{wish.action}' action", hint=hint)
+    settings = load(AgentSettings, section="user", flags=flags)
+    make_room(settings)
+    try:
+        return asyncio.run(run(wish, settings))
+    except OSError as err:
+        raise PuppetError(f"Could not run: {err.strerror}: {err.filename}" if err.filename else f"Could not run: {err}") from err
+
+
+async def run(wish: Wish, settings: AgentSettings) -> int:
+    """Do what is wished; PuppetError when it cannot be done."""
+    if wish.action == "list":
+        return await asyncio.to_thread(show_list, wish, settings)
+    async with _opened(wish, settings) as (dipper, digest):
+        commands = Commands(dipper, digest, as_json=wish.json, differ=Differ.of(settings))
+        words = wish.words
+        if wish.action == "backup":
+            return await commands.backup(words)
+        if wish.action == "get":
+            return await commands.get(_counted(words, 1, "get CHECKSUM")[0])
+        if wish.action == "restore":
+            file, value = _counted(words, 2, "restore FILE CHECKSUM")
+            return await commands.restore(Path(file), value)
+        if len(words) != 2:
+            raise BadRequest("Need exactly two arguments: filebucket diff <file_a> <file_b>")
+        return await commands.diff(words[0], words[1])
+
+
+def _counted(words: list[str], number: int, usage: str) -> list[str]:
+    if len(words) != number:
+        raise BadRequest(f"puppet filebucket {usage} takes {number} argument(s), but you gave {len(words)}")
+    return words
+
+
+def _folder(wish: Wish, settings: AgentSettings) -> Path | None:
+    """The local bucket that is meant; None: the server's."""
+    if wish.bucket:
+        return Path(wish.bucket).absolute()
+    return settings.clientbucketdir if wish.local else None
+
+
+@asynccontextmanager
+async def _opened(wish: Wish, settings: AgentSettings) -> AsyncIterator[tuple[Dipper, Algorithm]]:
+    """The bucket, and by which checksum it stores."""
+    digest = algorithm(settings.digest_algorithm)
+    folder = _folder(wish, settings)
+    if folder is not None:
+        yield LocalDipper(Bucket(folder, algorithm=digest)), digest
+        return
+    from shared.indirector import Binding
+    from shared.indirector.rest import Rest
+    from shared.models.file_bucket_file import FILE_BUCKET_FILE
+
+    from ..peer import connected
+
+    async with connected(settings) as server:
+        digest = await server.digest(settings.given("digest_algorithm"))
+        binding = Binding(FILE_BUCKET_FILE, Rest(FILE_BUCKET_FILE, server))
+        yield RemoteDipper(binding, algorithm=digest, environment=settings.environment or "production"), digest
+
+
+class Commands:
+    """The actions that local and remote buckets have in common."""
+
+    def __init__(self, dipper: Dipper, digest: Algorithm, *, as_json: bool = False, differ: Differ | None = None) -> None:
+        self.dipper = dipper
+        self.digest = digest
+        self.as_json = as_json
+        self.differ = differ or Differ()
+
+    async def backup(self, files: Sequence[str]) -> int:
+        """Keep every file that can be read; what is missing is said and passed over, as Puppet does."""
+        if not files:
+            raise BadRequest("You must specify a file to back up")
+        kept: dict[str, str] = {}
+        for file in files:
+            value = await self._kept(file)
+            if value is not None:
+                kept[file] = value
+                if not self.as_json:
+                    print(f"{file}: {value}", flush=True)
+        if self.as_json:
+            sys.stdout.buffer.write(dumps_pretty(kept))
+        return 0
+
+    async def _kept(self, file: str) -> str | None:
+        path = Path(file)
+        try:
+            fd = await asyncio.to_thread(os.open, path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except (FileNotFoundError, NotADirectoryError):
+            print(f"{file}: no such file", file=sys.stderr)
+            return None
+        except PermissionError:
+            print(f"{file}: cannot read file", file=sys.stderr)
+            return None
+        try:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                raise BadRequest(f"Could not back up {file}: it is not a regular file")
+            return await self.dipper.keep(fd, str(Path.cwd() / path))
+        finally:
+            os.close(fd)
+
+    async def get(self, value: str) -> int:
+        """Write a content to standard output."""
+        async for block in self._content(value):
+            sys.stdout.buffer.write(block)
+        sys.stdout.buffer.flush()
+        return 0
+
+    async def _content(self, text: str) -> AsyncIterator[bytes]:
+        value = self._checked(text)
+        try:
+            async for block in self.dipper.fetch(value):
+                yield block
+        except NotFound as err:
+            raise NotFound(
+                "File not found", hint=f"There is no content with the checksum {{{self.digest}}}{value} in this bucket."
+            ) from err
+
+    def _checked(self, text: str) -> str:
+        """The hex value of a checksum that may come with its `{algorithm}`; BadRequest when it is none."""
+        value = text.strip().lower().removeprefix(f"{{{self.digest}}}")
+        if not checksums.valid(self.digest, value):
+            raise BadRequest(f'Invalid checksum "{text}"', hint=f"This bucket's are {checksums.HEX_LENGTH[self.digest]} hex digits long.")
+        return value
+
+    async def restore(self, path: Path, value: str) -> int:
+        """Put a content in a file's place, all or nothing; mode and owner of an existing file stay."""
+        target, old = await asyncio.to_thread(_replaced, path)
+        temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(6)}")
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            try:
+                async for block in self._content(value):
+                    await asyncio.to_thread(_write_all, fd, block)
+                _take_over(fd, old)
+                await asyncio.to_thread(os.fsync, fd)
+            finally:
+                os.close(fd)
+            temporary.rename(target)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        return 0
+
+    async def diff(self, left: str, right: str) -> int:
+        """Print how two contents differ; what exists as a file is taken as one."""
+        old, new = await self._side(left), await self._side(right)
+        with old[0], new[0]:
+            text = await asyncio.to_thread(self.differ.compare, old[0].fileno(), new[0].fileno(), labels=(old[1], new[1]))
+        sys.stdout.buffer.write(text)
+        sys.stdout.buffer.flush()
+        return 0
+
+    async def _side(self, word: str) -> tuple[IO[bytes], str]:
+        """An open file with the content, and what to call it."""
+        opened = await asyncio.to_thread(_file_of, word)
+        if opened is not None:
+            return opened, word
+        value = self._checked(word)
+        file = await asyncio.to_thread(tempfile.TemporaryFile)
+        try:
+            async for block in self._content(value):
+                await asyncio.to_thread(file.write, block)
+            await asyncio.to_thread(file.flush)
+        except BaseException:
+            file.close()
+            raise
+        return file, f"{{{self.digest}}}{value}"
+
+
+def _file_of(word: str) -> IO[bytes] | None:
+    path = Path(word)
+    return path.open("rb") if path.is_file() else None
+
+
+def _replaced(path: Path) -> tuple[Path, os.stat_result | None]:
+    """Where a restored content goes (the end of a link), and what is there now."""
+    path = path.absolute()
+    try:
+        old = path.stat()
+    except FileNotFoundError:
+        return path, None
+    if not stat.S_ISREG(old.st_mode):
+        raise BadRequest(f"Could not restore {path}: it is not a regular file")
+    return path.resolve(), old
+
+
+def _write_all(fd: int, block: bytes) -> None:
+    view = memoryview(block)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def _take_over(fd: int, old: os.stat_result | None) -> None:
+    """Owner, then mode, of the file that is replaced; of a new one the usual mode."""
+    if old is None:
+        mask = os.umask(0o022)
+        os.umask(mask)
+        os.fchmod(fd, 0o666 & ~mask)
+        return
+    if (old.st_uid, old.st_gid) != (os.geteuid(), os.getegid()):
+        os.fchown(fd, old.st_uid, old.st_gid)
+    os.fchmod(fd, stat.S_IMODE(old.st_mode))
+
+
+def show_list(wish: Wish, settings: AgentSettings) -> int:
+    """Print what a local bucket holds."""
+    folder = _folder(wish, settings)
+    if folder is None:
+        raise Denied("Listing remote file buckets is not allowed", hint="Add --local, or --bucket FOLDER on the server itself.")
+    since, until = moment(wish.fromdate, "fromdate"), moment(wish.todate, "todate")
+    there = folder.is_dir()
+    if wish.bucket and not there:
+        raise NotFound("File not found", hint=f"There is no bucket in {folder}.")
+    # That of this machine is made when something is kept for the first time.
+    entries = Bucket(folder, algorithm=algorithm(settings.digest_algorithm)).entries(since, until) if there else []
+    if wish.json:
+        data = [{"checksum": each.value, "stored": each.stored.isoformat(), "path": each.path} for each in entries]
+        sys.stdout.buffer.write(dumps_pretty(data))
+        return 0
+    for each in entries:
+        print(f"{each.value} {each.stored.astimezone():%Y-%m-%d %H:%M:%S} {each.path}")
+    return 0
+
+
+def moment(text: str, name: str) -> datetime | None:
+    """A date, with a time if need be, in local time; None for ''. BadRequest when it is none."""
+    if not text:
+        return None
+    match = _DATE.fullmatch(text.strip())
+    try:
+        if match:
+            return datetime(*(int(part or 0) for part in match.groups())).astimezone(UTC)  # type: ignore[arg-type]
+    except ValueError:
+        pass
+    raise BadRequest(f"Error while parsing '{name}'", hint="Write YYYY-MM-DD, or YYYY-MM-DD HH:MM:SS.")

@@ -1,0 +1,111 @@
+"""`puppet generate types`. Source: command line reference 2.17; language reference 17."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from master.environments.files import DiskFiles
+from master.module_types.generated import FOLDER, written
+from master.module_types.models import DeclaredAttribute, DeclaredType
+from master.module_types.ruby_types import read_ruby_type
+from shared.errors import PuppetError, Unsupported
+from shared.filesystem.files import make_directory, write_atomic
+from shared.settings import MasterSettings, flags_of, load
+
+from ..compilation import environment_of, modules_of
+from ..faces import call_of
+
+HELP = """Usage: puppet generate types [--environment NAME] [--force] [--format pcore]
+
+Writes what the environment's modules declare in Ruby as resource types to the environment's folder .resource_types, for masters that
+are to keep the types of environments apart. Files that are newer than their source are kept, unless --force is given; files of types
+that are gone are removed. The Ruby source is read, not run: a type that cannot be read so is named, and the exit code is 1."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run `puppet generate …`; the exit code."""
+    flags, left = flags_of(list(argv), MasterSettings)
+    call = call_of("generate", left, options=("format",), flags=("force",))
+    if call.help or not call.words:
+        print(HELP)
+        return 0
+    if call.words[0] != "types":
+        raise call.unknown_action(call.words[0], ("types",))
+    call.counted("types", 0)
+    form = call.options.get("format", "pcore")
+    if form != "pcore":
+        raise Unsupported(f"'{form}' is not a supported format for type generation.", hint="There is pcore.")
+    settings = load(MasterSettings, section="user", flags=flags)
+    environment = environment_of(settings)
+    target = Path(environment.root) / FOLDER
+    if target.exists() and not target.is_dir():
+        raise PuppetError(f"The output directory '{target}' exists and is not a directory")
+    if not Path(environment.root).is_dir():
+        raise PuppetError(f"The environment {environment.name} has no folder: {environment.root}")
+    return generate(modules_of(environment), target, force="force" in call.flags, now=datetime.now(UTC), say=print)
+
+
+def generate(modules: Sequence[Path], target: Path, *, force: bool, now: datetime, say: Callable[[str], None]) -> int:
+    """
+    Bring the files in `target` up to date; 1 when a type could not be written, else 0.
+
+    Args:
+        modules: folders of modules; of two types with one name the first module's is written.
+        say: is told what is done; what goes wrong is written to standard error.
+    """
+    sources: dict[str, Path] = {}
+    for module in modules:
+        for path in sorted((module / "lib" / "puppet" / "type").glob("*.rb")):
+            sources.setdefault(path.stem, path)
+    make_directory(target)
+    gone = sorted(each.name for each in target.iterdir() if each.name.removesuffix(".pp") not in sources or each.suffix != ".pp")
+    for name in gone:
+        (target / name).unlink()
+    if gone:
+        say(f"Notice: Removed output '{', '.join(gone)}' for non existing inputs")
+    if not sources:
+        say("Notice: No custom types were found.")
+        return 0
+    say("Notice: Generating Puppet resource types.")
+    libs, files = [str(module / "lib") for module in modules], DiskFiles()
+    done = failed = 0
+    for name, path in sorted(sources.items()):
+        output = target / f"{name}.pp"
+        if not force and _up_to_date(path, output):
+            continue
+        declared = _with_provider(read_ruby_type(name, str(path), files.read, libs, docs=True), modules)
+        try:
+            text = written(declared, now)
+        except ValueError as err:
+            failed += 1
+            output.unlink(missing_ok=True)  # of an older source, it would be believed
+            print(f"Error: {path}: Failed to generate '{output}': {err}", file=sys.stderr)
+            continue
+        say(f"Notice: Generating '{output}' using 'pcore' format.")
+        write_atomic(output, text.encode())
+        done += 1
+    if failed:
+        print("Types without a file are read from their source when a catalog is compiled.", file=sys.stderr)
+    elif not done:
+        say("Notice: No files were generated because all inputs were up-to-date.")
+    return 1 if failed else 0
+
+
+def _up_to_date(source: Path, output: Path) -> bool:
+    try:
+        return source.stat().st_mtime_ns <= output.stat().st_mtime_ns
+    except OSError:
+        return False
+
+
+def _with_provider(declared: DeclaredType, modules: Sequence[Path]) -> DeclaredType:
+    """A type that has providers has the parameter `provider`."""
+    if any(each.name == "provider" for each in declared.parameters):
+        return declared
+    if not any(next((module / "lib" / "puppet" / "provider" / declared.name).glob("*.*"), None) for module in modules):
+        return declared
+    return replace(declared, parameters=(*declared.parameters, DeclaredAttribute("provider")))

@@ -1,0 +1,131 @@
+"""`puppet node clean|find`. Source: command line reference 2.11."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from master.ca import cli
+from master.ca.registry import Registry
+from master.ca.setup import bootstrap
+from master.environments.directories import Environments
+from master.environments.settings import environment_settings
+from master.termini.node import WithFacts
+from master.termini.registry import Choice
+from master.wiring import facts_binding, node_makers, report_termini
+from shared.errors import ConfigError, NotFound, PuppetError
+from shared.indirector import Request
+from shared.models.node import NODE
+from shared.models.report import REPORT
+from shared.names import certname
+from shared.process import log as logs
+from shared.settings import MasterSettings, flags_of, load
+from shared.wire.dialects import MODERN
+
+from ..faces import call_of, rendered
+from .certificates import place_for
+
+log = logging.getLogger("puppet.node")
+
+HELP = """Usage: puppet node clean NAME...
+       puppet node find NAME [--terminus TERMINUS] [--json | --yaml | --render-as json|yaml]
+
+On a master.
+
+  clean    what is kept of nodes that are gone: certificates are revoked and removed where the CA is; facts, cached nodes and stored
+           reports are removed
+  find     environment, classes and parameters of a node, as its catalog is compiled with them: what the classifier says, facts below it
+
+Exit codes: 0; 1 when something could not be done, or there is no such node."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run `puppet node …`; the exit code."""
+    flags, left = flags_of(list(argv), MasterSettings, shorts={"-v": "--verbose", "-d": "--debug"})
+    call = call_of("node", left, options=("terminus",), yaml=True)
+    if call.help:
+        print(HELP)
+        return 0
+    action = call.action
+    settings = load(MasterSettings, section="master", flags=flags)
+    logs.set_up(level=logs.level_of(settings), colour=settings.color)
+    if action == "find":
+        (name,) = call.counted("find", 1)
+        found = asyncio.run(classified(certname(name.lower()), settings, call.options.get("terminus", "")))
+        print(rendered(found, not call.json))
+        return 0
+    if action != "clean":
+        raise call.unknown_action(action, ("find", "clean"))
+    if not call.words[1:]:
+        raise ConfigError("At least one node should be passed", hint="puppet node clean NAME...")
+    names = [certname(name.lower()) for name in call.words[1:]]  # all of them, before anything is done
+    place, kept = place_for(flags), Kept(settings)
+    failed = [name for name in names if not cleaned(name, place, kept)]
+    return 1 if failed else 0
+
+
+async def classified(name: str, settings: MasterSettings, terminus: str = "") -> Any:
+    """A node with its facts, as plain data, from another terminus than the settings' if one is named; NotFound."""
+    choice = choice_of(settings)
+    makers = node_makers(settings)
+    nodes = choice.named(NODE, makers, terminus) if terminus else choice.terminus(NODE, makers, settings.node_terminus)
+    found = await WithFacts(nodes, facts_binding(settings, choice)).find(Request(name, settings.environment))
+    if found is None:
+        raise NotFound(f"Could not find node {name}")
+    return found.to_data(MODERN)
+
+
+def cleaned(name: str, place: cli.CaPlace, kept: Kept) -> bool:
+    """Remove all that is kept of a node; whether all that could be done."""
+    done = _without_certificates(name, place)
+    for what, forget in (("facts", kept.forget_facts), ("cached node", kept.forget_node), ("reports", kept.forget_reports)):
+        try:
+            asyncio.run(forget(name))
+        except (PuppetError, OSError) as err:
+            log.error("Could not remove the %s of %s: %s", what, name, err)
+            done = False
+        else:
+            log.info("%s's %s removed", name, what)
+    return done
+
+
+def _without_certificates(name: str, place: cli.CaPlace) -> bool:
+    if not place.ca or not bootstrap.prepare(place.files):
+        log.info("Not managing %s certs as this host is not a CA", name)
+        return True
+    authority = bootstrap.open_authority(place.files, place.rules, now=place.now, report=place.report)
+    if not authority.serials_of(name) and Registry(authority).request(name) is None:
+        log.info("%s has no certificate", name)
+        return True
+    return cli.cert(["clean", name], place) == 0
+
+
+def choice_of(settings: MasterSettings) -> Choice:
+    """Where a master's settings and routes.yaml have things."""
+    return Choice(settings, Environments(environment_settings(settings)))
+
+
+class Kept:
+    """What a master keeps of nodes."""
+
+    def __init__(self, settings: MasterSettings) -> None:
+        self.settings = settings
+        choice = choice_of(settings)
+        self._facts = facts_binding(settings, choice)
+        self._node_cache = choice.cache(NODE, node_makers(settings), settings.node_cache_terminus or "yaml")
+        self._reports = choice.terminus(REPORT, report_termini(settings), "processor")
+
+    async def forget_facts(self, name: str) -> None:
+        """PuppetError, OSError: they cannot be removed."""
+        await self._facts.destroy(name, environment=self.settings.environment)
+
+    async def forget_node(self, name: str) -> None:
+        """From the cache, also one that is no longer in use: a classifier's nodes are its own."""
+        if self._node_cache is not None:
+            await self._node_cache.destroy(Request(name, self.settings.environment))
+
+    async def forget_reports(self, name: str) -> None:
+        """Those that report processors keep."""
+        await self._reports.destroy(Request(name, self.settings.environment))

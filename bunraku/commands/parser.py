@@ -1,0 +1,132 @@
+"""`puppet parser validate|dump`. Source: command line reference 2.9."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from master.compiler.syntax.checker import Issue
+from master.compiler.syntax.dump import as_data, pn
+from master.compiler.syntax.nodes import Program
+from master.compiler.syntax.parser import parse
+from master.compiler.syntax.source import Source
+from master.listings.manifests import manifests_below, problems, source_of
+from shared.data.plainjson import dumps_pretty
+from shared.errors import Location, ParseError, PuppetError, Unsupported
+from shared.settings import MasterSettings, flags_of, load
+
+from ..faces import Call, call_of
+
+HELP = """Usage: puppet parser validate [FILE | FOLDER...] [-e SOURCE] [--epp] [--json | --render-as json]
+       puppet parser dump [FILE | FOLDER...] [-e SOURCE] [--format pn|json] [--pretty] [--validate] [--epp]
+
+validate checks manifests (with --epp: templates): the files given, a source, else what is piped in, else the environment's main
+manifest. Silent and 0 when all is well; every error of every file, and 1, when it is not. As JSON: an object by file, with message,
+full_message, file, line, pos.
+
+dump prints the syntax tree of the files given, of a source, or of what is piped in: in Puppet's notation (pn), or the same as JSON; with
+--pretty on many lines. Only syntax errors are reported, unless --validate asks for all of them."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run `puppet parser …`; the exit code."""
+    flags, left = flags_of(["--e" if word == "-e" else word for word in argv], MasterSettings)
+    call = call_of("parser", left, options=("e", "format"), flags=("epp", "pretty", "validate", "no-validate"))
+    if call.help or not call.words:
+        print(HELP)
+        return 0
+    if call.words[0] == "dump":
+        return dump(call, load(MasterSettings, section="user", flags=flags))
+    if call.words[0] != "validate":
+        raise call.unknown_action(call.words[0], ("validate", "dump"))
+    settings = load(MasterSettings, section="user", flags=flags)
+    epp = "epp" in call.flags
+    given = call.options.get("e")
+    texts = {"": Source(given)} if given is not None else sources(call.words[1:], settings)
+    found = {name: problems(source, settings.strict, epp=epp) for name, source in texts.items()}
+    if call.json:
+        data = {name: _plain(issues, settings.environment) for name, issues in found.items() if issues}
+        sys.stdout.buffer.write(dumps_pretty(data))
+    else:
+        for each in (issue for issues in found.values() for issue in issues):
+            shown = _shown(each, settings.environment) if each.severity == "error" else str(each)
+            print(f"{'Error' if each.severity == 'error' else 'Warning'}: {shown}", file=sys.stderr)
+            if each.hint:
+                print(f"       {each.hint}", file=sys.stderr)
+    return 1 if any(each.severity == "error" for issues in found.values() for each in issues) else 0
+
+
+def dump(call: Call, settings: MasterSettings) -> int:
+    """Print syntax trees; 1 when a text is wrong."""
+    form = call.options.get("format", "pn")
+    if form not in ("pn", "json"):
+        hint = "There are pn (Puppet's notation) and json (the same graph)."
+        raise Unsupported(f"A dump in the format {form} is not supported", hint=hint)
+    given = call.options.get("e")
+    if given is None and not call.words[1:] and sys.stdin.isatty():
+        raise PuppetError("No input to parse given on command line or stdin")
+    texts = {"": Source(given)} if given is not None else sources(call.words[1:], settings)
+    code = 0
+    for name, source in texts.items():
+        if call.words[1:]:
+            print(f"--- {name}")
+        issues = problems(source, settings.strict, epp="epp" in call.flags) if "validate" in call.flags else []
+        errors = [each for each in issues if each.severity == "error"]
+        if not errors:
+            try:
+                _dumped(parse(source, epp="epp" in call.flags), form, pretty="pretty" in call.flags)
+                continue
+            except ParseError as err:
+                errors = [Issue("error", err.message, err.where or Location(source.file), err.hint)]
+        code = 1
+        for each in errors:
+            print(f"Error: {each}", file=sys.stderr)
+    return code
+
+
+def _dumped(program: Program, form: str, *, pretty: bool) -> None:
+    if form == "pn":
+        print(pn(program, pretty=pretty))
+    else:
+        print(json.dumps(as_data(program), ensure_ascii=False, indent=2 if pretty else None, separators=None if pretty else (",", ":")))
+
+
+def _shown(issue: Issue, environment: str) -> str:
+    return f"Could not parse for environment {environment}: {issue}".rstrip()
+
+
+def sources(words: Sequence[str], settings: MasterSettings) -> dict[str, Source]:
+    """What is to be checked, by name."""
+    if words:
+        missing = [word for word in words if not Path(word).exists()]
+        if missing:
+            raise PuppetError("One or more file(s) specified did not exist:\n" + "\n".join(f"     {word}" for word in missing))
+        files = [file for word in words for file in (sorted(manifests_below(Path(word))) if Path(word).is_dir() else [Path(word)])]
+    elif not sys.stdin.isatty():
+        return {"STDIN": Source(sys.stdin.read())}
+    else:
+        from ..compilation import environment_of
+
+        manifest = Path(environment_of(settings).manifest or settings.default_manifest)
+        print(f"No manifest specified. Validating the default manifest {manifest}", file=sys.stderr)
+        files = sorted(manifests_below(manifest)) if manifest.is_dir() else [manifest]
+    return {str(file): source_of(file) for file in files}
+
+
+def _plain(issues: Sequence[Issue], environment: str) -> dict[str, object]:
+    """What is wrong with one file: the first error in Puppet's own keys, and all of them in `issues`."""
+    first = next((each for each in issues if each.severity == "error"), issues[0])
+    return _one(first, environment) | {"issues": [_one(each, environment) | {"severity": each.severity} for each in issues]}
+
+
+def _one(issue: Issue, environment: str) -> dict[str, object]:
+    return {
+        "message": issue.message,
+        "full_message": _shown(issue, environment),
+        "file": issue.where.file,
+        "line": issue.where.line,
+        "pos": issue.where.column,
+        "hint": issue.hint,
+    }

@@ -1,0 +1,51 @@
+"""`puppet plugin download`: plugin sync without a run. Source: command line reference 2.11."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from agent.run.retrieval import mirrored
+from shared.errors import PuppetError
+from shared.settings import AgentSettings
+
+from ..faces import only_action
+from ..peer import wired
+
+log = logging.getLogger("puppet.agent")
+
+HELP = """Usage: puppet plugin download
+
+Brings the plugins and external facts of the environment's modules from the master, as every run of the agent does first.
+
+Exit codes: 0 done, 1 something could not be brought."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run `puppet plugin …`; the exit code."""
+    asked = only_action("plugin", "download", argv, HELP)
+    if asked is None:
+        return 0
+    call, settings = asked
+    call.counted("download", 0)
+    brought = asyncio.run(download(settings))
+    print(f"Downloaded these plugins: {', '.join(brought)}" if brought else "No plugins downloaded.")
+    return 0
+
+
+async def download(settings: AgentSettings) -> list[str]:
+    """
+    The paths of all that was fetched or removed.
+
+    Raises:
+        PuppetError: a mount or a file could not be brought; which one, and why, has been logged.
+    """
+    async with wired(settings, "fileserver") as wiring:
+        done = [each async for each in mirrored(wiring, await wiring.file_server.dialect())]
+    problems = [(mount.label, synced.problem) for mount, synced in done if synced.problem]
+    for label, problem in problems:
+        log.error("Could not retrieve %s: %s", label, problem)
+    if problems or any(synced.failed for _, synced in done):
+        raise PuppetError("Not all plugins could be downloaded")
+    return [str(mount.destination / name) for mount, synced in done for name in (*synced.fetched, *synced.removed)]

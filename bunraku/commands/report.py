@@ -1,0 +1,177 @@
+"""`puppet report`: the last runs of all nodes, and a stored report sent to the master. Source: command line reference 1.2."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from master.reports.stored import LastRun, last_runs
+from shared.data import plainjson, plainyaml
+from shared.data.plainjson import dumps_pretty
+from shared.errors import BadData, ConfigError, PuppetError
+from shared.indirector import Request
+from shared.models.report import Report
+from shared.process import log as logs
+from shared.process.log import escaped
+from shared.settings import AgentSettings, MasterSettings, flags_of, load
+from shared.settings.values import duration
+
+from ..faces import Call, call_of
+from ..peer import wired
+
+HELP = """Usage: puppet report list [--failed] [--silent-for TIME] [--json]
+       puppet report submit [FILE] [--server HOST]
+
+list    prints each node's last run: its status, how long ago the master got the report, and the environment. On a master whose setting
+        reports has `store`. A node that has sent facts and no report is listed, too: `none`.
+
+  --failed           only nodes whose last run failed
+  --silent-for TIME  only nodes that have sent no report for that long: 90m, 2h, 3d; with --failed both kinds
+  --json             an array of objects
+
+submit  sends a report to the master, as an agent does at the end of a run: that of the last run, or the one in FILE (YAML or JSON). For
+        runs that could not send theirs, and for `puppet catalog apply`, which sends none.
+
+Exit codes: 0; 1 when the reports cannot be read, there is no such report, or the master did not take it."""
+
+MAX_REPORT = 64 * 2**20  # bytes
+_FACT_FILES = {"yaml": "*.yaml", "json": "*.json"}
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run `puppet report …`; the exit code."""
+    flags, left = flags_of(list(argv), AgentSettings, MasterSettings, shorts={"-v": "--verbose", "-d": "--debug"})
+    call = call_of("report", left, options=("silent-for",), flags=("failed",))
+    if call.help:
+        print(HELP)
+        return 0
+    action = call.action
+    if action == "list":
+        return print_last_runs(call, load(MasterSettings, section="master", flags=flags), datetime.now(UTC))
+    if action != "submit":
+        raise call.unknown_action(action, ("list", "submit"))
+    settings = load(AgentSettings, section="agent", flags=flags)
+    logs.set_up(level=logs.level_of(settings), colour=settings.color)
+    report = read(Path(call.counted("submit", 1)[0]) if call.words[1:] else settings.lastrunreport)
+    asyncio.run(submit(report, settings))
+    logging.getLogger("puppet.report").log(logs.NOTICE, "Uploaded report for %s", report.name)
+    return 0
+
+
+def print_last_runs(call: Call, settings: MasterSettings, now: datetime) -> int:
+    """
+    Print the last runs that the options ask for, the oldest report first; the exit code.
+
+    Raises:
+        ConfigError: a duration that is none. PuppetError: the reports cannot be read.
+    """
+    call.counted("list", 0)
+    try:
+        silent_for = duration(call.options["silent-for"]) if "silent-for" in call.options else None
+    except ValueError as err:
+        raise ConfigError(f"Could not set --silent-for: {err}") from err
+    try:
+        runs = [run for run in last_runs(settings.reportdir, nodes_with_facts(settings)) if is_asked_for(run, call, silent_for, now)]
+    except OSError as err:
+        hint = "Run it on the master, as root (sudo) or as the account that the master runs as."
+        raise PuppetError(f"Could not read the reports in {settings.reportdir}: {err.strerror}", hint=hint) from err
+    runs.sort(key=lambda run: (run.received or datetime.min.replace(tzinfo=UTC), run.node))
+    if call.json:
+        sys.stdout.buffer.write(dumps_pretty([as_data(run, now) for run in runs]))
+    else:
+        sys.stdout.write("".join(lines_of(runs, now)))
+    if not settings.reportdir.is_dir():
+        stored = "store" in settings.reports
+        hint = "No agent has sent one yet, or this is not the master." if stored else "The setting reports does not have store."
+        print(f"Warning: There is no folder of reports {settings.reportdir}. {hint}", file=sys.stderr)
+    return 0
+
+
+def nodes_with_facts(settings: MasterSettings) -> Iterator[str]:
+    """The names of the nodes whose facts the master has stored; none where a terminus keeps them elsewhere. Blocks; OSError."""
+    kind = settings.facts_terminus or "yaml"
+    if kind in _FACT_FILES:
+        folder = (settings.yamldir if kind == "yaml" else settings.server_datadir) / "facts"
+        for path in folder.glob(_FACT_FILES[kind]):
+            yield path.stem
+
+
+def is_asked_for(run: LastRun, call: Call, silent_for: int | None, now: datetime) -> bool:
+    """Return whether the options of a call ask for a node; without options they ask for all."""
+    if "failed" not in call.flags and silent_for is None:
+        return True
+    return ("failed" in call.flags and run.status == "failed") or (silent_for is not None and run.is_silent(now, silent_for))
+
+
+def lines_of(runs: Sequence[LastRun], now: datetime) -> Iterator[str]:
+    """One line a node: status, name, when its report came, environment, and what was special about the run."""
+    width = max((len(run.node) for run in runs), default=0)
+    for run in runs:
+        when = "never" if run.received is None else f"{run.received:%Y-%m-%d %H:%M} UTC ({age(now, run.received)} ago)"
+        special = [word for word, holds in (("noop", run.noop), ("cached catalog", run.cached_catalog)) if holds]
+        parts = (escaped(run.status)[:10].ljust(10), run.node.ljust(width), when.ljust(36), escaped(run.environment), ", ".join(special))
+        yield " ".join(parts).rstrip() + "\n"
+
+
+def age(now: datetime, then: datetime) -> str:
+    """Return how long ago something was, in the largest unit that fits."""
+    minutes = max(0, int((now - then).total_seconds() // 60))
+    for size, unit in ((1440, "days"), (60, "hours")):
+        if minutes >= 2 * size:
+            return f"{minutes // size} {unit}"
+    return f"{minutes} minutes"
+
+
+def as_data(run: LastRun, now: datetime) -> dict[str, Any]:
+    """A node's last run as plain data."""
+    seconds = None if run.received is None else int((now - run.received).total_seconds())
+    return {
+        "node": run.node,
+        "status": run.status,
+        "received": None if run.received is None else run.received.isoformat(),
+        "seconds_ago": seconds,
+        "environment": run.environment or None,
+        "puppet_version": run.puppet_version or None,
+        "noop": run.noop,
+        "corrective_change": run.corrective_change,
+        "cached_catalog": run.cached_catalog,
+        "file": run.file or None,
+    }
+
+
+def read(path: Path) -> Report:
+    """
+    The report in a file.
+
+    Raises:
+        PuppetError: it cannot be read. BadData: it holds no report.
+    """
+    try:
+        if path.stat().st_size > MAX_REPORT:
+            raise BadData(f"Could not read the report {path}: it is larger than {MAX_REPORT} bytes")
+        data = path.read_bytes()
+    except OSError as err:
+        hint = "A run keeps its own at the path of the setting lastrunreport."
+        raise PuppetError(f"Could not read the report {path}: {err.strerror}", hint=hint) from err
+    try:
+        return Report.from_data(plainjson.loads(data) if data.lstrip().startswith(b"{") else plainyaml.loads(data))
+    except BadData as err:
+        raise BadData(f"Could not read the report {path}: {err.message}", hint=err.hint) from err
+
+
+async def submit(report: Report, settings: AgentSettings) -> None:
+    """PuppetError: the master did not take it."""
+    async with wired(settings, "report") as wiring:
+        environment = report.environment or wiring.environment
+        try:
+            async with asyncio.timeout(settings.report_timeout):
+                await wiring.indirector["report"].save(Request(report.name, environment, body=report, ignore_cache_save=True))
+        except TimeoutError as err:
+            raise PuppetError(f"Could not send report: the master did not take it within {settings.report_timeout} seconds") from err
+        except PuppetError as err:
+            raise PuppetError(f"Could not send report: {err}", hint=err.hint) from err

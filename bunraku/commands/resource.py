@@ -1,0 +1,302 @@
+"""`puppet resource`: what is on this system, as the resource layer sees it; and changing it. Source: command line reference 2.7."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from agent.plugins.loading import Plugins
+from agent.run.runlog import RunLog
+from shared.data import plainyaml
+from shared.errors import PuppetError, ResourceError, Unsupported, text_with_hint
+from shared.filesystem.textdiff import Differ
+from shared.process import log as logs
+from shared.process.cli import invalid_option, options_in, value_of
+from shared.ral import ABSENT, Provider, Providers, State, Type, displayed
+from shared.ral.catalog import Resources
+from shared.settings import AgentSettings, flags_of, load
+from shared.types import builtin_types
+
+log = logging.getLogger("puppet.resource")
+
+HELP = """Usage: puppet resource TYPE [NAME] [ATTRIBUTE=VALUE ...] [--to_yaml] [--param PARAMETER]
+       puppet resource --types
+
+Prints the resources of a type that exist on this system, or the one of that name, in Puppet's language.
+With attributes they are set first, as a run would; what is printed is how it is afterwards.
+
+  --to_yaml, -y         print YAML
+  --param P, -p         also print this parameter; may be given several times
+  --types, -t           print the types
+  --edit, -e            open what would be printed in $EDITOR, and apply what it has become
+  --noop                only say what would be changed
+  --verbose, --debug    say more
+
+Exit codes: 0, also when a change failed (which is said); 1 for a wrong call."""
+
+_SHORTS = {"-v": "--verbose", "-d": "--debug"}
+_PAIR = re.compile(r"(\w+)=(.*)", re.DOTALL)
+_NO_LIST = {"file": "Listing all file instances is not supported.  Please specify a file or directory, e.g. puppet resource file /etc"}
+
+
+_NOTHING: tuple[Any, ...] = (None, ABSENT, "notlink", "", [], ())  # what a property's value is that is not there
+_SAID_OTHERWISE = frozenset((("file", "checksum_value"),))  # content says it already
+
+
+@dataclass(slots=True)
+class Wish:
+    """What the command line asks for, without settings."""
+
+    words: list[str] = field(default_factory=list)
+    params: list[str] = field(default_factory=list)
+    yaml: bool = False
+    types: bool = False
+    edit: bool = False
+    help: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One resource as it is printed: attributes in their order, `ensure` first."""
+
+    type: str
+    title: str
+    attributes: Mapping[str, Any]
+
+    def manifest(self) -> str:
+        """In Puppet's language, arrows aligned."""
+        width = max(map(len, self.attributes), default=0)
+        lines = [f"  {name:<{width}} => {displayed(value)},\n" for name, value in self.attributes.items()]
+        return f"{self.type} {{ {displayed(self.title)}:\n{''.join(lines)}}}"
+
+
+def options(argv: Sequence[str]) -> tuple[Wish, dict[str, Any]]:
+    """The wish of a command line, and the settings in it; ConfigError for an option that does not exist."""
+    flags, left = flags_of(list(argv), AgentSettings, shorts=_SHORTS)
+    wish = Wish()
+    simple = {
+        "--to_yaml": "yaml",
+        "-y": "yaml",
+        "--types": "types",
+        "-t": "types",
+        "--edit": "edit",
+        "-e": "edit",
+        "--help": "help",
+        "-h": "help",
+    }
+    while left:
+        word = left.pop(0)
+        name = word.partition("=")[0]
+        if word == "--":
+            wish.words += left
+            break
+        if word in simple:
+            setattr(wish, simple[word], True)
+        elif name in ("--param", "-p"):
+            wish.params.append(value_of(word, left))
+        elif word.startswith("-") and not wish.words[1:]:
+            raise invalid_option("resource", word, options_in(HELP))
+        else:
+            wish.words.append(word)
+    return wish, flags
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run `puppet resource …`; the exit code."""
+    wish, flags = options(argv)
+    if wish.help:
+        print(HELP)
+        return 0
+    settings = load(AgentSettings, section="user", flags=flags)
+    logs.set_up(level=logs.level_of(settings), colour=settings.color)
+    if wish.types:
+        print("\n".join(sorted(builtin_types())))
+        return 0
+    try:
+        found = asyncio.run(Application(wish, settings, logs.level_of(settings)).run())
+    except PuppetError as err:
+        log.error("Could not run: %s", text_with_hint(err))
+        return 1
+    text = rendered(wish.words[0].lower(), found, wish.yaml)
+    if wish.edit and not wish.yaml:
+        return edited(text)
+    if text:
+        print(text)
+    return 0
+
+
+def plain(value: Any) -> Any:
+    """A value as text where Puppet's language has no literal for it."""
+    return value.strftime("%Y-%m-%d %H:%M:%S %z") if isinstance(value, datetime) else value
+
+
+def rendered(type_name: str, found: Sequence[Shown], yaml: bool) -> str:
+    """What is printed, without the last line's end."""
+    if not yaml:
+        return "\n".join(each.manifest() for each in found)
+    return plainyaml.dumps({type_name: {each.title: dict(each.attributes) for each in found}}).decode().rstrip("\n")
+
+
+def edited(text: str) -> int:
+    """Let the caller's editor change a manifest, and apply it."""
+    from .apply import main as apply
+
+    editor = shlex.split(os.environ.get("EDITOR") or os.environ.get("VISUAL") or "vi")
+    with tempfile.TemporaryDirectory(prefix="puppet-resource-") as folder:  # 0700: it may hold hashes of passwords
+        path = Path(folder) / "resource.pp"
+        path.write_text(text + "\n")
+        done = subprocess.run([*editor, str(path)], check=False)
+        if done.returncode:
+            print(f"{editor[0]} ended with {done.returncode}; nothing was applied", file=sys.stderr)
+            return 1
+        return apply(["--verbose", str(path)])
+
+
+class Application:
+    """One `puppet resource`."""
+
+    def __init__(self, wish: Wish, settings: AgentSettings, level: str) -> None:
+        from agent.run.logs import print_line
+
+        self.wish = wish
+        self.settings = settings
+        self.log = RunLog(level=level, printers=[lambda line: None if line.message.startswith("Applied catalog in ") else print_line(line)])
+        self.providers: Providers | None = None
+
+    async def run(self) -> list[Shown]:
+        """
+        What to print.
+
+        Raises:
+            ResourceError: no such type or attribute, or it cannot be listed.
+        """
+        cls, name, given = self._asked()
+        self.providers = await self._providers()
+        if name is None:
+            return await self._all(cls)
+        if given:
+            await self._change(cls(name, given))
+        provider = self.providers.for_resource(cls(name, {key: value for key, value in given.items() if key == "provider"}))
+        return [await self._one(cls, name, provider, given)]
+
+    def _asked(self) -> tuple[type[Type], str | None, dict[str, str]]:
+        """Type, name and attributes of the command line."""
+        if not self.wish.words:
+            raise ResourceError("You must specify the type to display")
+        type_name, *rest = self.wish.words
+        cls = builtin_types().get(type_name.lower())
+        if cls is None:
+            raise ResourceError(f"Could not find type {type_name}", hint="`puppet resource --types` names those that there are.")
+        if rest and not rest[0].strip():
+            raise ResourceError("The name must not be empty")
+        given: dict[str, str] = {}
+        for word in rest[1:]:
+            pair = _PAIR.fullmatch(word)
+            if pair is None:
+                raise ResourceError(f"Invalid parameter setting {word}", hint="Give attributes as name=value.")
+            given[pair[1]] = pair[2]
+        for parameter in self.wish.params:
+            if parameter not in cls.declaration.attributes:
+                raise ResourceError(f"{type_name} has no parameter named '{parameter}'")
+        if not rest and type_name.lower() in _NO_LIST:
+            raise ResourceError(_NO_LIST[type_name.lower()])
+        return cls, (rest[0] if rest else None), given
+
+    async def _providers(self) -> Providers:
+        from agent.facts.builtin.host import Host
+        from agent.facts.configured import fact_sources
+        from agent.facts.facter import gather
+        from agent.providers.file.posix import FileContext
+        from agent.servers.dipper import buckets
+        from agent.servers.sources import LocalSources
+
+        facts = await gather(Host(), fact_sources(self.settings))
+        kept = buckets(self.settings.clientbucketdir, report=lambda level, message: self.log.log(level, message))
+        files = FileContext(
+            sources=LocalSources(),
+            buckets=kept,
+            log=self.log,
+            show_diff=self.settings.show_diff,
+            differ=Differ.of(self.settings),
+        )
+        return Plugins((), builtin_types(), {}, self.log).providers(files=lambda: files, facts=facts)
+
+    # --- reading
+
+    async def _all(self, cls: type[Type]) -> list[Shown]:
+        """Everything of a type: of its default provider first, then of those that look elsewhere; of two with one name the first counts."""
+        found: dict[str, Shown] = {}
+        for provider in self._sources(cls.declaration.name):
+            try:
+                existing = await provider.instances()
+            except Unsupported:
+                continue
+            except PuppetError as err:
+                self.log.log("warning", f"Could not list {cls.declaration.name} resources of the provider {provider.name}: {err}")
+                continue
+            for name, state in existing.items():
+                found.setdefault(name, self._shown(cls, name, provider, state))
+        return [found[name] for name in sorted(found)]
+
+    def _sources(self, type_name: str) -> Iterable[Provider[Any]]:
+        assert self.providers is not None
+        default, _ = self.providers.default(type_name)
+        if default is None:
+            return []
+        chosen = [default]
+        for provider in self.providers.suitable(type_name):
+            # A provider and the one it extends (apt, dpkg) look at the same things.
+            if not any(isinstance(provider, type(each)) or isinstance(each, type(provider)) for each in chosen):
+                chosen.append(provider)
+        return chosen
+
+    async def _one(self, cls: type[Type], name: str, provider: Provider[Any], given: Mapping[str, str]) -> Shown:
+        resource = cls(name, {**given, "audit": "all"})  # a `target` says in which file to look
+        resource.handler = provider
+        state = await provider.retrieve(resource)
+        return self._shown(cls, name, provider, {"ensure": ABSENT} if state is None else state, resource)
+
+    def _shown(self, cls: type[Type], name: str, provider: Provider[Any], state: State, resource: Type | None = None) -> Shown:
+        """What there is to print of a state: properties that have a value, and the parameters asked for."""
+        declared = cls.declaration
+        properties = [each.name for each in declared.properties if each.name != "ensure"]
+        found: dict[str, Any] = {}
+        if "ensure" in declared.attributes:
+            found["ensure"] = state.get("ensure", "present")
+        gone = found.get("ensure") in (ABSENT, "purged")
+        there = {} if gone else {key: state[key] for key in properties if state.get(key) not in _NOTHING}
+        more = {key: plain(value) for key, value in there.items() if (declared.name, key) not in _SAID_OTHERWISE}
+        if provider.name:
+            more["provider"] = provider.name
+        for parameter in self.wish.params:
+            value = state.get(parameter, resource.value_of(parameter) if resource else None)
+            if value not in (None, [], ABSENT):
+                more[parameter] = value
+        return Shown(declared.name, name, found | dict(sorted(more.items())))
+
+    # --- changing
+
+    async def _change(self, resource: Type) -> None:
+        """Set what was given, as a run does; a failure is in the log."""
+        from agent.run.state import StateFile
+        from agent.transaction.run import ApplyContext, apply_catalog
+
+        assert self.providers is not None
+        resources = Resources(builtin_types(), name=self.settings.certname)
+        resources.add(resource)
+        self.providers.check_named(resources.order)
+        context = ApplyContext(log=self.log, providers=self.providers, state=StateFile(None), noop=self.settings.noop)
+        done = await apply_catalog(resources, context)
+        if done.error is not None:
+            raise done.error

@@ -1,0 +1,202 @@
+"""`puppet ssl`: this host's key and certificate, without a run. Source: command line reference 2.6."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from cryptography import x509
+
+from agent.bootstrap import Bootstrap
+from agent.bootstrap.texts import NoCertificate, mismatch
+from agent.process.agent import bootstrap_options
+from agent.servers.selection import located_ca
+from agent.servers.server import Spoken
+from agent.servers.sites import Site
+from agent.wiring import client_for
+from certs import fingerprints, keys, text, verify
+from certs.ssldir import SslDir
+from certs.verify import Trust
+from shared.errors import ConfigError, PeerNotTrusted, PuppetError, Unsupported
+from shared.indirector import Request
+from shared.indirector.rest import Rest
+from shared.models.certificate import CERTIFICATE
+from shared.process import log as logs
+from shared.process.service import make_room
+from shared.settings import AgentSettings, flags_of, load
+from shared.suggestions import did_you_mean
+
+from ..faces import call_of
+from ..peer import connected
+
+HELP = """Usage: puppet ssl bootstrap | submit_request | download_cert | verify | show | clean [--localca]
+
+  bootstrap        key, request and certificate, as the first run of the agent gets them; waits for the CA every waitforcert seconds
+  submit_request   the same, but does not wait
+  download_cert    the same, and it is an error when the certificate is not there yet
+  verify           whether the certificate belongs to the key, comes from the CA, holds today, and is not revoked
+  show             the certificate as text
+  clean            remove key, request and certificate of this host; --localca: the CA's certificate and its revocation list too
+
+The CA is ca_server, on ca_port, or the first that answers of those that DNS (use_srv_records) or server_list names; every setting is
+an option.
+
+Exit codes: 0 done, 1 it could not be done."""
+
+ACTIONS = ("bootstrap", "submit_request", "download_cert", "verify", "show", "clean")
+
+log = logging.getLogger("puppet.ssl")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run `puppet ssl …`; the exit code."""
+    flags, left = flags_of(list(argv), AgentSettings, shorts={"-v": "--verbose", "-d": "--debug"})
+    call = call_of("ssl", left, options=("target",), flags=("localca",))
+    if call.help:
+        print(HELP)
+        return 0
+    if not call.words:
+        raise ConfigError("An action must be specified.", hint="Try 'puppet ssl --help'.")
+    if "target" in call.options:
+        raise Unsupported("puppet ssl --target is for devices, which are not supported")
+    action = call.words[0]
+    if action not in ACTIONS:
+        hint = did_you_mean(action, ACTIONS, form="puppet ssl {}", otherwise=f"The actions are {', '.join(ACTIONS)}.")
+        raise ConfigError(f"Unknown action '{action}'", hint=hint)
+    call.counted(action, 0)
+    settings = load(AgentSettings, section="agent", flags=flags)
+    make_room(settings)
+    logs.set_up(level=logs.level_of(settings, verbose=action == "bootstrap"))
+    host = HostSsl(settings)
+    actions: dict[str, Any] = {
+        "bootstrap": host.bootstrap,
+        "submit_request": host.submit_request,
+        "download_cert": host.download_cert,
+        "verify": host.verify,
+        "show": host.show,
+        "clean": lambda: host.clean(localca="localca" in call.flags),
+    }
+    actions[action]()
+    return 0
+
+
+class HostSsl:
+    """The ssldir of this host, and what can be done with it."""
+
+    def __init__(self, settings: AgentSettings) -> None:
+        self.settings = settings
+        self.layout = SslDir.of(settings)
+        self._ca = Site(settings.ca_server, settings.ca_port)
+
+    def bootstrap(self) -> None:
+        """NoCertificate when waiting is over."""
+        asyncio.run(self._bootstrap(None))
+        log.log(logs.NOTICE, "Completed SSL initialization")
+
+    def submit_request(self) -> None:
+        name = self.settings.certname
+        try:
+            asyncio.run(self._bootstrap(0))
+        except NoCertificate:
+            log.log(logs.NOTICE, "Submitted certificate request for '%s' to %s", name, self._ca.host)
+            log.info("The certificate for '%s' has not yet been signed", name)
+        else:
+            self._downloaded()
+
+    def download_cert(self) -> None:
+        try:
+            asyncio.run(self._bootstrap(0))
+        except NoCertificate as err:
+            raise PuppetError(f"The certificate for '{self.settings.certname}' has not yet been signed") from err
+        self._downloaded()
+
+    def _downloaded(self) -> None:
+        certificate = self._certificate()
+        log.log(logs.NOTICE, "Downloaded certificate '%s' with fingerprint %s", self.settings.certname, fingerprints.labelled(certificate))
+
+    async def _bootstrap(self, waitforcert: int | None) -> None:
+        settings = self.settings
+        spoken = await asyncio.to_thread(Spoken.of_setting, settings.scheme, settings.statedir / "dialects.json")
+        await Bootstrap(
+            self.layout,
+            self._ca,
+            bootstrap_options(settings, waitforcert),
+            lambda verifier: client_for(settings, verifier),
+            spoken,
+            now=lambda: datetime.now(UTC),
+            locate=self._located,
+        ).run()
+
+    async def _located(self) -> Site:
+        self._ca = await located_ca(self.settings)
+        return self._ca
+
+    def _certificate(self) -> x509.Certificate:
+        certificate = self.layout.certificate()
+        if certificate is None:
+            raise PeerNotTrusted(f"The client certificate is missing from '{self.layout.hostcert}'", hint="Run `puppet ssl bootstrap`.")
+        return certificate
+
+    def verify(self) -> None:
+        """
+        Say of each certificate of the chain that it holds, the CA's first.
+
+        Raises:
+            PeerNotTrusted: something is missing, does not belong together, or does not verify.
+        """
+        authorities = self.layout.authorities()
+        if authorities is None:
+            raise PeerNotTrusted(f"The CA certificates are missing from '{self.layout.localcacert}'", hint="Run `puppet ssl bootstrap`.")
+        revocation = self.settings.certificate_revocation
+        crls = self.layout.crls() if revocation != "false" else ()
+        if crls is None:
+            raise PeerNotTrusted(f"The CRL is missing from '{self.layout.hostcrl}'", hint="Run `puppet ssl bootstrap`.")
+        key = self.layout.key()
+        if key is None:
+            raise PeerNotTrusted(f"The private key is missing from '{self.layout.hostprivkey}'")
+        certificate = self._certificate()
+        if not keys.belongs(key, certificate.public_key()):
+            raise mismatch(certificate, self.layout, self.settings.ca_server)
+        trust = Trust(authorities, crls, False if revocation == "false" else revocation)
+        chain = verify.verify(certificate, trust, now=datetime.now(UTC), purpose="client")
+        for member in reversed(chain):
+            kind = "client" if member is chain[0] else "CA"
+            log.log(
+                logs.NOTICE, "Verified %s certificate '%s' fingerprint %s", kind, verify.subject_of(member), fingerprints.labelled(member)
+            )
+
+    def show(self) -> None:
+        print(text.certificate(self._certificate()).rstrip("\n"))
+
+    def clean(self, *, localca: bool) -> None:
+        """Remove this host's files; PuppetError while this host is the CA, and has not forgotten the certificate."""
+        settings = self.settings
+        if settings.certname == settings.ca_server and asyncio.run(self._known_to_the_ca()):
+            raise PuppetError(
+                f"The certificate {settings.certname} must be cleaned from the CA first",
+                hint=f"Run 'puppet cert clean {settings.certname}' or 'puppetserver ca clean --certname {settings.certname}'.",
+            )
+        layout = self.layout
+        own = {
+            "private key": layout.hostprivkey,
+            "public key": layout.hostpubkey,
+            "certificate request": layout.hostcsr,
+            "certificate": layout.hostcert,
+        }
+        of_the_ca: dict[str, Path] = {"local CA certificate": layout.localcacert, "local CRL": layout.hostcrl} if localca else {}
+        for label, path in (own | of_the_ca).items():
+            try:
+                path.unlink()
+            except FileNotFoundError:
+                continue
+            log.log(logs.NOTICE, "Removed %s %s", label, path)
+
+    async def _known_to_the_ca(self) -> bool:
+        settings = self.settings
+        async with connected(settings, "ca") as server:
+            found = await Rest(CERTIFICATE, server, prefix="puppet-ca").find(Request(settings.certname, settings.environment))
+        return found is not None

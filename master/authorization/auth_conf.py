@@ -1,0 +1,208 @@
+"""
+auth.conf: read into rules, joined with the defaults, read again when it changes. The form of Puppet 3.8 is read here, that of
+puppetserver in `auth_hocon`: it says everything itself, so that no defaults stand behind it.
+
+A site's file holds for both schemes. Its paths are `/<singular indirection>/<key>`; in scheme B the URL's own path is tried as
+well, so that a file written for Puppet 4 works too. A last `path /` that allows nobody, as in the file that Puppet 3.8 ships, stands
+behind the defaults of scheme B, which would otherwise never be reached. Source: protocol reference 4.1 to 4.4.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NoReturn
+
+from certs.oids import OidNames
+from shared.errors import ConfigError, Location
+from shared.filesystem.files import Stamp, stamp_of
+from shared.names import shown
+
+from . import auth_hocon
+from .defaults import LEGACY_RULES, MODERN_RULES
+from .patterns import name, network, regex
+from .rules import Entry, Matcher, Pattern, Prefix, Rule
+
+log = logging.getLogger("puppet.auth")
+
+_PATH = re.compile(r"path\s+((?:~\s+)?[^ ]+)\s*")
+_DIRECTIVE = re.compile(r"\s*(allow_ip|allow|deny_ip|deny|method|environment|authenticated|auth)\s+(.+?)\s*(?:\s#.*)?")
+_VERBS = ("find", "search", "save", "destroy")
+_YES, _NO = ("yes", "on", "true"), ("no", "off", "false", "all", "any")
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What is asked in each scheme."""
+
+    legacy: tuple[Rule, ...] = LEGACY_RULES
+    modern: tuple[Rule, ...] = MODERN_RULES
+
+    @classmethod
+    def of(cls, own: tuple[Rule, ...]) -> Rules:
+        """The rules of a file with the defaults behind them: in scheme A those whose path the file does not name."""
+        named = {rule.name for rule in own}
+        missing = tuple(rule for rule in LEGACY_RULES if rule.name not in named)
+        for rule in missing:
+            log.info("Inserting default '%s' (auth %s) ACL", rule.name, "true" if rule.authenticated else "any")
+        before = own[:-1] if own and _denies_the_rest(own[-1]) else own
+        return cls((*own, *missing), (*before, *MODERN_RULES))
+
+
+def _denies_the_rest(rule: Rule) -> bool:
+    nobody = not any(entry.allows for entry in rule.entries)
+    return rule.name == "/" and nobody and not (rule.verbs or rule.environments or rule.authenticated)
+
+
+@dataclass(slots=True)
+class _Stanza:
+    name: str
+    line: int
+    entries: list[Entry] = field(default_factory=list)
+    verbs: list[str] = field(default_factory=list)
+    environments: list[str] = field(default_factory=list)
+    authenticated: bool = True
+
+
+def parse(text: str, file: str) -> tuple[Rule, ...]:
+    """
+    The rules of a file, in its order, without defaults.
+
+    Raises:
+        ConfigError: with file and line.
+    """
+    stanzas: list[_Stanza] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if path := _PATH.fullmatch(line):
+            stanzas.append(_Stanza(re.sub(r"^~\s+", "~ ", path[1]), number))
+        elif directive := _DIRECTIVE.fullmatch(line):
+            if not stanzas:
+                _fail(f"Missing or invalid 'path' before right directive at line {number} of {file}", Location(file, number))
+            _add(stanzas[-1], directive[1], directive[2], Location(file, number))
+        else:
+            _fail(f"Invalid line {number}: {shown(line)[1:-1]}", Location(file, number))
+    return tuple(_rule(stanza, file) for stanza in stanzas)
+
+
+def _fail(message: str, where: Location) -> NoReturn:
+    raise ConfigError(message, where=where)
+
+
+def _rule(stanza: _Stanza, file: str) -> Rule:
+    matcher: Matcher
+    if stanza.name.startswith("~ "):
+        matcher = Pattern(regex(stanza.name[2:], Location(file, stanza.line)))
+    else:
+        if not stanza.name.startswith("/"):
+            _fail(f"The path {shown(stanza.name)} does not begin with '/'", Location(file, stanza.line))
+        matcher = Prefix(stanza.name)
+    return Rule(
+        stanza.name,
+        matcher,
+        tuple(stanza.entries),
+        frozenset(stanza.verbs),
+        frozenset(stanza.environments),
+        stanza.authenticated,
+        stanza.line,
+    )
+
+
+def _add(stanza: _Stanza, directive: str, value: str, where: Location) -> None:
+    values = [part for part in re.split(r"\s*,\s*", value.strip()) if part]
+    match directive:
+        case "auth" | "authenticated":
+            if value not in _YES + _NO:
+                _fail(f"'{shown(value)[1:-1]}' incorrect authentication value", where)
+            stanza.authenticated = value in _YES
+        case "method":
+            for verb in values:
+                if verb not in _VERBS:
+                    _fail(f"'{shown(verb)[1:-1]}' is not an allowed value for method directive: {', '.join(_VERBS)}", where)
+                if verb in stanza.verbs:
+                    _fail(f"'{verb}' is already in the '{stanza.name}' ACL", where)
+                stanza.verbs.append(verb)
+        case "environment":
+            for each in values:
+                if each in stanza.environments:
+                    _fail(f"'{shown(each)[1:-1]}' is already in the '{stanza.name}' ACL", where)
+                stanza.environments.append(each)
+        case "allow" | "deny":
+            stanza.entries += [name(part, directive == "allow", where) for part in values]
+        case _:
+            stanza.entries += [network(part, directive == "allow_ip", where) for part in values]
+
+
+def rules_of(text: str, file: str, names: OidNames) -> Rules:
+    """What a file of either form says, with the defaults where they stand behind it; ConfigError names the line or the rule."""
+    if auth_hocon.is_hocon(text):
+        rules = auth_hocon.parse(text, file, names)
+        return Rules(rules, rules)
+    return Rules.of(parse(text, file))
+
+
+class AuthFile:
+    """The rules of a file, looked at again at most each `filetimeout` seconds; a file that does not parse leaves the old ones."""
+
+    def __init__(
+        self,
+        path: Path | None,
+        *,
+        names: OidNames | None = None,
+        filetimeout: float = 15.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.path = path
+        self.names = names or OidNames()
+        self.filetimeout = filetimeout
+        self.clock = clock
+        self._rules = Rules()
+        self._seen: Stamp = None
+        self._next_look = 0.0
+
+    async def start(self) -> None:
+        """Read the file for the first time; ConfigError when it does not parse. No file: the defaults."""
+        await self.reload()
+
+    async def reload(self) -> None:
+        """Read the file now. ConfigError: it does not parse; the rules stay as they were."""
+        self._rules, self._seen = await asyncio.to_thread(self._read)
+        self._next_look = self.clock() + self.filetimeout
+
+    async def rules(self) -> Rules:
+        """The rules in force."""
+        if self.path is not None and self.clock() >= self._next_look:
+            self._next_look = self.clock() + self.filetimeout
+            try:
+                if await asyncio.to_thread(self._stamp) != self._seen:
+                    self._rules, self._seen = await asyncio.to_thread(self._read)
+                    log.info("Read %s anew", self.path)
+            except ConfigError as err:
+                self._seen = await asyncio.to_thread(self._stamp)
+                log.error("The rules of %s stay as they were: %s", self.path, err)
+        return self._rules
+
+    def _stamp(self) -> Stamp:
+        assert self.path is not None
+        try:
+            return stamp_of(self.path)
+        except OSError:
+            return None
+
+    def _read(self) -> tuple[Rules, Stamp]:
+        if self.path is None:
+            return Rules(), None
+        seen = self._stamp()
+        try:
+            text = self.path.read_text("utf-8")
+        except FileNotFoundError:
+            return Rules(), None
+        except (OSError, UnicodeDecodeError) as err:
+            raise ConfigError(f"Could not read {self.path}: {err}") from err
+        return rules_of(text, str(self.path), self.names), seen

@@ -1,0 +1,66 @@
+"""The patterns of names and addresses that rules are made of, in the words of 3.8's auth.conf, puppetserver's and fileserver.conf."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+
+from shared.errors import ConfigError, Location
+from shared.names import shown
+
+from .expressions import Expression, Invalid
+from .rules import Entry, Network
+
+_HOST = re.compile(r"(\w[-\w]*\.)+[-\w]+", re.ASCII)
+_DOMAIN = re.compile(r"\*(\.\w[-\w]*)+", re.ASCII)
+_CAPTURED = re.compile(r".*\$[1-9].*", re.ASCII)
+_WORD = re.compile(r"\w[-.@\w]*", re.ASCII)
+_OCTETS = re.compile(r"((?:\d{1,3}\.){1,3})\*", re.ASCII)
+_RUBY_ONLY = ((r"\A", r"\A"), (r"\z", r"\Z"), (r"\h", "[0-9a-fA-F]"), ("(?<", "(?P<"))
+
+
+def regex(text: str, where: Location) -> Expression:
+    """A regular expression as Ruby writes it; keys hold no control characters, so that lines do not matter."""
+    for ruby, python in _RUBY_ONLY:
+        text = text.replace(ruby, python) if ruby != "(?<" else re.sub(r"\(\?<(?![=!])", python, text)
+    try:
+        return Expression.of(text)
+    except Invalid as err:
+        raise ConfigError(f"The regular expression {shown(text)} is not valid: {err}", where=where) from err
+
+
+def entry(text: str, allows: bool, where: Location) -> Entry:
+    """One pattern, of a name or of addresses, as fileserver.conf has both under `allow`; ConfigError when it is neither."""
+    is_address = text != "*" and re.fullmatch(r"[0-9a-fA-F.:/*]+", text) is not None and any(c in text for c in ".:")
+    return network(text, allows, where) if is_address else name(text, allows, where)
+
+
+def name(text: str, allows: bool, where: Location) -> Entry:
+    if text == "*" and allows:
+        return Entry(True, "all", text)
+    if _HOST.fullmatch(text):
+        return Entry(allows, "exact", text)
+    if _DOMAIN.fullmatch(text):
+        return Entry(allows, "domain", text[1:])
+    if text.startswith("/") and text.endswith("/") and len(text) > 2:
+        return Entry(allows, "regex", text, regex=regex(text[1:-1], where))
+    if _CAPTURED.fullmatch(text):
+        return Entry(allows, "captured", text)
+    if _WORD.fullmatch(text):
+        return Entry(allows, "exact", text)
+    raise ConfigError(f"Invalid pattern {shown(text)[1:-1]}", where=where)
+
+
+def network(text: str, allows: bool, where: Location) -> Entry:
+    if text == "*" and allows:
+        return Entry(True, "all", text)
+    found: Network
+    try:
+        if octets := _OCTETS.fullmatch(text):
+            parts = octets[1].rstrip(".").split(".")
+            found = ipaddress.ip_network(".".join(parts + ["0"] * (4 - len(parts))) + f"/{8 * len(parts)}")
+        else:
+            found = ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        raise ConfigError(f"Invalid IP pattern {shown(text)[1:-1]}", where=where) from None
+    return Entry(allows, "network", text, network=found)

@@ -1,0 +1,171 @@
+"""`puppet cert adopt` and `puppet cert rollover`: what is done to a CA as a whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from shared.errors import ConfigError
+from shared.names import shown
+from shared.process.cli import invalid_option, options_in
+
+from .setup import bootstrap
+from .setup.adoption import Adoption, adopt
+from .setup.rollover import CaState, Rollover, Status
+
+if TYPE_CHECKING:
+    from .cli import CaPlace, Console
+
+STEPS = ("start", "status", "switch", "finish")
+
+USAGE = """Usage: puppet cert adopt DIR [--noop] [--json]
+       puppet cert rollover start [--same-key | --name NAME] [--json]
+       puppet cert rollover status | switch [--now] | finish [--json]
+
+adopt copies a CA that Puppet or puppetserver made into this master's empty cadir, after a look at all of it:
+
+  DIR            the folder with ca_crt.pem, or the ssldir above it; it stays as it is
+  --noop         only look, and say what would be taken and what is odd
+
+rollover replaces the CA while agents work on. Each step can be repeated.
+
+  start          make the next CA; agents get it, and its CRL, beside the present one
+    --same-key   a certificate with later dates for the key there is: for a CA that ends soon, whose key is safe. Agents need
+                 do nothing but fetch it (or be given it as a file) before the old one ends; there is nothing to switch
+    --name NAME  what the new CA is called; as a rule the old name with the next number
+  status         who signs, and whose certificates are of which CA
+  switch         the new CA signs; the old one's certificates stay valid
+    --now        before all agents had two days for fetching it
+  finish         the old CA goes; refused while there is an agent with a certificate of it
+
+Agents of Puppet 8 and of this project fetch CA certificates every day (ca_refresh_interval) and renew their own
+(hostcert_renewal_interval). Older ones need ca.pem and crl.pem as files, and to enrol anew; those before 6 keep only the first
+certificate of a bundle, so that they cannot enrol between switch and finish: for them, take --same-key."""
+
+
+@dataclass
+class Whole:
+    """The parsed command line."""
+
+    words: list[str] = field(default_factory=list)
+    noop: bool = False
+    json: bool = False
+    same_key: bool = False
+    now: bool = False
+    name: str = ""
+
+
+_FLAGS = {"--noop": "noop", "--json": "json", "--same-key": "same_key", "--same_key": "same_key", "--now": "now"}
+
+
+def parse(argv: Sequence[str]) -> Whole:
+    """The words and options of `argv`; ConfigError for an option that there is not."""
+    wish = Whole()
+    words = list(argv)
+    while words:
+        word = words.pop(0)
+        if word in _FLAGS:
+            setattr(wish, _FLAGS[word], True)
+        elif word.startswith("--name="):
+            wish.name = word.partition("=")[2]
+        elif word == "--name" and words:
+            wish.name = words.pop(0)
+        elif word in ("-v", "--verbose", "-d", "--debug"):
+            continue
+        elif word.startswith("-"):
+            raise invalid_option("cert adopt", word, options_in(USAGE))
+        else:
+            wish.words.append(word)
+    return wish
+
+
+def run(argv: Sequence[str], place: CaPlace, console: Console) -> int:
+    """Carry out `adopt …` or `rollover …`; the exit code. Errors are raised."""
+    action, *rest = argv
+    wish = parse(rest)
+    if not place.ca:
+        raise ConfigError("This host is not a CA: the setting ca is false", hint="Run it on the CA, or set ca = true.")
+    return _adopt(wish, place, console) if action == "adopt" else _rollover(wish, place, console)
+
+
+def _adopt(wish: Whole, place: CaPlace, console: Console) -> int:
+    if len(wish.words) != 1:
+        raise ConfigError("adopt takes one folder", hint="puppet cert adopt /etc/puppetlabs/puppet/ssl/ca")
+    found = adopt(Path(wish.words[0]), place.files, ssldir=place.ssldir, now=place.now(), noop=wish.noop, owner=place.owner)
+    if wish.json:
+        console.show(json.dumps(found.to_data(), indent=2))
+        return 0
+    for line in _lines(found):
+        console.notice(line)
+    for sentence in found.odd:
+        console.warning(sentence)
+    console.notice(f"Adopted the CA in {found.source} as {found.target}" if found.done else f"Would adopt the CA in {found.source} (noop)")
+    return 0
+
+
+def _lines(found: Adoption) -> list[str]:
+    return [
+        f"CA {found.subject} (SHA256) {found.fingerprint}, valid until {found.not_after}",
+        *([f"Chain: {' <- '.join(found.chain)}"] if len(found.chain) > 1 else []),
+        f"{len(found.signed)} certificates, {len(found.requests)} requests, {found.issued} lines of inventory, {found.revoked} revoked; "
+        f"the next serial is {found.next_serial:#06x}",
+    ]
+
+
+def _rollover(wish: Whole, place: CaPlace, console: Console) -> int:
+    if len(wish.words) != 1 or wish.words[0] not in STEPS:
+        given = f", not {shown(' '.join(wish.words))}" if wish.words else ""
+        raise ConfigError(f"rollover takes one of {', '.join(STEPS)}{given}", hint="puppet cert rollover status")
+    step = wish.words[0]
+    authority = bootstrap.open_authority(place.files, place.rules, now=place.now, report=place.report)
+    rollover = Rollover(authority, place.ssldir, by=place.by, report=place.report)
+    if step == "start":
+        status = rollover.start(place.generate, name=wish.name, same_key=wish.same_key)
+    elif step == "switch":
+        status = rollover.switch(at_once=wish.now)
+    elif step == "finish":
+        status = rollover.finish()
+    else:
+        status = rollover.status()
+    if wish.json:
+        console.show(json.dumps(status.to_data(), indent=2))
+        return 0
+    for line in _told(status):
+        console.notice(line)
+    return 0
+
+
+def _told(status: Status) -> list[str]:
+    """Where it stands, and what comes next."""
+    if status.old is None or status.new is None:
+        return [f"No roll-over is under way. {_ca(status.signs)} signs; {len(status.signs.names)} certificates are valid"]
+    lines = [
+        f"Old CA: {_ca(status.old)}; {len(status.old.names)} valid certificates",
+        f"New CA: {_ca(status.new)}; {len(status.new.names)} valid certificates",
+        f"{status.signs.subject} signs. Agents are given both; a ca_fingerprint of new agents is now {status.bundle}",
+    ]
+    return [*lines, _next(status)]
+
+
+def _ca(state: CaState) -> str:
+    return f"{state.subject} (SHA256) {state.fingerprint}, valid until {state.not_after}"
+
+
+def _next(status: Status) -> str:
+    if status.phase == "same-key":
+        assert status.old is not None
+        return f"Next: 'finish', when all agents have the new certificate, and they must have it by {status.old.not_after}"
+    if status.phase == "started":
+        return f"Next: 'switch', from {_moment(status.switch_from)} on, when agents have fetched the new CA and its CRL"
+    if status.blocking:
+        names = ", ".join(status.blocking[:10]) + (" ..." if len(status.blocking) > 10 else "")
+        return f"Next: 'finish', when these {len(status.blocking)} have certificates of the new CA: {names}"
+    return "Next: 'finish': all agents have certificates of the new CA"
+
+
+def _moment(when: datetime | None) -> str:
+    return when.strftime("%Y-%m-%d %H:%M UTC") if when is not None else "now"

@@ -1,0 +1,1 @@
+"""The CA's directory: certificates, requests, serial numbers and the inventory."""

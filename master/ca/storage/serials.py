@@ -1,0 +1,96 @@
+"""The serial numbers of certificates: the next one is always one that no certificate of this CA has ever had."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterable
+
+from certs import bundles
+from shared.errors import BadData, Conflict, PuppetError
+from shared.filesystem.files import Stamp, stamp_of
+
+from .store import CaStore, is_name
+
+log = logging.getLogger("puppet.ca")
+
+SMALL_SERIAL = 2**63  # imported certificates may carry random serials, which the counter must not follow
+LARGEST_SERIAL = 2**159 - 1  # RFC 5280 4.1.2.2: a positive number of at most 20 octets, so that the first bit is 0
+
+
+class SerialNumbers:
+    """
+    Hands out serial numbers, never one twice, whatever happens to the file `serial`.
+
+    The file alone is not believed: an administrator may restore it, and `inventory.txt` with it, from an old back-up, also while the
+    master runs. Whenever the file is not as this object left it, the inventory, the certificates in `signed/` and the CRL are read;
+    what they show to be in use is skipped. All methods block; the caller of `take` holds the store's lock.
+
+    Args:
+        revoked: returns the serials on the CRL.
+        authorities: returns the serials of those certificates of CAs that this CA has issued.
+    """
+
+    def __init__(self, store: CaStore, *, revoked: Callable[[], Iterable[int]], authorities: Callable[[], Iterable[int]]) -> None:
+        self.store = store
+        self._revoked = revoked
+        self._authorities = authorities
+        self._own_stamp: Stamp = None  # of the serial file, as `take` has written it
+        self._least = 1  # beyond everything that this object has handed out
+        self._signed: dict[str, tuple[int, int]] = {}  # name: (ctime of the file in ns, serial)
+
+    def take(self) -> int:
+        """
+        Return the next serial number, after the number behind it is on disk.
+
+        Raises:
+            Conflict: the file stands at the end of the range.
+            ConfigError: the file holds no number.
+        """
+        written, number = self.store.next_serial(), self.next_free()
+        if number != written:
+            log.warning(
+                "The serial file says %04X, which was used already (is it from a back-up?): the CA goes on with %04X", written, number
+            )
+        self.store.save_next_serial(number + 1)
+        self._own_stamp = stamp_of(self.store.files.serial)
+        self._least = number + 1
+        return number
+
+    def next_free(self) -> int:
+        """Return the number that `take` would return now, and raise what it would raise; nothing is written."""
+        written = self.store.next_serial()
+        number = max(written, self._least)
+        if stamp_of(self.store.files.serial) != self._own_stamp:
+            used = self._serials_in_use()
+            number = max(number, 1 + max((serial for serial in used if serial < SMALL_SERIAL), default=0))
+            while number in used:
+                number += 1
+        if number > LARGEST_SERIAL:
+            raise Conflict(
+                f"The CA has no serial number left: its file stands at {written:X}, the largest possible is {LARGEST_SERIAL:X}",
+                hint=f"Write the next free serial to {self.store.files.serial}: one more than the highest in inventory.txt.",
+            )
+        return number
+
+    def _serials_in_use(self) -> set[int]:
+        """Return every serial that the inventory, signed/, the CRL or the CA's own certificates show."""
+        self._read_signed()
+        return {*self.store.ledger().serials, *(serial for _, serial in self._signed.values()), *self._revoked(), *self._authorities()}
+
+    def _read_signed(self) -> None:
+        """Bring `_signed` up to date; only files that are new or were written since are read."""
+        with os.scandir(self.store.files.signeddir) as entries:
+            changed_by_name = {entry.name.removesuffix(".pem"): entry.stat(follow_symlinks=False).st_ctime_ns for entry in entries}
+        for name in self.store.signed_names():
+            changed = changed_by_name.get(name)
+            if changed is None or not is_name(name) or self._signed.get(name, (None, 0))[0] == changed:
+                continue
+            try:
+                pem = self.store.signed(name)
+                if pem is not None:
+                    self._signed[name] = (changed, bundles.certificate(pem).serial_number)
+            except BadData:
+                continue  # litter, which the start of the master names
+            except PuppetError as err:
+                log.warning("Could not read the serial of the certificate of %s: %s", name, err)

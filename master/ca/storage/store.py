@@ -1,0 +1,324 @@
+"""The CA's directory, in the layout of Puppet's own: files only, no decisions. Source: protocol reference 5.2."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from shared.errors import BadName, ConfigError, NotFound
+from shared.filesystem.files import (
+    FileLock,
+    Stamp,
+    append_synced,
+    make_directory,
+    open_beneath,
+    owner_in,
+    readable_by_others,
+    stamp_of,
+    sync_directory,
+    write_atomic,
+)
+from shared.names import certname, shown
+from shared.process.failpoints import failpoint
+
+from . import inventory
+from .inventory import Ledger, Record
+
+log = logging.getLogger("puppet.ca")
+
+PUBLIC_MODE, PRIVATE_MODE = 0o644, 0o640
+MAX_FILE = 1024 * 1024  # bytes of a request or certificate
+LOCK_TIMEOUT = 30.0  # seconds that a writer waits for another process
+
+
+@dataclass(frozen=True, slots=True)
+class CaFiles:
+    """Where everything of a CA is; each place is a setting of its own in Puppet, so each can be moved."""
+
+    cadir: Path
+    cacert: Path
+    cakey: Path
+    capub: Path
+    cacrl: Path
+    serial: Path
+    cert_inventory: Path
+    csrdir: Path
+    signeddir: Path
+    capass: Path
+
+    @classmethod
+    def at(cls, cadir: Path, **moved: Path) -> CaFiles:
+        """The usual places below `cadir`, but for those given by their setting's name."""
+        usual = {
+            "cadir": cadir,
+            "cacert": cadir / "ca_crt.pem",
+            "cakey": cadir / "ca_key.pem",
+            "capub": cadir / "ca_pub.pem",
+            "cacrl": cadir / "ca_crl.pem",
+            "serial": cadir / "serial",
+            "cert_inventory": cadir / "inventory.txt",
+            "csrdir": cadir / "requests",
+            "signeddir": cadir / "signed",
+            "capass": cadir / "private" / "ca.pass",
+        }
+        return cls(**{field.name: moved.get(field.name, usual[field.name]) for field in fields(cls)})
+
+    @property
+    def essential(self) -> dict[str, Path]:
+        """What a CA cannot be without, by what it is called."""
+        return {
+            "key": self.cakey,
+            "certificate": self.cacert,
+            "CRL": self.cacrl,
+            "serial": self.serial,
+            "inventory": self.cert_inventory,
+        }
+
+    @property
+    def staging(self) -> Path:
+        """Where a new CA is put together before it is moved into place."""
+        return self.cadir / ".new"
+
+
+class CaStore:
+    """
+    Reading and writing of a CA's files; each write is whole or not at all, and synced.
+
+    What is written inside `with store.writing():` is safe against other threads and processes; reading needs no lock.
+    Run by root on a directory of another user, new files go to that user. All methods block.
+    """
+
+    def __init__(self, files: CaFiles, *, lock_timeout: float = LOCK_TIMEOUT) -> None:
+        self.files = files
+        self.lock_timeout = lock_timeout  # seconds
+        self._threads = threading.RLock()
+        self._depth = 0
+        self._file_lock: FileLock | None = None
+        self._ledger: tuple[Stamp, Ledger] = (None, Ledger())
+
+    @property
+    def owner(self) -> tuple[int, int] | None:
+        """(uid, gid) that new files get; None: the caller's own."""
+        return owner_in(self.files.cadir)
+
+    def exists(self) -> bool:
+        """Whether anything of a CA is there."""
+        return any(path.exists() for path in self.files.essential.values())
+
+    def check_whole(self) -> None:
+        """Raise ConfigError, listing what is there and what is missing, when only a part of a CA is there."""
+        there = [f"{name} ({path})" for name, path in self.files.essential.items() if path.exists()]
+        missing = [f"{name} ({path})" for name, path in self.files.essential.items() if not path.exists()]
+        if there and missing:
+            raise ConfigError(
+                f"The CA in {self.files.cadir} is not whole. Missing: {', '.join(missing)}. There: {', '.join(there)}",
+                hint="Nothing was changed. Restore the missing files from a backup; 'puppet cert reinventory' rebuilds a lost inventory. "
+                "To make a new CA instead, move all of them away: every certificate must then be made anew.",
+            )
+
+    def create_directories(self) -> None:
+        files = self.files
+        folders = [(files.cadir, 0o750 if not files.cadir.exists() else 0o755), (files.csrdir, 0o755), (files.signeddir, 0o755)]
+        for folder, mode in folders:
+            existed = folder.exists()
+            make_directory(folder, mode=mode)
+            if not existed:
+                self._own(folder)
+
+    def _own(self, path: Path) -> None:
+        if self.owner is not None:
+            os.chown(path, *self.owner, follow_symlinks=False)
+
+    def repair_modes(self) -> list[str]:
+        """Take the private files away from others; gives a sentence for each file that was open."""
+        found = []
+        for path in (self.files.cakey, self.files.capass):
+            try:
+                if readable_by_others(path):
+                    path.chmod(PRIVATE_MODE)
+                    found.append(f"{path} was readable by everyone; its mode is now 0640. Others may have copied it.")
+            except FileNotFoundError:
+                continue
+            except PermissionError:
+                found.append(f"{path} is readable by everyone and its mode could not be changed")
+        return found
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Nobody else writes meanwhile, in this process or another; may be nested. Unavailable when another holds it too long."""
+        with self._threads:
+            if self._depth == 0:
+                self._file_lock = FileLock(self.files.cadir / "ca.lock")
+                self._file_lock.acquire(timeout=self.lock_timeout)
+            self._depth += 1
+            try:
+                yield
+            finally:
+                self._depth -= 1
+                if self._depth == 0 and self._file_lock is not None:
+                    self._file_lock.release()
+                    self._file_lock = None
+
+    def write(self, path: Path, data: bytes, *, mode: int = PUBLIC_MODE) -> None:
+        write_atomic(path, data, mode=mode, owner=self.owner)
+
+    def take_folder(self, made: Path, place: Path) -> None:
+        """Rename a folder of the cadir, synced; it gets the directory's owner."""
+        self._own(made)
+        made.rename(place)
+        sync_directory(self.files.cadir)
+
+    # --- serial and inventory
+
+    def next_serial(self) -> int:
+        """The number that the next certificate gets; ConfigError when the file says nothing of the kind."""
+        text = self.files.serial.read_text("ascii", "replace").strip()
+        try:
+            number = int(text, 16)
+        except ValueError:
+            number = 0
+        if number < 1:
+            raise ConfigError(
+                f"The serial file {self.files.serial} holds {shown(text)}, which is not a number in hex",
+                hint="Write the next free serial there: one more than the highest in inventory.txt, for example 0005.",
+            )
+        return number
+
+    def save_next_serial(self, number: int) -> None:
+        """Store the number that the next certificate gets; the caller holds the lock."""
+        self.write(self.files.serial, f"{number:04X}".encode())
+        failpoint("ca.serial-stored")
+
+    def record(self, record: Record) -> None:
+        """Add a line to the inventory; the caller holds the lock."""
+        known, ledger = self._ledger
+        current = known is not None and known == stamp_of(self.files.cert_inventory)
+        append_synced(self.files.cert_inventory, str(record).encode())
+        if current:
+            ledger.add(record)
+            self._ledger = (stamp_of(self.files.cert_inventory), ledger)
+        failpoint("ca.inventory-written")
+
+    def ledger(self) -> Ledger:
+        """The readable lines of the inventory; read again only when somebody else has changed the file."""
+        stamp = stamp_of(self.files.cert_inventory)
+        if stamp is None:
+            return Ledger()
+        known, ledger = self._ledger
+        if known != stamp:
+            ledger = Ledger(inventory.records(self.files.cert_inventory.read_text("utf-8", "replace")))
+            self._ledger = (stamp, ledger)
+        return ledger
+
+    def records(self) -> list[Record]:
+        """All readable lines of the inventory, in its order."""
+        return list(self.ledger().records)
+
+    # --- requests and certificates
+
+    def request_path(self, name: str) -> Path:
+        return self.files.csrdir / f"{certname(name)}.pem"
+
+    def signed_path(self, name: str) -> Path:
+        return self.files.signeddir / f"{certname(name)}.pem"
+
+    def request(self, name: str) -> bytes | None:
+        """The PEM of a pending request; None when there is none, or only the empty rest of one."""
+        return _read(self.files.csrdir, name)
+
+    def signed(self, name: str) -> bytes | None:
+        """The PEM of an issued certificate; None when there is none."""
+        return _read(self.files.signeddir, name)
+
+    def save_request(self, name: str, pem: bytes) -> None:
+        self.write(self.request_path(name), pem)
+        failpoint("ca.request-written")
+
+    def save_signed(self, name: str, pem: bytes) -> None:
+        self.write(self.signed_path(name), pem)
+        failpoint("ca.certificate-written")
+
+    def remove_request(self, name: str) -> bool:
+        removed = _remove(self.request_path(name))
+        failpoint("ca.request-removed")
+        return removed
+
+    def remove_signed(self, name: str) -> bool:
+        removed = _remove(self.signed_path(name))
+        failpoint("ca.certificate-removed")
+        return removed
+
+    def request_names(self) -> list[str]:
+        """Names with a file in requests/, sorted; among them may be some that break the name rule, for a listing to show."""
+        return _names(self.files.csrdir)
+
+    def signed_names(self) -> list[str]:
+        return _names(self.files.signeddir)
+
+    def pending_size(self) -> tuple[int, int]:
+        """How many requests are pending, and their bytes together."""
+        count = size = 0
+        with os.scandir(self.files.csrdir) as entries:
+            for entry in entries:
+                if entry.name.endswith(".pem"):
+                    count += 1
+                    size += entry.stat(follow_symlinks=False).st_size
+        return count, size
+
+    def litter(self) -> list[Path]:
+        """Files that a crash left behind: temporary ones and empty ones. They are never listed, signed or served."""
+        found = []
+        for folder in (self.files.cadir, self.files.csrdir, self.files.signeddir):
+            try:
+                entries = list(os.scandir(folder))
+            except FileNotFoundError:
+                continue
+            for entry in entries:
+                if not entry.is_file(follow_symlinks=False) or entry.name == "ca.lock" or entry.name == "master.lock":
+                    continue
+                temporary = entry.name.endswith(".tmp") or (entry.name.startswith(".") and ".tmp" in entry.name)
+                empty = entry.name.endswith(".pem") and entry.stat(follow_symlinks=False).st_size == 0
+                if temporary or empty:
+                    found.append(Path(entry.path))
+        return sorted(found)
+
+
+def _read(folder: Path, name: str) -> bytes | None:
+    try:
+        with open_beneath(folder, f"{certname(name)}.pem") as file:
+            pem = file.read(MAX_FILE + 1)
+    except NotFound:
+        return None
+    if len(pem) > MAX_FILE:
+        raise ConfigError(f"{folder / name}.pem is larger than {MAX_FILE} bytes", hint="It is no request or certificate: move it away.")
+    return pem or None
+
+
+def _remove(path: Path) -> bool:
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        return False
+    sync_directory(path.parent)
+    return True
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return sorted(entry.name[:-4] for entry in os.scandir(folder) if entry.name.endswith(".pem") and not entry.name.startswith("."))
+    except FileNotFoundError:
+        return []
+
+
+def is_name(name: str) -> bool:
+    """Whether a file's name is one that may be a certname."""
+    try:
+        certname(name)
+    except BadName:
+        return False
+    return True

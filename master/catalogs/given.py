@@ -1,0 +1,178 @@
+"""
+Catalogs of facts and trusted facts that whoever asks for them gives: `POST /puppet/v4/catalog`.
+
+Tools ask so for catalogs of nodes other than themselves, of code that is not in use yet. Source: protocol reference 3.15.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from shared.data import plainjson
+from shared.errors import NotFound, PuppetError
+from shared.indirector import Binding, Request
+from shared.models.catalog import Catalog
+from shared.models.facts import Facts, PackedFacts
+from shared.models.node import Node
+from shared.names import certname
+from shared.process.log import LEVELS, NOTICE
+
+from ..termini.catalog import CompileJob, Heard, PreparedCatalog
+from ..termini.node import WithFacts
+
+log = logging.getLogger("puppet.compiler")
+
+__all__ = ["CatalogWanted", "GivenCatalogs"]
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogWanted:
+    """
+    What is asked for.
+
+    Attributes:
+        environment: where the node is, unless its classifier says otherwise and `prefer_environment` does not overrule that.
+        facts: None: those that are stored. trusted: what `$trusted` is; None: the fact of that name, if facts are given.
+        packed: the facts, when another process has read them; it has taken what is trusted out of them.
+        save_facts, save_catalog: whether they are kept as those of a run would be.
+        log_level: the least severe lines of the log that are answered with the catalog; '': none at all.
+    """
+
+    certname: str
+    environment: str
+    facts: Mapping[str, Any] | None = None
+    trusted: Mapping[str, Any] | None = None
+    save_facts: bool = False
+    save_catalog: bool = False
+    prefer_environment: bool = False
+    log_level: str = ""
+    transaction_uuid: str = ""
+    packed: PackedFacts | None = None
+
+
+class CompileHeard(Protocol):
+    async def __call__(self, job: CompileJob, heard: list[Heard] | None = None) -> bytes:
+        """The catalog as JSON with rich data, and what was logged for it; CompileError, Unavailable."""
+
+
+class GivenCatalogs:
+    """
+    Catalogs compiled as by the compiler terminus, from what is given instead of what a certificate and an agent say.
+
+    Args:
+        catalogs: its cache, if there is one, gets what is to be saved: nothing else ever keeps catalogs.
+        environments: whether there is an environment; blocks, briefly. code_id: the version of an environment's code.
+    """
+
+    def __init__(
+        self,
+        *,
+        facts: Binding[Facts],
+        nodes: Binding[Node],
+        catalogs: Binding[Catalog],
+        compile: CompileHeard,
+        server_facts: Mapping[str, Any],
+        environments: Callable[[str], bool],
+        code_id: Callable[[str], Awaitable[str | None]],
+        now: Callable[[], datetime],
+    ) -> None:
+        self.facts = facts
+        self.nodes = nodes
+        self.catalogs = catalogs
+        self.compile = compile
+        self.server_facts = dict(server_facts)
+        self.environments = environments
+        self.code_id = code_id
+        self.now = now
+
+    async def find(self, wanted: CatalogWanted) -> bytes:
+        """
+        The answer as JSON: the catalog, and what was logged for it if that is wanted.
+
+        Raises:
+            BadName: not a certname. NotFound: no such environment. CompileError: with file, line and column.
+        """
+        name = certname(wanted.certname)
+        await self._check_environment(wanted.environment)
+        facts, trusted = await self._given(wanted)
+        node = await self._node(wanted, facts)
+        environment = wanted.environment if wanted.prefer_environment or not node.environment else node.environment
+        await self._check_environment(environment)
+        if wanted.save_facts:
+            await self.nodes.expire(name, environment=wanted.environment)
+            await self.facts.save(facts, environment=wanted.environment)
+        heard: list[Heard] | None = [] if wanted.log_level else None
+        body = await self._compiled(node, environment, facts, trusted, heard)
+        if wanted.save_catalog and self.catalogs.cache is not None:
+            saved = PreparedCatalog(name=name, environment=environment, body=body)
+            await self.catalogs.cache.save(Request(name, environment, body=saved))
+        if heard is None:
+            return b'{"catalog":' + body + b"}"
+        text = f"Compiled catalog for {name} in environment {environment} using the v4 catalog endpoint"
+        heard.append(Heard("info", text, "", None, None, self.now()))
+        return b'{"catalog":' + body + b',"logs":' + plainjson.dumps(list(_shown(heard, wanted.log_level))) + b"}"
+
+    async def _check_environment(self, name: str) -> None:
+        if not await asyncio.to_thread(self.environments, name):
+            raise NotFound(f"Could not find environment '{name}'")
+
+    async def _given(self, wanted: CatalogWanted) -> tuple[Facts, Mapping[str, Any]]:
+        """
+        The facts, and what is trusted of the node.
+
+        That comes from whoever asks, by design: this is why nobody may until a rule of the site says who. It never comes from stored
+        facts, which are what the node says of itself: one that calls a fact `trusted` would choose its own.
+        """
+        stamp = self.now().isoformat()
+        if wanted.packed is not None:
+            return wanted.packed, wanted.trusted or {}
+        if wanted.facts is None:
+            stored = await self.facts.find(wanted.certname, environment=wanted.environment, ignore_cache=True)
+            return stored or Facts(name=wanted.certname, timestamp=stamp), wanted.trusted or {}
+        values = dict(wanted.facts)
+        trusted = values.pop("trusted", None)
+        facts = Facts(name=wanted.certname, values=values, timestamp=stamp)
+        if wanted.trusted is not None:
+            return facts, wanted.trusted
+        return facts, trusted if isinstance(trusted, Mapping) else {}
+
+    async def _node(self, wanted: CatalogWanted, facts: Facts) -> Node:
+        """The node, never from a cache nor into one: it depends on facts that may be nobody's."""
+        options = {"transaction_uuid": wanted.transaction_uuid} if wanted.transaction_uuid else {}
+        request: Request[Node] = Request(wanted.certname, wanted.environment, options=options)
+        terminus = self.nodes.terminus
+        assert isinstance(terminus, WithFacts)
+        found = await terminus.find_with(request, facts)
+        if found is None:
+            raise PuppetError(f"Could not find node '{wanted.certname}'; cannot compile", hint="The node terminus does not know it.")
+        return found
+
+    async def _compiled(self, node: Node, environment: str, facts: Facts, trusted: Mapping[str, Any], heard: list[Heard] | None) -> bytes:
+        code_id = await self.code_id(environment)
+        job = CompileJob.of(node.name, node, environment, facts, trusted, self.server_facts, code_id=code_id, exported=True)
+        started = time.monotonic()
+        body = await self.compile(job, heard)
+        took = time.monotonic() - started
+        log.log(NOTICE, "Compiled catalog of given facts for %s in environment %s in %.2f seconds", node.name, environment, took)
+        return body
+
+
+def _shown(heard: Iterable[Heard], level: str) -> Iterable[dict[str, Any]]:
+    """Lines of the log as puppetserver tells them, without those that are less severe."""
+    for each in heard:
+        if LEVELS.get(each.level, NOTICE) >= LEVELS[level]:
+            yield {
+                "level": each.level,
+                "message": each.message,
+                "source": each.source or "Puppet",
+                "tags": [each.level],
+                "time": each.time.strftime("%Y-%m-%dT%H:%M:%S.%f000+00:00"),
+                "file": each.file,
+                "line": each.line,
+            }

@@ -1,0 +1,247 @@
+"""
+Static catalogs: the metadata of files goes with the catalog, their bytes come from the version of the code it was compiled from.
+
+So a run applies one version of the code, however much later, and asks for no metadata. Source: protocol reference 3.4.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from shared.data import plainjson
+from shared.errors import BadData, CompileError, Denied, Location, PuppetError
+from shared.filesystem.checksums import ALGORITHMS, Algorithm, is_algorithm
+from shared.indirector import Client, Option, Request
+from shared.models.file_metadata import FileMetadata
+from shared.wire.dialects import MODERN
+
+from ..environments.code_commands import CodeCommands
+from ..environments.directories import Environments
+from ..termini.files import MetadataServer
+
+__all__ = ["Files", "StaticCatalogs", "agreed", "inlined"]
+
+log = logging.getLogger("puppet.compiler")
+
+_SOURCE = re.compile(r"puppet:(?://)?/([^/].*)", re.DOTALL)
+_OF_A_MODULE = re.compile(r"[^/]+/[^/]+/files/.+", re.DOTALL)
+
+Resource = Mapping[str, Any]
+
+
+class Files(Protocol):
+    """What the file server knows; the options are those of the wire. Denied where the node may not look."""
+
+    def find(self, key: str, options: Mapping[str, Option]) -> FileMetadata | None: ...
+
+    def search(self, key: str, options: Mapping[str, Option]) -> list[FileMetadata] | None: ...
+
+
+def agreed(offered: str) -> Algorithm:
+    """The first checksum type of an agent's list (`sha256.md5`) that is known here; CompileError when there is none."""
+    for name in offered.split("."):
+        if is_algorithm(name):
+            return name
+    raise CompileError(f"Unable to find a common checksum type between agent '{offered[:200]}' and master '{' '.join(ALGORITHMS)}'.")
+
+
+def inlined(resources: Sequence[Resource], files: Files, *, root: str, checksum: Algorithm) -> tuple[dict[str, Any], dict[str, Any]]:
+    """
+    The `metadata` (by title) and `recursive_metadata` (by title and source) of the files of a catalog that come from modules.
+
+    Args:
+        root: the environment's folder; what lies elsewhere has no version and is left to the run.
+        checksum: for resources that name none.
+    Raises:
+        CompileError: no source of a file is there.
+    """
+    single: dict[str, Any] = {}
+    trees: dict[str, Any] = {}
+    for resource in resources:
+        if resource["type"] != "File":
+            continue
+        parameters = resource.get("parameters", {})
+        sources = _sources(parameters)
+        if not sources:
+            continue
+        asked = _Asked(files, root, _options(parameters, checksum))
+        try:
+            if str(parameters.get("recurse", "")) in ("True", "true", "remote"):
+                found = asked.trees(sources, every=parameters.get("sourceselect") == "all")
+                if found:
+                    trees[resource["title"]] = found
+            else:
+                one = asked.one(sources)
+                if one is None:
+                    where = Location(resource.get("file"), resource.get("line"))
+                    raise CompileError(f"Could not get metadata for {', '.join(sources)}", where=where)
+                if one.content_uri is not None:
+                    single[resource["title"]] = one.to_data(MODERN)
+        except CompileError:
+            raise
+        except PuppetError as err:
+            # What is wrong with one file is the run's to tell, at that file.
+            log.info("Not inlining the metadata of File[%s]: %s", resource["title"], err)
+    return single, trees
+
+
+def _sources(parameters: Mapping[str, Any]) -> list[str]:
+    """The sources, without slashes at their ends; none when one of them is not our own file server's."""
+    given = parameters.get("source")
+    sources = [each for each in (given if isinstance(given, list) else [given]) if isinstance(each, str)]
+    if parameters.get("ensure") == "absent" or not all(_SOURCE.fullmatch(each) for each in sources):
+        return []
+    return [each.rstrip("/") for each in sources]
+
+
+def _options(parameters: Mapping[str, Any], checksum: Algorithm) -> dict[str, Option]:
+    """How the agent would ask for the metadata of a resource."""
+    options: dict[str, Option] = {"links": "manage", "checksum_type": checksum, "source_permissions": "ignore"}
+    for name, option in (("links", "links"), ("checksum", "checksum_type"), ("source_permissions", "source_permissions")):
+        if parameters.get(name):
+            options[option] = str(parameters[name])
+    for name in ("recurselimit", "max_files"):
+        if parameters.get(name) is not None:
+            options[name] = str(parameters[name])
+    ignore = parameters.get("ignore")
+    if ignore:
+        options["ignore"] = [str(each) for each in ignore] if isinstance(ignore, list) else [str(ignore)]
+    return options
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One resource's questions to the file server."""
+
+    files: Files
+    root: str
+    options: Mapping[str, Option]
+
+    def one(self, sources: Sequence[str]) -> FileMetadata | None:
+        """The metadata of the first source that has any; with a content URI when it may be inlined."""
+        found = self.first(sources)
+        if found is None or found.source is None:
+            return None
+        return found.model_copy(update={"content_uri": self._uri(found.source, found.full_path)})
+
+    def first(self, sources: Sequence[str]) -> FileMetadata | None:
+        """The metadata of the first source that has any."""
+        for source in sources:
+            found = self.files.find(_key(source), self.options)
+            if found is not None:
+                return found.model_copy(update={"source": source})
+        return None
+
+    def trees(self, sources: Sequence[str], *, every: bool) -> dict[str, Any]:
+        """The trees of the first source that is there, or of `every` one, by source; none when one of them has no version."""
+        found: dict[str, Any] = {}
+        for source in sources:
+            entries = self.files.search(_key(source), {**self.options, "recurse": "true"})
+            if entries is None:
+                continue
+            uri = self._uri(source, entries[0].path)
+            if uri is None:
+                return {}
+            found[source] = [_with_uri(each, uri).to_data(MODERN) for each in entries]
+            if not every:
+                break
+        return found
+
+    def _uri(self, source: str, path: str) -> str | None:
+        """Where the bytes of a module's file are found by version; None for every other file."""
+        if not path.startswith(f"{self.root}/") or not _key(source).startswith("modules/"):
+            return None
+        relative = path.removeprefix(f"{self.root}/")
+        return f"puppet:///{relative}" if _OF_A_MODULE.fullmatch(relative) else None
+
+
+def _key(source: str) -> str:
+    match = _SOURCE.fullmatch(source)
+    assert match is not None
+    return match[1]
+
+
+def _with_uri(entry: FileMetadata, base: str) -> FileMetadata:
+    return entry.model_copy(update={"content_uri": base if entry.relative_path == "." else f"{base}/{entry.relative_path}"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Served:
+    """The master's own file server, asked for a node."""
+
+    server: MetadataServer
+    environment: str
+    client: Client | None
+
+    def find(self, key: str, options: Mapping[str, Option]) -> FileMetadata | None:
+        return self.server.find_now(self._request("find", key, options))
+
+    def search(self, key: str, options: Mapping[str, Option]) -> list[FileMetadata] | None:
+        return self.server.search_now(self._request("search", key, options))
+
+    def _request(self, verb: str, key: str, options: Mapping[str, Option]) -> Request[FileMetadata]:
+        request: Request[FileMetadata] = Request(key, self.environment, client=self.client, options=options, dialect=MODERN)
+        if not self.server.authorized(verb, request):
+            raise Denied(f"The node may not {verb} {key}")
+        return request
+
+
+@dataclass(frozen=True, slots=True)
+class StaticCatalogs:
+    """What makes a compiled catalog static; `environments` says where it is wanted. Without `code` no catalog has a version."""
+
+    code: CodeCommands | None
+    environments: Environments
+    server: MetadataServer
+
+    async def code_id(self, environment: str) -> str | None:
+        """The version of the environment's code."""
+        return await self.code.code_id(environment) if self.code else None
+
+    def wanted(self, environment: str) -> bool:
+        """Whether the environment's catalogs are to be static. Blocks, briefly."""
+        return self.environments.read(environment).static_catalogs
+
+    def applied(self, body: bytes, environment: str, checksum: Algorithm, client: Client | None) -> bytes:
+        """A catalog's JSON with the metadata in it. Blocks. CompileError: a source that is not there."""
+        catalog = plainjson.loads(body)
+        if not isinstance(catalog, dict):
+            raise BadData("Expected a catalog")
+        files = _Served(self.server, environment, client)
+        root = os.path.normpath(self.environments.root_of(environment))
+        single, trees = inlined(catalog["resources"], files, root=root, checksum=checksum)
+        if single:
+            catalog["metadata"] = single
+        if trees:
+            catalog["recursive_metadata"] = trees
+        return plainjson.dumps(catalog)
+
+    def with_metadata(self, body: bytes, environment: str, checksum: Algorithm, client: Client | None) -> bytes:
+        """
+        A catalog's JSON with the metadata of all single files that the file server has: an answer to questions that would come next.
+
+        Unlike in a static catalog the bytes are those that are served when they are asked for. Blocks.
+        """
+        catalog = plainjson.loads(body)
+        if not isinstance(catalog, dict):
+            raise BadData("Expected a catalog")
+        files = _Served(self.server, environment, client)
+        found = {}
+        for resource in catalog["resources"]:
+            parameters = resource.get("parameters", {})
+            sources = _sources(parameters) if resource["type"] == "File" and not parameters.get("recurse") else []
+            try:
+                one = _Asked(files, "", _options(parameters, checksum)).first(sources)
+            except PuppetError as err:
+                log.debug("Not inlining the metadata of File[%s]: %s", resource["title"], err)
+                continue
+            if one is not None:
+                found[resource["title"]] = one.to_data(MODERN)
+        if found:
+            catalog["metadata"] = found
+        return plainjson.dumps(catalog)

@@ -1,0 +1,285 @@
+"""
+/puppet-ca/v1: puppetserver's CA endpoints over the CA service, with its texts and codes. Source: protocol reference 3.8 to 3.12.
+
+Text in, text out: errors here are plain sentences, not the JSON of /puppet/v3.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from certs.ocsp import MAX_REQUEST_BYTES, REQUEST_MIME, RESPONSE_MIME
+from shared.data import plainjson
+from shared.errors import BadData, BadRequest, MethodNotAllowed, NotAcceptable, NotFound, PuppetError, Unavailable, UnsupportedMediaType
+from shared.indirector.core import Client
+from shared.indirector.paths import parameters, single
+from shared.models.ocsp import request_of
+from shared.names import certname
+from shared.wire.dialects import MODERN
+
+from ..authorization.auth_conf import Rules
+from ..ca.service import CaService
+from ..http import bodies
+from ..http.answers import Answer, text
+from ..http.conditional import Validators
+from ..http.connection import HttpRequest
+from ..http.limits import Limits
+from .schemes import is_internal, one_line
+from .service import Target, permitted
+
+log = logging.getLogger("puppet.http")
+
+T = TypeVar("T")
+
+_JSON_KINDS = ("application/json", "text/pson", "pson")
+_MAX_NAMES = 10_000  # in one clean or sign
+_DONE = Answer(204, content_type="text/plain")  # 5.x clients give up on an answer without a type
+_MISSPELT = "certificate_statuss"  # what 5.x clients make of the plural
+
+
+class CaEndpoints:
+    """Answers what comes below /puppet-ca/v1; `clock` gives the seconds since the epoch."""
+
+    def __init__(self, ca: CaService, limits: Limits, *, clock: Callable[[], float] = time.time) -> None:
+        self.ca = ca
+        self.limits = limits
+        self.clock = clock
+
+    async def answer(self, request: HttpRequest, target: Target, client: Client, rules: Rules) -> Answer:
+        """The answer, errors included: here they are plain text. Raises those that a stranger must not read."""
+        try:
+            return await self._answer(request, target, client, rules)
+        except PuppetError as err:
+            if is_internal(err) and not client.authenticated:
+                raise
+            if err.status >= 500:
+                log.error("%s %s: %s", client.address, client.name, err)
+            headers = {"Retry-After": str(err.retry_after)} if isinstance(err, Unavailable) else {}
+            return replace(text(err.status, one_line(err.message)), headers=headers)
+
+    async def _answer(self, request: HttpRequest, target: Target, client: Client, rules: Rules) -> Answer:
+        target = _spelt(target)
+        name, *rest = target.segments[2:] or ("",)
+        endpoint = self._endpoints().get(name)
+        if endpoint is not None:
+            request.about = name
+        denied = permitted(target, client, rules, *_rule_paths(name, rest), verb=_verb(name, target))
+        if denied is not None:
+            return denied
+        if endpoint is None:
+            raise NotFound("Not Found")
+        return await endpoint(request, target, client, rest)
+
+    def _endpoints(self) -> dict[str, Callable[[HttpRequest, Target, Client, Sequence[str]], Awaitable[Answer]]]:
+        return {
+            "certificate": self._certificate,
+            "certificate_request": self._certificate_request,
+            "certificate_revocation_list": self._crl,
+            "certificate_status": self._status,
+            "certificate_statuses": self._statuses,
+            "expirations": self._expirations,
+            "clean": self._clean,
+            "sign": self._sign,
+            "certificate_renewal": self._renewal,
+            "ocsp": self._ocsp,
+        }
+
+    async def _certificate(self, request: HttpRequest, target: Target, client: Client, rest: Sequence[str]) -> Answer:
+        name = _one(rest)
+        _only(target, "GET")
+        if name == "ca":
+            return await self._unless_unchanged(request, self.ca.store.files.cacert, asyncio.to_thread(self.ca.authority_pem))
+        pem = await self.ca.certificate(certname(name))
+        return _pem(_there(pem, f"Could not find certificate {name}"))
+
+    async def _certificate_request(self, request: HttpRequest, target: Target, client: Client, rest: Sequence[str]) -> Answer:
+        name = certname(_one(rest))
+        _only(target, "GET", "PUT", "DELETE")
+        missing = f"Could not find certificate_request {name}"
+        if target.method == "PUT":
+            body = await bodies.whole(request, self.limits.max_request_body, self.limits)
+            await self.ca.submit_request(name, body, client=client)
+            return text(200, "")
+        if target.method == "DELETE":
+            if not await self.ca.delete_request(name, client=client):
+                raise NotFound(missing)
+            return _DONE
+        return _pem(_there(await self.ca.request(name), missing))
+
+    async def _crl(self, request: HttpRequest, target: Target, client: Client, rest: Sequence[str]) -> Answer:
+        if target.method == "PUT" and not rest:
+            body = await bodies.whole(request, self.limits.max_crl_body, self.limits)
+            await self.ca.upload_crls(body, client=client)
+            return text(200, "Successfully updated CRLs.")
+        _one(rest)
+        _only(target, "GET")
+        return await self._unless_unchanged(request, self.ca.store.files.cacrl, self.ca.crl())
+
+    async def _unless_unchanged(self, request: HttpRequest, path: Path, pem: Awaitable[bytes]) -> Answer:
+        """The text, or 304 when the client certainly has it already. The time is read first: it is never later than the text."""
+        info = await asyncio.to_thread(path.stat)
+        body, now = await pem, self.clock()
+        validators = Validators.of(body, info.st_mtime, now)
+        if validators.match(request.headers, now):
+            return Answer(304, headers=validators.headers)
+        return replace(_pem(body), headers=validators.headers)
+
+    async def _status(self, request: HttpRequest, target: Target, client: Client, rest: Sequence[str]) -> Answer:
+        name = certname(_one(rest))
+        _only(target, "GET", "PUT", "DELETE")
+        if target.method == "PUT":
+            wish = await self._json_body(request)
+            if "desired_state" not in wish:
+                raise BadRequest('Missing required parameter "desired_state"')
+            await self.ca.set_state(name, wish["desired_state"], wish.get("cert_ttl"), client=client)
+            return _DONE
+        if target.method == "DELETE":
+            if not await self.ca.delete(name, client=client):
+                raise NotFound("Resource not found.")
+            return _DONE
+        found = _there(await self.ca.status(name), "Resource not found.")
+        return _json(found.to_data(MODERN), _kind(request))
+
+    async def _statuses(self, request: HttpRequest, target: Target, client: Client, rest: Sequence[str]) -> Answer:
+        _only(target, "GET")
+        if len(rest) != 1 or not rest[0]:
+            raise BadRequest("Missing URL Segment")
+        given = parameters(target.raw_query)
+        state, kinds = single("state", given.get("state")), given.get("for", [])
+        found = await self.ca.statuses(state or "", [kinds] if isinstance(kinds, str) else kinds)
+        return _json([each.to_data(MODERN) for each in found], _kind(request))
+
+    async def _expirations(self, request: HttpRequest, target: Target, client: Client, rest: Sequence[str]) -> Answer:
+        _none(rest)
+        _only(target, "GET")
+        return _json(await self.ca.expirations(), "application/json")
+
+    async def _clean(self, request: HttpRequest, target: Target, client: Client, rest: Sequence[str]) -> Answer:
+        _none(rest)
+        _only(target, "PUT")
+        names = _names(await self._json_body(request))
+        if names is None:
+            raise BadRequest('Invalid request body: expected {"certnames": [names]}')
+        missing = await self.ca.clean(names, client=client)
+        if not missing:
+            return text(200, "Successfully cleaned all certs.")
+        return text(200, f"The following certs do not exist and cannot be revoked: {json.dumps(missing)}")
+
+    async def _sign(self, request: HttpRequest, target: Target, client: Client, rest: Sequence[str]) -> Answer:
+        _only(target, "POST")
+        if list(rest) == ["all"]:
+            return _json(await self.ca.sign_all(client=client), "application/json")
+        _none(rest)
+        body = await self._json_body(request)
+        names = _names(body)
+        if names is None:
+            error = {"kind": "schema-violation", "submitted": body, "error": 'expected {"certnames": [names]}'}
+            return replace(_json(error, "application/json"), status=422)
+        return _json(await self.ca.sign(names, client=client), "application/json")
+
+    async def _renewal(self, request: HttpRequest, target: Target, client: Client, rest: Sequence[str]) -> Answer:
+        _none(rest)
+        _only(target, "POST")
+        return _pem(await self.ca.renew(client.certificate, client=client))
+
+    async def _ocsp(self, request: HttpRequest, target: Target, client: Client, rest: Sequence[str]) -> Answer:
+        """RFC 6960 A.1: the request in the body of a POST, or in base64 behind a GET's path."""
+        _only(target, "GET", "POST")
+        if target.method == "POST":
+            _none(rest)
+            if request.headers.get("Content-Type", "").partition(";")[0].strip().lower() != REQUEST_MIME:
+                raise UnsupportedMediaType(f"An OCSP request has the Content-Type {REQUEST_MIME}")
+            asked = await bodies.whole(request, MAX_REQUEST_BYTES, self.limits)
+        else:
+            asked = request_of(_one(rest))
+        plain = request.headers.get("Accept", "").strip() == "application/octet-stream"  # a peer's rest terminus
+        return Answer(200, await self.ca.ocsp(asked), "application/octet-stream" if plain else RESPONSE_MIME)
+
+    async def _json_body(self, request: HttpRequest) -> dict[str, Any]:
+        kind = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        if kind and kind not in _JSON_KINDS:
+            raise UnsupportedMediaType("Unsupported media type.")
+        body = await bodies.whole(request, self.limits.max_request_body, self.limits)
+        if not body.strip():
+            raise BadRequest("Empty request body.")
+        try:
+            data = plainjson.loads(body)
+        except BadData as err:
+            raise BadRequest("Request body is not JSON.") from err
+        if not isinstance(data, dict):
+            raise BadRequest("Request body is not JSON.")
+        return data
+
+
+def _spelt(target: Target) -> Target:
+    """The target by the name that rules have for it."""
+    if target.segments[2:3] != (_MISSPELT,):
+        return target
+    segments = (*target.segments[:2], "certificate_statuses", *target.segments[3:])
+    return replace(target, segments=segments, path="/" + "/".join(segments))
+
+
+def _rule_paths(name: str, rest: Sequence[str]) -> tuple[str, ...]:
+    """What rules of 3.8's form call this: the singular indirection and the key."""
+    if not rest or not name.startswith("certificate") or name == "certificate_renewal":
+        return ()
+    return (f"/{'certificate_status' if name == 'certificate_statuses' else name}/{'/'.join(rest)}",)
+
+
+def _verb(name: str, target: Target) -> str:
+    return "search" if name == "certificate_statuses" and target.method == "GET" else target.verb
+
+
+def _one(rest: Sequence[str]) -> str:
+    if len(rest) != 1 or not rest[0]:
+        raise NotFound("Not Found")
+    return rest[0]
+
+
+def _none(rest: Sequence[str]) -> None:
+    if rest:
+        raise NotFound("Not Found")
+
+
+def _only(target: Target, *methods: str) -> None:
+    if target.method not in methods and not (target.method == "HEAD" and "GET" in methods):
+        raise MethodNotAllowed("Method not allowed.")
+
+
+def _there(found: T | None, message: str) -> T:
+    if found is None:
+        raise NotFound(message)
+    return found
+
+
+def _pem(pem: bytes) -> Answer:
+    return Answer(200, pem, "text/plain")
+
+
+def _json(data: object, kind: str) -> Answer:
+    return Answer(200, plainjson.dumps(data), kind)
+
+
+def _kind(request: HttpRequest) -> str:
+    """The type of a status: what the client asks for, among those that are JSON."""
+    accept = [item.split(";")[0].strip() for item in request.headers.get("Accept", "*/*").split(",")]
+    for item in accept:
+        if item in _JSON_KINDS:
+            return item
+        if item in ("*/*", "application/*", ""):
+            return "application/json"
+    raise NotAcceptable("No acceptable resource available.")
+
+
+def _names(body: dict[str, Any]) -> list[str] | None:
+    names = body.get("certnames")
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or len(names) > _MAX_NAMES:
+        return None
+    return [certname(name) for name in names]

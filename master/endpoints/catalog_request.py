@@ -1,0 +1,145 @@
+"""
+The body of `POST /puppet/v4/catalog`: its shape, and what is wrong with a body in the words of puppetserver's schemas.
+
+Unknown keys are refused, as there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from shared.data import plainjson
+from shared.errors import BadData, BadName, BadRequest
+from shared.names import environment as environment_name
+
+from ..catalogs.given import CatalogWanted
+from ..pools.parse_pool import Parsers
+
+__all__ = ["catalog_wanted", "checked", "large_catalog_wanted"]
+
+Check = Callable[[Any], str]  # what is wrong with a value; '' when nothing is
+
+MAX_SHOWN = 19  # characters of a value that is shown in a message; of longer ones only their kind is
+MAX_MESSAGE = 2000  # characters of what is wrong
+_KINDS: Mapping[type, str] = {
+    str: "a-java.lang.String",
+    list: "a-clojure.lang.PersistentVector",
+    dict: "a-clojure.lang.PersistentArrayMap",
+    int: "a-java.math.BigInteger",
+    float: "a-java.lang.Double",
+}
+
+
+def _printed(value: Any) -> str:
+    """A scalar as Clojure prints it."""
+    return "nil" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _shown(value: Any) -> str:
+    """A value in a message: small ones as they are, of others only their kind."""
+    inside = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else []
+    if len(inside) > MAX_SHOWN or any(isinstance(each, list | dict) for each in inside):
+        return _KINDS[type(value)]
+    if isinstance(value, dict):
+        text = plain = "{" + ", ".join(f"{_printed(key)} {_printed(each)}" for key, each in value.items()) + "}"
+    elif isinstance(value, list):
+        text = plain = "[" + " ".join(map(_printed, value)) + "]"
+    else:
+        text, plain = _printed(value), value if isinstance(value, str) else _printed(value)
+    return text if len(plain) <= MAX_SHOWN else _KINDS[type(value)]
+
+
+def _text(value: Any) -> str:
+    return "" if isinstance(value, str) else f"(not (instance? java.lang.String {_shown(value)}))"
+
+
+def _boolean(value: Any) -> str:
+    return "" if isinstance(value, bool) else f"(not (instance? java.lang.Boolean {_shown(value)}))"
+
+
+def _map(value: Any) -> str:
+    return "" if isinstance(value, dict) else f"(not (map? {_shown(value)}))"
+
+
+def _environment(value: Any) -> str:
+    if not isinstance(value, str):
+        return _text(value)
+    try:
+        environment_name(value)
+    except BadName:
+        return f"(not (puppetlabs.services.master.master-core/valid-env-name? {_shown(value)}))"
+    return ""
+
+
+def _level(value: Any) -> str:
+    known = isinstance(value, str) and value in ("warning", "err", "info", "debug")
+    return "" if known else f'(not (#{{"warning" "err" "info" "debug"}} {_shown(value)}))'
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A map with these keys and no others."""
+
+    required: Mapping[str, Check]
+    optional: Mapping[str, Check]
+
+    def __call__(self, value: Any) -> str:
+        if not isinstance(value, dict):
+            return _map(value)
+        wrong = {name: check(value[name]) if name in value else "missing-required-key" for name, check in self.required.items()}
+        wrong |= {name: check(value[name]) for name, check in self.optional.items() if name in value}
+        wrong |= {name: "disallowed-key" for name in value if name not in wrong}
+        found = [f"{_printed(name)} {what}" for name, what in wrong.items() if what]
+        return "{" + ", ".join(found) + "}" if found else ""
+
+
+_VALUES = Shape({"values": _map}, {})
+_OPTIONS = Shape({}, {"capture_logs": _boolean, "log_level": _level, "prefer_requested_environment": _boolean})
+_REQUEST = Shape(
+    {"certname": _text, "persistence": Shape({"facts": _boolean, "catalog": _boolean}, {}), "environment": _environment},
+    {"trusted_facts": _VALUES, "facts": _VALUES, "job_id": _text, "transaction_uuid": _text, "options": _OPTIONS},
+)
+
+
+def catalog_wanted(body: bytes) -> CatalogWanted:
+    """What a body asks for; BadRequest when it is not JSON, or of another shape."""
+    return wanted_of(checked(body))
+
+
+def checked(body: bytes) -> dict[str, Any]:
+    """The data in a body; BadRequest when it is not JSON, or of another shape."""
+    try:
+        data: Any = plainjson.loads(body) if body.strip() else None
+    except BadData as err:
+        raise BadRequest(f"Error parsing JSON: {err.message}") from err
+    wrong = _REQUEST(data)
+    if wrong:
+        raise BadRequest(f"Invalid input: {wrong[:MAX_MESSAGE]}")
+    checked_data: dict[str, Any] = data
+    return checked_data
+
+
+async def large_catalog_wanted(body: bytes, parsers: Parsers) -> CatalogWanted:
+    """As `catalog_wanted`, read by a process of `parsers`; the facts come packed."""
+    data, facts = await parsers.catalog_wanted(body, timestamp=datetime.now(UTC).isoformat())
+    return replace(wanted_of(data), packed=facts)
+
+
+def wanted_of(data: Mapping[str, Any]) -> CatalogWanted:
+    """What data of the right shape asks for."""
+    options = data.get("options", {})
+    return CatalogWanted(
+        certname=data["certname"],
+        environment=data["environment"],
+        facts=data["facts"]["values"] if "facts" in data else None,
+        trusted=data["trusted_facts"]["values"] if "trusted_facts" in data else None,
+        save_facts=data["persistence"]["facts"],
+        save_catalog=data["persistence"]["catalog"],
+        prefer_environment=options.get("prefer_requested_environment", False),
+        log_level=options.get("log_level", "info") if options.get("capture_logs") else "",
+        transaction_uuid=data.get("transaction_uuid", ""),
+    )

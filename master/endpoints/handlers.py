@@ -1,0 +1,301 @@
+"""The indirected calls of both schemes: a Call in, the verb of its binding, an Answer out."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import Any, Protocol, TypeVar
+
+from shared.errors import BadData, BadRequest, MethodNotAllowed, NoEnvironment, NoHandler, NotAcceptable, NotFound, PuppetError
+from shared.indirector.core import Binding, Client, Indirection, Indirector, Model, Request, Stream
+from shared.indirector.paths import Call
+from shared.names import certname, shown
+from shared.wire.formats import Format, accepted, of_content_type
+
+from ..authorization.auth_conf import Rules
+from ..authorization.rules import Decision, Question, allowed
+from ..http import bodies
+from ..http.answers import Answer
+from ..http.connection import HttpRequest
+from ..http.limits import Limits
+from ..pools.parse_pool import Parsers
+from .schemes import not_routed, scheme_of
+
+log = logging.getLogger("puppet.http")
+
+T = TypeVar("T")
+
+_IN_A_THREAD_FROM = 8 * 1024  # bytes of a body; parsing it takes a moment, and hundreds may have come in one turn of the loop
+_SLOW_FROM = 2 * 1024  # the same, for YAML
+_MAX_HELD = 16 * 1024 * 1024  # bytes of a stream that a format without a raw form has to hold
+_MAX_KEY = 4096
+
+# Their keys are certnames, held against the name rule before anyone is asked whether the caller may.
+_BY_CERTNAME = frozenset({"catalog", "node", "facts", "report", "certificate", "certificate_request", "certificate_status"})
+
+
+# Served below /puppet-ca/v1, and in scheme A; never below /puppet/v3.
+OF_THE_CA = frozenset({"certificate", "certificate_request", "certificate_revocation_list", "certificate_status", "ocsp"})
+
+_PLURALS = {"facts": "facts_search", "status": "statuses", "certificate_status": "certificate_statuses"}
+
+
+class Environments(Protocol):
+    """What the HTTP layer asks about environments."""
+
+    async def exists(self, name: str) -> bool:
+        """Whether there is such an environment."""
+        ...
+
+    async def listing(self) -> Mapping[str, Any]:
+        """`{"search_paths": [...], "environments": {name: {"settings": {...}}}}`"""
+        ...
+
+    async def expire(self, name: str | None) -> None:
+        """Forget what is cached of one environment, or of all."""
+        ...
+
+
+def question_for(call: Call, client: Client) -> Question:
+    """What the rules are asked about a call: its singular indirection and key, and in scheme B also the URL's path."""
+    path = f"/{call.indirection}/{call.key}"
+    paths = (path, call.path) if call.prefix else (path,)
+    query = call.options if call.environment is None else {**call.options, "environment": call.environment}
+    return Question(paths, call.verb, call.environment, client, _modern_url(call), call.method.lower(), query)
+
+
+def _modern_url(call: Call) -> str:
+    """Where scheme B has the thing, built from what was understood: no spelling of a URL leads around a rule."""
+    plural = _PLURALS.get(call.indirection, f"{call.indirection}s")
+    api = "/puppet-ca/v1" if call.indirection in OF_THE_CA else "/puppet/v3"
+    return f"{api}/{plural if call.verb == 'search' else call.indirection}/{call.key}"
+
+
+def check_key(call: Call) -> None:
+    """BadRequest for keys that no thing can have: control characters, far too long, or not a certname where one is asked."""
+    if len(call.key) > _MAX_KEY or any(ord(c) < 32 or ord(c) == 127 for c in call.key):
+        raise BadRequest(f"The key {shown(call.key)} is not valid")
+    if call.indirection in _BY_CERTNAME and call.verb != "search":
+        certname(call.key)
+
+
+class Handlers:
+    """Answers calls from the bindings of this process."""
+
+    def __init__(self, indirector: Indirector, environments: Environments, limits: Limits, parsers: Parsers | None = None) -> None:
+        self.parsers = parsers
+        self.indirector = indirector
+        self.environments = environments
+        self.limits = limits
+
+    async def answer(self, request: HttpRequest, call: Call, client: Client, rules: Rules) -> Answer:
+        """
+        The answer to an indirected call, checked in the order of its scheme.
+
+        Raises:
+            PuppetError: for the scheme to put into words.
+        """
+        return await (self._modern(request, call, client, rules) if call.prefix else self._legacy(request, call, client, rules))
+
+    async def _legacy(self, request: HttpRequest, call: Call, client: Client, rules: Rules) -> Answer:
+        assert call.environment is not None
+        await self._check_environment(call.environment)
+        self._check_key_present(call)
+        check_key(call)
+        decision = allowed(rules.legacy, question_for(call, client))
+        if not decision.allowed:
+            return self._denied(call, client, decision)
+        if call.indirection not in self.indirector:
+            if call.indirection in ("key", "data_binding"):
+                raise NoHandler(f"No handler for {call.indirection}")
+            raise BadRequest(f"Could not find indirection '{call.indirection}'")
+        return await self._run(request, call, client)
+
+    async def _modern(self, request: HttpRequest, call: Call, client: Client, rules: Rules) -> Answer:
+        known = self.indirector.get(call.indirection)
+        if known is None or not known.indirection.remote or call.indirection in OF_THE_CA:
+            return not_routed(call.path, request.headers.get("Accept", ""))
+        if call.method == "DELETE":
+            raise MethodNotAllowed(f"DELETE is not supported for {call.indirection}")
+        if call.key:
+            check_key(call)
+        decision = allowed(rules.modern, question_for(call, client))
+        if not decision.allowed:
+            return self._denied(call, client, decision)
+        call = await self._with_form(request, call)
+        if call.environment is None:
+            raise BadRequest("An environment parameter must be specified")
+        if self.indirector[call.indirection].indirection.needs_environment:
+            await self._check_environment(call.environment)
+        self._check_key_present(call)
+        return await self._run(request, call, client)
+
+    def _denied(self, call: Call, client: Client, decision: Decision) -> Answer:
+        path = shown(f"/{call.indirection}/{call.key}", 200)
+        rule = decision.rule.name if decision.rule else "none"
+        log.warning("Denied: %s(%s) access to %s [%s]; the rule that decided: %s", client.name, client.address, path, call.verb, rule)
+        return scheme_of(call.dialect).forbidden(call, client, decision)
+
+    async def _check_environment(self, name: str) -> None:
+        if not await self.environments.exists(name):
+            raise NoEnvironment(name)
+
+    def _check_key_present(self, call: Call) -> None:
+        if not call.key:
+            raise BadRequest(f"No request key specified in {shown(call.path)[1:-1]}")
+
+    async def _with_form(self, request: HttpRequest, call: Call) -> Call:
+        """A find by POST with its form's parameters; the form's environment counts when the URL has none."""
+        if call.method != "POST":
+            return call
+        limit = self.limits.body(self.indirector[call.indirection].indirection.limit)
+        kind = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        body = await bodies.whole(request, limit, self.limits)
+        if body and kind != "application/x-www-form-urlencoded":
+            raise BadRequest(f"A find by POST takes a form, not {shown(kind)}")
+        return await parsed(call.with_form, body)
+
+    async def _run(self, request: HttpRequest, call: Call, client: Client) -> Answer:
+        binding = self.indirector[call.indirection]
+        if not binding.indirection.remote:
+            raise NoHandler(f"No handler for {call.indirection}")
+        if call.method == "POST" and not call.prefix:
+            call = await self._with_form(request, call)
+        asked: Request[Any] = Request(
+            key=call.key,
+            environment=call.environment or "",
+            client=client,
+            options=binding.indirection.allowed(call.options),
+            dialect=call.dialect,
+        )
+        accept = request.headers.get("Accept")
+        match call.verb:
+            case "find":
+                return await self._find(binding, asked, call, accept)
+            case "search":
+                return await self._search(binding, asked, call, accept)
+            case "head":
+                if not await binding.head(asked):
+                    raise _not_there(call)
+                return Answer()
+            case "save":
+                return await self._save(request, binding, asked, call, accept)
+            case "destroy":
+                form = _result_formats(call, binding.indirection, accept)[0]
+                return _result(await binding.destroy(asked), form)
+
+    async def _find(self, binding: Binding[Any], asked: Request[Any], call: Call, accept: str | None) -> Answer:
+        formats = _formats(call, binding.indirection, accept)
+        found = await binding.find(asked)
+        if found is None:
+            raise _not_there(call)
+        if isinstance(found, Stream):
+            return await _streamed(found, formats[0])
+        if self.parsers is not None and self.parsers.takes_to_write(found):
+            parsers = self.parsers
+            return await _written(formats, lambda form: parsers.dump(binding.indirection, found, call.dialect, form))
+        brief = binding.indirection.brief or found.encoded(call.dialect, formats[0]) is not None  # then there is nothing to write
+        return await _rendered(formats, lambda form: call.dialect.dump(binding.indirection, found, form), brief=brief)
+
+    async def _search(self, binding: Binding[Any], asked: Request[Any], call: Call, accept: str | None) -> Answer:
+        formats = _formats(call, binding.indirection, accept)
+        found = await binding.search(asked)
+        if found is None:
+            raise NotFound(f"Could not find instances in {call.indirection} with '{shown(call.key)[1:-1]}'")
+        return await _rendered(formats, lambda form: call.dialect.dump_all(binding.indirection, found, form))
+
+    async def _save(self, request: HttpRequest, binding: Binding[Any], asked: Request[Any], call: Call, accept: str | None) -> Answer:
+        indirection = binding.indirection
+        answer_format = _result_formats(call, indirection, accept)[0]
+        form = of_content_type(request.headers.get("Content-Type"), call.dialect.formats_read(indirection))
+        instance = await self._instance(request, indirection, call, form)
+        return _result(await binding.save(replace(asked, body=instance)), answer_format)
+
+    async def _instance(self, request: HttpRequest, indirection: Indirection[Any], call: Call, form: Format) -> Model:
+        limit = self.limits.body(indirection.limit)
+        if not issubclass(indirection.model, Stream):
+            body = await bodies.whole(request, limit, self.limits)
+            if self.parsers is not None and self.parsers.takes(indirection, body, form):
+                return await self.parsers.load(indirection, body, call.dialect, form)
+            return await parsed(lambda data: call.dialect.load(indirection, data, form), body, slow="yaml" in form.name)
+        if form.raw:
+            size = request.content_length if not bodies.coding_of(request) else None
+            if size is not None and size > limit:
+                raise bodies.too_large(limit)
+            return indirection.model.from_chunks(call.key, lambda: bodies.stream(request, limit, self.limits), size)
+        body = await bodies.whole(request, min(limit, _MAX_HELD), self.limits)
+        data = await parsed(form.load, body, slow="yaml" in form.name)
+        contents = data.get("contents") if isinstance(data, dict) else None
+        if not isinstance(contents, str):
+            raise BadData(f"Expected an object with the text 'contents' to make a {indirection.model.__name__} of")
+        held = contents.encode("utf-8", "surrogateescape")
+        return indirection.model.from_chunks(call.key, lambda: _pieces(held), len(held))
+
+
+async def _pieces(data: bytes) -> Any:
+    yield data
+
+
+async def parsed(load: Callable[[bytes], T], body: bytes, *, slow: bool = False) -> T:
+    """`load(body)`, in a thread when the body is long."""
+    return await asyncio.to_thread(load, body) if len(body) >= (_SLOW_FROM if slow else _IN_A_THREAD_FROM) else load(body)
+
+
+def _not_there(call: Call) -> NotFound:
+    return NotFound(f"Could not find {call.indirection} {shown(call.key, 400)[1:-1]}")
+
+
+def _formats(call: Call, indirection: Indirection[Any], accept: str | None) -> list[Format]:
+    if accept is None:
+        raise scheme_of(call.dialect).no_accept()
+    return accepted(accept, call.dialect.formats_of(indirection))
+
+
+def _result_formats(call: Call, indirection: Indirection[Any], accept: str | None) -> list[Format]:
+    """The formats for what save and destroy give; without Accept the scheme's own."""
+    formats = call.dialect.formats_of(indirection)
+    if accept is not None:
+        return accepted(accept, formats)
+    default = call.dialect.formats.get("json") or call.dialect.formats["yaml"]
+    return [default]
+
+
+async def _rendered(formats: list[Format], dump: Callable[[Format], bytes], *, brief: bool = False) -> Answer:
+    """The first of `formats` that can be written; in a thread unless the first is `brief`."""
+
+    async def body(form: Format) -> bytes:
+        return dump(form) if brief else await asyncio.to_thread(dump, form)
+
+    return await _written(formats, body)
+
+
+async def _written(formats: list[Format], dump: Callable[[Format], Awaitable[bytes]]) -> Answer:
+    failure: PuppetError | None = None
+    for form in formats:
+        try:
+            return Answer(200, await dump(form), form.content_type)
+        except PuppetError as err:
+            failure = failure or err
+    raise failure or NotAcceptable("No supported formats are acceptable")
+
+
+async def _streamed(found: Stream, form: Format) -> Answer:
+    if form.raw:
+        return Answer(200, content_type=form.content_type, chunks=found.chunks, size=found.size)
+    held = bytearray()
+    async for chunk in found.chunks():
+        held += chunk
+        if len(held) > _MAX_HELD:
+            raise BadRequest(f"The contents are too long for the format {form.name}; ask for them as they are")
+    return Answer(200, form.dump({"contents": held.decode("utf-8", "surrogateescape")}), form.content_type)
+
+
+def _result(result: object, form: Format) -> Answer:
+    """What a save or destroy gave. Even an empty one has a Content-Type: 3.x clients give up without."""
+    if not form.raw:
+        return Answer(200, form.dump(result), form.content_type)
+    if result is None or isinstance(result, bytes):
+        return Answer(200, result or b"", form.content_type)
+    return Answer(200, str(result).encode(), form.content_type)

@@ -1,0 +1,63 @@
+"""A listener of its own for metrics: plain HTTP, for a collector on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from aiohttp import web
+from aiohttp.web_protocol import RequestHandler
+
+from shared.errors import ConfigError
+
+from ..http.answers import Answer, send, text
+from ..http.connection import Connection, ConnectionServer, HttpRequest
+from ..http.limits import Limits
+from ..service.metrics import MIME
+
+MOST = 16  # connections at the same time; who comes then is cut
+
+
+class _Few(ConnectionServer):
+    """Connections in small number: whoever is on this machine may make them."""
+
+    def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
+        super().connection_made(handler, transport)
+        if len(self.connections) > MOST and isinstance(handler, Connection):
+            handler.abort()
+
+
+class MetricsListener:
+    """Answers `GET /metrics`, without TLS and to everybody who reaches it."""
+
+    def __init__(self, read: Callable[[], str], limits: Limits) -> None:
+        self.read = read
+        self.limits = limits
+        self._connections = _Few(self._answer, limits)
+        self._server: asyncio.Server | None = None
+
+    async def start(self, host: str, port: int) -> None:
+        """Listen; ConfigError when that cannot be."""
+        try:
+            self._server = await asyncio.get_running_loop().create_server(self._connections, host, port)
+        except OSError as err:
+            raise ConfigError(
+                f"Could not listen for collectors of metrics on {host} port {port}: {err.strerror or err}",
+                hint="The settings are metrics_bindaddress and metrics_port; with the port 0 there is no such listener.",
+            ) from err
+
+    async def stop(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            await self._connections.shutdown(1.0)
+
+    async def _answer(self, request: HttpRequest) -> web.StreamResponse:
+        response, _ = await send(request, self._answer_to(request.method, request.path), compress_from=self.limits.compress_from)
+        return response
+
+    def _answer_to(self, method: str, path: str) -> Answer:
+        if path != "/metrics":
+            return text(404, "Not Found")
+        if method not in ("GET", "HEAD"):
+            return text(405, "Method Not Allowed")
+        return Answer(200, self.read().encode(), MIME)

@@ -1,0 +1,171 @@
+"""
+The endpoints that puppetserver has of its own, beside those of Puppet's masters: what is in environments, catalogs of given facts.
+
+The default rules let nobody in, but to tasks; a site's own may. Work is done by the compiling processes. Source: protocol reference 3.15.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, Protocol
+
+from shared.data import plainjson
+from shared.errors import BadRequest, NotFound, PuppetError
+from shared.indirector.core import Client, Option
+from shared.indirector.paths import parameters, single
+from shared.models.catalog import CATALOG
+from shared.names import environment as environment_name
+
+from ..authorization.auth_conf import Rules
+from ..catalogs.given import CatalogWanted
+from ..environments.code_commands import CodeCommands
+from ..http import bodies
+from ..http.answers import Answer
+from ..http.connection import HttpRequest
+from ..http.limits import Limits
+from ..pools.parse_pool import IN_PLACE, Parsers
+from .catalog_request import catalog_wanted, large_catalog_wanted
+from .handlers import Environments, parsed
+from .schemes import not_routed
+from .service import Target, only, permitted
+
+log = logging.getLogger("puppet.http")
+
+_PATH = re.compile(
+    r"/puppet/v3/(environment_classes|environment_modules|environment_transports|tasks|plans|compile)(?:/.*)?|/puppet/v4/(catalog)",
+    re.DOTALL | re.ASCII,
+)
+_JSON = "application/json;charset=utf-8"
+_PACKED = re.compile(r"--gzip\Z")  # what Jetty puts behind a tag, and clients send back
+
+# What is not there, and why: a 404 that says so.
+_MISSING = {
+    "environment_transports": "transports of devices are described by Ruby of modules, which this master does not load",
+    "compile": "catalogs of syntax trees, as Bolt's apply sends them, are not compiled",
+}
+
+
+def server_endpoint(raw_path: str) -> str:
+    """The name of the endpoint that a path, as it was sent, belongs to; '' for every other path."""
+    match = _PATH.fullmatch(raw_path)
+    return match[1] or match[2] if match is not None else ""
+
+
+class Listing(Protocol):
+    async def __call__(self, what: str, environment: str = "", module: str = "", name: str = "") -> bytes:
+        """What is listed of an environment, or of all, or of something in a module, as JSON; NotFound, Unavailable."""
+
+
+class Catalogs(Protocol):
+    async def find(self, wanted: CatalogWanted) -> bytes:
+        """The answer as JSON; BadName, NotFound, CompileError, Unavailable."""
+
+
+class ServerEndpoints:
+    """`listing` and `catalogs` ask compiling processes; `code` knows versions of the files of tasks, `parsers` read large bodies."""
+
+    def __init__(
+        self,
+        environments: Environments,
+        listing: Listing,
+        catalogs: Catalogs,
+        limits: Limits,
+        code: CodeCommands | None = None,
+        parsers: Parsers | None = None,
+    ) -> None:
+        self.parsers = parsers
+        self.environments = environments
+        self.listing = listing
+        self.catalogs = catalogs
+        self.limits = limits
+        self.code = code
+
+    async def answer(self, request: HttpRequest, target: Target, client: Client, rules: Rules) -> Answer:
+        """The answer of the endpoint that the target names; PuppetError for the plain scheme to put into words."""
+        name, *thing = target.segments[2:]  # what comes behind a name is a module and a task or plan of it, or nobody's business
+        only(target, "POST" if name in ("catalog", "compile") else "GET")
+        denied = permitted(target, client, rules)
+        if denied is not None:
+            return denied
+        options = parameters(target.raw_query)
+        match name, thing:
+            case "catalog", _:
+                return await self._catalog(request)
+            case "environment_classes", _:
+                body = await self.listing("classes", await self._environment(options))
+                return await _tagged(body, request.headers.get("If-None-Match", ""))
+            case "environment_modules", _:
+                return _json(await self.listing("modules", await self._environment(options) if "environment" in options else ""))
+            case (("tasks" | "plans"), []):
+                return _json(await self.listing(name, await self._environment(options)))
+            case "tasks", [module, task] if module and task:
+                return await self._task(await self._environment(options), module, task)
+            case "plans", [module, plan] if module and plan:
+                return _json(await self.listing("plan", await self._environment(options), module, plan))
+            case (("tasks" | "plans"), _):
+                return not_routed(target.path, request.headers.get("Accept", ""))
+        raise NotFound(f"{target.path} is not served here: {_MISSING[name]}")
+
+    async def _catalog(self, request: HttpRequest) -> Answer:
+        body = await bodies.whole(request, self.limits.body(CATALOG.limit), self.limits)
+        if self.parsers is not None and len(body) >= IN_PLACE:
+            wanted = await large_catalog_wanted(body, self.parsers)
+        else:
+            wanted = await parsed(catalog_wanted, body)
+        return Answer(200, await self.catalogs.find(wanted), "application/json")
+
+    async def _task(self, environment: str, module: str, name: str) -> Answer:
+        found = plainjson.loads(await self.listing("task", environment, module, name))
+        if "error" in found:
+            return Answer(500, plainjson.dumps(found["error"]), _JSON)
+        code_id = await self.code.code_id(environment) if self.code is not None else None
+        for file in found["files"]:
+            file["uri"] = await self._uri(environment, code_id, file.pop("place"), file["sha256"])
+        return _json(plainjson.dumps(found))
+
+    async def _uri(self, environment: str, code_id: str | None, place: Sequence[str], digest: str) -> dict[str, Any]:
+        """Where a file of a task can be had: by version if it is as it was at that, else as it is."""
+        folder, module, mount, inside = place
+        path = f"{folder}/{module}/{mount}/{inside}"
+        if code_id is not None and await self._digest(environment, code_id, path) == digest:
+            return {"path": f"/puppet/v3/static_file_content/{path}", "params": {"environment": environment, "code_id": code_id}}
+        mounted = "plugins" if mount == "lib" else f"{'modules' if mount == 'files' else mount}/{module}"
+        return {"path": f"/puppet/v3/file_content/{mounted}/{inside}", "params": {"environment": environment}}
+
+    async def _digest(self, environment: str, code_id: str, path: str) -> str:
+        """The SHA-256 of a file at a version; '' when the site's program does not give it."""
+        assert self.code is not None
+        digest = hashlib.sha256()
+        try:
+            async with aclosing(self.code.file(environment, code_id, path)) as pieces:
+                async for piece in pieces:
+                    digest.update(piece)
+        except PuppetError as err:
+            log.debug("No version of %s: %s", path, err)
+            return ""
+        return digest.hexdigest()
+
+    async def _environment(self, options: Mapping[str, Option]) -> str:
+        name = single("environment", options.get("environment"))
+        if name is None:
+            raise BadRequest("An environment parameter must be specified")
+        if not await self.environments.exists(environment_name(name)):
+            raise NotFound(f"Could not find environment '{name}'")
+        return name
+
+
+def _json(body: bytes) -> Answer:
+    return Answer(200, body, _JSON)
+
+
+async def _tagged(body: bytes, known: str) -> Answer:
+    """A body with its hash as its tag, bare as puppetserver has it; 304 for who knows it already. The body is made anew each time."""
+    tag = await asyncio.to_thread(lambda: hashlib.sha256(body).hexdigest())
+    if _PACKED.sub("", known) == tag:
+        return Answer(304, headers={"ETag": tag})
+    return Answer(200, body, "application/json", {"ETag": tag})

@@ -1,0 +1,195 @@
+"""
+How each URL scheme answers: error bodies and statuses, denials, what is missing.
+
+A scheme is chosen with the call's dialect; handlers ask it and never which one it is. Source: protocol reference 2.1, 2.2, 2.7.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from dataclasses import replace
+
+from shared.errors import (
+    BadRequest,
+    CompileError,
+    Denied,
+    MethodNotAllowed,
+    MissingHeader,
+    NoEnvironment,
+    NotAcceptable,
+    NotFound,
+    OutOfSpace,
+    PuppetError,
+    TooLarge,
+    Unavailable,
+    UnsupportedMediaType,
+)
+from shared.indirector.core import Client, NotAuthorizedByTerminus
+from shared.indirector.paths import Call
+from shared.wire.dialects import LEGACY, MODERN, Dialect
+
+from ..authorization.rules import Decision, Rule
+from ..http.answers import Answer, text
+from ..http.bodies import TooSlow
+
+_PREFIXES: tuple[tuple[type[PuppetError], str], ...] = (
+    (NotFound, "Not Found: "),
+    (Denied, "Not Authorized: "),
+    (NotAcceptable, "Not Acceptable: "),
+    (MethodNotAllowed, "Method Not Allowed: "),
+    (UnsupportedMediaType, "Unsupported Media Type: "),
+)
+PLAIN = "text/plain;charset=utf-8"
+_HINTS_FOR_PEERS = (CompileError, NoEnvironment)  # about a site's own code; other hints are for the master's administrator alone
+_SAME_EVERYWHERE = (TooLarge, Unavailable, OutOfSpace, TooSlow)
+
+
+def one_line(message: str) -> str:
+    """A message as peers print it: on one line, without what would end a line or move a cursor."""
+    return "".join(c if c.isprintable() else " " if c in "\t\n\r" else f"\\u{{{ord(c):x}}}" for c in message)
+
+
+def is_internal(error: PuppetError) -> bool:
+    """
+    Return whether something is wrong on this side, such as a broken file of the CA.
+
+    Such an error may name paths of the master: clients without a certificate get the number of the request instead, to ask for.
+    What is wrong with the code that a catalog is made of is told to whoever may ask for catalogs.
+    """
+    return error.status >= 500 and not isinstance(error, CompileError | Unavailable | OutOfSpace)
+
+
+class Scheme(ABC):
+    """One URL scheme's manners."""
+
+    dialect: Dialect
+
+    @abstractmethod
+    def error(self, error: PuppetError) -> Answer:
+        """The answer to a foreseen error."""
+
+    @abstractmethod
+    def forbidden(self, call: Call, client: Client, decision: Decision) -> Answer:
+        """The answer to a call that the rules deny."""
+
+    @abstractmethod
+    def incident(self, number: str) -> Answer:
+        """The answer to an unforeseen error: nothing but a number to look for in the log."""
+
+    @abstractmethod
+    def no_accept(self) -> PuppetError:
+        """What is wrong with a find that names no format."""
+
+
+def _headers(error: PuppetError) -> dict[str, str]:
+    if isinstance(error, Unavailable):
+        return {"Retry-After": str(error.retry_after)}
+    return {}
+
+
+class LegacyScheme(Scheme):
+    """Puppet 3.x: the message as text; 400 for whatever has no status of its own, compile errors included."""
+
+    dialect = LEGACY
+
+    def error(self, error: PuppetError) -> Answer:
+        status, message = 400, error.legacy or str(error)
+        if isinstance(error, NotAuthorizedByTerminus | UnsupportedMediaType):
+            pass
+        elif isinstance(error, NotFound | NotAcceptable) and not error.legacy:  # with words of its own, 3.8 has a bad request
+            status, message = error.status, _prefix(error) + message
+        elif isinstance(error, (Denied, *_SAME_EVERYWHERE)):
+            status = error.status
+        return replace(text(status, one_line(message)), headers=_headers(error))
+
+    def forbidden(self, call: Call, client: Client, decision: Decision) -> Answer:
+        who = f"{client.name}({client.address})"
+        where = _place(decision.rule)
+        authenticated = " authenticated " if client.authenticated else ""
+        return text(403, one_line(f"Forbidden request: {who} access to /{call.indirection}/{call.key} [{call.verb}]{authenticated}{where}"))
+
+    def incident(self, number: str) -> Answer:
+        return replace(text(500, f"Internal Server Error (incident {number})"), close=True)
+
+    def no_accept(self) -> PuppetError:
+        return NotAcceptable("Missing required Accept header")
+
+
+def _place(rule: Rule | None) -> str:
+    # The reference prints an empty file name; agents' logs of many sites are searched for this form.
+    return f" at :{rule.line or ''}" if rule is not None else ""
+
+
+class ModernScheme(Scheme):
+    """Puppet 4 and later: JSON with `message` and `issue_kind`."""
+
+    dialect = MODERN
+
+    def error(self, error: PuppetError) -> Answer:
+        status = error.status
+        if isinstance(error, NotAuthorizedByTerminus):
+            status = 400  # the reference says 500; a bad request of a peer is never our error
+        return self._json(status, _prefix(error) + str(error), error.issue_kind, error)
+
+    def _json(self, status: int, message: str, kind: str, error: PuppetError | None = None) -> Answer:
+        # Puppet's own agents read message and issue_kind alone; ours show the hint as well.
+        hint = {"hint": one_line(error.hint)} if isinstance(error, _HINTS_FOR_PEERS) and error.hint else {}
+        body = json.dumps({"message": one_line(message), "issue_kind": kind, **hint}).encode("ascii")
+        headers = _headers(error) if error else {}
+        return Answer(status, body, "application/json;charset=utf-8", headers)
+
+    def forbidden(self, call: Call, client: Client, decision: Decision) -> Answer:
+        return forbidden_path(call.path, call.method)
+
+    def incident(self, number: str) -> Answer:
+        return replace(self._json(500, f"Server Error: incident {number}", "RUNTIME_ERROR"), close=True)
+
+    def no_accept(self) -> PuppetError:
+        return MissingHeader("Missing required Accept header")
+
+
+class PlainScheme(ModernScheme):
+    """What puppetserver answers itself, without Puppet behind it: the message as text; nothing about its kind where a thing is missing."""
+
+    def error(self, error: PuppetError) -> Answer:
+        message = f"Internal Server Error: {error}" if error.status == 500 else str(error)
+        kind = None if isinstance(error, NotFound) else PLAIN
+        return replace(text(error.status, one_line(message), kind), headers=_headers(error))
+
+    def incident(self, number: str) -> Answer:
+        return replace(text(500, f"Internal Server Error: incident {number}", PLAIN), close=True)
+
+
+def _prefix(error: PuppetError) -> str:
+    if isinstance(error, NotAuthorizedByTerminus):
+        return "Server Error: "
+    for cls, prefix in _PREFIXES:
+        if isinstance(error, cls):
+            return prefix
+    if isinstance(error, BadRequest):
+        return "Bad Request: "
+    return "Server Error: " if isinstance(error, CompileError) or error.status == 500 else ""
+
+
+def forbidden_path(path: str, method: str) -> Answer:
+    """puppetserver's denial: text without a Content-Type."""
+    return text(403, one_line(f"Forbidden request: {path} (method :{method.lower()}). Please see the server logs for details."), None)
+
+
+def not_routed(path: str, accept: str) -> Answer:
+    """The web server's own 404: a page, or JSON for who asks for it."""
+    if "json" in accept:
+        return Answer(404, json.dumps({"message": "Not Found", "url": one_line(path), "status": "404"}).encode("ascii"), "application/json")
+    page = b"<html>\n<head><title>Error 404 Not Found</title></head>\n<body><h2>HTTP ERROR 404 Not Found</h2></body>\n</html>\n"
+    return Answer(404, page, "text/html;charset=utf-8")
+
+
+LEGACY_SCHEME = LegacyScheme()
+MODERN_SCHEME = ModernScheme()
+PLAIN_SCHEME = PlainScheme()
+
+
+def scheme_of(dialect: Dialect) -> Scheme:
+    """The manners that go with a dialect."""
+    return LEGACY_SCHEME if dialect is LEGACY else MODERN_SCHEME

@@ -1,0 +1,177 @@
+"""The endpoints that are no indirections: status, environments, the administrator's cache call. Source: protocol reference 3.14, 3.16."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shared.data import plainjson
+from shared.errors import BadName, MethodNotAllowed, NotFound
+from shared.indirector.core import Client
+from shared.indirector.paths import decoded, parameters, single
+from shared.names import environment as environment_name
+from shared.names import shown
+
+from ..authorization.auth_conf import Rules
+from ..authorization.rules import Question, allowed
+from ..http.answers import Answer, text
+from ..service.health import SERVICES, Health, State, worst
+from ..service.metrics import MIME
+from .handlers import Environments
+from .schemes import forbidden_path
+
+log = logging.getLogger("puppet.http")
+
+LEVELS = ("critical", "info", "debug")
+_MODERN = {"/v2.0/environments": "/puppet/v3/environments"}  # for rules that know scheme B only
+_VERBS = {"GET": "find", "HEAD": "find", "PUT": "save", "POST": "save", "DELETE": "destroy"}
+
+
+def endpoint_of(segments: Sequence[str]) -> str:
+    """The endpoint that a path is of, by a short name; unknown for others."""
+    match tuple(segments):
+        case ("status", "v1", *_):
+            return "status"
+        case ("v2.0", "environments") | ("puppet", "v3", "environments"):
+            return "environments"
+        case ("puppet-admin-api", "v1", "environment-cache"):
+            return "environment-cache"
+        case ("metrics",):
+            return "metrics"
+    return "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A request's target, taken apart: `segments` are decoded once, `path` is the decoded whole."""
+
+    method: str
+    raw_path: str
+    raw_query: str
+    path: str
+    segments: tuple[str, ...]
+
+    @classmethod
+    def of(cls, method: str, raw_path: str, raw_query: str) -> Target:
+        """BadName for broken escapes, and for a segment that holds a separator or a control character."""
+        segments = tuple(decoded(part) for part in raw_path.split("/")[1:])
+        if segments[:3] == ("puppet-ca", "v1", "ocsp") and len(segments) > 3:  # base64, where a slash is a letter
+            return cls(method, raw_path, raw_query, "/" + "/".join(segments[:3]), (*segments[:3], "/".join(segments[3:])))
+        if any("/" in part or any(ord(c) < 32 or ord(c) == 127 for c in part) for part in segments):
+            raise BadName("The path is not valid")
+        return cls(method, raw_path, raw_query, "/" + "/".join(segments), segments)
+
+    @property
+    def verb(self) -> str:
+        """The verb that rules of 3.8's form name."""
+        return _VERBS.get(self.method, "save")
+
+
+def permitted(target: Target, client: Client, rules: Rules, *paths: str, verb: str = "") -> Answer | None:
+    """The denial, or None when the rules allow it; `paths` stand before the URL's own, `verb` for the method's."""
+    url = _MODERN.get(target.path, target.path)
+    asked = Question((*paths, target.path), verb or target.verb, None, client, url, target.method.lower(), parameters(target.raw_query))
+    decision = allowed(rules.modern, asked)
+    if decision.allowed:
+        return None
+    rule = decision.rule.name if decision.rule else "none"
+    path = shown(target.path)
+    log.warning("Denied: %s(%s) access to %s [%s]; the rule that decided: %s", client.name, client.address, path, target.method, rule)
+    return forbidden_path(target.path, target.method)
+
+
+def only(target: Target, *methods: str) -> None:
+    """MethodNotAllowed unless the request's method is one of `methods`; HEAD goes where GET does."""
+    if target.method not in methods and not (target.method == "HEAD" and "GET" in methods):
+        raise MethodNotAllowed(f"Only {', '.join(methods)} is allowed here")
+
+
+class Native:
+    """
+    The status service and the environments.
+
+    `state` gives running, starting or stopping for the whole process, `health` what its services can do; statuses hold no host
+    names or paths. `metrics` gives the text for a collector that a rule of the site's auth.conf lets in here; without such a
+    rule nobody gets it.
+    """
+
+    def __init__(
+        self,
+        environments: Environments,
+        state: Callable[[], State],
+        version: str,
+        metrics: Callable[[], str] | None = None,
+        health: Health | None = None,
+    ) -> None:
+        self.environments = environments
+        self.state = state
+        self.version = version
+        self.metrics = metrics
+        self.health = health or Health()
+
+    async def answer(self, target: Target, client: Client, rules: Rules) -> Answer | None:
+        """The answer, or None when there is no such endpoint; MethodNotAllowed when there is one for other methods."""
+        match target.segments:
+            case ("status", "v1", "simple", *rest) if len(rest) <= 1:
+                only(target, "GET")
+                return permitted(target, client, rules) or self._simple(rest)
+            case ("status", "v1", "services", *rest) if len(rest) <= 1:
+                only(target, "GET")
+                return permitted(target, client, rules) or self._services(rest, parameters(target.raw_query))
+            case ("v2.0", "environments") | ("puppet", "v3", "environments"):
+                only(target, "GET")
+                denied = permitted(target, client, rules)
+                return denied or Answer(200, plainjson.dumps(dict(await self.environments.listing())), "application/json")
+            case ("puppet-admin-api", "v1", "environment-cache"):
+                only(target, "DELETE")
+                return permitted(target, client, rules) or await self._expire(parameters(target.raw_query))
+            case ("metrics",) if self.metrics is not None:
+                only(target, "GET")
+                return permitted(target, client, rules) or Answer(200, self.metrics().encode(), MIME)
+        return None
+
+    def _state(self, service: str) -> State:
+        """The state of a service; the process answers, or it would not be asked, so that the status service is as it is."""
+        process = self.state()
+        return process if process != "running" else self.health.state(service)
+
+    def _simple(self, names: Sequence[str]) -> Answer:
+        if names and names[0] not in SERVICES:
+            return text(404, f"not found: {names[0]}", "text/plain; charset=utf-8")
+        state = worst(map(self._state, names or SERVICES))
+        return text(200 if state == "running" else 503, state, "text/plain; charset=utf-8")
+
+    def _services(self, names: Sequence[str], options: Mapping[str, Any]) -> Answer:
+        level = options.get("level", "info")
+        if level not in LEVELS:
+            return _json(400, {"kind": "request-data-invalid", "msg": f"Invalid level, it must be one of {', '.join(LEVELS)}"})
+        if names and names[0] not in SERVICES:
+            return _json(404, {"kind": "service-not-found", "msg": "No status information found for this service"})
+        states = {service: self._state(service) for service in names or SERVICES}
+        shapes = {
+            service: {
+                "service_version": self.version,
+                "service_status_version": 1,
+                "detail_level": level,
+                "state": state,
+                "status": {},
+                "active_alerts": [{"severity": severity, "message": alert} for alert, severity in self.health.alerts(service)],
+            }
+            for service, state in states.items()
+        }
+        status = 200 if worst(states.values()) == "running" else 503
+        return _json(status, shapes[names[0]] if names else shapes)
+
+    async def _expire(self, options: Mapping[str, Any]) -> Answer:
+        name = single("environment", options.get("environment"))
+        if name is not None and not await self.environments.exists(environment_name(name)):
+            raise NotFound(f"Could not find environment '{name}'")
+        await self.environments.expire(name)
+        return Answer(204)
+
+
+def _json(status: int, data: object) -> Answer:
+    return Answer(status, json.dumps(data).encode("ascii"), "application/json;charset=utf-8")

@@ -1,0 +1,304 @@
+"""
+Directory environments: where they are, and what their environment.conf says.
+
+Source: language reference 16, command line reference 5.5.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shared import names
+from shared.errors import BadName, ConfigError, NotFound
+
+from .files import DiskFiles, Files
+
+if TYPE_CHECKING:
+    # A worker reads environments too, and does without settings.
+    from shared.settings import MasterSettings
+
+log = logging.getLogger("puppet.environment")
+
+__all__ = ["Environment", "EnvironmentSettings", "Environments", "read_environment"]
+
+_REMEMBERED = 1.0  # seconds for which an environment that was there is taken to be
+
+_KNOWN = frozenset(
+    (
+        "modulepath",
+        "manifest",
+        "config_version",
+        "environment_timeout",
+        "environment_data_provider",
+        "static_catalogs",
+        "rich_data",
+        "parser",
+    )
+)
+_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "y": 31_536_000}
+
+
+@dataclass(frozen=True)
+class EnvironmentSettings:
+    """
+    What the master's settings say about environments.
+
+    Attributes:
+        environment_timeout: seconds, None for unlimited; environment.conf may say otherwise.
+        variables: values for `$name` in environment.conf, beside `$environment` and `$basemodulepath`.
+        compiler: settings that the compiler and `$settings::…` see.
+        read_roots, hidden, programs: what manifests may reach on this host, see ManifestAccess.
+        pattern_timeout: seconds of processor time for one match of a regular expression.
+        ruby, ruby_timeout, ruby_answer: the program for what modules have in Ruby and its limits, see RubySettings.
+    """
+
+    environmentpath: tuple[str, ...]
+    basemodulepath: tuple[str, ...] = ()
+    default_manifest: str = "./manifests"
+    disable_per_environment_manifest: bool = False
+    environment_timeout: float | None = 0
+    config_version: str = ""  # of the command line; counts for every environment, whatever its environment.conf says
+    static_catalogs: bool = True
+    rich_data: bool = True
+    data_provider: str = ""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    compiler: Mapping[str, Any] = field(default_factory=dict)
+    read_roots: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+    programs: bool = True
+    ruby: str = ""
+    ruby_timeout: float = 60.0
+    ruby_answer: int = 64 << 20
+    pattern_timeout: float = 5.0
+
+    @classmethod
+    def of(cls, settings: MasterSettings, **more: Any) -> EnvironmentSettings:
+        """Where the settings look for environments and modules, and with what manifest; `more` are further attributes."""
+        return cls(
+            environmentpath=tuple(map(str, settings.environmentpath)),
+            basemodulepath=tuple(map(str, settings.basemodulepath)),
+            default_manifest=settings.default_manifest,
+            disable_per_environment_manifest=settings.disable_per_environment_manifest,
+            config_version=settings.config_version,
+            rich_data=settings.rich_data,
+            data_provider=settings.environment_data_provider,
+            pattern_timeout=settings.pattern_timeout,
+            variables={name: str(getattr(settings, name)) for name in ("codedir", "confdir", "vardir")},
+            **more,
+        )
+
+
+@dataclass(frozen=True)
+class Environment:
+    """One environment as configured; `warnings` are about its environment.conf."""
+
+    name: str
+    root: str
+    modulepath: tuple[str, ...]
+    manifest: str | None
+    config_version: str = ""
+    environment_timeout: float | None = 0
+    rich_data: bool = True
+    static_catalogs: bool = True
+    warnings: tuple[str, ...] = ()
+    data_provider: str = ""  # where data is without a hiera.yaml; deprecated
+
+
+def seconds(text: str) -> float | None:
+    """A duration as settings write it: `30`, `3m`, `unlimited` (None). Raises ConfigError."""
+    text = text.strip()
+    if text == "unlimited":
+        return None
+    match = re.fullmatch(r"(\d+)([smhdy]?)", text)
+    if match is None:
+        raise ConfigError(f"Invalid duration '{text}'", hint="Write a number with s, m, h, d or y behind it, or unlimited.")
+    return float(int(match[1]) * _UNITS[match[2]])
+
+
+def read_environment(name: str, root: str, files: Files, settings: EnvironmentSettings) -> Environment:
+    """The environment in the folder `root`, as its environment.conf says; the defaults where there is none."""
+    given, warnings = _read_conf(f"{root}/environment.conf", files)
+    base = list(settings.basemodulepath)
+    variables = {**settings.variables, "environment": name, "basemodulepath": os.pathsep.join(base)}
+
+    def expanded(text: str) -> str:
+        return _VARIABLE.sub(lambda match: str(variables.get(match[1] or match[2], match[0])), text)
+
+    def absolute(path: str) -> str:
+        return os.path.normpath(path if path.startswith("/") else f"{root}/{path}")
+
+    modulepath = expanded(given.get("modulepath", f"modules{os.pathsep}{os.pathsep.join(base)}"))
+    folders = [folder for each in modulepath.split(os.pathsep) if each for folder in _globbed(absolute(each))]
+    manifest = settings.default_manifest
+    if settings.disable_per_environment_manifest:
+        manifest = expanded(manifest)
+    elif "manifest" in given:
+        manifest = expanded(given["manifest"])
+    if manifest.startswith("./"):
+        manifest = manifest[2:]
+    timeout = settings.environment_timeout
+    if "environment_timeout" in given:
+        timeout = seconds(given["environment_timeout"])
+    config_version = expanded(settings.config_version or given.get("config_version", ""))
+    if config_version and not config_version.startswith("/"):
+        config_version = f"{root}/{config_version}"
+    return Environment(
+        name,
+        root,
+        tuple(dict.fromkeys(folders)),
+        absolute(manifest),
+        config_version,
+        timeout,
+        given.get("rich_data", str(settings.rich_data)).lower() != "false",
+        given.get("static_catalogs", str(settings.static_catalogs)).lower() == "true",
+        tuple(warnings),
+        given.get("environment_data_provider", settings.data_provider),
+    )
+
+
+def _globbed(path: str) -> list[str]:
+    if not any(c in path for c in "*?["):
+        return [path]
+    return sorted(str(each) for each in Path("/").glob(path.lstrip("/")) if each.is_dir())
+
+
+def _read_conf(path: str, files: Files) -> tuple[dict[str, str], list[str]]:
+    data = files.read(path)
+    found: dict[str, str] = {}
+    warnings: list[str] = []
+    if data is None:
+        return found, warnings
+    for number, raw in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
+        line = raw.strip()
+        if not line or line.startswith(("#", ";")):
+            continue
+        if line.startswith("["):
+            warnings.append(f"Invalid sections '{line.strip('[]')}' in {path}; they have no meaning there (line: {number})")
+            continue
+        name, equals, value = line.partition("=")
+        if not equals:
+            raise ConfigError(f"Could not match line '{line}' (file: {path}, line: {number})", hint="Write: setting = value")
+        name, value = name.strip(), value.split(" #", 1)[0].strip().strip("'\"")
+        if name not in _KNOWN:
+            warnings.append(f"Invalid settings '{name}' in {path}; only {', '.join(sorted(_KNOWN))} have a meaning there")
+            continue
+        if name == "environment_timeout":
+            try:
+                seconds(value)
+            except ConfigError as err:
+                message = f"Could not set {name}: {err.message} (file: {path}, line: {number})"
+                raise ConfigError(message, hint=err.hint) from err
+        found[name] = value
+    return found, warnings
+
+
+def _is_name(text: str) -> bool:
+    """Whether an environment may be called so."""
+    try:
+        names.environment(text)
+    except BadName:
+        return False
+    return True
+
+
+class Environments:
+    """
+    The environments below `environmentpath`, as configured now.
+
+    `generation` counts the calls of `expire`: what workers have in memory of an older one is not used again.
+    """
+
+    def __init__(self, settings: EnvironmentSettings) -> None:
+        self.settings = settings
+        self.generation = 0
+        self._warned: set[str] = set()
+        self._seen: dict[str, float] = {}  # when an environment was there
+
+    def root_of(self, name: str) -> str:
+        """The folder of an environment; NotFound when there is none of that name."""
+        if not _is_name(name):
+            raise NotFound(f"Could not find environment {names.shown(name)}")
+        for path in self.settings.environmentpath:
+            root = f"{path}/{name}"
+            if Path(root).is_dir():
+                return root
+        shown = os.pathsep.join(self.settings.environmentpath)
+        raise NotFound(f"Could not find environment '{name}'", hint=f"It would be a folder of that name in {shown}.")
+
+    def names(self) -> list[str]:
+        """All environments that there are, sorted."""
+        found = {
+            name
+            for path in self.settings.environmentpath
+            for name in DiskFiles().names(path)
+            if _is_name(name) and Path(path, name).is_dir()
+        }
+        return sorted(found)
+
+    def has(self, name: str) -> bool:
+        """Whether there is such an environment. Looks at the disk, briefly."""
+        try:
+            self.root_of(name)
+        except NotFound:
+            return False
+        return True
+
+    def read(self, name: str, files: Files | None = None) -> Environment:
+        """The environment as its environment.conf says; NotFound, ConfigError."""
+        found = read_environment(name, self.root_of(name), files or DiskFiles(), self.settings)
+        for warning in found.warnings:
+            if warning not in self._warned:
+                self._warned.add(warning)
+                log.warning("%s", warning)
+        return found
+
+    def modulepath(self, name: str) -> Sequence[Path]:
+        """The folders with the environment's modules; NotFound when there is no such environment."""
+        return [Path(each) for each in self.read(name).modulepath]
+
+    async def exists(self, name: str) -> bool:
+        """Whether there is such an environment, or was a moment ago: every request asks."""
+        now = time.monotonic()
+        if now - self._seen.get(name, -_REMEMBERED) < _REMEMBERED:
+            return True
+        found = await asyncio.to_thread(self.has, name)
+        if found:
+            self._seen[name] = now
+        else:
+            self._seen.pop(name, None)
+        return found
+
+    async def listing(self) -> Mapping[str, Any]:
+        """What `/puppet/v3/environments` answers. Source: protocol reference 3.14."""
+        return await asyncio.to_thread(self._listing)
+
+    async def expire(self, name: str | None) -> None:
+        """Have what is kept of one environment or of all read anew."""
+        self.generation += 1
+        self._seen.clear()
+
+    def _listing(self) -> dict[str, Any]:
+        found = [self.read(name) for name in self.names()]
+        return {
+            "search_paths": [Path(path).absolute().as_uri() for path in self.settings.environmentpath],
+            "environments": {
+                each.name: {
+                    "settings": {
+                        "modulepath": list(each.modulepath),
+                        "manifest": each.manifest,
+                        "environment_timeout": "unlimited" if each.environment_timeout is None else each.environment_timeout,
+                        "config_version": each.config_version,
+                    }
+                }
+                for each in found
+            },
+        }

@@ -1,0 +1,255 @@
+"""An environment's folder as the compiler's World."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from shared.errors import EvaluationError, ParseError
+
+from ..compiler.syntax.source import Source
+from ..compiler.values.core import Value
+from ..compiler.world import DataContext, Exported, NodeInput, Ruby, TypesKnown
+from ..hiera import Lookups, Sources
+from ..module_types.registry import ModuleTypes, RubyTypes
+from ..ruby import RubyHost, RubyProgram
+from .files import Files
+from .manifest_access import ManifestAccess
+
+__all__ = ["FolderWorld"]
+
+_MODULE = re.compile(r"[a-z]\w*", re.ASCII)
+PROGRAM_TIMEOUT = 300.0
+"""Seconds that a program of `generate` may take."""
+
+
+class FolderWorld:
+    """
+    An environment in a folder: `manifests` is its main manifest or a folder of them, modules are found along `modulepath`.
+
+    `settings` are what `$settings::…` and the compiler itself read. `files` are those whose change makes another world;
+    templates and the like are read through `live` each time they are used. `ruby_types` keeps what was read of types in Ruby;
+    `note` is told of types whose attributes are not known. `data_provider` is what environment.conf says of data;
+    `access` is what manifests may read and start on this host. `ruby` runs what modules have in Ruby.
+    """
+
+    def __init__(
+        self,
+        environment: str,
+        root: str,
+        files: Files,
+        *,
+        modulepath: Sequence[str],
+        manifest: str | None,
+        settings: Mapping[str, Any] | None = None,
+        code: str | None = None,
+        types: TypesKnown | None = None,
+        live: Files | None = None,
+        clock: Callable[[], int] = time.time_ns,
+        ruby_types: RubyTypes | None = None,
+        note: Callable[[str], None] = lambda text: None,
+        data_provider: str = "",
+        access: ManifestAccess | None = None,
+        ruby: RubyProgram | None = None,
+    ) -> None:
+        self._environment = environment
+        self.root = root
+        self.files = files
+        self.live = live or files
+        self.modulepath = list(modulepath)
+        self.manifest = manifest
+        self.code = code
+        self._settings = dict(settings or {})
+        self._clock = clock
+        self.access = access or ManifestAccess()
+        libdir = self._settings.get("libdir")
+        self._types = types or ModuleTypes(
+            files, self.module_roots(), environment=root, libdirs=[str(libdir)] if libdir else [], ruby=ruby_types, note=note
+        )
+        self._modules: dict[str, str | None] = {}
+        self._ruby = RubyHost(ruby, self._libraries, files.signature) if ruby is not None else None
+        self._data = Sources(
+            files,
+            environment=environment,
+            root=root,
+            settings=self._settings,
+            module_root=self.module_root,
+            data_provider=data_provider,
+            data_files=self.live,
+        )
+
+    @property
+    def environment(self) -> str:
+        return self._environment
+
+    @property
+    def types(self) -> TypesKnown:
+        return self._types
+
+    # --- manifests and modules ---
+
+    def manifests(self) -> Sequence[Source]:
+        if self.code is not None:
+            return [Source(self.code)]
+        if self.manifest is None:
+            return []
+        if not self.files.is_folder(self.manifest):
+            source = self._source(self.manifest)
+            return [source] if source is not None else []
+        found: list[str] = []
+        self._manifests_below(self.manifest, found)
+        return [source for path in sorted(found) if (source := self._source(path)) is not None]
+
+    def _manifests_below(self, folder: str, into: list[str]) -> None:
+        for name in self.files.names(folder):
+            path = f"{folder}/{name}"
+            if self.files.is_folder(path):
+                self._manifests_below(path, into)
+            elif name.endswith(".pp"):
+                into.append(path)
+
+    def _source(self, path: str) -> Source | None:
+        data = self.files.read(path)
+        if data is None:
+            return None
+        try:
+            return Source(data.decode("utf-8"), path)
+        except UnicodeDecodeError as error:
+            raise ParseError(f"{path} is not valid UTF-8: {error.reason} at octet {error.start}") from error
+
+    def module_root(self, name: str) -> str | None:
+        """The folder of a module: the first of that name along the modulepath."""
+        if name not in self._modules:
+            self._modules[name] = next((f"{folder}/{name}" for folder in self.modulepath if self.files.is_folder(f"{folder}/{name}")), None)
+        return self._modules[name]
+
+    def module_file(self, module: str, path: str) -> Source | None:
+        root = self.module_root(module)
+        return None if root is None else self._source(f"{root}/{path}")
+
+    def module_roots(self) -> Sequence[str]:
+        """The folders of all modules; of two with one name the first along the modulepath."""
+        found: dict[str, str] = {}
+        for folder in self.modulepath:
+            for name in self.files.names(folder):
+                if _MODULE.fullmatch(name) is not None and self.files.is_folder(f"{folder}/{name}"):
+                    found.setdefault(name, f"{folder}/{name}")
+        return list(found.values())
+
+    def function_extension(self, name: str) -> Source | None:
+        path = name.replace("::", "/")
+        own = self.module_root(name.split("::")[0]) if "::" in name else None
+        roots = [own] if own is not None else [] if "::" in name else [self.root, *self.module_roots()]
+        for extension in (f"lib/puppet/functions/{path}.py", f"lib/puppet/functions/{path}.rb", f"lib/puppet/parser/functions/{path}.rb"):
+            for root in roots:
+                source = self._source(f"{root}/{extension}")
+                if source is not None:
+                    return source
+        return None
+
+    def environment_file(self, path: str) -> Source | None:
+        return self._source(f"{self.root}/{path}")
+
+    def module_of(self, file: str) -> str | None:
+        for folder in self.modulepath:
+            if file.startswith(f"{folder}/"):
+                return file[len(folder) + 1 :].split("/", 1)[0]
+        return None
+
+    # --- other files ---
+
+    def find_file(self, reference: str, kind: str) -> str | None:
+        if reference.startswith("/"):
+            self.access.check_read(reference, self._own_folders())
+            return reference if self._is_there(reference) else None
+        module, slash, rest = reference.partition("/")
+        root = self.module_root(module) if slash else None
+        candidates = [f"{root}/{kind}/{rest}"] if root is not None else []
+        if kind == "templates":
+            candidates.append(f"{self.root}/templates/{reference}")
+        for path in candidates:
+            found = _tidy(path)
+            self.access.check_read(found, self._own_folders())
+            if self._is_there(found):
+                return found
+        return None
+
+    def _own_folders(self) -> Iterable[str]:
+        """The environment's own, wherever links lead to modules of it. Made only where somebody looks."""
+        yield self.root
+        yield from self.modulepath
+        yield from self.module_roots()
+
+    def _is_there(self, path: str) -> bool:
+        return self.live.is_folder(path) or self.live.exists(path)
+
+    def read_file(self, path: str) -> bytes:
+        data = self.live.read(path)
+        if data is None:
+            raise EvaluationError(f"Could not read {path}")
+        return data
+
+    def execute(self, command: Sequence[str]) -> str:
+        self.access.check_program(command[0])
+        try:
+            done = subprocess.run(
+                list(command), capture_output=True, timeout=PROGRAM_TIMEOUT, check=False, cwd=posixpath.dirname(command[0]) or "/"
+            )
+        except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+            raise EvaluationError(f"Failed to execute generator {command[0]}: {error}") from error
+        if done.returncode != 0:
+            raise EvaluationError(
+                f"Failed to execute generator {command[0]}: Execution of '{' '.join(command)}' returned {done.returncode}"
+            )
+        return done.stdout.decode("utf-8", "replace")
+
+    @property
+    def ruby(self) -> Ruby | None:
+        return self._ruby
+
+    def _libraries(self) -> list[str]:
+        """The folders in which Ruby finds what a function requires."""
+        return [folder for root in (self.root, *self.module_roots()) if self.files.is_folder(folder := f"{root}/lib")]
+
+    def close(self) -> None:
+        """End what runs for this environment; it is started again when it is needed."""
+        if self._ruby is not None:
+            self._ruby.close()
+
+    # --- data ---
+
+    def lookup(self, key: str, context: DataContext, merge: Any = None) -> Value:
+        return self._lookups(context).look_up(key, context, merge)
+
+    def lookup_context(self, context: DataContext, module: str | None) -> Any:
+        return self._lookups(context).detached_context(context, module)
+
+    def _lookups(self, context: DataContext) -> Lookups:
+        lookups: Lookups | None = context.session.get("lookups")
+        if lookups is None:
+            lookups = context.session["lookups"] = Lookups(self._data)
+        return lookups
+
+    # --- settings ---
+
+    def setting(self, name: str) -> Any:
+        return self._settings.get(name)
+
+    def settings(self) -> Mapping[str, Any]:
+        return self._settings
+
+    def exported(self, type_name: str, node: NodeInput) -> Iterable[Exported]:
+        return ()
+
+    def now(self) -> int:
+        return self._clock()
+
+
+def _tidy(path: str) -> str:
+    """Without `.` and `..`; a slash at the end stays, it says that a folder is meant."""
+    tidy = posixpath.normpath(path)
+    return f"{tidy}/" if path.endswith("/") and tidy != "/" else tidy

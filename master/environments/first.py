@@ -1,0 +1,87 @@
+"""The environment that every agent begins in: made by a master that starts for the first time, so that its first agent gets a catalog."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from pathlib import Path
+
+from shared.filesystem.files import make_directory, write_atomic
+from shared.process.log import NOTICE
+from shared.settings import MasterSettings
+
+from .directories import Environments, EnvironmentSettings
+
+log = logging.getLogger("puppet.master")
+
+NAME = "production"
+STAGING = f".{NAME}.new"
+MANIFEST = """\
+# The main manifest of the environment "production". The master made this file when it started for the first time; it is yours now.
+# Whatever stands outside of a node block is for every machine that asks this master for a catalog.
+#
+# node 'web1.example.com' {
+#   file { '/tmp/hello':
+#     content => "hello\\n",
+#   }
+# }
+"""
+
+
+def prepare_environments(settings: MasterSettings) -> None:
+    """
+    Make the environment `production` where nobody has put code yet; say what is missing when there still is none. Blocks.
+
+    The caller's user owns what is made, as it owns the configuration: the account that the master runs as needs only read it.
+    """
+    if is_untouched(settings):
+        try:
+            root = make_first_environment(settings.codedir)
+        except OSError as err:
+            log.warning("Could not make the environment %s in %s: %s", NAME, settings.codedir, err.strerror)
+        else:
+            log.log(NOTICE, "Made the environment %s, whose main manifest is %s", NAME, root / "manifests" / "site.pp")
+    environments = Environments(EnvironmentSettings.of(settings))
+    if not environments.has(settings.environment):
+        log.warning(
+            "There is no environment '%s': agents that ask for it get no catalog. Make the folder %s with a manifests/site.pp in it",
+            settings.environment,
+            Path(environments.settings.environmentpath[0]) / settings.environment if environments.settings.environmentpath else "of it",
+        )
+
+
+def is_untouched(settings: MasterSettings) -> bool:
+    """
+    Whether the code is where it is by default, below codedir, and nobody has put anything there: no environment, no module, no link.
+
+    A site that names other folders, another environment or a program that versions its code deploys by other means.
+    """
+    if settings.environment != NAME or settings.code_id_command:
+        return False
+    folder = settings.codedir / "environments"
+    if tuple(settings.environmentpath) != (folder,):
+        return False
+    try:
+        return not settings.codedir.is_symlink() and all(
+            path.name in ("environments", "modules")
+            and path.is_dir()
+            and not path.is_symlink()
+            and all(inside.name == STAGING for inside in path.iterdir())
+            for path in (settings.codedir.iterdir() if settings.codedir.exists() else ())
+        )
+    except OSError:
+        return False  # it cannot be read: what is there is not known
+
+
+def make_first_environment(codedir: Path) -> Path:
+    """Make `environments/production` with a main manifest that has nothing but a comment; return its folder. Blocks; OSError."""
+    root = codedir / "environments" / NAME
+    # Last the environment's own folder: one that is there is whole, and another start leaves it alone.
+    staging = root.with_name(STAGING)
+    if staging.exists():
+        shutil.rmtree(staging)  # of a start that was interrupted
+    make_directory(staging / "manifests")
+    make_directory(staging / "modules")
+    write_atomic(staging / "manifests" / "site.pp", MANIFEST.encode())
+    staging.rename(root)
+    return root

@@ -1,0 +1,161 @@
+"""
+Environments with what has been read of them.
+
+An environment is kept, parsed and compiled, until a file changes that was read for it; how often that is looked at is
+its `environment_timeout`.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from shared.errors import ConfigError
+
+from ..compiler.codegen.codecache import CodeCache
+from ..compiler.evaluation.runtime import NAMES
+from ..compiler.loading.builtins import all_functions
+from ..compiler.loading.loader import Loader
+from ..compiler.syntax.checker import Issue as Finding
+from ..module_types.registry import RubyTypes
+from ..ruby import RubyProgram, RubySettings
+from .directories import Environment, Environments, EnvironmentSettings
+from .directory_environment import FolderWorld
+from .files import TrackedFiles
+from .manifest_access import ManifestAccess
+
+__all__ = ["LoadedEnvironment", "LoadedEnvironments"]
+
+CONFIG_VERSION_TIMEOUT = 30.0
+"""Seconds that a config_version command may take."""
+
+
+@dataclass
+class LoadedEnvironment:
+    """
+    An environment with what was read of it.
+
+    `version` is the configuration version of its catalogs. `files` are those whose change makes it another environment, `live` those
+    that are read anew for each catalog.
+    """
+
+    environment: Environment
+    world: FolderWorld
+    loader: Loader
+    version: int | str
+    files: TrackedFiles
+    live: TrackedFiles
+    checked: float
+
+    def begin(self) -> Callable[[], str | None]:
+        """Begin a compile; gives what says, at its end, which file changed meanwhile, so that two versions may be mixed."""
+        self.live.taken()
+        # What is kept beyond changes was read long ago; only what this compile is the first to read can be compared.
+        since = 0 if self.environment.environment_timeout == 0 else self.files.count
+        settings = self.world.settings()
+        folders = (str(settings[name]) for name in ("confdir", "codedir") if name in settings)
+        own = [self.environment.root, *self.environment.modulepath, *folders]
+        return lambda: self.files.changed(since) or self.live.changed(below=own)
+
+
+class LoadedEnvironments:
+    """
+    The environments below `environmentpath`, loaded when they are first asked for.
+
+    `log` is told of warnings about configuration and manifests. `clock` is monotonic, in seconds.
+    """
+
+    def __init__(
+        self,
+        settings: EnvironmentSettings,
+        cache: CodeCache,
+        *,
+        log: Callable[[str, Finding | str], None],
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self.settings = settings
+        self.directories = Environments(settings)
+        self.cache = cache
+        self.log = log
+        self.clock = clock
+        self.now = now
+        self._loaded: dict[str, LoadedEnvironment] = {}
+        self.functions = all_functions()
+        self._ruby_types = RubyTypes()
+        self._ruby = RubyProgram(RubySettings(settings.ruby, settings.ruby_timeout, settings.ruby_answer)) if settings.ruby else None
+
+    def get(self, name: str) -> LoadedEnvironment:
+        """
+        The environment, as its files are now (or were at the last look, if its timeout says that this is enough).
+
+        Raises:
+            NotFound: there is none. ConfigError: its configuration is wrong, or config_version fails.
+        """
+        loaded = self._loaded.get(name)
+        if loaded is not None:
+            timeout = loaded.environment.environment_timeout
+            if timeout is None or (timeout > 0 and self.clock() - loaded.checked < timeout):
+                return loaded
+            if loaded.files.unchanged():
+                loaded.checked = self.clock()
+                return loaded
+            self.forget(name)
+        loaded = self._load(name)
+        self._loaded[name] = loaded
+        return loaded
+
+    def forget(self, name: str | None = None) -> None:
+        """Drop what is kept of one environment, or of all (the environment cache of the admin API)."""
+        for each in [name] if name is not None else list(self._loaded):
+            dropped = self._loaded.pop(each, None)
+            if dropped is not None:
+                dropped.world.close()
+
+    def _load(self, name: str) -> LoadedEnvironment:
+        files, live = TrackedFiles(), TrackedFiles()
+        environment = self.directories.read(name, files)
+        settings = {
+            **self.settings.compiler,
+            "environment": name,
+            "manifest": environment.manifest,
+            "modulepath": os.pathsep.join(environment.modulepath),
+            "config_version": environment.config_version,
+        }
+        world = FolderWorld(
+            name,
+            environment.root,
+            files,
+            modulepath=environment.modulepath,
+            manifest=environment.manifest,
+            settings=settings,
+            live=live,
+            ruby_types=self._ruby_types,
+            note=lambda text: self.log("debug", text),
+            data_provider=environment.data_provider,
+            access=ManifestAccess(self.settings.read_roots, self.settings.hidden, self.settings.programs),
+            ruby=self._ruby,
+        )
+        loader = Loader(world, NAMES, self.cache, log=self.log, builtins=self.functions)
+        return LoadedEnvironment(environment, world, loader, self._version(environment), files, live, self.clock())
+
+    def _version(self, environment: Environment) -> int | str:
+        """What config_version prints; without it, the time of loading in seconds."""
+        if not environment.config_version:
+            return int(self.now())
+        command = shlex.split(environment.config_version)
+        try:
+            done = subprocess.run(command, capture_output=True, timeout=CONFIG_VERSION_TIMEOUT, check=False, cwd=environment.root)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise ConfigError(f"Execution of config_version command `{environment.config_version}` failed: {error}") from error
+        if done.returncode != 0:
+            shown = done.stderr.decode("utf-8", "replace").strip()[:500]
+            raise ConfigError(
+                f"Execution of config_version command `{environment.config_version}` failed with exit code {done.returncode}",
+                hint=shown,
+            )
+        return done.stdout.decode("utf-8", "replace").strip()

@@ -1,0 +1,1 @@
+"""What an environment holds, for tools that ask: classes, defined types, tasks, plans."""

@@ -1,0 +1,42 @@
+"""Manifests and templates on disk, and what is wrong with them without being evaluated."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from shared.errors import Location, ParseError, PuppetError
+
+from ..compiler.syntax.checker import Issue, check
+from ..compiler.syntax.parser import parse
+from ..compiler.syntax.source import Source
+
+
+def problems(source: Source, strict: str, *, epp: bool = False) -> list[Issue]:
+    """Everything wrong or odd with a text."""
+    try:
+        return check(parse(source, epp=epp), source, strict=strict)  # type: ignore[arg-type]
+    except ParseError as err:
+        return [Issue("error", err.message, err.where or Location(source.file), err.hint)]
+
+
+def source_of(file: Path) -> Source:
+    """A file's text; PuppetError when it cannot be read."""
+    try:
+        return Source(file.read_text("utf-8"), str(file.absolute()))
+    except (OSError, UnicodeDecodeError) as err:
+        raise PuppetError(f"Could not read {file}: {err}") from err
+
+
+def manifests_below(folder: Path) -> Iterator[Path]:
+    """All manifests below a folder; links are followed, as to modules elsewhere, but none twice."""
+    seen: set[tuple[int, int]] = set()
+    for place, folders, names in os.walk(folder, followlinks=True):
+        status = os.stat(place)  # noqa: PTH116 -- as os.walk gives it
+        if (status.st_dev, status.st_ino) in seen:
+            folders.clear()
+            continue
+        seen.add((status.st_dev, status.st_ino))
+        folders.sort()
+        yield from (Path(place, name) for name in names if name.endswith(".pp"))

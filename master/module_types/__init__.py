@@ -1,0 +1,1 @@
+"""The resource types that modules bring: in Python, in Ruby, or generated."""

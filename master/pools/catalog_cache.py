@@ -1,0 +1,118 @@
+"""
+Catalogs that need not be compiled again: nothing that their compilation read has changed since.
+
+A catalog depends on the environment's own files, which `LoadedEnvironments` watches; on what it read of its node (`Reads`); and on the
+files that are read anew each time: data, templates. It is answered from memory when all of that is as it was, with the lines that its
+compilation logged. Whatever cannot be followed (programs, random numbers, the time, functions of modules that do not say `pure`)
+is in doubt, and in doubt it is compiled.
+"""
+
+from __future__ import annotations
+
+import uuid as uuids
+import zlib
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..compiler.evaluation.compilation import LogEntry
+from ..compiler.evaluation.dependencies import Reads
+from ..compiler.world import NodeInput
+from ..environments.files import same
+
+__all__ = ["Kept", "Memo"]
+
+Seen = Mapping[str, tuple[int, ...] | None]
+_LEVEL = 1
+_ENTRY = 2_000  # octets that an entry takes beside its catalog, about; and for each file
+_FILE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """
+    A catalog, and what it depends on.
+
+    Attributes:
+        environment: what was loaded of the environment; another object is another environment.
+        code_id: what it was compiled for. body: the catalog's JSON, compressed; uuid: its own in it. logs: what compiling said.
+    """
+
+    environment: object
+    code_id: str | None
+    reads: Reads
+    values: str
+    files: Seen
+    body: bytes
+    uuid: str
+    logs: Sequence[LogEntry]
+
+    def answers(self, environment: object, node: NodeInput, code_id: str | None) -> bool:
+        """Whether a compilation would give this catalog again."""
+        return self.environment is environment and self.code_id == code_id and self.reads.values(node) == self.values and same(self.files)
+
+    @property
+    def size(self) -> int:
+        """Octets, about."""
+        return _ENTRY + len(self.body) + len(self.values) + _FILE * len(self.files)
+
+
+class Memo:
+    """
+    The last catalog of each node, and its last with exported resources, those asked for longest ago leaving first.
+
+    `limit`: octets for all; 0: none is kept. `hits`: how many were answered.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.size = 0
+        self.hits = 0
+        self._kept: OrderedDict[tuple[str, str, bool], Kept] = OrderedDict()
+
+    def get(
+        self, environment: object, node: NodeInput, code_id: str | None, *, exported: bool = False
+    ) -> tuple[bytes, Sequence[LogEntry]] | None:
+        """The catalog's JSON under a new UUID, and what compiling it said; None when it has to be compiled."""
+        key = node.environment, node.certname, exported
+        kept = self._kept.get(key)
+        if kept is None or not kept.answers(environment, node, code_id):
+            return None
+        self._kept.move_to_end(key)
+        self.hits += 1
+        return zlib.decompress(kept.body).replace(kept.uuid.encode(), str(uuids.uuid4()).encode(), 1), kept.logs
+
+    def put(
+        self,
+        environment: object,
+        node: NodeInput,
+        code_id: str | None,
+        *,
+        reads: Reads,
+        files: Seen,
+        body: bytes,
+        uuid: str,
+        logs: Sequence[LogEntry],
+        exported: bool = False,
+    ) -> None:
+        """Keep a catalog that was just compiled; or forget the node's last one, when this one may be another the next time."""
+        key = node.environment, node.certname, exported
+        self._drop(key)
+        if reads.doubt or self.limit <= 0:
+            return
+        kept = Kept(environment, code_id, reads, reads.values(node), files, zlib.compress(body, _LEVEL), uuid, list(logs))
+        if kept.size > self.limit:
+            return
+        self._kept[key] = kept
+        self.size += kept.size
+        while self.size > self.limit:
+            self._drop(next(iter(self._kept)))
+
+    def forget(self) -> None:
+        self._kept.clear()
+        self.size = 0
+
+    def _drop(self, key: tuple[str, str, bool]) -> None:
+        kept = self._kept.pop(key, None)
+        if kept is not None:
+            self.size -= kept.size

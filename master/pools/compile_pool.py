@@ -1,0 +1,499 @@
+"""
+The pool of compiling processes: plain data in, catalog bytes out, the event loop never computes.
+
+A process that dies, hangs or has grown is replaced. What it was asked is asked once more of another, unless that is what it hung on:
+a compile has no effect but its answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+import sys
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from shared.data import plainjson
+from shared.errors import CompileError, PuppetError, Unavailable
+from shared.process.log import LEVELS
+from shared.process.supervision import Supervisor
+from shared.wire.packed import LayeredValues, PackedValues
+
+from ..environments.directories import Environments
+from ..service.longtasks import RETIRE_WORKER, master_supervisor
+from ..service.metrics import Metrics
+from ..termini.catalog import CompileJob, Heard
+from ..termini.resource_type import DefinitionsWanted
+from . import frames
+
+log = logging.getLogger("puppet.compiler")
+
+COMMAND = (sys.executable, "-I", "-m", "master.pools.compile_worker")
+GRACE = 2.0  # seconds after compile_timeout for a process to say itself that it took too long, and where; then it is ended
+START_TIMEOUT = 60.0  # seconds for a process to say that it is ready
+SELF_TEST = 20.0  # seconds for a process to compile next to nothing, on a machine that is busy
+MAX_SERVED = 20_000  # nodes of which is known who served them last
+
+
+REASONS = ("abandoned", "died", "hung", "jobs", "memory", "reload")  # for which a process is replaced
+
+
+class Worker:
+    """One compiling process, used by one request at a time."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        self.spent = False  # it ran out of memory and ends: no second job for it
+        self.answered = 0  # jobs
+        self.round = 0  # of the pool, when it was started
+        self.warning = ""  # of what it does without
+
+    @classmethod
+    async def start(cls, setup: Mapping[str, Any], start_as: tuple[int, int] | None = None) -> Worker:
+        pipe = asyncio.subprocess.PIPE
+        account: dict[str, Any] = {"user": start_as[0], "group": start_as[1], "extra_groups": []} if start_as is not None else {}
+        process = await asyncio.create_subprocess_exec(*COMMAND, stdin=pipe, stdout=pipe, limit=2**20, **account)
+        worker = cls(process)
+        try:
+            async with asyncio.timeout(START_TIMEOUT):
+                await worker.send(dict(setup))
+                message, _ = await worker.next()
+                if "error" in message:
+                    raise frames.error_of(message)
+                worker.warning = message.get("warning", "")
+        except BaseException:
+            await worker.kill()
+            raise
+        return worker
+
+    @property
+    def alive(self) -> bool:
+        return self.process.returncode is None
+
+    async def send(self, message: dict[str, Any], body: bytes = b"") -> None:
+        assert self.process.stdin is not None
+        data = frames.packed(message, body)
+        try:
+            self.process.stdin.write(data)
+        except RuntimeError as err:  # what uvloop says when it has noticed the end of the process
+            raise BrokenPipeError(str(err)) from err
+        await self.process.stdin.drain()
+
+    async def next(self) -> tuple[dict[str, Any], bytes]:
+        assert self.process.stdout is not None
+        return await frames.receive(self.process.stdout)
+
+    async def kill(self) -> None:
+        """End the process for certain."""
+        if self.process.returncode is None:
+            try:
+                self.process.kill()
+            except ProcessLookupError:
+                pass
+        await self.process.wait()
+
+    async def finish(self) -> None:
+        """End it by closing its input; it is idle."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        try:
+            async with asyncio.timeout(2):
+                await self.process.wait()
+        except TimeoutError:
+            await self.kill()
+
+
+def _plain(job: CompileJob | DefinitionsWanted) -> dict[str, Any]:
+    """The fields of a job; `asdict` would copy all facts first. Packed facts stay bytes, which go behind the message."""
+    message = {each.name: getattr(job, each.name) for each in fields(job)}
+    packed, parameters = message.get("facts"), message.get("parameters")
+    if isinstance(packed, PackedValues):
+        # Of the parameters those that are not the facts below them.
+        layered = isinstance(parameters, LayeredValues)
+        own = dict(parameters.above) if isinstance(parameters, LayeredValues) else parameters
+        message |= {"facts": {}, "parameters": own, "hidden": sorted(packed.hidden), "layered": layered}
+    elif isinstance(parameters, LayeredValues):
+        message["parameters"] = dict(parameters)
+    return message
+
+
+def _packed_of(job: CompileJob) -> bytes:
+    return job.facts.packed if isinstance(job.facts, PackedValues) else b""
+
+
+def _why(error: PuppetError | OSError | asyncio.IncompleteReadError) -> str:
+    """Why a process did not get ready; what it printed stands in the log."""
+    if isinstance(error, TimeoutError):
+        return f"it was not ready after {START_TIMEOUT:g} seconds"
+    if isinstance(error, PuppetError):
+        return f"{error.message} ({error.hint})" if error.hint else error.message
+    return (
+        f"{error.strerror}: {error.filename}" if isinstance(error, OSError) and error.strerror else "it ended without a word to the master"
+    )
+
+
+def log_problem(problem: str) -> None:
+    if problem:
+        log.error("%s", problem)
+
+
+def processors() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+class _Lost(Exception):
+    """A process went in the middle of a job that another may well do; `error` is for the caller if that one goes, too."""
+
+    def __init__(self, error: PuppetError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class _Overdue(CompileError):
+    """A compile that took longer than it may."""
+
+
+class Workers:
+    """
+    Up to `size` processes, started when they are needed; the first at once with `warm`.
+
+    `waiting` questions have no process yet; `ended` counts the processes that were replaced, by reason. `problem` says why none could
+    be started or none compiled next to nothing, when that was last tried; '' when it went well, None before.
+
+    Args:
+        timeout: seconds for one compile. memory: bytes for one process beyond its start. queue: requests that may wait.
+        memo: bytes of catalogs that each process keeps.
+        jobs: after how many a process is replaced; 0: never.
+        on_answer: told after each question how it ended (done, memory, failed, timeout, died) and how many seconds it took;
+            memory: a catalog that was not compiled again.
+        on_problem: told `problem` when it changes; without, it is logged.
+        start_as: user and group of the processes, where they are others than ours.
+    """
+
+    CONDITION = "compiling"
+
+    def __init__(
+        self,
+        environments: Environments,
+        *,
+        size: int,
+        timeout: float,
+        memory: int,
+        queue: int,
+        cache: Path | None,
+        memo: int = 0,
+        jobs: int = 0,
+        delay: Callable[[], float] = random.random,
+        on_answer: Callable[[str, float], None] = lambda how, seconds: None,
+        supervisor: Supervisor | None = None,
+        on_problem: Callable[[str], None] = log_problem,
+        start_as: tuple[int, int] | None = None,
+    ) -> None:
+        self.environments = environments
+        self.size = size
+        self.timeout = timeout
+        self.queue = queue
+        self.jobs = jobs
+        self.delay = delay
+        self.on_answer = on_answer
+        self.supervisor = supervisor or master_supervisor()
+        self.on_problem = on_problem
+        self.start_as = start_as
+        self.problem: str | None = None
+        self.waiting = 0
+        self.ended: Counter[str] = Counter()
+        self._setup = {"settings": asdict(environments.settings), "cache": str(cache) if cache else "", "memory": memory, "memo": memo}
+        self._idle: list[Worker] = []
+        self._all: set[Worker] = set()
+        self._leaving: set[asyncio.Task[None]] = set()
+        self._served: OrderedDict[str, Worker] = OrderedDict()  # the process that had a node last, which may remember its catalog
+        self._slots = asyncio.Semaphore(size)
+        self._round = 0
+        self._failed_starts = 0  # in succession
+        self.warnings: set[str] = set()  # of what the processes do without; each is logged once
+        self._closed = False
+
+    @property
+    def alive(self) -> int:
+        """Processes that there are."""
+        return sum(worker.alive for worker in self._all)
+
+    @property
+    def busy(self) -> int:
+        """Processes at work."""
+        return len(self._all) - len(self._idle)
+
+    def describe(self, metrics: Metrics) -> None:
+        """Have what there is to know of the processes in the metrics."""
+        metrics.read("puppet_compiles_waiting", "gauge", "Catalogs that wait for a process.", lambda: [((), self.waiting)])
+        metrics.read(
+            "puppet_compile_workers",
+            "gauge",
+            "Compiling processes.",
+            lambda: [(("busy",), self.busy), (("idle",), len(self._idle))],
+            "state",
+        )
+        metrics.read(
+            "puppet_compile_workers_replaced_total",
+            "counter",
+            "Compiling processes that were replaced.",
+            lambda: [((reason,), self.ended[reason]) for reason in REASONS],
+            "reason",
+        )
+
+    async def warm(self) -> None:
+        """Have one process ready, unless all are at work; a failure is only logged, the first compile will say it again."""
+        if self._slots.locked():
+            return
+        try:
+            async with self._slots:
+                self._idle.append(await self._worker())
+        except (PuppetError, _Lost) as err:
+            log.error("%s", err)
+
+    async def __call__(self, job: CompileJob, heard: list[Heard] | None = None) -> bytes:
+        """
+        The catalog as JSON. `heard` gets what was logged for it.
+
+        Raises:
+            CompileError and others: what is wrong, located. Unavailable: too many wait. PuppetError: the process died.
+        """
+        return await self._asked({"ask": "catalog", **_plain(job)}, f"The catalog of {job.certname}", heard, _packed_of(job))
+
+    async def definitions(self, wanted: DefinitionsWanted) -> list[dict[str, Any]]:
+        """
+        The classes, defines and nodes of an environment that are asked for, as plain data.
+
+        Raises:
+            BadRequest: a name, pattern or kind that cannot be. NotFound: no such environment. And as for a catalog.
+        """
+        body = await self._asked({"ask": "resource_types", **_plain(wanted)}, f"The listing of {wanted.environment}'s resource types")
+        found: list[dict[str, Any]] = plainjson.loads(body)
+        return found
+
+    async def listing(self, what: str, environment: str = "", module: str = "", name: str = "") -> bytes:
+        """
+        What tools ask of an environment (see `listings`), '' for all of them, or of something in one of its modules, as JSON.
+
+        Raises:
+            NotFound: no such environment, or nothing of that name. And as for a catalog.
+        """
+        where = f"environment {environment}" if environment else "all environments"
+        question = {"ask": "listing", "of": what, "environment": environment, "module": module, "name": name}
+        return await self._asked(question, f"What is asked of the {what} of {where}")
+
+    async def self_test(self) -> None:
+        """
+        Have a process compile next to nothing, so that `problem` is of now. While all are at work there is nothing to find out.
+
+        What one process cannot do, another may try: the first may have been killed while it was idle.
+        """
+        if self._slots.locked():
+            return
+        async with self._slots:
+            problem = ""
+            for _ in range(2):
+                try:
+                    worker = await self._worker()
+                except _Lost:
+                    continue  # after the second `problem` says why
+                except PuppetError:
+                    return
+                problem = await self._test(worker)
+                if not problem:
+                    return
+            if problem:
+                self._note(problem)
+
+    async def _test(self, worker: Worker) -> str:
+        """Why a process does not compile next to nothing, and is no more; '' when it does."""
+        question = {"ask": "self_test", "generation": self.environments.generation, "seconds": SELF_TEST, "what": "A self-test"}
+        try:
+            async with asyncio.timeout(SELF_TEST + GRACE):
+                await worker.send(question)
+                await self._answer(worker, None)
+        except TimeoutError:
+            await self._drop(worker, "hung")
+            return f"a process did not compile next to nothing within {SELF_TEST:g} seconds"
+        except PuppetError as err:
+            await self._drop(worker, "died")
+            return f"a process did not compile next to nothing: {err}"
+        except (asyncio.IncompleteReadError, ConnectionError):
+            self._gone(worker, "died")
+            await worker.finish()
+            return f"a process ended with {worker.process.returncode} instead of compiling next to nothing"
+        except BaseException:
+            await asyncio.shield(self._drop(worker, "abandoned"))
+            raise
+        worker.answered -= 1  # its share is one of jobs
+        self._put_back(worker)
+        return ""
+
+    def _note(self, problem: str) -> None:
+        if problem != self.problem:
+            self.problem = problem
+            self.on_problem(problem)
+
+    async def _asked(self, question: dict[str, Any], what: str, heard: list[Heard] | None = None, packed: bytes = b"") -> bytes:
+        """The body of the answer to a question; `what` is asked for, in messages."""
+        if self.waiting >= self.queue:
+            raise Unavailable(f"{self.waiting} catalogs wait to be compiled", retry_after=5 + int(self.delay() * 55))
+        message = question | {"generation": self.environments.generation, "seconds": self.timeout, "what": what}
+        self.waiting += 1
+        try:
+            await self._slots.acquire()
+        finally:
+            self.waiting -= 1
+        began, how = time.monotonic(), "failed"
+        try:
+            try:
+                body, how = await self._answered(message, packed, what, heard)
+            except _Lost as lost:
+                log.warning("%s; another process is asked", lost.error)
+                body, how = await self._answered(message, packed, what, heard)
+            return body
+        except _Lost as lost:
+            how = "died"
+            raise lost.error from lost
+        except _Overdue:
+            how = "timeout"
+            raise
+        finally:
+            self._slots.release()
+            self.on_answer(how, time.monotonic() - began)
+
+    async def _answered(self, message: dict[str, Any], packed: bytes, what: str, heard: list[Heard] | None) -> tuple[bytes, str]:
+        if heard is not None:
+            heard.clear()  # of what a process said that was lost
+        node = str(message.get("certname", ""))
+        worker = await self._worker(node)
+        try:
+            async with asyncio.timeout(self.timeout + GRACE):
+                await worker.send(message, packed)
+                found = await self._answer(worker, heard)
+        except TimeoutError:
+            await self._drop(worker, "hung")
+            raise _Overdue(
+                f"{what} took longer than compile_timeout ({self.timeout:g} seconds)",
+                hint="Raise it, or look for an endless loop.",
+            ) from None
+        except (asyncio.IncompleteReadError, ConnectionError) as err:
+            # It is ending: to kill it as well would hide from the loop what it ended with.
+            self._gone(worker, "died")
+            await worker.finish()
+            raise _Lost(PuppetError(f"{what} could not be made: its process ended with {worker.process.returncode}")) from err
+        except PuppetError as err:
+            if not worker.spent:
+                self._put_back(worker)
+                raise
+            await self._drop(worker, "memory")
+            if worker.answered:  # it may be what earlier jobs left that was too much
+                raise _Lost(err) from err
+            raise
+        except BaseException:
+            # Whoever asked has left in the middle; the process still works on the answer.
+            await asyncio.shield(self._drop(worker, "abandoned"))
+            raise
+        self._put_back(worker)
+        if node:
+            self._served[node] = worker
+            self._served.move_to_end(node)
+            if len(self._served) > MAX_SERVED:
+                self._served.popitem(last=False)
+        return found
+
+    async def _answer(self, worker: Worker, heard: list[Heard] | None) -> tuple[bytes, str]:
+        while True:
+            message, body = await worker.next()
+            if "log" in message:
+                level, text, source, file, line = message["log"]
+                if heard is not None:
+                    heard.append(Heard(level, text, source, file, line, datetime.now(UTC)))
+                log.log(LEVELS.get(level, LEVELS["notice"]), "%s", text, extra={"source": source})
+            elif "done" in message:
+                return body, "memory" if message.get("memory") else "done"
+            else:
+                worker.spent = bool(message.get("last"))
+                error = frames.error_of(message)
+                raise _Overdue(error.message, where=error.where, hint=error.hint) if message.get("overtime") else error
+
+    def _put_back(self, worker: Worker) -> None:
+        """The process for the next question, unless it has done its share or was started before the last `renew`."""
+        worker.answered += 1
+        self._note("")
+        if worker.round != self._round:
+            self._retire(worker, "reload")
+        elif self.jobs and worker.answered >= self.jobs:
+            self._retire(worker, "jobs")
+        else:
+            self._idle.append(worker)
+
+    def renew(self) -> None:
+        """Replace all processes: those that are idle now, the others after their answer."""
+        self._round += 1
+        idle, self._idle = self._idle, []
+        for worker in idle:
+            self._retire(worker, "reload")
+
+    def _retire(self, worker: Worker, reason: str) -> None:
+        """Let an idle process go; nobody waits for its end."""
+        self._gone(worker, reason)
+        task = self.supervisor.spawn(RETIRE_WORKER, worker.finish())
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)
+
+    async def _worker(self, node: str = "") -> Worker:
+        """A process: the one that had the node last if it is idle, else any."""
+        last = self._served.get(node)
+        if last is not None and last in self._idle:
+            self._idle.remove(last)
+            self._idle.append(last)
+        while self._idle:
+            worker = self._idle.pop()
+            if worker.alive:
+                return worker
+            self._gone(worker, "died")
+            log.warning("An idle compiling process ended with %s; another takes its place", worker.process.returncode)
+        if self._closed:
+            raise Unavailable("The master is stopping")
+        started_in = self._round
+        try:
+            worker = await Worker.start(self._setup, self.start_as)
+        except (PuppetError, OSError, asyncio.IncompleteReadError) as err:
+            retried = not isinstance(err, TimeoutError | PuppetError)  # of the others the next one would fare no better
+            self._failed_starts += 1
+            if not retried or self._failed_starts > 1:
+                self._note(f"a compiling process could not be started: {_why(err)}")
+            error = PuppetError("A compiling process could not be started", hint="The master's log says why.")
+            raise (_Lost(error) if retried else error) from err
+        self._failed_starts = 0
+        if worker.warning and worker.warning not in self.warnings:
+            self.warnings.add(worker.warning)
+            log.warning("%s", worker.warning)
+        worker.round = started_in
+        self._all.add(worker)
+        return worker
+
+    async def _drop(self, worker: Worker, reason: str) -> None:
+        self._gone(worker, reason)
+        await worker.kill()
+
+    def _gone(self, worker: Worker, reason: str) -> None:
+        self._all.discard(worker)
+        self.ended[reason] += 1
+
+    async def close(self) -> None:
+        """End all processes."""
+        self._closed = True
+        idle, self._idle = self._idle, []
+        working = self._all - set(idle)
+        await asyncio.gather(*(worker.finish() for worker in idle), *(worker.kill() for worker in working), *self._leaving)
+        self._all.clear()

@@ -1,0 +1,308 @@
+"""
+The process that compiles: `python -I -m master.pools.compile_worker`, started by the pool in `workers`.
+
+It reads one job after another from its standard input and answers on its standard output. What it keeps between jobs are
+definitions of environments, compiled code, and catalogs (`memo`).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import resource
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, BinaryIO
+
+from shared.data import plainjson
+from shared.errors import BadData, BadRequest, CompileError, Location, PuppetError
+from shared.process.memory import settle
+from shared.regexps import PATTERN_TIMEOUT
+
+from ..compiler.catalog.wire import compile_catalog
+from ..compiler.codegen.codecache import CodeCache
+from ..compiler.errors.locations import current, place_of
+from ..compiler.evaluation.compilation import LogEntry
+from ..compiler.evaluation.dependencies import Reads
+from ..compiler.evaluation.runtime import NAMES
+from ..compiler.loading.loader import Loader
+from ..compiler.syntax.checker import Issue as Finding
+from ..compiler.world import NodeInput
+from ..environments.directories import EnvironmentSettings
+from ..environments.directory_environment import FolderWorld
+from ..environments.files import TrackedFiles
+from ..environments.loaded import LoadedEnvironment, LoadedEnvironments
+from ..listings.environment import Listings
+from ..listings.resource_types import ResourceTypes
+from . import frames
+from .catalog_cache import Memo
+
+NOWHERE = "/nonexistent"
+ATTEMPTS = 3  # at a catalog whose code changes while it is compiled
+
+
+class Bench:
+    """Does jobs one after another, with what it has loaded of the environments."""
+
+    def __init__(self, settings: EnvironmentSettings, code: CodeCache, *, memo: int = 0) -> None:
+        self._log: Callable[[LogEntry], None] = lambda entry: None
+        self.code = code
+        self.environments = LoadedEnvironments(settings, self.code, log=self._found)
+        self.types = ResourceTypes(self.environments.directories, lambda level, text: self._log(LogEntry(level, text)))
+        self.listings = Listings(self.environments.directories, self._found)
+        self.memo = Memo(memo)
+        self.generation = 0
+        self.failed = False  # the last job
+
+    def _found(self, level: str, finding: Finding | str) -> None:
+        if isinstance(finding, str):
+            self._log(LogEntry(level, finding))
+        else:
+            self._log(LogEntry(level, finding.message, finding.where))
+
+    def answer(self, job: Mapping[str, Any], log: Callable[[LogEntry], None]) -> bytes:
+        """What a job asks for, as JSON; PuppetError."""
+        self._log = log
+        if job["generation"] != self.generation:
+            self.forget()
+            self.generation = job["generation"]
+        if job["ask"] == "resource_types":
+            return plainjson.dumps(self.types.answer(job))
+        if job["ask"] == "listing":
+            return self.listings.answer(job)
+        if job["ask"] == "self_test":
+            return self._self_test()
+        return self._compile(job, log)
+
+    def _self_test(self) -> bytes:
+        """The catalog of a manifest that needs no environment: whether this process can compile at all."""
+        world = FolderWorld("production", NOWHERE, TrackedFiles(), modulepath=[], manifest=None, code="notify { 'self-test': }")
+        loader = Loader(world, NAMES, CodeCache(), log=self._found, builtins=self.environments.functions)
+        return plainjson.dumps(compile_catalog(world, loader, NodeInput("self-test"), version=0, log=self._log))
+
+    def forget(self) -> None:
+        """Read everything again at the next job."""
+        self.environments.forget()
+        self.types.forget()
+        self.listings.forget()
+        self.memo.forget()
+
+    def _compile(self, job: Mapping[str, Any], log: Callable[[LogEntry], None]) -> bytes:
+        """The catalog of a job, made of one version of the code: when files change meanwhile, it is made again."""
+        changed = ""
+        for _ in range(ATTEMPTS):
+            loaded = self.environments.get(job["environment"])
+            node = _node(loaded, job)
+            known = self.memo.get(loaded, node, job["code_id"], exported=job["exported"])
+            if known is not None:
+                body, logs = known
+                for entry in logs:
+                    log(entry)
+                return body
+            changed_meanwhile = loaded.begin()
+            made: tuple[bytes, Callable[[], None]] | PuppetError
+            try:
+                made = self._compiled(loaded, node, job, log)
+            except PuppetError as err:
+                made = err
+            changed = changed_meanwhile() or ""
+            if not changed:
+                if isinstance(made, PuppetError):
+                    raise made
+                body, remember = made
+                remember()
+                return body
+            self.environments.forget(loaded.environment.name)
+            log(LogEntry("info", f"{changed} changed while the catalog of {job['certname']} was compiled; it is compiled again"))
+        raise CompileError(
+            f"{changed} or others changed each of the {ATTEMPTS} times that the catalog of {job['certname']} was compiled",
+            hint="Deploy new code in one step, for example by switching a link.",
+        )
+
+    def _compiled(
+        self, loaded: LoadedEnvironment, node: NodeInput, job: Mapping[str, Any], log: Callable[[LogEntry], None]
+    ) -> tuple[bytes, Callable[[], None]]:
+        """The catalog of a node, from an environment as it is loaded, and what keeps it for the next time."""
+        said: list[LogEntry] = []
+
+        def heard(entry: LogEntry) -> None:
+            said.append(entry)
+            log(entry)
+
+        reads = Reads() if self.memo.limit else None
+        rich, exported, code_id = loaded.environment.rich_data, job["exported"], job["code_id"]
+        catalog = compile_catalog(
+            loaded.world, loaded.loader, node, version=loaded.version, log=heard, rich=rich, exported=exported, reads=reads
+        )
+        body = plainjson.dumps(catalog | {"code_id": code_id})
+
+        def remember() -> None:
+            if reads is not None:
+                files = loaded.live.taken()
+                uuid = catalog["catalog_uuid"]
+                self.memo.put(loaded, node, code_id, reads=reads, files=files, body=body, uuid=uuid, logs=said, exported=exported)
+
+        return body, remember
+
+
+def _job(frame: tuple[dict[str, Any], bytes] | None) -> dict[str, Any] | None:
+    """The job in a frame, with the facts that stand behind it; BadData when they cannot be read."""
+    if frame is None or not frame[1]:
+        return frame[0] if frame else None
+    job, packed = frame
+    values, hidden = plainjson.loads_pson(packed), set(job["hidden"])
+    facts = {key: value for key, value in values.items() if key not in hidden}
+    return {**job, "facts": facts, "parameters": {**facts, **job["parameters"]} if job["layered"] else job["parameters"]}
+
+
+def _node(loaded: LoadedEnvironment, job: Mapping[str, Any]) -> NodeInput:
+    """What a job says of its node."""
+    server_facts = {key: value for key, value in job["server_facts"].items() if key != "environment"}
+    return NodeInput(
+        certname=job["certname"],
+        environment=loaded.environment.name,
+        facts=job["facts"],
+        parameters={**job["parameters"], **server_facts},
+        classes=job["classes"],
+        trusted=job["trusted"],
+        server_facts=job["server_facts"],
+    )
+
+
+def serve(stdin: BinaryIO, say: Callable[[bytes], None]) -> None:
+    """Answer jobs until the input ends. The first message is the set-up."""
+    setup = frames.read(stdin)
+    if setup is None:
+        return
+    given: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in setup["settings"].items()}
+    settings = EnvironmentSettings(**given)  # JSON knows lists only
+    PATTERN_TIMEOUT.set(settings.pattern_timeout)
+    try:
+        code, warning = CodeCache.at(Path(setup["cache"]) if setup["cache"] else None)
+        bench = Bench(settings, code, memo=int(setup["memo"]))
+    except PuppetError as err:
+        say(frames.packed(frames.plain_error(err)))
+        return
+    _limit(int(setup["memory"]))
+    settle()
+    say(frames.packed({"ready": os.getpid(), "warning": warning}))
+    while True:
+        try:
+            job = _job(frames.read_with_body(stdin))
+        except BadData as err:
+            # The job fails, not the process: it would be asked of another, which would end the same way.
+            say(frames.packed(frames.plain_error(BadRequest(f"What is to be compiled cannot be read: {err.message}"))))
+            continue
+        if job is None:
+            return
+        say(answer(bench, job, say))
+        bench.code.save()
+        if bench.failed:
+            # A compile that ended in the middle has left its circles to the collector, which looks seldom.
+            gc.collect()
+
+
+def answer(bench: Bench, job: Mapping[str, Any], say: Callable[[bytes], None]) -> bytes:
+    """The last frame of a job: the catalog, or what is wrong."""
+
+    def log(entry: LogEntry) -> None:
+        where = entry.where or Location(None)
+        say(frames.packed({"log": [entry.level, entry.text, entry.source, where.file, where.line]}))
+
+    try:
+        with deadline(job["seconds"]):
+            bench.failed = True
+            hits = bench.memo.hits
+            body = bench.answer(job, log)
+            bench.failed = False
+        return frames.packed({"done": True, "memory": bench.memo.hits > hits}, body)
+    except PuppetError as err:
+        return frames.packed(frames.plain_error(err))
+    except Overtime as over:
+        # It may have been in the middle of reading a file.
+        bench.forget()
+        message = f"{job['what']} took longer than compile_timeout ({job['seconds']:g} seconds)"
+        told = CompileError(message, where=over.where, hint="Raise it, or look for an endless loop in what runs here.")
+        return frames.packed(frames.plain_error(told) | {"overtime": True})
+    except MemoryError as err:
+        # What it has grown to is not given back: this process is done, whoever started it takes another. To say so it needs some more.
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+        where = place_of(err)
+        told = CompileError(
+            "The catalog needs more memory than compile_memory allows", where=where, hint="Raise it, or look for endless growth."
+        )
+        return frames.packed(frames.plain_error(told) | {"last": True})
+    except RecursionError as err:
+        return frames.packed(frames.plain_error(CompileError("A value is nested too deeply for a catalog", where=place_of(err))))
+    except Exception as err:  # noqa: BLE001  # the job's outermost frame: another process would fail in the same way
+        traceback.print_exc()
+        bench.forget()  # it may have been in the middle of reading a file
+        unforeseen = CompileError(
+            f"An unforeseen error in the compiler ({type(err).__name__})", where=place_of(err), hint="The master's log has its traceback."
+        )
+        return frames.packed(frames.plain_error(unforeseen))
+
+
+class Overtime(BaseException):
+    """A job has taken too long. No PuppetError: nothing that tries something and goes on without it may catch this."""
+
+    def __init__(self, where: Location | None) -> None:
+        super().__init__()
+        self.where = where
+
+
+@contextmanager
+def deadline(seconds: float) -> Iterator[None]:
+    """Raise Overtime, at the place in a manifest that is being evaluated, when what is inside takes longer; in the main thread."""
+
+    def ring(number: int, frame: FrameType | None) -> None:
+        raise Overtime(current())
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _limit(memory: int) -> None:
+    """A ceiling for this process' memory, in bytes above what it has now."""
+    with Path("/proc/self/statm").open() as file:
+        now = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (now + memory, hard))
+
+
+def main() -> int:
+    """Run as a worker of the process that started this one, and end with it."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    pipe = os.dup(1)
+    os.dup2(2, 1)  # whatever prints must not get into the answers
+
+    def say(frame: bytes) -> None:
+        view = memoryview(frame)
+        while view:
+            view = view[os.write(pipe, view) :]
+
+    try:
+        import setproctitle
+
+        setproctitle.setproctitle("puppet master: compiling")
+        serve(sys.stdin.buffer, say)
+    except BrokenPipeError:
+        return 0
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

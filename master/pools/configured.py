@@ -1,0 +1,41 @@
+"""The pool of compiling processes as the settings ask for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from shared.process.supervision import Supervisor
+from shared.settings import MasterSettings
+
+from ..environments.directories import Environments
+from ..service.metrics import Metrics
+from .compile_pool import Workers, log_problem, processors
+
+__all__ = ["workers_for"]
+
+
+def workers_for(
+    settings: MasterSettings,
+    environments: Environments,
+    metrics: Metrics,
+    supervisor: Supervisor | None = None,
+    on_problem: Callable[[str], None] = log_problem,
+    start_as: tuple[int, int] | None = None,
+) -> Workers:
+    """The pool that the settings ask for; what there is to know of it is in the metrics."""
+    workers = Workers(
+        environments,
+        size=settings.compile_workers or processors(),
+        timeout=settings.compile_timeout,
+        memory=settings.compile_memory,
+        queue=settings.compile_queue,
+        memo=settings.catalog_memo,
+        cache=settings.code_cache,
+        jobs=settings.compile_jobs,
+        on_answer=lambda how, seconds: metrics.compiles.observe(seconds, how),
+        on_problem=on_problem,
+        start_as=start_as,
+        supervisor=supervisor,
+    )
+    workers.describe(metrics)
+    return workers

@@ -1,0 +1,99 @@
+"""What a master and its compiling processes say to one another: frames of JSON and bytes over a pipe."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from typing import Any, BinaryIO
+
+from shared.data import plainjson
+from shared.errors import (
+    BadData,
+    BadRequest,
+    CompileError,
+    ConfigError,
+    EvaluationError,
+    Location,
+    NotFound,
+    ParseError,
+    PuppetError,
+    Unsupported,
+)
+
+HEAD = struct.Struct(">II")  # octets of the JSON, octets of the bytes behind it
+MAX_FRAME = 1 << 30  # octets
+
+_ERRORS: dict[str, type[PuppetError]] = {
+    cls.__name__: cls
+    for cls in (BadData, BadRequest, CompileError, ConfigError, EvaluationError, NotFound, ParseError, PuppetError, Unsupported)
+}
+
+
+def packed(message: dict[str, Any], body: bytes = b"") -> bytes:
+    """One frame; BadData when the message is nested too deeply for one."""
+    return packed_before(message, len(body)) + body
+
+
+def packed_before(message: dict[str, Any], size: int) -> bytes:
+    """A frame up to its bytes, of which so many are sent after it."""
+    try:
+        text = plainjson.dumps_pson(message)
+    except RecursionError as err:
+        raise BadData("Facts, or what else a catalog is made of, are nested too deeply") from err
+    return HEAD.pack(len(text), size) + text
+
+
+async def receive(reader: asyncio.StreamReader) -> tuple[dict[str, Any], bytes]:
+    """The next frame; IncompleteReadError when the other side has ended."""
+    size, more = HEAD.unpack(await reader.readexactly(HEAD.size))
+    if size + more > MAX_FRAME:
+        raise PuppetError(f"A frame of {size + more} octets is too large")
+    message: dict[str, Any] = plainjson.loads_pson(await reader.readexactly(size))
+    return message, await reader.readexactly(more) if more else b""
+
+
+def read_with_body(stream: BinaryIO) -> tuple[dict[str, Any], bytes] | None:
+    """
+    The next frame's message and the bytes behind it; None at the end.
+
+    Raises:
+        BadData: the frame holds what cannot be read. It has been taken from the stream: the next one can be read.
+    """
+    head = stream.read(HEAD.size)
+    if len(head) < HEAD.size:
+        return None
+    size, more = HEAD.unpack(head)
+    text = stream.read(size)
+    body = stream.read(more) if more else b""
+    message: dict[str, Any] = plainjson.loads_pson(text)
+    return message, body
+
+
+def read(stream: BinaryIO) -> dict[str, Any] | None:
+    """The next frame's message, as `read_with_body` has it."""
+    frame = read_with_body(stream)
+    return frame[0] if frame is not None else None
+
+
+def plain_error(err: PuppetError) -> dict[str, Any]:
+    """An error as plain data: its kind, or the nearest known one."""
+    kind = next((cls.__name__ for cls in type(err).__mro__ if cls.__name__ in _ERRORS), "PuppetError")
+    where = err.where
+    return {
+        "error": kind,
+        "message": err.message,
+        "hint": err.hint,
+        "legacy": err.legacy,
+        "node": getattr(err, "node", ""),
+        "where": [where.file, where.line, where.column] if where else None,
+    }
+
+
+def error_of(data: dict[str, Any]) -> PuppetError:
+    """The error that `plain_error` made plain."""
+    where = Location(*data["where"]) if data.get("where") else None
+    err = _ERRORS.get(str(data.get("error")), PuppetError)(str(data.get("message")), where=where, hint=str(data.get("hint") or ""))
+    err.legacy = str(data.get("legacy") or "")
+    if isinstance(err, CompileError):
+        err.node = str(data.get("node") or "")
+    return err

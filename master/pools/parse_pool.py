@@ -1,0 +1,359 @@
+"""
+The pool of parsing processes: bytes of peers in, JSON of plain data out, each within a budget of processor time that really ends it.
+
+Small JSON is parsed where it is: it is linear, and its size bounds its time. YAML and whatever is large goes to a process, which is
+killed when its budget is used up. Nothing but frames of JSON and bytes comes back. What was packed so is written by a process, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from threading import Lock
+from typing import Any, Self, cast
+
+from shared.data import plainjson
+from shared.errors import BadData, PuppetError, Unavailable
+from shared.indirector.core import Indirection, M, Model
+from shared.models.facts import FACTS, PackedFacts
+from shared.models.node import Node
+from shared.models.packed_report import PackedReport
+from shared.models.report import REPORT
+from shared.settings import MasterSettings
+from shared.wire.dialects import Dialect
+from shared.wire.formats import Format
+from shared.wire.packed import LayeredValues, PackedValues
+
+from ..service.metrics import Metrics
+from . import frames
+from .parse_worker import NO_MEMORY
+
+log = logging.getLogger("puppet.parser")
+
+COMMAND = (sys.executable, "-I", "-m", "master.pools.parse_worker")
+IN_PLACE = 64 * 1024  # bytes of facts as JSON that are parsed where they are
+REPORT_IN_PLACE = 512 * 1024  # the same of reports, which take some milliseconds then
+START = 60.0  # seconds for a process to say that it is ready
+SLOWEST = 6  # times its budget of processor time that a message may take on a machine with other work
+_STEP = 2**20
+
+
+class _Ended(Exception):
+    """A parsing process ended in the middle of a message."""
+
+
+class ParserProcess:
+    """One parsing process, used by one thread at a time. All methods block."""
+
+    def __init__(self, seconds: float, memory: int) -> None:
+        self._limit = seconds * SLOWEST
+        self._process = subprocess.Popen([*COMMAND, str(seconds), str(memory)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        self._ready = False
+
+    def ask(self, question: Mapping[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
+        """Return the answer; _Ended when the process ended or had to be killed."""
+        try:
+            if not self._ready:
+                self._receive(time.monotonic() + START)
+                self._ready = True
+            end = time.monotonic() + self._limit
+            self._send(frames.packed_before(dict(question), len(body)), end)
+            self._send(body, end)
+            return self._receive(end)
+        except (OSError, TimeoutError) as err:
+            raise _Ended from err
+
+    def _send(self, data: bytes, end: float) -> None:
+        assert self._process.stdin is not None
+        pipe = self._process.stdin.fileno()
+        os.set_blocking(pipe, False)
+        view = memoryview(data)
+        while view:
+            _wait(pipe, select.POLLOUT, end)
+            try:
+                view = view[os.write(pipe, view[:_STEP]) :]
+            except BlockingIOError:
+                continue
+
+    def _receive(self, end: float) -> tuple[dict[str, Any], bytes]:
+        size, more = frames.HEAD.unpack(self._read(frames.HEAD.size, end))
+        message: dict[str, Any] = plainjson.loads_pson(self._read(size, end))
+        return message, self._read(more, end) if more else b""
+
+    def _read(self, size: int, end: float) -> bytes:
+        assert self._process.stdout is not None
+        pipe = self._process.stdout.fileno()
+        pieces: list[bytes] = []
+        while size:
+            _wait(pipe, select.POLLIN, end)
+            piece = os.read(pipe, min(size, _STEP))
+            if not piece:
+                raise _Ended
+            pieces.append(piece)
+            size -= len(piece)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def kill(self) -> None:
+        """End the process from another thread; whoever waits for its answer learns of it."""
+        self._process.kill()
+
+    def end(self) -> int:
+        """End the process for certain; return the signal that had ended it, negative, or its exit code."""
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+        try:
+            return self._process.wait(0.2)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
+
+
+def _large_values(instance: Model) -> tuple[str, Mapping[str, Any], PackedValues] | None:
+    """The name of the field with the values that a process packed, what lies above them, and they; None when there is no such field."""
+    if isinstance(instance, PackedFacts):
+        return "values", {}, instance.packed_values
+    parameters: Any = instance.parameters if isinstance(instance, Node) else None
+    return ("parameters", parameters.above, parameters.below) if isinstance(parameters, LayeredValues) else None
+
+
+def _facts_of(header: Mapping[str, Any], data: bytes) -> PackedFacts | None:
+    """The facts in an answer; None when it says that there are none."""
+    if header.get("nothing"):
+        return None
+    expiration = header["expiration"]
+    size = int(header["packed"])
+    return PackedFacts.model_construct(
+        name=str(header["name"]),
+        timestamp=header["timestamp"],
+        expiration=datetime.fromisoformat(expiration) if expiration else None,
+        values=cast(Any, PackedValues(data[:size])),
+        reserved=frozenset(header["reserved"]),
+        document=data[size:],
+    )
+
+
+def _wait(pipe: int, event: int, end: float) -> None:
+    poll = select.poll()
+    poll.register(pipe, event)
+    if not poll.poll(max(0.0, end - time.monotonic()) * 1000):
+        raise TimeoutError
+
+
+class Parsers:
+    """
+    Parses bodies, in up to `size` processes that are started when they are needed.
+
+    `ended` counts processes that were replaced, by reason.
+
+    Args:
+        seconds: Processor time for one body. memory: Bytes for one process beyond its start. queue: Bodies that may wait.
+        documents: Whether facts come with the YAML that is stored of them.
+        forwarded: Whether reports of 3.x come with the YAML that other programs get of them, too.
+    """
+
+    def __init__(self, *, size: int, seconds: float, memory: int, queue: int, documents: bool, forwarded: bool = False) -> None:
+        self.size = size
+        self.seconds = seconds
+        self.memory = memory
+        self.queue = queue
+        self.documents = documents
+        self.forwarded = forwarded
+        self.ended: Counter[str] = Counter({"time": 0, "memory": 0, "died": 0})
+        self.waiting = 0
+        self._idle: list[ParserProcess] = []
+        self._busy: set[ParserProcess] = set()
+        self._lock = Lock()
+        self._closed = False
+        self._threads = ThreadPoolExecutor(size, thread_name_prefix="parser")
+
+    @classmethod
+    def of(cls, settings: MasterSettings) -> Self:
+        return cls(
+            size=settings.parse_workers,
+            seconds=settings.parse_time,
+            memory=settings.parse_memory,
+            queue=settings.parse_queue,
+            documents=(settings.facts_terminus or "yaml") == "yaml",
+            forwarded="http" in settings.reports,
+        )
+
+    def describe(self, metrics: Metrics) -> None:
+        """Have what there is to know of the processes in the metrics."""
+        metrics.read("puppet_bodies_waiting", "gauge", "Bodies that wait for a parsing process.", lambda: [((), self.waiting)])
+        metrics.read(
+            "puppet_parsers_replaced_total",
+            "counter",
+            "Parsing processes that were replaced.",
+            lambda: [((reason,), count) for reason, count in sorted(self.ended.items())],
+            "reason",
+        )
+
+    def takes(self, indirection: Indirection[Any], body: bytes | str, form: Format) -> bool:
+        """Whether a body is for a process: YAML of any size, and facts and reports that are large."""
+        if indirection is REPORT and len(body) >= REPORT_IN_PLACE:
+            return True
+        return "yaml" in form.name or (indirection is FACTS and len(body) >= IN_PLACE)
+
+    async def load(self, indirection: Indirection[M], body: bytes, dialect: Dialect, form: Format) -> M:
+        """
+        Return the instance in a body that is for a process (see `takes`).
+
+        Raises:
+            BadData: It is none, or takes more time or memory than it may. Unavailable: Too many wait.
+        """
+        question = {"load": indirection.name, "dialect": dialect.name, "format": form.name}
+        if indirection is FACTS:
+            facts: Any = await self._facts(question, body)
+            return facts  # type: ignore[no-any-return]
+        if indirection is REPORT:
+            report: Any = await self._report(question, body, dialect, form)
+            return report  # type: ignore[no-any-return]
+        _, data = await self._ask(question, body)
+        return await asyncio.to_thread(lambda: indirection.model.from_data(plainjson.loads_pson(data)))
+
+    async def facts(
+        self, body: bytes, dialect: Dialect, form: Format, *, values: Mapping[str, Any], timestamp: str, keep: bool
+    ) -> PackedFacts | None:
+        """
+        Return the facts of a catalog request, which are escaped once more, with these values over theirs; None for `null`.
+
+        Args:
+            timestamp: Is theirs when they have none, and without `keep` in any case.
+        """
+        question = {"load": FACTS.name, "dialect": dialect.name, "format": form.name, "escaped": True, "optional": True}
+        return await self._facts(question | {"set": dict(values), "timestamp": timestamp, "keep": keep}, body)
+
+    def takes_to_write(self, instance: Model) -> bool:
+        """Whether an instance is for a process to write: its large values are as a process gave them, and no objects here."""
+        return _large_values(instance) is not None
+
+    async def dump(self, indirection: Indirection[Any], instance: Model, dialect: Dialect, form: Format) -> bytes:
+        """Return an answer's body, of an instance that is for a process (see `takes_to_write`); PuppetError: it has no such form."""
+        return await self._dumped(indirection, instance, {"dialect": dialect.name, "format": form.name})
+
+    async def dump_file(self, indirection: Indirection[Any], instance: Model, files: str) -> bytes:
+        """Return what a file holds of such an instance; `files` is `yaml` or `json`."""
+        return await self._dumped(indirection, instance, {"format": "", "files": files})
+
+    async def _dumped(self, indirection: Indirection[Any], instance: Model, question: Mapping[str, Any]) -> bytes:
+        large = _large_values(instance)
+        assert large is not None
+        name, above, below = large
+        fields = {key: getattr(instance, key) for key in indirection.model.model_fields if key != name}
+        if instance.expiration is not None:
+            fields["expiration"] = instance.expiration.isoformat()
+        what = {"dump": indirection.name, "fields": fields, "large": name, "above": dict(above), "hidden": sorted(below.hidden)}
+        _, body = await self._ask({**what, **question}, below.packed)
+        return body
+
+    async def stored_facts(self, name: str, body: bytes, files: str) -> PackedFacts | None:
+        """Return the facts in a file; `files` is `yaml` or `json`. BadData: it holds none."""
+        return await self._facts({"stored": files, "name": name}, body)
+
+    async def catalog_wanted(self, body: bytes, *, timestamp: str) -> tuple[dict[str, Any], PackedFacts | None]:
+        """Return what a body of /puppet/v4/catalog says, with its facts apart, which get this timestamp. BadRequest: it is none."""
+        header, data = await self._ask({"catalog_wanted": True, "timestamp": timestamp, "document": self.documents}, body)
+        return header["wanted"], _facts_of(header, data)
+
+    async def _facts(self, question: Mapping[str, Any], body: bytes) -> PackedFacts | None:
+        return _facts_of(*await self._ask({**question, "document": self.documents}, body))
+
+    async def _report(self, question: Mapping[str, Any], body: bytes, dialect: Dialect, form: Format) -> PackedReport:
+        header, data = await self._ask({**question, "forwarded": self.forwarded}, body)
+        documents, start = {}, 0
+        for legacy, size in header["documents"]:
+            documents[bool(legacy)] = data[start : start + size]
+            start += size
+        return PackedReport.packed(
+            str(header["name"]),
+            int(header["report_format"]),
+            documents=documents,
+            lines=data[start:],
+            unpack=lambda: dialect.load(REPORT, body, form),
+        )
+
+    async def _ask(self, question: Mapping[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
+        if self.waiting >= self.queue:
+            raise Unavailable(f"{self.waiting} messages wait to be parsed", retry_after=30)
+        self.waiting += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, self._asked, question, body)
+        finally:
+            self.waiting -= 1
+
+    def _asked(self, question: Mapping[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
+        """Have a process answer; blocks, for as long as the budget allows at most."""
+        process = self._taken()
+        try:
+            message, data = process.ask(question, body)
+        except _Ended as err:
+            raise self._failure(process) from err
+        except BaseException:
+            self._dropped(process, "died")
+            raise
+        if message.get("last"):
+            self._dropped(process, "memory")
+        else:
+            with self._lock:
+                self._busy.discard(process)
+                self._idle.append(process)
+        if "error" in message:
+            raise frames.error_of(message)
+        return message, data
+
+    def _taken(self) -> ParserProcess:
+        with self._lock:
+            if self._closed:
+                raise Unavailable("The master is stopping")
+            process = self._idle.pop() if self._idle else ParserProcess(self.seconds, self.memory)
+            self._busy.add(process)
+            return process
+
+    def _dropped(self, process: ParserProcess, reason: str) -> int:
+        with self._lock:
+            self._busy.discard(process)
+        self.ended[reason] += 1
+        return process.end()
+
+    def _failure(self, process: ParserProcess) -> PuppetError:
+        with self._lock:
+            self._busy.discard(process)
+        code = process.end()
+        if self._closed:
+            return Unavailable("The master is stopping")
+        if code in (-signal.SIGPROF, -signal.SIGKILL):
+            self.ended["time"] += 1
+            return BadData(
+                f"The message takes more than {self.seconds:g} seconds to be parsed", hint="The limit is the setting parse_time."
+            )
+        if code == NO_MEMORY:
+            self.ended["memory"] += 1
+            return BadData("The message needs more memory than parse_memory allows")
+        self.ended["died"] += 1
+        log.error("A parsing process ended with %s", code)
+        return PuppetError("The message could not be parsed: its process ended", hint="The master's log says why.")
+
+    async def close(self) -> None:
+        """End all processes, also those at work."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+            busy = list(self._busy)
+        for process in busy:
+            process.kill()
+        await asyncio.gather(*(asyncio.to_thread(process.end) for process in idle))
+        self._threads.shutdown(wait=False)
+
+
+__all__ = ["IN_PLACE", "ParserProcess", "Parsers"]

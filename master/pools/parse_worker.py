@@ -1,0 +1,191 @@
+"""
+The process that parses what peers send: `python -I -m master.pools.parse_worker`, started by the pool in `parsers`.
+
+It reads one message after another from its standard input and answers on its standard output. Whatever takes it too long ends it:
+the kernel counts its processor time, also where nothing else could interrupt it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import sys
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+from shared.data import plainjson, plainyaml
+from shared.errors import BadData, BadRequest, PuppetError
+from shared.indirector.core import Indirection, M
+from shared.indirector.termini import FilePerKey, Json, Yaml
+from shared.models.facts import FACTS, Facts
+from shared.models.node import NODE
+from shared.models.packed_report import formats_of_documents, log_in_lines
+from shared.models.report import REPORT, Report
+from shared.names import certname
+from shared.wire.dialects import LEGACY, MODERN, Dialect
+from shared.wire.formats import Format
+
+from ..termini.node import RESERVED_FACTS
+from . import frames
+
+LARGEST = 256 * 2**20  # bytes of memory after which this process ends; another takes its place
+MAX_WANTED = 64 * 1024  # bytes of what a request for a catalog says besides its facts
+NO_MEMORY = 3  # the exit code when not even a message fits into parse_memory
+_DIALECTS: Mapping[str, Dialect] = {LEGACY.name: LEGACY, MODERN.name: MODERN}
+_INDIRECTIONS: Mapping[str, Indirection[Any]] = {each.name: each for each in (FACTS, NODE)}  # of which large ones are written here
+
+
+def answer(question: Mapping[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
+    """
+    What a body holds: of facts the values as JSON and what is stored of them, of reports what is stored, of others plain data as JSON.
+
+    To the question `dump` the form that it asks for of an instance, whose large values are the body.
+
+    Raises:
+        PuppetError: it is not what it says it is.
+    """
+    if "dump" in question:
+        return {}, _dumped(question, body)
+    if "stored" in question:
+        return _packed(_files(question["stored"], FACTS).load(question["name"], body), document=False)
+    if "catalog_wanted" in question:
+        return _catalog_wanted(body, question["timestamp"], document=question["document"])
+    dialect = _DIALECTS[question["dialect"]]
+    if question.get("escaped"):
+        body = unquote_to_bytes(body)
+    if question.get("optional") and body.strip() == b"null":
+        return {"nothing": True}, b""
+    form = dialect.formats[question["format"]]
+    if question["load"] == REPORT.name:
+        return _packed_report(body, dialect, form, forwarded=bool(question.get("forwarded")))
+    if question["load"] != FACTS.name:
+        return {}, plainjson.dumps_pson(form.load(body))
+    facts = dialect.load(FACTS, body, form)
+    if "set" in question:
+        timestamp = facts.timestamp if question["keep"] and facts.timestamp else question["timestamp"]
+        facts = facts.model_copy(update={"values": {**facts.values, **question["set"]}, "timestamp": timestamp, "expiration": None})
+    return _packed(facts, document=bool(question.get("document")))
+
+
+def _dumped(question: Mapping[str, Any], body: bytes) -> bytes:
+    indirection = _INDIRECTIONS[question["dump"]]
+    hidden = frozenset(question["hidden"])
+    values = {key: value for key, value in plainjson.loads_pson(body).items() if key not in hidden}
+    fields = {**question["fields"], question["large"]: {**values, **question["above"]}}
+    if fields["expiration"]:
+        fields["expiration"] = datetime.fromisoformat(fields["expiration"])
+    instance = indirection.model.model_construct(**fields)
+    if question["format"]:
+        dialect = _DIALECTS[question["dialect"]]
+        return dialect.dump(indirection, instance, dialect.formats[question["format"]])
+    return _files(question["files"], indirection).dump(instance)
+
+
+def _files(kind: str, indirection: Indirection[M]) -> FilePerKey[M]:
+    """A terminus for its form alone; it is never asked for a file."""
+    return Json(indirection, Path()) if kind == "json" else Yaml(indirection, Path())
+
+
+def _catalog_wanted(body: bytes, timestamp: str, *, document: bool) -> tuple[dict[str, Any], bytes]:
+    from ..endpoints.catalog_request import checked  # most sites never need it
+
+    data = checked(body)
+    given = data.pop("facts", None)
+    values = {} if given is None else given["values"]
+    own = values.pop("trusted", None)
+    if given is not None and "trusted_facts" not in data:
+        data["trusted_facts"] = {"values": own if isinstance(own, dict) else {}}
+    if len(plainjson.dumps(data)) > MAX_WANTED:
+        raise BadRequest(f"More than {MAX_WANTED} bytes besides the facts")
+    if given is None:
+        return {"wanted": data, "nothing": True}, b""
+    header, packed = _packed(Facts(name=data["certname"], values=values, timestamp=timestamp), document=document)
+    return {"wanted": data, **header}, packed
+
+
+def _packed_report(body: bytes, dialect: Dialect, form: Format, *, forwarded: bool) -> tuple[dict[str, Any], bytes]:
+    if "yaml" in form.name:
+        report = Report.from_data(plainjson.loads_pson(plainjson.dumps_pson(form.load(body))))  # as JSON says what Ruby's types are
+    else:
+        report = dialect.load(REPORT, body, form)
+    kinds = formats_of_documents(report, forwarded=forwarded)
+    documents = [report.to_ruby_yaml(legacy=legacy) for legacy in kinds]
+    header = {
+        "name": certname(report.name),
+        "report_format": report.report_format,
+        "documents": [[legacy, len(document)] for legacy, document in zip(kinds, documents, strict=True)],
+    }
+    return header, b"".join([*documents, log_in_lines(report)])
+
+
+def _packed(facts: Facts, *, document: bool) -> tuple[dict[str, Any], bytes]:
+    packed = plainjson.dumps_pson(facts.values)
+    written = plainyaml.dumps(plainyaml.RubyObject(FACTS.ruby_class, facts.to_data(MODERN))) if document else b""
+    header = {
+        "name": facts.name,
+        "timestamp": facts.timestamp,
+        "expiration": facts.expiration.isoformat() if facts.expiration else None,
+        "reserved": sorted(RESERVED_FACTS & set(facts.values)),
+        "packed": len(packed),
+    }
+    return header, packed + written
+
+
+def _answered(question: Mapping[str, Any], body: bytes) -> bytes:
+    """The frame that answers a question."""
+    try:
+        header, result = answer(question, body)
+    except PuppetError as err:
+        return frames.packed(frames.plain_error(err))
+    except RecursionError:
+        return frames.packed(frames.plain_error(BadData("The message is nested too deeply")))
+    except MemoryError:
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (hard, hard))  # to say so takes some more; then this process ends
+        return frames.packed(frames.plain_error(BadData("The message needs more memory than parse_memory allows")) | {"last": True})
+    return frames.packed({**header, "last": _memory(1) > LARGEST}, result)
+
+
+def _memory(field: int) -> int:
+    """The bytes of memory that this process has now: addresses (0) or what is resident (1)."""
+    with Path("/proc/self/statm").open() as file:
+        return int(file.read().split()[field]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def main() -> int:
+    """Run as a parser of the process that started this one, and end with it. Arguments: seconds of processor time, bytes of memory."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)  # it ends the process, whatever that computes
+    seconds, memory = float(sys.argv[1]), int(sys.argv[2])
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (_memory(0) + memory, hard))
+    pipe = os.dup(1)
+    os.dup2(2, 1)  # whatever prints must not get into the answers
+    import setproctitle
+
+    setproctitle.setproctitle("puppet master: parsing")
+    with os.fdopen(pipe, "wb") as out:
+        out.write(frames.packed({"ready": os.getpid()}))
+        out.flush()
+        while True:
+            try:
+                frame = frames.read_with_body(sys.stdin.buffer)
+            except MemoryError:
+                return NO_MEMORY
+            if frame is None:
+                return 0
+            signal.setitimer(signal.ITIMER_PROF, seconds)
+            reply = _answered(*frame)
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            out.write(reply)
+            out.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

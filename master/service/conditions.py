@@ -1,0 +1,76 @@
+"""What the services of a master need: compiling processes, a CA's folder, revocation lists that are in force, room on disks."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from certs.certificates import time_text
+from shared.settings import MasterSettings
+
+from ..ca.storage.store import CaFiles
+from ..http.tls import Trust
+from ..pools.compile_pool import Workers
+from .health import COMPILING, Condition
+
+__all__ = ["conditions", "unwritable"]
+
+LEAST_FREE = 8 * 2**20  # bytes
+LEAST_FILES = 16
+
+
+def conditions(settings: MasterSettings, workers: Workers, trust: Callable[[], Trust]) -> Iterable[Condition]:
+    """All of them, for these settings; `trust`: the revocation lists in force."""
+    yield Condition(Workers.CONDITION, "No catalog can be compiled", COMPILING, _self_test(workers))
+    yield Condition("revocation-lists", "The revocation list has ended", ("ca", *COMPILING), _lists_in_force(trust))
+    stores = {"yaml": settings.yamldir / "facts", "json": settings.server_datadir / "facts"}
+    facts = stores.get(settings.facts_terminus or "yaml")
+    if facts is not None:
+        yield Condition("facts-store", "Facts cannot be stored", COMPILING, _writable(facts))
+    if "store" in settings.reports:
+        yield Condition("report-store", "Reports cannot be stored", (), _writable(settings.reportdir))
+    yield Condition("bucket", "The filebucket cannot be written to", (), _writable(settings.bucketdir))
+    if settings.ca:
+        files = CaFiles.at(settings.cadir)
+        folders = files.cadir, files.csrdir, files.signeddir
+        yield Condition("ca-folder", "The CA's folder cannot be written to", ("ca",), _writable(*folders))
+
+
+def _self_test(workers: Workers) -> Callable[[], Awaitable[str]]:
+    async def problem() -> str:
+        await workers.self_test()
+        return workers.problem or ""
+
+    return problem
+
+
+def _lists_in_force(trust: Callable[[], Trust]) -> Callable[[], Awaitable[str]]:
+    async def problem() -> str:
+        end = trust().next_update
+        ended = end is not None and end <= datetime.now(UTC)
+        return f"it ended on {time_text(end)}; every agent's certificate is refused" if ended and end is not None else ""
+
+    return problem
+
+
+def _writable(*folders: Path) -> Callable[[], Awaitable[str]]:
+    async def problem() -> str:
+        return await asyncio.to_thread(lambda: next(filter(None, map(unwritable, folders)), ""))
+
+    return problem
+
+
+def unwritable(folder: Path) -> str:
+    """Why this process cannot write a file into a folder, which may have to be made first; '' when it can. Blocks."""
+    nearest = next(each for each in (folder, *folder.parents) if each.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK, effective_ids=True):
+        return f"{nearest} may not be written to by the account of the master, or is read-only"
+    room = os.statvfs(nearest)
+    if room.f_bavail * room.f_frsize < LEAST_FREE:
+        return f"the disk of {nearest} is full"
+    if room.f_files and room.f_favail < LEAST_FILES:  # some file systems do not count them
+        return f"the disk of {nearest} takes no more files"
+    return ""

@@ -1,0 +1,37 @@
+"""The folders that a master writes into, and what a killed one may have left there."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from shared.filesystem.files import sweep
+from shared.settings import MasterSettings
+
+log = logging.getLogger("puppet.master")
+
+
+def folders(settings: MasterSettings) -> list[Path]:
+    """What the master writes into, the outer ones first."""
+    return [
+        settings.vardir,
+        settings.logdir,
+        settings.rundir,
+        settings.ssldir,
+        settings.reportdir,
+        settings.bucketdir,
+        settings.yamldir,
+        settings.server_datadir,
+    ]
+
+
+def tidy(settings: MasterSettings) -> None:
+    """Remove the temporary files that a killed master left among what it stores. Blocks."""
+    stores = [settings.reportdir, settings.yamldir, settings.server_datadir]
+    try:
+        swept = sum(sweep(folder) for store in stores if store.is_dir() for folder in store.iterdir() if folder.is_dir())
+    except OSError as err:
+        log.warning("Temporary files of an earlier master may be left: %s", err)
+        return
+    if swept:
+        log.info("Removed %d temporary files that a killed process left behind", swept)

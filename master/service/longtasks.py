@@ -1,0 +1,46 @@
+"""The tasks of a master that run beside its requests, all of them: whoever starts another one has to name it here."""
+
+from __future__ import annotations
+
+from shared.process.supervision import SupervisedTask, Supervisor
+
+ACCEPT = "accept connections"
+COUNT_TURNS = "count turns of the event loop"
+HANDSHAKE = "handshake"
+WATCH_CERTIFICATES = "watch the files of certificates"
+WARN_OF_EXPIRIES = "warn of certificates that end"
+REFRESH_CRL = "fetch the CA's revocation list"
+RENEW_CRL = "sign the revocation list again"
+DECIDE_AGAIN = "decide about what a killed master left"
+CHANGE_CA = "change the CA's files"
+WATCH_HEALTH = "look at what services need"
+RETIRE_WORKER = "end a compiling process"
+REMOVE_LEFTOVERS = "remove what killed processes left"
+MEASURE_LOOP = "measure the event loop"
+COLLECT_GARBAGE = "collect garbage"
+NOTIFY_SYSTEMD = "tell systemd that all is well"
+RELOAD = "wait for HUP"
+
+MASTER_TASKS = (
+    SupervisedTask(ACCEPT, essential=True),
+    SupervisedTask(COUNT_TURNS, essential=True),  # without it no handshake is ever too slow
+    SupervisedTask(WATCH_CERTIFICATES),
+    SupervisedTask(WARN_OF_EXPIRIES),
+    SupervisedTask(REFRESH_CRL),
+    SupervisedTask(RENEW_CRL),
+    SupervisedTask(MEASURE_LOOP),
+    SupervisedTask(COLLECT_GARBAGE),
+    SupervisedTask(NOTIFY_SYSTEMD),
+    SupervisedTask(RELOAD),
+    SupervisedTask(WATCH_HEALTH),
+    SupervisedTask(HANDSHAKE, ends=True),
+    SupervisedTask(CHANGE_CA, ends=True),
+    SupervisedTask(DECIDE_AGAIN, ends=True),
+    SupervisedTask(RETIRE_WORKER, ends=True),
+    SupervisedTask(REMOVE_LEFTOVERS, ends=True),
+)
+
+
+def master_supervisor() -> Supervisor:
+    """Return a supervisor of the tasks of one master."""
+    return Supervisor(MASTER_TASKS)

@@ -1,0 +1,230 @@
+"""The master as a process: account, pid file, background, signals, and what systemd hears of it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from shared.errors import ConfigError, PuppetError, text_with_hint
+from shared.filesystem.files import appending
+from shared.process import daemon
+from shared.process import log as logs
+from shared.process.log import NOTICE
+from shared.process.logqueue import LogQueues, queued
+from shared.process.memory import collecting, one_heap, settle
+from shared.process.supervision import Supervisor
+from shared.process.systemd import Notifier
+from shared.settings import MasterSettings
+
+from ..environments.first import prepare_environments
+from ..pools.compile_pool import processors
+from .folders import folders
+from .hard_end import GRACE, HardEnd
+from .longtasks import COLLECT_GARBAGE, MEASURE_LOOP, NOTIFY_SYSTEMD, RELOAD, master_supervisor
+from .threads import PacedThreads
+
+if TYPE_CHECKING:
+    from ..wiring import Master
+    from .metrics import Metrics
+
+log = logging.getLogger("puppet.master")
+
+CHANGED_USER = 39
+TASK_FAILED = 70  # EX_SOFTWARE of sysexits.h
+Reread = Callable[[], MasterSettings]
+
+
+def serve(settings: MasterSettings, reread: Reread) -> int:
+    """
+    Become what the settings ask for, then answer until a signal comes.
+
+    Args:
+        reread: gives the settings as they are in the file at a later time, for a HUP.
+    """
+    import setproctitle
+    import uvloop
+
+    one_heap()
+    os.umask(0o027)
+    prepare_environments(settings)  # before root's rights are given up: the code belongs to the administrator
+    daemon.take_priority(settings.priority)
+    if not become_service(settings):
+        return CHANGED_USER
+    if settings.accesslog:
+        logs.set_apart("puppet.access", settings.accesslog, ident="puppet-master-access", facility=settings.syslogfacility)
+    pidfile = daemon.PidFile(settings.pidfile)
+    if settings.daemonize:
+        if (other := pidfile.running()) is not None:
+            raise ConfigError(
+                f"A master is running already, as process {other}", hint=f"Stop it, or remove {settings.pidfile} if that is something else."
+            )
+        daemon.to_background()
+    setproctitle.setproctitle("puppet master")
+    try:
+        pidfile.write()
+        with queued(settings.log_queue) as queues:
+            end = HardEnd(queues, pidfile.remove)
+            code = exit_code(lambda: uvloop.run(until_signalled(settings, reread, log_queues=queues, end_within=end.arm)))
+    finally:
+        pidfile.remove()
+    if queues.stuck:
+        os._exit(code)  # an orderly end waits for the destination that nobody reads
+    return code
+
+
+def become_service(settings: MasterSettings) -> bool:
+    """Give up root for the account in the settings, with room made for it; whether that could be done, else the log says why."""
+    if os.geteuid() != 0 or settings.user == "root":
+        return True
+    try:
+        uid, gid = daemon.account(settings.user, settings.group)
+        daemon.own(folders(settings), uid, gid)
+        daemon.own([settings.code_cache], uid, gid, mode=0o700)
+        if settings.auditlog.startswith("/") and Path(settings.auditlog).parent.is_dir():
+            os.close(appending(Path(settings.auditlog), owner=(uid, gid)))
+        daemon.become(uid, gid, settings.user)
+        daemon.require_program(settings.user, (Path(__file__), Path(sys.executable)))
+    except (ConfigError, OSError) as err:
+        log.error("%s", text_with_hint(err))
+        return False
+    return True
+
+
+def exit_code(serving: Callable[[], int]) -> int:
+    """Return what `serving` does; errors that end it are logged."""
+    try:
+        return serving()
+    except PuppetError as err:
+        log.error("%s", text_with_hint(err))
+        return 1
+    except OSError as err:
+        log.error("Could not run: %s", err)
+        return 1
+    except Exception:
+        log.critical("The master ends, as something failed that nobody foresaw", exc_info=True)
+        return TASK_FAILED
+
+
+async def until_signalled(
+    settings: MasterSettings,
+    reread: Reread,
+    supervisor: Supervisor | None = None,
+    log_queues: LogQueues | None = None,
+    *,
+    end_within: Callable[[float], object] = lambda seconds: None,
+) -> int:
+    """
+    A master from start to a clean stop; the exit code, TASK_FAILED when it could not go on.
+
+    TERM and INT stop it: what is under way gets drain_timeout, a second signal cuts it. HUP reads files anew; nothing that is
+    under way notices.
+
+    Args:
+        end_within: Is called when a stop begins, with the seconds after which the process must have ended (see HardEnd).
+    """
+    from ..wiring import running
+
+    supervisor = supervisor or master_supervisor()
+    loop = asyncio.get_running_loop()
+    loop.set_default_executor(PacedThreads(loop, min(32, processors() + 4), "worker"))
+    notifier = Notifier()
+    asked, again, hup = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    def stop(name: str) -> None:
+        log.log(NOTICE, "Caught %s; %s", name, "stopping at once" if asked.is_set() else "stopping")
+        end_within(GRACE if asked.is_set() else settings.drain_timeout + GRACE)
+        (again if asked.is_set() else asked).set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop, signal.Signals(number).name)
+    loop.add_signal_handler(signal.SIGHUP, lambda: None if asked.is_set() else hup.set())
+    async with running(settings, supervisor) as master:
+        status = f"Serving Puppet on {master.host} port {master.port} as {settings.certname}"
+        log.log(NOTICE, "%s", status)
+        queues = log_queues or LogQueues()
+        queues.handlers["audit log: refused requests"] = master.refusals.queue
+        describe_logs(master.http.metrics, queues)
+        settle()
+        notifier.ready(status)
+        supervisor.start(MEASURE_LOOP, master.http.metrics.watch_loop)
+        supervisor.start(COLLECT_GARBAGE, lambda: collecting(lambda: master.http.deserted, lambda: master.http.idle))
+        if notifier.watchdog:
+            supervisor.start(NOTIFY_SYSTEMD, lambda: heartbeat(notifier, lambda: supervisor.is_sound))
+        supervisor.start(RELOAD, lambda: reloading(master, settings, reread, hup, notifier, status))
+        try:
+            await first_of(asked, supervisor.gave_up)
+            if supervisor.gave_up.is_set():
+                log.critical("%s; this master ends, so that it can be started anew", supervisor.reason)
+                end_within(settings.drain_timeout + GRACE)
+            notifier.stopping()
+            await stopped(master, settings.drain_timeout, again)
+        finally:
+            await supervisor.stop(MEASURE_LOOP, COLLECT_GARBAGE, NOTIFY_SYSTEMD, RELOAD)
+    return TASK_FAILED if supervisor.gave_up.is_set() else 0
+
+
+def describe_logs(metrics: Metrics, queues: LogQueues) -> None:
+    """Have the queues of the logs in the metrics."""
+    doc = "Lines that a destination of the logs lacks, as it was too slow or refused them."
+    metrics.read("puppet_log_lines_dropped_total", "counter", doc, queues.drops, "destination")
+    metrics.read("puppet_log_lines_waiting", "gauge", "Lines that wait for a destination of the logs.", queues.waits, "destination")
+
+
+async def first_of(*events: asyncio.Event) -> None:
+    """Wait until one of the events is set."""
+    waits = [asyncio.create_task(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
+
+
+async def stopped(master: Master, drain: float, again: asyncio.Event) -> None:
+    """Let what is under way end within `drain` seconds, or until `again` is set; then nothing is under way any more."""
+    stopping = asyncio.create_task(master.stop(drain))
+    impatient = asyncio.create_task(again.wait())
+    await asyncio.wait({stopping, impatient}, return_when=asyncio.FIRST_COMPLETED)
+    impatient.cancel()
+    if stopping.done():
+        await stopping  # what it raised is for whoever waits for the stop
+    else:
+        stopping.cancel()
+        await master.stop(0)
+
+
+async def heartbeat(notifier: Notifier, is_sound: Callable[[], bool]) -> None:
+    """Run until cancelled: tell systemd in time that the loop comes round and that what is essential is at work."""
+    while True:
+        if is_sound():
+            notifier.alive()
+        await asyncio.sleep(notifier.watchdog / 2)
+
+
+async def reloading(master: Master, settings: MasterSettings, reread: Reread, hup: asyncio.Event, notifier: Notifier, status: str) -> None:
+    """Runs until cancelled: reads everything anew that can be, each time that HUP comes."""
+    while True:
+        await hup.wait()
+        hup.clear()
+        log.log(NOTICE, "Caught HUP; reading certificates, revocations, rules and environments anew")
+        notifier.reloading()
+        try:
+            await master.reload()
+            for name in await asyncio.to_thread(changed, settings, reread):
+                log.warning("The setting %s has changed; it counts from the next start on", name)
+            log.log(NOTICE, "Read everything anew")
+        except PuppetError as err:
+            log.error("Not everything could be read anew; what was in force stays: %s", text_with_hint(err))
+        notifier.ready(status)
+
+
+def changed(settings: MasterSettings, reread: Reread) -> list[str]:
+    """The names of settings that the file gives another value now. Blocks."""
+    new = reread()
+    return [name for name in type(settings).model_fields if getattr(new, name) != getattr(settings, name)]

@@ -1,0 +1,207 @@
+"""
+The file server's mounts: fileserver.conf, and where the files of a mount are.
+
+Source: protocol reference 3.5 (mounts) and 4.3 (fileserver.conf).
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from shared.errors import ConfigError, Location
+from shared.filesystem.file_serving import Tree
+from shared.filesystem.files import parts_of
+from shared.indirector import Client, Request
+from shared.names import certname
+
+log = logging.getLogger("puppet.fileserver")
+
+MODULE_MOUNTS = {"modules": "files", "tasks": "tasks", "scripts": "scripts"}  # mount: folder of one module
+MERGED_MOUNTS = {"plugins": "lib", "pluginfacts": "facts.d", "locales": "locales"}  # mount: folder of every module
+BUILT_IN = frozenset(MODULE_MOUNTS) | frozenset(MERGED_MOUNTS)
+
+_MOUNT = re.compile(r"\[([-\w]+)\]", re.ASCII)
+_NAME = re.compile(r"[-\w]+", re.ASCII)
+_MODULE = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
+
+Matcher = Callable[[Sequence[str], Sequence[str], Client], bool | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """`path` may hold %h, %H, %d and %%; `allow` and `deny` are patterns as in auth.conf."""
+
+    name: str
+    path: str | None = None
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    line: int = 0
+
+    def root_for(self, client: Client | None) -> Path | None:
+        """The mount's folder, for a client when its path has a pattern; None when there is no client to fill it."""
+        if self.path is None:
+            return None
+        if "%" not in self.path:
+            return Path(self.path)
+        if client is None or not client.authenticated:
+            return None
+        host, _, domain = certname(client.name).partition(".")
+        values = {"%h": host, "%H": client.name, "%d": domain, "%%": "%"}
+        return Path(re.sub(r"%[hHd%]", lambda match: values[match[0]], self.path))
+
+
+def parse(text: str, path: Path | None = None) -> dict[str, Mount]:
+    """
+    The mounts of a fileserver.conf.
+
+    Raises:
+        ConfigError: a duplicate mount, an unknown word, `=`; with file and line.
+    """
+    mounts: dict[str, dict[str, Any]] = {}
+    current: dict[str, Any] | None = None
+
+    def wrong(message: str, number: int) -> ConfigError:
+        return ConfigError(message, where=Location(str(path) if path else None, number))
+
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.split("#", 1)[0].split(None, 1)
+        if not words:
+            continue
+        if match := _MOUNT.fullmatch(line.strip()):
+            if match[1] in mounts:
+                raise wrong(f"{match[1]} is already mounted", number)
+            current = mounts[match[1]] = {"name": match[1], "line": number, "allow": (), "deny": ()}
+        elif current is None:
+            raise wrong(f"Invalid entry {line.strip()[:80]!r} before the first [mount]", number)
+        elif words[0] == "path" and len(words) == 2 and not words[1].startswith("="):
+            current["path"] = words[1].strip()
+        elif words[0] in ("allow", "deny") and len(words) == 2:
+            current[words[0]] += tuple(part.strip() for part in words[1].split(",") if part.strip())
+        else:
+            raise wrong(f"Invalid argument {words[0]!r}", number)
+    return {name: Mount(**fields) for name, fields in mounts.items()}
+
+
+def usable(mounts: dict[str, Mount]) -> dict[str, Mount]:
+    """The mounts that can be served, the built-in ones among them; what cannot is logged and left out."""
+    found: dict[str, Mount] = {}
+    for name, mount in mounts.items():
+        if name in BUILT_IN:
+            if mount.path is not None:
+                log.warning("The '%s' module can not have a path. Ignoring attempt to set it", name)
+            found[name] = Mount(name, None, mount.allow or ("*",), mount.deny, mount.line)
+        elif mount.path is None:
+            log.error("Mounts without paths are not usable: %s", name)
+        elif "%" not in mount.path and not Path(mount.path).is_dir():
+            log.error("Removing mount '%s': %s is not a readable directory", name, mount.path)
+        else:
+            found[name] = mount
+    for name in BUILT_IN - set(found):
+        found[name] = Mount(name, None, ("*",))
+    return found
+
+
+@dataclass(slots=True)
+class FileServer:
+    """
+    Where the files of a key are.
+
+    Args:
+        modulepath: the module folders of an environment; NotFound when there is no such environment.
+        matcher: says of (allow, deny, client) True, False, or None when no pattern matches.
+        filetimeout: seconds between two looks at the configuration.
+        root: the folder of an environment, which stands for its modules when there are none.
+        generation: whatever it gives: when that is another than at the last look, it is time for one.
+    """
+
+    conf: Path
+    modulepath: Callable[[str], Sequence[Path]]
+    matcher: Matcher
+    filetimeout: float = 15.0
+    clock: Callable[[], float] = time.monotonic
+    root: Callable[[str], Path | None] = lambda environment: None
+    generation: Callable[[], int] = lambda: 0
+    _mounts: dict[str, Mount] = field(default_factory=dict)
+    _seen: tuple[float, float | None, int] = (float("-inf"), None, 0)
+
+    def mounts(self) -> dict[str, Mount]:
+        """The mounts, read again when the file has changed; a broken file leaves the old ones in force. Blocks, rarely."""
+        now, generation = self.clock(), self.generation()
+        if self._mounts and now - self._seen[0] < self.filetimeout and generation == self._seen[2]:
+            return self._mounts
+        try:
+            stamp: float | None = self.conf.stat().st_mtime
+        except OSError:
+            stamp = None
+        if not self._mounts or stamp != self._seen[1]:
+            try:
+                self._mounts = usable(parse(self.conf.read_text("utf-8"), self.conf) if stamp is not None else {})
+            except (ConfigError, OSError, UnicodeDecodeError) as err:
+                if not self._mounts:
+                    raise
+                log.error("Keeping the old mounts: %s", err)
+        self._seen = (now, stamp, generation)
+        return self._mounts
+
+    def allowed(self, request: Request[Any]) -> bool:
+        """Whether the key's mount exists and lets the client in; a mount without patterns lets 3.x clients not in, later ones it does."""
+        mount = self.mounts().get(request.key.split("/", 1)[0])
+        if mount is None or request.client is None:
+            return mount is not None
+        if not mount.allow and not mount.deny:
+            return not (request.dialect is not None and request.dialect.wraps)
+        return self.matcher(mount.allow, mount.deny, request.client) is True
+
+    def places(self, key: str, environment: str, client: Client | None) -> list[tuple[Tree, str]]:
+        """
+        The trees that may hold a key, the first that has it wins; [] when there is none. Blocks.
+
+        Raises:
+            BadName: the key climbs. NotFound: no such environment.
+        """
+        name, *rest = parts_of(key)
+        mount = self.mounts().get(name) if _NAME.fullmatch(name) else None
+        if mount is None:
+            return []
+        if name in MODULE_MOUNTS:
+            return self._of_module(rest, MODULE_MOUNTS[name], environment)
+        if name in MERGED_MOUNTS:
+            return [(Tree(root), "/".join(rest)) for root in self.roots(MERGED_MOUNTS[name], environment)]
+        root = mount.root_for(client)
+        return [(Tree(root), "/".join(rest))] if root is not None else []
+
+    def roots(self, folder: str, environment: str) -> list[Path]:
+        """`<module>/<folder>` of every module that has it: in modulepath order, the first of two modules of a name."""
+        found: dict[str, Path] = {}
+        for base in self.modulepath(environment):
+            try:
+                names = sorted(entry.name for entry in base.iterdir())
+            except OSError:
+                continue
+            for name in names:
+                if _MODULE.fullmatch(name) and name not in found and (base / name / folder).is_dir():
+                    found[name] = base / name / folder
+        return list(found.values())
+
+    def bare_root(self, environment: str) -> Path | None:
+        """What a search of a merged mount finds when no module has anything for it: a folder that is there."""
+        folders = (base for base in self.modulepath(environment) if base.is_dir())
+        return next(folders, None) or self.root(environment)
+
+    def is_merged(self, key: str) -> bool:
+        """Whether the key's mount merges all modules; a search there has no sub-path."""
+        return key.split("/", 1)[0] in MERGED_MOUNTS
+
+    def _of_module(self, rest: Sequence[str], folder: str, environment: str) -> list[tuple[Tree, str]]:
+        if not rest or not _MODULE.fullmatch(rest[0]):
+            return []
+        for base in self.modulepath(environment):
+            if (base / rest[0]).is_dir():
+                return [(Tree(base / rest[0] / folder), "/".join(rest[1:]))]
+        return []

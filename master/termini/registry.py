@@ -1,0 +1,62 @@
+"""Which terminus answers for an indirection, where there is a choice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from shared.errors import ConfigError
+from shared.indirector import Binding, Indirection, Terminus
+from shared.indirector.plugins import PluginContext, find_plugins, indirection_of, terminus_of
+from shared.indirector.routes import read_routes
+from shared.settings import MasterSettings
+
+from ..environments.directories import Environments
+
+__all__ = ["Choice", "Makers"]
+
+Makers = Mapping[str, Callable[[], Terminus[Any]]]
+
+
+class Choice:
+    """Termini by name: routes.yaml first, then the setting, then the default; modules may bring more."""
+
+    def __init__(self, settings: MasterSettings, environments: Environments) -> None:
+        self.settings = settings
+        self.routes = read_routes(settings.route_file, "master")
+        modules = environments.modulepath(settings.environment) if environments.has(settings.environment) else []
+        libs = [lib for base in modules if base.is_dir() for lib in sorted(base.glob("*/lib"))]
+        self.plugins = find_plugins([*libs, settings.libdir])
+
+    def terminus(self, indirection: Indirection[Any], makers: Makers, name: str) -> Terminus[Any]:
+        """The terminus that answers."""
+        route = self.routes.get(indirection.name)
+        return self.named(indirection, makers, (route.terminus if route else None) or name)
+
+    def cache(self, indirection: Indirection[Any], makers: Makers, name: str = "") -> Terminus[Any] | None:
+        """The cache, if there is to be one."""
+        route = self.routes.get(indirection.name)
+        chosen = route.cache if route is not None and route.cache is not None else name
+        return self.named(indirection, makers, chosen) if chosen else None
+
+    def named(self, indirection: Indirection[Any], makers: Makers, name: str) -> Terminus[Any]:
+        """The terminus of that name; ConfigError when there is none."""
+        if name in makers:
+            return makers[name]()
+        plugin = self.plugins.get((indirection.name, name))
+        if plugin is None:
+            raise ConfigError(f"There is no terminus {name} for {indirection.name}", hint=f"There are {', '.join(sorted(makers))}.")
+        return terminus_of(plugin, PluginContext(self.settings.model_dump(), indirection=indirection))
+
+    def own_indirections(self, known: set[str]) -> list[Binding[Any]]:
+        """Bindings of the indirections that modules declare; a route names the terminus when there are several."""
+        bindings: dict[str, Binding[Any]] = {}
+        for (name, terminus), plugin in self.plugins.items():
+            route = self.routes.get(name)
+            if name in known or (route is not None and route.terminus not in (None, terminus)):
+                continue
+            declared = indirection_of(plugin)
+            if declared is not None:
+                context = PluginContext(self.settings.model_dump(), indirection=declared)
+                bindings.setdefault(name, Binding(declared, terminus_of(plugin, context)))
+        return list(bindings.values())

@@ -1,0 +1,90 @@
+"""
+What programs of the site say of a node, for `$trusted['external']` (the setting trusted_external_command).
+
+They are run without a shell, with a deadline and a bound on what they print, once for each compile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from shared.data import plainjson
+from shared.errors import BadData, ConfigError, PuppetError
+from shared.indirector.termini import run_bounded
+from shared.names import shown
+from shared.settings import MasterSettings
+
+from ..environments.code_commands import ENVIRON
+
+SETTING = "trusted_external_command"
+
+
+@dataclass(frozen=True, slots=True)
+class TrustedExternal:
+    """
+    A program, or a folder of programs, each of which gets a node's name and prints a JSON object.
+
+    `timeout`: seconds for one. `most`: bytes that it may print. `at_once`: programs running.
+    """
+
+    place: Path | None
+    timeout: float = 60.0
+    most: int = 16 * 2**20
+    at_once: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(8))
+
+    @classmethod
+    def of(cls, settings: MasterSettings) -> TrustedExternal:
+        """As the settings say; ConfigError when that is no absolute path."""
+        place = settings.trusted_external_command
+        if place and not place.startswith("/"):
+            raise ConfigError(f"The setting {SETTING} must be the absolute path of a program or folder, not {shown(place)}")
+        return cls(Path(place) if place else None, timeout=settings.command_timeout, most=settings.command_output)
+
+    async def about(self, name: str) -> Mapping[str, Any]:
+        """
+        What is said of a node: of a folder by the programs' names without suffix. Nothing without the setting.
+
+        Raises:
+            PuppetError: a program fails or prints no JSON object, or two would have one name. A catalog must not be made without.
+        """
+        if self.place is None:
+            return {}
+        programs = await asyncio.to_thread(_programs, self.place)
+        if programs is None:
+            return await self._said(self.place, name)
+        return {stem: await self._said(path, name) for stem, path in programs.items()}
+
+    async def _said(self, program: Path, name: str) -> Mapping[str, Any]:
+        what = f"find external trusted facts of {name}"
+        async with self.at_once:
+            printed = await run_bounded([str(program), name], timeout=self.timeout, most=self.most, environ=ENVIRON, what=what)
+        try:
+            data = plainjson.loads(printed)
+        except BadData as err:
+            raise PuppetError(f"Failed to {what}: {program} printed no JSON: {err.message}", hint="It must print one object.") from err
+        if not isinstance(data, dict):
+            raise PuppetError(f"Failed to {what}: {program} printed no JSON object", hint="It must print a map of names and values.")
+        return data
+
+
+def _programs(place: Path) -> dict[str, Path] | None:
+    """The programs in a folder, by name without suffix, in order; None when it is no folder. Blocks."""
+    try:
+        entries = sorted(place.iterdir())
+    except NotADirectoryError:
+        return None
+    except OSError as err:
+        raise PuppetError(f"Could not read {place}: {err.strerror}", hint=f"See the setting {SETTING}.") from err
+    found: dict[str, Path] = {}
+    for path in entries:
+        if not (path.is_file() and os.access(path, os.X_OK)):
+            continue
+        if path.stem in found:
+            raise PuppetError(f"There is more than one '{path.stem}' script in {place}", hint="Remove or rename one.")
+        found[path.stem] = path
+    return found

@@ -1,0 +1,1 @@
+"""Plain data as text: JSON, YAML, HOCON, and Puppet's rich data."""

@@ -1,0 +1,108 @@
+"""JSON and PSON as plain data: strict reading of what a peer sent, fast writing."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any
+
+import orjson
+
+from ..errors import BadData
+from ..names import shown
+
+MAX_NUMBER = 400  # digits of one number; Python itself stops at 4300, quadratic before that
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise BadData(f"The key {shown(key)} stands twice in one object")
+            seen.add(key)
+    return found
+
+
+def _float(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise BadData(f"The number {shown(text)} is out of range")
+    return number
+
+
+def _int(text: str) -> int:
+    if len(text) > MAX_NUMBER:
+        raise BadData("A number is too long")
+    return int(text)
+
+
+def _constant(text: str) -> Any:
+    raise BadData(f"{text} is not JSON")
+
+
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")  # of a surrogate pair; the other half may stand beside it
+_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_float=_float, parse_int=_int, parse_constant=_constant)
+
+
+def loads(body: bytes) -> Any:
+    """
+    The value of a JSON text in UTF-8.
+
+    Stricter than `json.loads`: repeated keys, NaN, Infinity and numbers beyond a float are refused, not
+    resolved; so are halves of surrogate pairs, other encodings, a byte order mark, trailing data and nesting that
+    exhausts the stack.
+
+    Raises:
+        BadData: with what is wrong, without echoing the text.
+    """
+    try:
+        return _loaded(body.decode("utf-8"), "strict")
+    except UnicodeDecodeError as err:
+        raise BadData(f"Not JSON: byte {err.start} is not UTF-8") from err
+
+
+def loads_pson(body: bytes) -> Any:
+    """As `loads`, but strings may hold any bytes: those that are not UTF-8 become surrogate escapes, which `dumps_pson` writes back."""
+    return _loaded(body.decode("utf-8", "surrogateescape"), "surrogateescape")
+
+
+def _loaded(text: str, errors: str) -> Any:
+    try:
+        found = _DECODER.decode(text)
+        if _HALF.search(text):
+            json.dumps(found, ensure_ascii=False).encode("utf-8", errors)
+        return found
+    except UnicodeEncodeError as err:
+        raise BadData("Not JSON: a string holds half of a pair of escapes, which is no character") from err
+    except json.JSONDecodeError as err:
+        raise BadData(f"Not JSON: {err.msg} (line: {err.lineno}, column: {err.colno})") from err
+    except RecursionError as err:
+        raise BadData("Not JSON that can be read here: nested too deeply") from err
+    except ValueError as err:
+        raise BadData(f"Not JSON: {err}") from err
+
+
+def dumps(data: Any) -> bytes:
+    """`data` as compact JSON in UTF-8; integers may be of any size, bytes that are not UTF-8 (see `loads_pson`) become `?`."""
+    return _dumped(data, "replace")
+
+
+def dumps_pson(data: Any) -> bytes:
+    """As `dumps`, but surrogate escapes become the bytes they stand for."""
+    return _dumped(data, "surrogateescape")
+
+
+def _dumped(data: Any, errors: str) -> bytes:
+    try:
+        return orjson.dumps(data)
+    except TypeError:
+        text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return text.encode("utf-8", errors)
+
+
+def dumps_pretty(data: Any) -> bytes:
+    """`data` as JSON for people: indented by two, ended by a newline."""
+    return json.dumps(data, ensure_ascii=False, allow_nan=False, indent=2).encode("utf-8", "replace") + b"\n"

@@ -1,0 +1,192 @@
+"""
+Rich data in catalogs: values that JSON has no form for, as maps with `__ptype` and `__pvalue`.
+
+Only a fixed list of kinds is made into values; everything else stays text or is refused by name. Nothing a peer sends chooses a
+Python class. Source: protocol reference 3.4.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import BadData, Unsupported
+from ..names import shown
+
+PTYPE = "__ptype"
+PVALUE = "__pvalue"
+_TEXTUAL = frozenset(("Symbol", "Timestamp", "Timespan", "SemVer", "SemVerRange", "URI"))
+MAX_DEPTH = 100  # levels of nesting
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitive:
+    """A value that is not to be shown; its text says so."""
+
+    value: Any
+
+    def __str__(self) -> str:
+        return "Sensitive [value redacted]"
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """A function call that the agent makes just before it applies the catalog."""
+
+    name: str
+    arguments: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Regexp:
+    """A regular expression, without its slashes."""
+
+    pattern: str
+
+    def __str__(self) -> str:
+        return f"/{self.pattern}/"
+
+
+def read(value: Any, depth: int = 0) -> Any:
+    """
+    `value` from a catalog with every rich value in it made: Sensitive, Deferred, Regexp, bytes for Binary, text for the others.
+
+    Raises:
+        BadData: a rich value that is not formed as its kind demands, or nesting beyond MAX_DEPTH.
+        Unsupported: a kind that is not read here.
+    """
+    if depth > MAX_DEPTH:
+        raise BadData(f"Data nested more than {MAX_DEPTH} levels deep")
+    if isinstance(value, list):
+        return [read(each, depth + 1) for each in value]
+    if not isinstance(value, Mapping):
+        return value
+    if PTYPE not in value:
+        return {key: read(each, depth + 1) for key, each in value.items()}
+    return _rich(str(value[PTYPE]), value, depth)
+
+
+def _rich(kind: str, value: Mapping[str, Any], depth: int) -> Any:
+    inner = value.get(PVALUE)
+    if kind == "Sensitive":
+        return Sensitive(read(inner, depth + 1))
+    if kind == "Deferred":
+        arguments = value.get("arguments") or []
+        if not isinstance(value.get("name"), str) or not isinstance(arguments, list):
+            raise BadData("A Deferred value without a function's name")
+        return Deferred(value["name"], tuple(read(each, depth + 1) for each in arguments))
+    if kind == "Default":
+        return "default"
+    if kind in _TEXTUAL and isinstance(inner, str):
+        return inner
+    if kind == "Regexp" and isinstance(inner, str):
+        return Regexp(inner)
+    if kind == "Binary" and isinstance(inner, str):
+        try:
+            return base64.b64decode(inner, validate=True)
+        except binascii.Error as err:
+            raise BadData(f"A Binary value that is not base64: {err}") from err
+    if kind == "Hash" and isinstance(inner, list) and len(inner) % 2 == 0:
+        read_all = [read(each, depth + 1) for each in inner]
+        return {_key(key): each for key, each in zip(read_all[::2], read_all[1::2], strict=True)}
+    raise Unsupported(f"Rich data of the kind {shown(kind)} cannot be applied", hint="Pass it as a string in the manifest.")
+
+
+def _key(key: Any) -> Any:
+    return tuple(key) if isinstance(key, list) else key
+
+
+def has_deferred(value: Any) -> bool:
+    """Whether some Deferred is in `value`."""
+    if isinstance(value, Deferred):
+        return True
+    if isinstance(value, Sensitive):
+        return has_deferred(value.value)
+    if isinstance(value, Mapping):
+        return any(has_deferred(each) for each in value.values())
+    return isinstance(value, list | tuple) and any(has_deferred(each) for each in value)
+
+
+def unwrapped(value: Any) -> tuple[Any, bool]:
+    """`value` without any Sensitive around or in it, and whether there was one."""
+    if isinstance(value, Sensitive):
+        return unwrapped(value.value)[0], True
+    if isinstance(value, list | tuple):
+        parts = [unwrapped(each) for each in value]
+        return [part for part, _ in parts], any(secret for _, secret in parts)
+    if isinstance(value, Mapping):
+        pairs = {key: unwrapped(each) for key, each in value.items()}
+        return {key: part for key, (part, _) in pairs.items()}, any(secret for _, secret in pairs.values())
+    return value, False
+
+
+def sensitive_in(value: Any) -> list[Any]:
+    """Return what the Sensitive values in `value` hide, also those among the arguments of Deferred ones."""
+    if isinstance(value, Sensitive):
+        return [unwrapped(value.value)[0], *sensitive_in(value.value)]
+    if isinstance(value, Deferred):
+        return sensitive_in(value.arguments)
+    if isinstance(value, Mapping):
+        return sensitive_in([*value, *value.values()])
+    return [secret for item in value for secret in sensitive_in(item)] if isinstance(value, list | tuple) else []
+
+
+def of_bytes(data: bytes) -> dict[str, str]:
+    """
+    What a manifest has as a text and is none in UTF-8, such as a file that it read: a Binary to all who know rich data.
+
+    Others get the bytes themselves, but base64 for a Binary of the manifest's own. The value that stands first tells the two apart.
+    """
+    return {PVALUE: base64.b64encode(data).decode("ascii"), PTYPE: "Binary"}
+
+
+def with_bytes(value: Any) -> tuple[Any, bool]:
+    """`value` with all that `of_bytes` made as text again, its bytes as surrogate escapes, and whether there was such."""
+    if isinstance(value, list):
+        parts = [with_bytes(each) for each in value]
+        return [part for part, _ in parts], any(found for _, found in parts)
+    if not isinstance(value, dict):
+        return value, False
+    if value.get(PTYPE) == "Binary" and next(iter(value)) == PVALUE:
+        return base64.b64decode(value[PVALUE]).decode("utf-8", "surrogateescape"), True
+    pairs = {key: with_bytes(each) for key, each in value.items()}
+    return {key: part for key, (part, _) in pairs.items()}, any(found for _, found in pairs.values())
+
+
+def is_rich(value: Any) -> bool:
+    """Whether anything in `value` needs rich data."""
+    if isinstance(value, dict):
+        return PTYPE in value or any(is_rich(each) for each in value.values())
+    return isinstance(value, list) and any(is_rich(each) for each in value)
+
+
+def degraded(value: Any) -> Any:
+    """`value` with everything that JSON cannot say as text: `/re/`, `default`, base64; Sensitive as what it hides."""
+    if isinstance(value, list):
+        return [degraded(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    kind = value.get(PTYPE)
+    if kind is None:
+        return {key: degraded(each) for key, each in value.items()}
+    inner = value.get(PVALUE)
+    if kind == "Default":
+        return "default"
+    if kind == "Regexp":
+        return f"/{inner}/"
+    if kind == "Sensitive":
+        return degraded(inner)
+    if kind in _TEXTUAL or kind == "Binary":
+        return str(inner)
+    if kind == "Hash" and isinstance(inner, list):
+        return {_as_key(degraded(key)): degraded(each) for key, each in zip(inner[::2], inner[1::2], strict=False)}
+    return str(kind)
+
+
+def _as_key(value: Any) -> str:
+    return value if isinstance(value, str) else ("true" if value is True else "false" if value is False else str(value))

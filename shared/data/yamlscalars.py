@@ -1,0 +1,333 @@
+"""
+What the scalars of YAML mean: to Ruby's psych, which reads a site's files, and in a 3.x agent's messages.
+
+Every pattern here is linear, and no number has more digits than JSON may have (see plainjson).
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import re
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta, timezone
+from typing import Any
+
+from ..errors import BadData
+from ..names import shown
+from .plainjson import MAX_NUMBER
+
+STANDARD = "tag:yaml.org,2002:"
+
+ALLOWED_CLASSES = frozenset(
+    {
+        "Puppet::Transaction::Report",
+        "Puppet::Transaction::Event",
+        "Puppet::Resource::Status",
+        "Puppet::Util::Log",
+        "Puppet::Util::Metric",
+        "Puppet::Util::TagSet",
+        "Puppet::Node",
+        "Puppet::Node::Facts",
+        "Puppet::Node::Environment",
+        "Puppet::Resource",
+        "Puppet::Resource::Catalog",
+        "Puppet::SSL::Host",
+        "Puppet::Status",
+        "Hash",
+        "ActiveSupport::HashWithIndifferentAccess",
+        "Set",
+        "Array",
+        "String",
+        "Symbol",
+    }
+)
+_RUBY = re.compile(r"!ruby/(object|hash|sym|symbol|array|string|class|struct)(?::([\w:]+))?")
+
+_SCALARS = frozenset(("binary", "bool", "float", "int", "merge", "null", "str", "timestamp", "value"))
+_COLLECTIONS = frozenset(("map", "omap", "pairs", "seq", "set"))
+
+_PSYCH_WORDS: Mapping[str, Any] = {
+    **dict.fromkeys(("~", "null")),
+    **dict.fromkeys(("yes", "true", "on"), True),
+    **dict.fromkeys(("no", "false", "off"), False),
+}
+_CORE_WORDS: Mapping[str, Any] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_MAYBE_NUMBER = frozenset("+-.0123456789")  # first characters
+
+_TIME = re.compile(
+    r"(-?[0-9]{4})-([0-9]{1,2})-([0-9]{1,2})(?:[Tt]|\s+)([0-9]{1,2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]*))?"
+    r"(?:\s*(?:(Z)|([-+][0-9]{1,2}):?([0-9]{2})?))?"
+)
+_DATE = re.compile(r"([0-9]{4})-(1[012]|0?[0-9])-([12][0-9]|3[01]|0?[0-9])")
+_QUOTED_SYMBOL = re.compile(r""":(["'])(.*)\1""")
+_SIXTIES = re.compile(r"([-+]?[0-9][0-9_]*)((?::[0-5]?[0-9]){1,2})(\.[0-9_]*)?")
+_FLOAT = re.compile(r"[-+]?(?:[0-9][0-9_,]*)?\.[0-9]*(?:[eE][-+][0-9]+)?")
+_INTEGER = re.compile(r"([-+]?)(?:0b([01_,]+)|0x([0-9a-fA-F_,]+)|0([0-7_,]+)|(0|[1-9](?:[0-9]|[,_][0-9])*))")
+_CORE_INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
+_CORE_HEX = re.compile(r"0x([0-9a-fA-F]+)")
+_CORE_FLOAT = re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+][0-9]+)?")
+_INFINITE = frozenset((".inf", "+.inf", "-.inf", ".nan"))
+
+
+class ScalarError(BadData):
+    """A scalar, map or list that cannot be read; whoever knows the place adds it."""
+
+
+class Scalars:
+    """
+    How the scalars of a document are read; a base.
+
+    Ruby's tags are read as what they wrap when their class is on the allow-list; of the others YAML's own are known.
+    `text_keys`: keys are their text, as in JSON, and none is merged.
+    """
+
+    text_keys = False
+
+    def plain(self, text: str) -> Any:
+        """What a scalar without quotes and without tag is."""
+        raise NotImplementedError
+
+    def tagged(self, tag: str, text: str) -> Any:
+        """What a scalar with a tag is; ScalarError when the tag is not allowed, or does not fit."""
+        if tag.startswith("!ruby/"):
+            return self.ruby(tag, text)
+        if not tag.startswith(STANDARD):
+            raise ScalarError(f"The YAML tag {shown(tag)} is not allowed")
+        return self.standard(tag.removeprefix(STANDARD), text)
+
+    def collection(self, tag: str, value: Any) -> Any:
+        """What a map or list with a tag is, likewise."""
+        if tag.startswith("!ruby/"):
+            return self.ruby(tag, value)
+        if not tag.startswith(STANDARD):
+            raise ScalarError(f"The YAML tag {shown(tag)} is not allowed")
+        return self.standard_collection(tag.removeprefix(STANDARD), value)
+
+    def ruby(self, tag: str, value: Any) -> Any:
+        """What something with a tag of Ruby is: a text, a map or a list."""
+        match = _RUBY.fullmatch(tag)
+        if not match or (match[2] and match[1] not in ("sym", "symbol") and match[2] not in ALLOWED_CLASSES):
+            raise ScalarError(f"The YAML tag {shown(tag)} is not allowed")
+        return value
+
+    def standard(self, kind: str, text: str) -> Any:
+        """What a scalar with YAML's own tag `!!kind` is."""
+        raise NotImplementedError
+
+    def standard_collection(self, kind: str, value: Any) -> Any:
+        """What a map or list with YAML's own tag `!!kind` is."""
+        raise NotImplementedError
+
+    def symbol(self, name: str) -> Any:
+        """What Ruby's symbol is."""
+        return name
+
+
+class Psych(Scalars):
+    """
+    As Ruby's psych 4: words of YAML 1.1, base 60 in up to three parts, underscores and commas in numbers.
+
+    Args:
+        times: times become `datetime`; otherwise they stay the text they were written as, with their nanoseconds.
+    """
+
+    def __init__(self, *, times: bool = False) -> None:
+        self.times = times
+
+    def plain(self, text: str) -> Any:
+        if not text:
+            return None
+        first = text[0]
+        if first not in _MAYBE_NUMBER:
+            if first == ":" and len(text) > 1:
+                quoted = _QUOTED_SYMBOL.match(text)
+                return self.symbol(quoted[2] if quoted else text[1:])
+            return _PSYCH_WORDS.get(text.lower(), text) if len(text) <= 5 else text
+        if "-" in text[1:6]:
+            if found := _TIME.fullmatch(text):
+                return self.moment(text, _moment(found))
+            if found := _DATE.fullmatch(text):
+                return self.day(text, _day(found))
+        if ":" in text:
+            return _sixties(text)
+        if text.lower() in _INFINITE:
+            return float(text.replace(".", "", 1))
+        if (integer := _INTEGER.fullmatch(text)) is not None:
+            return _psych_integer(integer)
+        if _FLOAT.fullmatch(text) and text.strip("+-") != ".":
+            return _float(text.replace("_", "").replace(",", ""))
+        return text
+
+    def moment(self, text: str, moment: datetime | None) -> Any:
+        """What a text of the shape of a time is; `moment` is None when there is no such time."""
+        return moment if self.times and moment else text
+
+    def day(self, text: str, day: date | None) -> Any:
+        """What a text of the shape of a date is, likewise."""
+        return day if self.times and day else text
+
+    def standard(self, kind: str, text: str) -> Any:
+        if kind not in _SCALARS:
+            raise ScalarError(f"The YAML tag {shown('!!' + kind)} is not allowed")
+        if kind == "binary":
+            return self.binary(text)
+        if kind == "str":
+            return text
+        if kind == "float":
+            number = self.plain(text)
+            if isinstance(number, bool) or not isinstance(number, int | float):
+                raise ScalarError(f"{shown(text)} is no number, as the tag !!float says")
+            return float(number)
+        return self.plain(text)
+
+    def binary(self, text: str) -> str:
+        """What base64 holds; octets that are not UTF-8 are surrogate escapes, as in PSON."""
+        return utf8_of(text, "surrogateescape")
+
+    def standard_collection(self, kind: str, value: Any) -> Any:
+        if kind not in _COLLECTIONS:
+            raise ScalarError(f"The YAML tag {shown('!!' + kind)} is not allowed")
+        if kind == "set" and isinstance(value, dict):
+            raise ScalarError("Tried to load unspecified class: Psych::Set")
+        if kind == "omap" and isinstance(value, list) and all(isinstance(pair, dict) for pair in value):
+            return {key: item for pair in value for key, item in pair.items()}
+        return value
+
+
+class Core(Scalars):
+    """
+    As 3.x agents mean it: the words and decimal numbers of YAML 1.2's core.
+
+    Whatever 3.x writes without quotes although some version of YAML takes it for a number (`0o17`, `1e3`, `1_000`, `08`, `1:30`)
+    is a text there, and is one here. Nothing is read that JSON could not say: keys are text, numbers are finite.
+    """
+
+    text_keys = True
+
+    def plain(self, text: str) -> Any:
+        if text in _CORE_WORDS:
+            return _CORE_WORDS[text]
+        first = text[0]
+        if first not in _MAYBE_NUMBER:
+            return self.symbol(text[1:]) if first == ":" and len(text) > 1 else text
+        if _CORE_INTEGER.fullmatch(text):
+            return _integer(text, 10)
+        if _CORE_FLOAT.fullmatch(text) or text.lower() in _INFINITE:
+            return _finite(text)
+        if found := _CORE_HEX.fullmatch(text):
+            return _integer(found[1], 16)
+        return text
+
+    def standard(self, kind: str, text: str) -> Any:
+        if kind in ("str", "timestamp"):
+            return text
+        if kind == "binary":
+            return utf8_of(text)
+        expected = {"int": int, "float": float, "bool": bool, "null": type(None)}.get(kind)
+        if expected is None:
+            raise ScalarError(f"The YAML tag {shown('!!' + kind)} is not allowed")
+        value = self.plain(text)
+        if expected is float and type(value) is int:
+            return _finite(text)
+        if type(value) is not expected:
+            raise ScalarError(f"{shown(text)} is not what the tag !!{kind} says")
+        return value
+
+    def standard_collection(self, kind: str, value: Any) -> Any:
+        if kind != ("map" if isinstance(value, dict) else "seq"):
+            raise ScalarError(f"The YAML tag {shown('!!' + kind)} is not allowed")
+        return value
+
+
+def _moment(found: re.Match[str]) -> datetime | None:
+    """The time that a match of _TIME says, in UTC when it names no offset; None when there is no such time."""
+    year, month, day, hour, minute, second = (int(found[number]) for number in range(1, 7))
+    micro = int(((found[7] or "")[:6] or "0").ljust(6, "0"))
+    offset = timedelta()
+    if found[9]:
+        hours, minutes = int(found[9]), int(found[10] or 0)
+        offset = timedelta(hours=hours, minutes=-minutes if found[9].startswith("-") else minutes)
+    try:
+        return datetime(year, month, day, hour, minute, second, micro, timezone(offset) if offset else UTC)
+    except ValueError:
+        return None
+
+
+def _day(found: re.Match[str]) -> date | None:
+    """The day that a match of _DATE says; None when there is no such day."""
+    try:
+        return date(int(found[1]), int(found[2]), int(found[3]))
+    except ValueError:
+        return None
+
+
+def _sixties(text: str) -> Any:
+    """A number in base 60, of which the last part are seconds when there are three, minutes when there are two; else the text."""
+    found = _SIXTIES.fullmatch(text)
+    if found is None:
+        return text
+    first, rest = _integer(found[1].replace("_", ""), 10), found[2].split(":")[1:]
+    whole = first * 3600 + sum(int(part) * 60 ** (1 - number) for number, part in enumerate(rest))
+    if found[3] is None:
+        return whole
+    fraction = float(found[3].replace("_", "") + "0") if len(found[3]) <= MAX_NUMBER else _too_long()
+    return _in_range(lambda: whole + fraction * 60 ** (2 - len(rest)))
+
+
+def _psych_integer(found: re.Match[str]) -> int:
+    for group, base in ((2, 2), (3, 16), (4, 8), (5, 10)):
+        if found[group] is not None:
+            digits = found[group].replace("_", "").replace(",", "")
+            return _integer(found[1] + (digits or "0"), base)
+    raise AssertionError
+
+
+def _integer(digits: str, base: int) -> int:
+    """BadData when it has more digits than JSON may have."""
+    if len(digits) > MAX_NUMBER * 4:  # the most that so many decimal digits have in base 2, and then some
+        _too_long()
+    number = int(digits, base)
+    if len(str(number)) > MAX_NUMBER:
+        _too_long()
+    return number
+
+
+def _too_long() -> Any:
+    raise ScalarError("A number is too long")
+
+
+def _float(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ScalarError(f"{shown(text)} is no number") from None
+
+
+def _finite(text: str) -> float:
+    number = math.nan if text.lower() in _INFINITE else float(text)
+    if not math.isfinite(number):
+        raise ScalarError(f"The number {shown(text)} is out of range")
+    return number
+
+
+def _in_range(number: Any) -> float:
+    try:
+        return float(number())
+    except OverflowError:
+        raise ScalarError("A number is out of range") from None
+
+
+def utf8_of(text: str, errors: str = "strict") -> str:
+    """What base64 holds, if it is text."""
+    try:
+        return base64.b64decode(text).decode("utf-8", errors)
+    except ValueError:
+        raise ScalarError("!!binary is not the base64 of UTF-8") from None
+
+
+__all__ = ["ALLOWED_CLASSES", "STANDARD", "Core", "Psych", "ScalarError", "Scalars", "utf8_of"]

@@ -1,0 +1,1 @@
+"""Files: safe access, metadata, checksums, the filebucket's store."""

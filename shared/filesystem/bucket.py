@@ -1,0 +1,410 @@
+"""
+The filebucket's store, in Puppet's own layout, so that an existing bucket is used as it is.
+
+`<root>/<c0>/…/<c7>/<hex>/contents` (0440) and `paths` (0640, one original path a line). Everything here blocks.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import secrets
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO
+
+from ..errors import BadRequest, Conflict, NotFound, OutOfSpace, TooLarge
+from ..names import shown
+from ..process.failpoints import failpoint
+from . import checksums
+from .checksums import Algorithm, Checksum
+from .files import make_directory, open_beneath
+from .textdiff import Differ
+
+MAX_PATH = 4096  # characters of an original path
+ENTRY_OVERHEAD = 16 * 1024  # bytes an entry is charged beyond its content: blocks, folders, `paths`
+
+Report = Callable[[str, str], None]  # (level, message): level is Puppet's: info, warning, err
+
+
+@dataclass(frozen=True, slots=True)
+class BucketKey:
+    """What `<algorithm>/<hex>[/<original path>]` names; `path` is None when not given."""
+
+    checksum: Checksum
+    path: str | None = None
+
+    @classmethod
+    def parse(cls, key: str, algorithm: Algorithm) -> BucketKey:
+        """
+        The key as a value, checked whole.
+
+        Args:
+            algorithm: The only one accepted: the setting digest_algorithm.
+        Raises:
+            BadRequest: another algorithm, anything but lower-case hex of the right length, or an impossible path.
+        Source: protocol reference 3.7.
+        """
+        kind, _, rest = key.partition("/")
+        value, _, path = rest.partition("/")
+        if kind != algorithm:
+            raise BadRequest(f'Unsupported checksum type "{shown(kind)[1:-1]}"', hint=f"This bucket stores files by {algorithm}.")
+        if not checksums.valid(algorithm, value):
+            raise BadRequest(f"Invalid checksum {shown(value)}")
+        return cls(Checksum(algorithm, value), recorded(path) if path else None)
+
+
+def recorded(path: str) -> str:
+    """An original path as one line of `paths`: what cannot stand in a line is written `\\xNN`; BadRequest when it is too long."""
+    if len(path) > MAX_PATH:
+        raise BadRequest(f"The original path is longer than {MAX_PATH} characters")
+    return "".join(f"\\x{ord(c):02x}" if ord(c) < 32 or c == "\x7f" or "\ud800" <= c < "\udc80" else c for c in path)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One path under which a content was stored; `stored` is when the entry last changed."""
+
+    value: str
+    stored: datetime
+    path: str
+
+
+class Bucket:
+    """
+    Contents by checksum below `root`.
+
+    Args:
+        quota: Bytes all entries together may take; 0: no quota.
+        reserve: Bytes (and as many inodes per 16 KiB) that stay free on the file system.
+        max_file: Bytes of one content.
+        report: Gets Puppet's own messages about duplicates and damage.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        algorithm: Algorithm = "sha256",
+        quota: int = 0,
+        reserve: int = 64 * 1024 * 1024,
+        max_file: int = 16 * 1024**3,
+        report: Report = lambda level, message: None,
+        differ: Differ | None = None,
+    ) -> None:
+        if algorithm not in checksums.HEX_LENGTH:
+            raise BadRequest(f"A bucket cannot store by checksum type {algorithm}")
+        self.root = root
+        self.algorithm = algorithm
+        self.quota = quota
+        self.reserve = reserve
+        self.max_file = max_file
+        self.report = report
+        self.differ = differ or Differ()
+
+    def key(self, text: str) -> BucketKey:
+        """`BucketKey.parse` with this bucket's algorithm."""
+        return BucketKey.parse(text, self.algorithm)
+
+    def folder(self, value: str) -> Path:
+        """Where the entry for `value` lives; `value` must have been checked."""
+        return self.root / self._relative(value)
+
+    def _relative(self, value: str) -> str:
+        if not checksums.valid(self.algorithm, value):
+            raise BadRequest(f"Invalid checksum {shown(value)}")
+        return "/".join((*value[:8], value))
+
+    # -- reading ----------------------------------------------------------------------------------
+
+    def has(self, value: str, path: str | None = None) -> bool:
+        """Whether the content is there and, if `path` is given, was stored under it. Creates nothing."""
+        try:
+            with open_beneath(self.root, f"{self._relative(value)}/contents", follow=False):
+                pass
+            return path is None or recorded(path) in self.paths(value)
+        except NotFound:
+            return False
+
+    def open(self, value: str) -> BinaryIO:
+        """The content, open for reading; NotFound when it is not there."""
+        try:
+            return open_beneath(self.root, f"{self._relative(value)}/contents", follow=False)
+        except NotFound as err:
+            raise NotFound(f"Could not find a file with checksum {Checksum(self.algorithm, value)} in the filebucket") from err
+
+    def paths(self, value: str) -> list[str]:
+        """The original paths of an entry, oldest first; [] without an entry."""
+        try:
+            with open_beneath(self.root, f"{self._relative(value)}/paths", follow=False) as file:
+                return [line for line in file.read().decode("utf-8", "surrogateescape").split("\n") if line]
+        except NotFound:
+            return []
+
+    def entries(self, since: datetime | None = None, until: datetime | None = None) -> list[Entry]:
+        """All entries stored in the span, by path, then by time; both bounds belong to it."""
+        found = []
+        for folder in self._folders():
+            try:
+                stored = datetime.fromtimestamp(int((folder / "paths").stat().st_mtime), UTC)
+            except OSError:
+                continue
+            if (since is None or since <= stored) and (until is None or stored <= until):
+                found += [Entry(folder.name, stored, path) for path in self.paths(folder.name)]
+        return sorted(found, key=lambda entry: (entry.path, entry.stored))
+
+    def _folders(self) -> Iterator[Path]:
+        def below(folder: Path, depth: int) -> Iterator[Path]:
+            try:
+                names = sorted(path.name for path in folder.iterdir())
+            except OSError:
+                return
+            for name in names:
+                if depth == 8 and checksums.valid(self.algorithm, name):
+                    yield folder / name
+                elif depth < 8 and len(name) == 1 and name in "0123456789abcdef":
+                    yield from below(folder / name, depth + 1)
+
+        return below(self.root, 0)
+
+    def diff(self, old: str, new: str) -> bytes:
+        """What `diff` says about two entries; NotFound names the missing one."""
+        with self.open(old) as first, self.open(new) as second:
+            labels = (str(Checksum(self.algorithm, old)), str(Checksum(self.algorithm, new)))
+            return self.differ.compare(first.fileno(), second.fileno(), labels=labels)
+
+    # -- writing ----------------------------------------------------------------------------------
+
+    def incoming(self) -> Incoming:
+        """A content on its way in: `with bucket.incoming() as new: new.write(block) …; new.keep(value, path)`."""
+        return Incoming(self)
+
+    def add(self, blocks: Iterable[bytes], *, value: str | None = None, path: str | None = None) -> str:
+        """
+        Store what `blocks` yields; the hex value of it.
+
+        Args:
+            value: The checksum the sender claims; anything else arriving is refused and nothing is stored.
+            path: Where the content came from, opaque text.
+        Raises:
+            BadRequest, Conflict, TooLarge, OutOfSpace: see `Incoming`.
+        """
+        with self.incoming() as new:
+            for block in blocks:
+                new.write(block)
+            return new.keep(value, path)
+
+    def sweep(self, *, older_than: float = 86400.0) -> int:
+        """Remove what writers that died left behind more than `older_than` seconds ago; how many. Each new writer does it."""
+        gone = 0
+        try:
+            left = list(self.root.iterdir())
+        except FileNotFoundError:
+            return 0
+        for path in left:
+            with suppress(FileNotFoundError):
+                if path.name.startswith(".incoming-") and path.lstat().st_mtime < time.time() - older_than:
+                    path.unlink()
+                    gone += 1
+        return gone
+
+    def _room(self, more: int) -> None:
+        """OutOfSpace unless `more` bytes still fit above the reserve."""
+        free = os.statvfs(self.root)
+        if free.f_bavail * free.f_frsize < more + self.reserve or (free.f_files and free.f_favail * ENTRY_OVERHEAD < self.reserve):
+            raise OutOfSpace("The filebucket's file system is full", hint=f"Free some space below {self.root}.")
+
+    @contextmanager
+    def _charged(self, size: int) -> Iterator[None]:
+        """
+        `size` more bytes counted against the quota, while the entry is put in place.
+
+        The sum stands in `<root>/.usage`, written under a lock; without the file all entries are counted once.
+        """
+        if not self.quota:
+            yield
+            return
+        fd = os.open(self.root / ".usage", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o640)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            text = os.pread(fd, 40, 0).strip()
+            used = int(text) if text.isdigit() else self._counted()
+            if used + size + ENTRY_OVERHEAD > self.quota:
+                raise OutOfSpace(
+                    f"The filebucket's quota of {self.quota} bytes is used up", hint="Remove old entries, or raise bucket_quota."
+                )
+            yield
+            os.pwrite(fd, b"%-24d\n" % (used + size + ENTRY_OVERHEAD), 0)
+        finally:
+            os.close(fd)
+
+    def _counted(self) -> int:
+        total = 0
+        for folder in self._folders():
+            try:
+                total += (folder / "contents").stat().st_size + ENTRY_OVERHEAD
+            except OSError:
+                continue
+        return total
+
+
+class Incoming:
+    """A content being received: a private temporary file that becomes an entry, or nothing."""
+
+    def __init__(self, bucket: Bucket) -> None:
+        self.bucket = bucket
+        self.size = 0
+        self._sum = checksums.new(bucket.algorithm)
+        self._fd = -1
+        self._path = bucket.root / f".incoming-{secrets.token_hex(12)}"
+
+    def __enter__(self) -> Incoming:
+        make_directory(self.bucket.root, mode=0o770)
+        self.bucket.sweep()
+        self.bucket._room(0)
+        self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        os.close(self._fd)
+        self._path.unlink(missing_ok=True)
+
+    def write(self, block: bytes) -> None:
+        """Take one block; TooLarge or OutOfSpace before the disk is full."""
+        before = self.size
+        self.size += len(block)
+        if self.size > self.bucket.max_file:
+            raise TooLarge(f"A file for the bucket may have {self.bucket.max_file} bytes at most")
+        if before >> 22 != self.size >> 22 or len(block) > 1 << 22:  # every 4 MiB
+            self.bucket._room(len(block))
+        self._sum.update(block)
+        view = memoryview(block)
+        try:
+            while view:
+                view = view[os.write(self._fd, view) :]
+        except OSError as err:
+            raise _translated(err) from err
+
+    def keep(self, value: str | None = None, path: str | None = None) -> str:
+        """
+        Make it an entry; the hex value of what arrived.
+
+        An entry with the same content is left as it is (its time is renewed); a damaged one is replaced, with a warning.
+
+        Raises:
+            BadRequest: what arrived does not have the checksum `value`.
+            Conflict: an intact entry has other content and the same checksum.
+            OutOfSpace: the quota or the disk is full.
+        Source: protocol reference 3.7.
+        """
+        bucket = self.bucket
+        found = self._sum.hexdigest()
+        if value is not None and value != found:
+            raise BadRequest(
+                f"The file does not match its checksum: announced {shown(value)}, received {Checksum(bucket.algorithm, found)}",
+                hint="The body was cut off or changed on its way; nothing was stored.",
+            )
+        line = recorded(path) if path else None
+        try:
+            os.fchmod(self._fd, 0o440)
+            os.fsync(self._fd)
+            failpoint("bucket.received")
+            folder = bucket.folder(found)
+            make_directory(folder, mode=0o770)
+            with _locked(folder / "paths") as paths:
+                self._place(folder, found)
+                if line is not None:
+                    _append(paths, line)
+        except OSError as err:
+            raise _translated(err) from err
+        return found
+
+    def _place(self, folder: Path, found: str) -> None:
+        bucket, contents, whole = self.bucket, folder / "contents", Checksum(self.bucket.algorithm, found)
+        try:
+            old = os.open(contents, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            with bucket._charged(self.size):
+                self._rename(contents)
+            return
+        except OSError as err:
+            if err.errno != errno.ELOOP:
+                raise
+            bucket.report("warning", f"The backup of {whole} is a symbolic link. Overwriting it.")
+            self._rename(contents)
+            return
+        try:
+            if _same(old, self._fd):
+                bucket.report("info", f"FileBucket got a duplicate file {whole}")
+                with suppress(PermissionError):  # stored by another user: its time stays
+                    os.utime(old)
+                return
+            intact = stat.S_ISREG(os.fstat(old).st_mode) and checksums.of_file(bucket.algorithm, old) == found
+        finally:
+            os.close(old)
+        if intact:
+            bucket.report("err", f"Unable to verify existing FileBucket backup at '{contents}'.")
+            raise Conflict(
+                f"Existing backup and new file have different content but same checksum, {whole}. "
+                "Verify existing backup and remove if incorrect."
+            )
+        bucket.report("warning", f"Existing backup does not match its expected sum, {whole}. Overwriting corrupted backup.")
+        self._rename(contents)
+
+    def _rename(self, contents: Path) -> None:
+        self._path.rename(contents)
+        failpoint("bucket.stored")
+        folder = os.open(contents.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+@contextmanager
+def _locked(paths: Path) -> Iterator[int]:
+    """A descriptor of the entry's `paths` file, locked as Puppet locks it, so that both may write one bucket."""
+    fd = os.open(paths, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o640)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _append(paths: int, line: str) -> None:
+    """`line` as one more line of `paths`, unless it is there; a torn last line is ended first."""
+    data = line.encode("utf-8", "surrogateescape")
+    present = b""
+    while block := os.pread(paths, checksums.BLOCK, len(present)):
+        present += block
+    if data in present.split(b"\n"):
+        return
+    torn = b"\n" if present and not present.endswith(b"\n") else b""
+    os.write(paths, torn + data + b"\n")
+    os.fsync(paths)
+
+
+def _same(first: int, second: int) -> bool:
+    """Whether two open files have the same bytes."""
+    if not stat.S_ISREG(os.fstat(first).st_mode) or os.fstat(first).st_size != os.fstat(second).st_size:
+        return False
+    offset = 0
+    while block := os.pread(first, checksums.BLOCK, offset):
+        if os.pread(second, len(block), offset) != block:
+            return False
+        offset += len(block)
+    return True
+
+
+def _translated(err: OSError) -> OSError | OutOfSpace:
+    if err.errno in (errno.ENOSPC, errno.EDQUOT):
+        return OutOfSpace("The filebucket's file system is full")
+    return err

@@ -1,0 +1,361 @@
+"""Files, safely: paths kept inside a root, opening without following links out of it, atomic writes, locks."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import secrets
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from ..errors import BadName, NotFound, Unavailable
+from ..names import shown
+from ..process.failpoints import failpoint
+
+Stamp = tuple[int, int, int] | None
+
+MAX_LINKS = 40  # the kernel's own limit for symbolic links in one path
+
+
+def parts_of(relative: str) -> tuple[str, ...]:
+    """The components of a relative path from a peer; BadName for anything absolute, climbing, or not a file name."""
+    if "\x00" in relative or len(relative) > 4096:
+        raise BadName(f"invalid path {shown(relative)}")
+    parts = tuple(part for part in relative.split("/") if part not in ("", "."))
+    if relative.startswith("/") or ".." in parts or any(len(os.fsencode(part)) > 255 for part in parts):
+        raise BadName(f"invalid path {shown(relative)}")
+    return parts
+
+
+def inside(root: Path, relative: str) -> Path:
+    """`root/relative`; BadName when `relative` is absolute or climbs. Says nothing about links: see `open_beneath`."""
+    return root.joinpath(*parts_of(relative))
+
+
+@contextmanager
+def directory_beneath(root: Path, relative: str) -> Iterator[int]:
+    """A descriptor of the directory `relative` below `root`; rules and errors as `open_beneath`."""
+    fd = _walk(root, relative, follow_last=True, flags=os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def open_beneath(root: Path, relative: str, *, follow: bool = True) -> BinaryIO:
+    """
+    The regular file `relative` below `root`, open for reading.
+
+    Each component is opened from its parent's descriptor without following links; a symbolic link is
+    resolved by hand and may not lead out of `root` (`follow=False`: not even the last one is followed).
+    `root` itself may be reached through links: it is the administrator's word.
+
+    Raises:
+        BadName: the path is absolute or climbs.
+        NotFound: nothing there, a link out of the root, or not a regular file.
+    """
+    fd = _walk(root, relative, follow_last=follow, flags=os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise NotFound(f"Not a regular file: {shown(relative)}")
+        os.set_blocking(fd, True)
+        return os.fdopen(fd, "rb")
+    except BaseException:
+        os.close(fd)
+        raise
+
+
+def descriptor_beneath(root: Path, relative: str, *, follow: bool = True) -> int:
+    """A descriptor, for reading, of the regular file or directory `relative` below `root`; rules and errors as `open_beneath`."""
+    fd = _walk(root, relative, follow_last=follow, flags=os.O_RDONLY | os.O_NONBLOCK)
+    if not (stat.S_ISREG(os.fstat(fd).st_mode) or stat.S_ISDIR(os.fstat(fd).st_mode)):
+        os.close(fd)
+        raise NotFound(f"Not a regular file: {shown(relative)}")
+    return fd
+
+
+def _walk(root: Path, relative: str, *, follow_last: bool, flags: int) -> int:
+    """The descriptor of the last component of `relative`; the stack holds one descriptor a directory, so `..` cannot leave."""
+    base = os.path.realpath(root)
+    pending = list(reversed(parts_of(relative)))
+    missing = NotFound(f"Could not find {shown(relative)}")
+    links = 0
+    try:
+        stack = [os.open(base, os.O_RDONLY | os.O_DIRECTORY)]
+    except OSError as err:
+        raise missing from err
+    try:
+        while pending:
+            name = pending.pop()
+            if name == "..":
+                if len(stack) == 1:
+                    raise missing
+                os.close(stack.pop())
+                continue
+            try:
+                info = os.lstat(name, dir_fd=stack[-1])
+                if stat.S_ISLNK(info.st_mode) and (pending or follow_last):
+                    links += 1
+                    if links > MAX_LINKS:
+                        raise missing
+                    target = os.readlink(name, dir_fd=stack[-1])
+                    if target.startswith("/"):
+                        if target != base and not target.startswith(base.rstrip("/") + "/"):
+                            raise missing
+                        target = target[len(base) :]
+                        while len(stack) > 1:
+                            os.close(stack.pop())
+                    pending.extend(part for part in reversed(target.split("/")) if part not in ("", "."))
+                    continue
+                last = not pending
+                if last and not (stat.S_ISREG(info.st_mode) or stat.S_ISDIR(info.st_mode)):
+                    raise missing  # to open a device may already do something
+                fd = os.open(name, (flags if last else os.O_RDONLY | os.O_DIRECTORY) | os.O_NOFOLLOW, dir_fd=stack[-1])
+            except OSError as err:
+                raise missing from err
+            stack.append(fd)
+        if flags & os.O_DIRECTORY and not stat.S_ISDIR(os.fstat(stack[-1]).st_mode):
+            raise missing
+        return stack.pop()
+    finally:
+        for fd in stack:
+            os.close(fd)
+
+
+def write_atomic(
+    path: Path, data: bytes, *, mode: int = 0o644, owner: tuple[int, int] | None = None, at: int | None = None, durable: bool = True
+) -> None:
+    """
+    Put `data` at `path` whole or not at all, surviving a crash or a power loss at any moment.
+
+    A temporary file of a random name in the same folder, private until owner and mode are set, written,
+    synced and renamed; then the folder is synced. An existing link at `path` is replaced, not followed.
+
+    Args:
+        owner: (uid, gid) of the file; None: the caller's.
+        at: a directory descriptor that `path` is relative to.
+        durable: False: nothing is synced, for what is only a copy: a power loss may leave the file torn or empty.
+    Raises:
+        OSError: as the system says it; the old file is intact and the temporary one gone.
+    """
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY, dir_fd=at)
+    temporary = f".{path.name[:120]}.{secrets.token_hex(8)}.tmp"
+    try:
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=folder)
+        try:
+            try:
+                if owner is not None:
+                    os.fchown(fd, *owner)
+                os.fchmod(fd, mode)
+                view = memoryview(data)
+                while view:
+                    view = view[os.write(fd, view) :]
+                if durable:
+                    os.fsync(fd)
+            finally:
+                os.close(fd)
+            failpoint(f"unrenamed:{path.name}")
+            os.rename(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            os.unlink(temporary, dir_fd=folder)
+            raise
+        if durable:
+            os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def stamp_of(path: Path) -> Stamp:
+    """What changes whenever a file is written anew; None when it is not there. Blocks."""
+    try:
+        info = path.stat()
+    except FileNotFoundError:
+        return None
+    return info.st_ino, info.st_mtime_ns, info.st_size
+
+
+def sweep(folder: Path, *, older_than: float = 3600.0) -> int:
+    """How many temporary files of `write_atomic` in `folder`, left behind by processes that were killed, are gone now. Seconds of age."""
+    before = time.time() - older_than
+    count = 0
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                ours = entry.name.startswith(".") and entry.name.endswith(".tmp") and entry.is_file(follow_symlinks=False)
+                if ours and entry.stat(follow_symlinks=False).st_mtime < before:
+                    os.unlink(entry.path)  # noqa: PTH108 -- the entry has its path as text
+                    count += 1
+    except FileNotFoundError:
+        pass  # the folder, or a file that its writer has renamed meanwhile
+    return count
+
+
+def append_synced(path: Path, data: bytes, *, mode: int = 0o644) -> None:
+    """Add `data` at the end of `path` and sync it; creates the file with `mode`. A torn last line is ended first."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, mode)
+    try:
+        size = os.fstat(fd).st_size
+        if size and os.pread(fd, 1, size - 1) != b"\n":
+            data = b"\n" + data
+        view = memoryview(data)
+        while view:
+            view = view[os.write(fd, view) :]
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def appending(path: Path, *, mode: int = 0o640, owner: tuple[int, int] | None = None) -> int:
+    """
+    A descriptor that writes at the end of `path`; no link is followed, and nothing is waited for.
+
+    A file that is made here gets `mode`. One that root makes belongs to `owner`, by default that of its folder: so that
+    a program of root's does not lock the folder's owner out of a log.
+    """
+    flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    try:
+        return os.open(path, flags)
+    except FileNotFoundError:
+        pass
+    try:
+        fd = os.open(path, flags | os.O_CREAT | os.O_EXCL, mode)
+    except FileExistsError:
+        return os.open(path, flags)  # another process was faster
+    owner = owner or owner_in(path.parent)
+    if owner is not None:
+        os.fchown(fd, *owner)
+    return fd
+
+
+def owner_in(folder: Path) -> tuple[int, int] | None:
+    """Return the (uid, gid) that root gives to a new file in `folder`: its own, which may be a service's. None: the caller's own."""
+    if os.geteuid() != 0:
+        return None
+    try:
+        info = folder.stat()
+    except FileNotFoundError:
+        return None
+    return info.st_uid, info.st_gid
+
+
+def make_directory(path: Path, *, mode: int = 0o755, inherit: bool = False) -> None:
+    """
+    `path` and its missing parents as directories, surviving a power loss; only what is created gets `mode`.
+
+    Args:
+        inherit: What root creates belongs to whom the folder above belongs to.
+    """
+    missing = [path, *path.parents]
+    for folder in reversed([p for p in missing if not p.exists()]):
+        try:
+            folder.mkdir(mode=0o700)
+            if inherit and (owner := owner_in(folder.parent)) is not None:
+                os.chown(folder, *owner, follow_symlinks=False)
+            folder.chmod(mode)
+        except FileExistsError:
+            continue
+        sync_directory(folder.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """Have the names in a directory on the disk."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+class FileLock:
+    """An advisory lock on a file, held by this process and freed by the kernel when it dies; the file names the holder's pid."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._fd: int | None = None
+
+    @property
+    def held(self) -> bool:
+        return self._fd is not None
+
+    def holder(self) -> str:
+        """What the lock's file says about who holds it; '' when nothing."""
+        try:
+            return self.path.read_text("ascii", "replace").strip()[:40]
+        except OSError:
+            return ""
+
+    def acquire(self, *, timeout: float = 0.0) -> None:
+        """Take the lock, waiting up to `timeout` seconds; Unavailable names the holder. Blocks: call it in a thread."""
+        deadline = time.monotonic() + timeout
+        fd = self._opened()
+        try:
+            while True:
+                try:
+                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except OSError as err:
+                    if err.errno not in (errno.EAGAIN, errno.EACCES):
+                        raise
+                    if time.monotonic() >= deadline:
+                        raise Unavailable(f"{self.path} is locked by process {self.holder() or 'unknown'}") from err
+                    time.sleep(0.02)
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, str(os.getpid()).encode(), 0)
+        except BaseException:
+            os.close(fd)
+            raise
+        self._fd = fd
+
+    def _opened(self) -> int:
+        """The lock's file. Root makes it for the owner of the folder; one that is there is never replaced, as it may be held."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        try:
+            fd = os.open(self.path, flags | os.O_EXCL, 0o640)
+        except FileExistsError:
+            return os.open(self.path, flags, 0o640)
+        if (owner := owner_in(self.path.parent)) is not None:
+            os.fchown(fd, *owner)
+        return fd
+
+    def release(self) -> None:
+        """Give the lock back; the file stays."""
+        if self._fd is not None:
+            os.ftruncate(self._fd, 0)
+            os.close(self._fd)
+            self._fd = None
+
+    @contextmanager
+    def hold(self, *, timeout: float = 0.0) -> Iterator[None]:
+        self.acquire(timeout=timeout)
+        try:
+            yield
+        finally:
+            self.release()
+
+
+def readable_by_others(path: Path) -> bool:
+    """Whether anyone but owner and group may read `path`."""
+    return bool(path.stat().st_mode & stat.S_IROTH)
+
+
+__all__ = [
+    "FileLock",
+    "Stamp",
+    "append_synced",
+    "appending",
+    "descriptor_beneath",
+    "directory_beneath",
+    "inside",
+    "make_directory",
+    "open_beneath",
+    "parts_of",
+    "readable_by_others",
+    "stamp_of",
+    "sync_directory",
+    "write_atomic",
+]

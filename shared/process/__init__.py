@@ -1,0 +1,1 @@
+"""What every long-running program needs: logs, daemons, supervision of tasks."""

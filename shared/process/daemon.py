@@ -1,0 +1,122 @@
+"""Becoming a daemon: pid file, background, another user. Nothing here is async; call it before the event loop starts."""
+
+from __future__ import annotations
+
+import grp
+import logging
+import os
+import pwd
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+from ..errors import ConfigError
+from ..filesystem.files import make_directory, write_atomic
+from .processes import Process
+
+log = logging.getLogger("puppet")
+
+
+class PidFile:
+    """A file with this process' number, refused while the process in it lives; only what we wrote is removed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def running(self) -> int | None:
+        """The process in the file, when it lives, is not this one, and did not get the number of the one that wrote the file."""
+        try:
+            pid = int(self.path.read_text("ascii").strip() or "0")
+        except (OSError, ValueError):
+            return None
+        if pid <= 0 or pid == os.getpid():
+            return None
+        process = Process(pid)
+        return pid if process.is_alive() and not process.began_after(self.path) else None
+
+    def write(self) -> None:
+        """Take the file; ConfigError names the process that has it."""
+        other = self.running()
+        if other is not None:
+            raise ConfigError(f"Could not create PID file: {self.path}", hint=f"Process {other} is running; stop it first.")
+        make_directory(self.path.parent)
+        write_atomic(self.path, b"%d\n" % os.getpid())
+
+    def remove(self) -> None:
+        try:
+            if self.path.read_text("ascii").strip() == str(os.getpid()):
+                self.path.unlink()
+        except OSError:
+            return
+
+
+def take_priority(priority: int | Literal[""]) -> None:
+    """Ask for more or less of the processor, for this process and all that it starts after this; a warning where it may not."""
+    if priority == "":
+        return
+    try:
+        os.setpriority(os.PRIO_PROCESS, 0, priority)
+    except OSError:
+        log.warning("Failed to set process priority to '%d'", priority)
+
+
+def to_background() -> None:
+    """Go on in a child without a terminal; the parent ends with 0. Standard streams lead nowhere: logs have a destination by then."""
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    os.chdir("/")
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    os.close(null)
+
+
+def account(user: str, group: str) -> tuple[int, int]:
+    """The ids of user and group; ConfigError with what to do when there is no such account."""
+    try:
+        entry = pwd.getpwnam(user)
+        gid = grp.getgrnam(group).gr_gid if group else entry.pw_gid
+    except KeyError as err:
+        raise ConfigError(
+            f"Could not change to user {user}: {err.args[0]}",
+            hint=f"Make the account (useradd --system {user}), or name another one with --user and --group.",
+        ) from err
+    return entry.pw_uid, gid
+
+
+def require_program(user: str, files: Iterable[Path]) -> None:
+    """Make sure that this process, which runs as `user` by now, can read these files of the program; else ConfigError with what to do."""
+    for file in files:
+        if not os.access(file, os.R_OK):
+            raise ConfigError(
+                f"The account {user} cannot read {file}, a part of the program",
+                hint="Put the program where that account may read it, as below /opt, or name another account with --user and --group.",
+            )
+
+
+def own(folders: Iterable[Path], uid: int, gid: int, *, mode: int = 0o750) -> None:
+    """Make folders that are missing, for that account, and hand empty ones of root's over; all others keep what they have."""
+    for folder in folders:
+        if not folder.exists():
+            make_directory(folder, mode=mode)
+            os.chown(folder, uid, gid)
+        elif folder.stat().st_uid == 0 and not folder.is_symlink() and not any(folder.iterdir()):
+            os.chown(folder, uid, gid)
+
+
+def become(uid: int, gid: int, user: str) -> None:
+    """Give up root for good: groups, group, user, in that order, and make sure that there is no way back."""
+    os.initgroups(user, gid)
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)
+    try:
+        os.setuid(0)
+    except PermissionError:
+        return
+    raise ConfigError(f"Could not give up root for {user}")

@@ -1,0 +1,61 @@
+"""
+Whose the directories of a master are: its account's, whichever of root's commands makes them.
+
+A command of root's makes what is missing for that account before it writes (`make_room`), and new files in a directory belong to
+whom the directory belongs to (`files.owner_in`). `puppet master`, also with --compile, becomes that account.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from ..errors import ConfigError
+from ..settings import MasterSettings, load
+from ..settings.common import CommonSettings
+from . import daemon
+
+_SHARED = {"vardir": 0o751, "logdir": 0o750, "rundir": 0o755, "ssldir": 0o771}  # of agent and master, with the modes of new ones
+
+
+def account_of(settings: MasterSettings) -> tuple[int, int] | None:
+    """Return the ids of the account that a master of root's becomes; None when we are not root, or it stays root, or has no account."""
+    if os.geteuid() != 0 or settings.user == "root":
+        return None
+    try:
+        return daemon.account(settings.user, settings.group)
+    except ConfigError:
+        return None
+
+
+def make_room(settings: CommonSettings, folders: Iterable[Path] = ()) -> None:
+    """
+    Make missing directories for the account of this host's master, if it has one, so that root's command does not make them root's.
+
+    What cannot be made is left to whoever needs it, who says so.
+
+    Args:
+        folders: More than those that agent and master share, the outer ones first.
+    """
+    if os.geteuid() != 0:
+        return
+    try:
+        master = settings if isinstance(settings, MasterSettings) else _master_beside(settings)
+        if (account := account_of(master)) is None:
+            return
+        for name, mode in _SHARED.items():
+            # Agents trust the account `puppet` with their $vardir, and no other: for others it is root's, and lets them through.
+            roots = name == "vardir" and settings is not master and master.user != "puppet"
+            daemon.own([getattr(settings, name)], *((0, 0) if roots else account), mode=mode)
+        daemon.own(folders, *account)
+    except (ConfigError, OSError):
+        return
+
+
+def _master_beside(settings: CommonSettings) -> MasterSettings:
+    places = {name: str(getattr(settings, name)) for name in ("confdir", *_SHARED)}
+    return load(MasterSettings, section="master", flags=places)
+
+
+__all__ = ["account_of", "make_room"]

@@ -1,0 +1,121 @@
+"""
+The two dialects of the wire: of Puppet 3.x (scheme A) and of 4 to 8 (scheme B).
+
+A dialect knows which formats there are, how an object is wrapped, and what version it claims. It is chosen where a path is
+parsed, or by what a server answers, and then passed along: nothing else asks which scheme it is in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..errors import BadData
+from . import formats as f
+from .formats import Format
+
+if TYPE_CHECKING:
+    from ..indirector.core import Indirection, Model
+
+M = TypeVar("M", bound="Model")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Dialect:
+    """
+    One way of speaking.
+
+    `version` goes into X-Puppet-Version; `digest` is the checksum algorithm that peers of this age expect;
+    `readable` are the formats whose bodies are accepted from the network.
+    """
+
+    name: str
+    version: str
+    formats: Mapping[str, Format]
+    readable: frozenset[str]
+    preferred: str
+    digest: str
+    wraps: bool
+    report_format: int
+
+    def __repr__(self) -> str:
+        return f"<{self.name} dialect>"
+
+    def formats_of(self, indirection: Indirection[Any]) -> list[Format]:
+        """The formats an indirection has in this dialect, the default first."""
+        found = [self.formats[name] for name in indirection.formats if name in self.formats]
+        return sorted(found, key=lambda each: (each.name != self.preferred, -each.weight))
+
+    def formats_read(self, indirection: Indirection[Any]) -> list[Format]:
+        """The formats in which this dialect takes an indirection's objects from the network."""
+        return [each for each in self.formats_of(indirection) if each.raw or each.name in self.readable]
+
+    def dump(self, indirection: Indirection[Any], instance: Model, format: Format) -> bytes:
+        """One object as the bytes of a body."""
+        if format.raw:
+            return instance.to_bytes(self)
+        ready = instance.encoded(self, format)
+        return ready if ready is not None else format.dump(self._data(indirection, instance, format))
+
+    def dump_all(self, indirection: Indirection[Any], instances: list[Any], format: Format) -> bytes:
+        """The answer to a search."""
+        if format.raw:
+            return b"\n---\n".join(each.to_bytes(self) for each in instances)
+        return format.dump([self._data(indirection, each, format) for each in instances])
+
+    def _data(self, indirection: Indirection[Any], instance: Model, format: Format) -> Any:
+        data = instance.to_form(self, format)
+        if self.wraps and indirection.document_type and format.name == "pson":
+            wrapped = {"document_type": indirection.document_type, "data": data}
+            return wrapped | ({"metadata": {"api_version": 1}} if indirection.document_metadata else {})
+        return data
+
+    def load(self, indirection: Indirection[M], body: bytes, format: Format) -> M:
+        """The object in a body; BadData when it is not one."""
+        if format.raw:
+            return indirection.model.from_bytes(body)
+        return self._model(indirection, format.load(body), format)
+
+    def load_all(self, indirection: Indirection[M], body: bytes, format: Format) -> list[M]:
+        """The objects in the answer to a search."""
+        if format.raw:
+            return [indirection.model.from_bytes(part) for part in body.split(b"\n---\n") if part]
+        data = format.load(body)
+        if not isinstance(data, list):
+            raise BadData(f"Expected a list of {indirection.name}, got {_kind(data)}")
+        return [self._model(indirection, each, format) for each in data]
+
+    def _model(self, indirection: Indirection[M], data: Any, format: Format) -> M:
+        # Readers of PSON of every version take the wrapped and the bare form; readers of JSON never unwrap.
+        if format.name == "pson" and isinstance(data, dict) and "document_type" in data and "data" in data:
+            data = data["data"]
+        return indirection.model.from_data(data)
+
+
+def _kind(data: Any) -> str:
+    names = {dict: "an object", list: "a list", str: "a string", int: "a number", float: "a number", bool: "a boolean", type(None): "null"}
+    return names.get(type(data), type(data).__name__)
+
+
+LEGACY = Dialect(
+    name="legacy",
+    version="3.8.7",
+    formats={each.name: each for each in (f.PSON, f.YAML, f.B64_ZLIB_YAML, f.TEXT, f.RAW)},
+    readable=frozenset({"pson", "yaml", "b64_zlib_yaml"}),
+    preferred="pson",
+    digest="md5",
+    wraps=True,
+    report_format=4,
+)
+
+MODERN = Dialect(
+    name="modern",
+    version="7.23.0",
+    formats={each.name: each for each in (f.RICH_JSON, f.JSON, f.PSON, f.YAML, f.TEXT, f.BINARY)},
+    readable=frozenset({"rich_data_json", "json", "pson"}),
+    preferred="json",
+    digest="sha256",
+    wraps=False,
+    report_format=12,
+)

@@ -1,0 +1,195 @@
+"""CAs in temporary directories; keys are EC and made once, since making them is what is slow."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.hashes import SHA256
+
+from certs import csr
+from certs.bundles import dump
+from certs.keys import KeyKind, PrivateKey
+from certs.ssldir import SslDir
+from master.ca.authority import Authority, CaRules
+from master.ca.autosign import Autosign
+from master.ca.registry import Registry
+from master.ca.service import CaService
+from master.ca.setup import bootstrap
+from master.ca.setup.rollover import Rollover
+from master.ca.storage.store import CaFiles
+from shared.errors import BadRequest, PuppetError
+
+START = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
+_keys = [KeyKind("ec").generate() for _ in range(4)]
+_next_key = itertools.cycle(_keys)
+KEY = _keys[0]
+
+
+def key() -> PrivateKey:
+    """One of four keys, in turn."""
+    return next(_next_key)
+
+
+def request_pem(name: str, *, with_key: PrivateKey | None = None, **rest: object) -> bytes:
+    return dump([csr.build(with_key or key(), name, **rest)])  # type: ignore[arg-type]
+
+
+def request(subject: x509.Name | str, *extensions: x509.ExtensionType, key: PrivateKey = KEY, critical: bool = False) -> bytes:
+    """A request whose subject and extensions may be anything."""
+    name = csr.common_name(subject) if isinstance(subject, str) else subject
+    builder = x509.CertificateSigningRequestBuilder().subject_name(name)
+    for extension in extensions:
+        builder = builder.add_extension(extension, critical)
+    return dump([builder.sign(key, SHA256())])  # type: ignore[arg-type]
+
+
+def refused(site: Site, name: str, pem: bytes, match: str = "", error: type[PuppetError] = BadRequest) -> PuppetError:
+    """The refusal of a submission; nothing at all has changed on disk."""
+    registry = site.registry()
+    before = site.snapshot()
+    with pytest.raises(error, match=match or None) as found:
+        registry.submit(name, pem, by="10.0.0.66")
+    assert found.value.status == error.status
+    assert site.snapshot() == before
+    assert len(str(found.value)) < 600
+    said = json.dumps(site.trail[-1])
+    assert "refused" in said
+    assert "10.0.0.66" in said
+    assert "\\u001b" not in said
+    return found.value
+
+
+@dataclass
+class Clock:
+    now: datetime = START
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def pass_(self, **delta: float) -> None:
+        self.now += timedelta(**delta)
+
+
+@dataclass
+class Site:
+    """A CA's directory and what opens it."""
+
+    root: Path
+    clock: Clock = field(default_factory=Clock)
+    rules: CaRules = field(default_factory=lambda: CaRules(master="master.example.com"))
+    trail: list[dict[str, object]] = field(default_factory=list)
+
+    @property
+    def files(self) -> CaFiles:
+        return CaFiles.at(self.root / "ssl" / "ca")
+
+    @property
+    def ssldir(self) -> SslDir:
+        return SslDir(self.root / "ssl", "master.example.com")
+
+    def create(self) -> Authority:
+        bootstrap.create(self.files, "Puppet CA: master.example.com", key, self.rules, now=self.clock, report=self.trail.append)
+        return self.open()
+
+    def open(self, **rules: object) -> Authority:
+        self.rules = replace(self.rules, **rules)  # type: ignore[arg-type]
+        return bootstrap.open_authority(self.files, self.rules, now=self.clock, report=self.trail.append)
+
+    def registry(self, **rules: object) -> Registry:
+        return Registry(self.open(**rules) if self.files.cakey.exists() else self.create())
+
+    def service(self, autosign: bool | Path = False, **rules: object) -> CaService:
+        return CaService(self.registry(**rules).authority, Autosign(autosign))
+
+    def bootstrap(self, **rest: object) -> Authority:
+        """What a master does when it starts."""
+        return bootstrap.bootstrap(
+            self.files,
+            self.rules,
+            self.ssldir,
+            ca_name="Puppet CA: master.example.com",
+            generate=key,
+            now=self.clock,
+            report=self.trail.append,
+            **rest,  # type: ignore[arg-type]
+        )
+
+    def in_child(self, *command: str, failpoints: str = "") -> subprocess.CompletedProcess[str]:
+        """One of `COMMANDS` in a process of its own, which a failpoint may kill (return code -9)."""
+        environ = {**os.environ, "BUNRAKU_FAILPOINTS": failpoints}
+        argv = [sys.executable, "-m", "tests.support.ca_site", str(self.root), *command]
+        return subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=60, cwd=Path(__file__).parents[2], check=False)
+
+    def snapshot(self) -> dict[str, bytes]:
+        """All files below the root, but for locks."""
+        return {str(p.relative_to(self.root)): p.read_bytes() for p in self.root.rglob("*") if p.is_file() and p.suffix != ".lock"}
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    made = Site(tmp_path)
+    made.create()
+    yield made
+
+
+@pytest.fixture
+def empty_site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+@pytest.fixture
+def pem() -> Callable[..., bytes]:
+    return request_pem
+
+
+@pytest.fixture
+def new_key() -> Callable[[], PrivateKey]:
+    return key
+
+
+def _many(site: Site, prefix: str, count: str) -> None:
+    """Submit and sign `count` names, with requests that were made before."""
+    registry = site.registry()
+    for number in range(int(count)):
+        name = f"{prefix}{number}"
+        registry.submit(name, request_pem(name), by="child")
+        registry.sign(name, by="child")
+
+
+def _as_nobody(site: Site) -> None:
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+    site.bootstrap()
+
+
+def _roll_over(site: Site, step: str) -> None:
+    rollover = Rollover(site.open(), site.ssldir)
+    {"start": lambda: rollover.start(key), "switch": lambda: rollover.switch(at_once=True), "finish": rollover.finish}[step]()
+
+
+COMMANDS: dict[str, Callable[..., object]] = {
+    "bootstrap": lambda site: site.bootstrap(),
+    "bootstrap_as_nobody": _as_nobody,
+    "submit": lambda site, name: site.registry().submit(name, request_pem(name), by="child"),
+    "sign": lambda site, name: site.registry().sign(name, by="child"),
+    "revoke": lambda site, name: site.registry().authority.revoke(name, by="child"),
+    "clean": lambda site, name: site.registry().clean([name], by="child"),
+    "refresh": lambda site: site.open().refresh_crl_if_due(),
+    "many": _many,
+    "rollover": _roll_over,
+}
+
+if __name__ == "__main__":
+    root, action, *arguments = sys.argv[1:]
+    COMMANDS[action](Site(Path(root)), *arguments)
