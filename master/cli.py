@@ -17,8 +17,8 @@ from shared.process.cli import ended, invalid_option, options_in
 from shared.process.service import account_of, make_room
 from shared.settings import AgentSettings, MasterSettings, flags_of, load, read, unknown
 
+from .process import CHANGED_USER, become_service, serve
 from .service.folders import folders
-from .service.process import CHANGED_USER, become_service, serve
 
 log = logging.getLogger("puppet.master")
 

@@ -66,6 +66,10 @@ from .http.identity import ProxyRules
 from .http.limits import Limits
 from .http.server import HttpServer
 from .http.tls import TrustFiles
+from .observability.health import Health
+from .observability.longtasks import REFRESH_CRL, REMOVE_LEFTOVERS, RENEW_CRL, WARN_OF_EXPIRIES, WATCH_HEALTH, master_supervisor
+from .observability.metrics import Metrics
+from .observability.process_metrics import describe_process
 from .pools.compile_pool import Workers
 from .pools.configured import workers_for
 from .pools.parse_pool import Parsers
@@ -75,10 +79,6 @@ from .service.conditions import conditions
 from .service.crl_refresh import CrlRefresh
 from .service.expiry import Expiries, of_agents, of_server
 from .service.folders import tidy
-from .service.health import Health
-from .service.longtasks import REFRESH_CRL, REMOVE_LEFTOVERS, RENEW_CRL, WARN_OF_EXPIRIES, WATCH_HEALTH, master_supervisor
-from .service.metrics import Metrics
-from .service.process_metrics import describe_process
 from .service.refusals import Refusals, queued_refusals
 from .termini.bucket import BucketFiles
 from .termini.ca import CaCertificates, CaCrls, CaOcsp, CaRequests, CaStatuses, NoCa

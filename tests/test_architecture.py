@@ -92,7 +92,7 @@ OWN_TASKS = {
     "agent/providers/exec/running.py": "one command, awaited in the same function; its failure after a cancellation is of no use",
     "master/ca/service.py": "_finish: the caller awaits it, and the supervisor hears of it when the caller has left",
     "master/environments/code_commands.py": "what a program printed on standard error, wanted only when it failed",
-    "master/service/process.py": "waits for events and for the stop, awaited in the same function",
+    "master/process.py": "waits for events and for the stop, awaited in the same function",
 }
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from master.observability.metrics import Metrics
+from master.process import describe_logs
 from master.service.crl_refresh import CrlRefresh
-from master.service.metrics import Metrics
-from master.service.process import describe_logs
 from master.wiring import running
 from shared.process.logqueue import LogQueues
 from tests.support.pair import Pair

@@ -22,7 +22,7 @@ from shared.models.certificate_status import CertificateStatus
 from shared.names import certname, shown
 from shared.process.supervision import Supervisor
 
-from ..service.longtasks import CHANGE_CA, DECIDE_AGAIN, master_supervisor
+from ..observability.longtasks import CHANGE_CA, DECIDE_AGAIN, master_supervisor
 from . import policy
 from .authority import Authority
 from .autosign import Autosign

@@ -13,8 +13,8 @@ from shared.settings import MasterSettings
 
 from ..environments.directories import Environments
 from ..environments.settings import environment_settings
+from ..observability.metrics import Metrics
 from ..pools.configured import workers_for
-from ..service.metrics import Metrics
 from .findings import Finding
 
 AREA: Final = "compiling"

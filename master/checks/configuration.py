@@ -17,8 +17,8 @@ from shared.settings import AgentSettings, MasterSettings, read, unknown
 from ..authorization.auth_conf import rules_of
 from ..environments.directories import Environments
 from ..environments.settings import environment_settings
+from ..observability.metrics import Metrics
 from ..pools.configured import workers_for
-from ..service.metrics import Metrics
 from ..wiring import bind
 from .findings import Finding, tried
 

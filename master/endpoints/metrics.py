@@ -13,7 +13,7 @@ from shared.errors import ConfigError
 from ..http.answers import Answer, send, text
 from ..http.connection import Connection, ConnectionServer, HttpRequest
 from ..http.limits import Limits
-from ..service.metrics import MIME
+from ..observability.metrics import MIME
 
 MOST = 16  # connections at the same time; who comes then is cut
 

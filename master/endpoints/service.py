@@ -18,8 +18,8 @@ from shared.names import shown
 from ..authorization.auth_conf import Rules
 from ..authorization.rules import Question, allowed
 from ..http.answers import Answer, text
-from ..service.health import SERVICES, Health, State, worst
-from ..service.metrics import MIME
+from ..observability.health import SERVICES, Health, State, worst
+from ..observability.metrics import MIME
 from .handlers import Environments
 from .schemes import forbidden_path
 

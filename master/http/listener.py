@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 from shared.errors import ConfigError
 from shared.process.supervision import Supervisor
+from shared.process.threads import PacedThreads
 
-from ..service.longtasks import ACCEPT, COUNT_TURNS, HANDSHAKE
-from ..service.threads import PacedThreads
+from ..observability.longtasks import ACCEPT, COUNT_TURNS, HANDSHAKE
 from .connection import ConnectionServer
 from .handshakes import Handshake, handed_over
 from .limits import Limits

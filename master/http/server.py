@@ -17,10 +17,10 @@ from ..endpoints.app import Ca, MasterApp
 from ..endpoints.handlers import Environments, Handlers
 from ..endpoints.puppetserver import ServerEndpoints
 from ..endpoints.service import Native
+from ..observability.health import Health, State
+from ..observability.longtasks import WATCH_CERTIFICATES, master_supervisor
+from ..observability.metrics import Metrics, Samples
 from ..pools.parse_pool import Parsers
-from ..service.health import Health, State
-from ..service.longtasks import WATCH_CERTIFICATES, master_supervisor
-from ..service.metrics import Metrics, Samples
 from .admission import Admission
 from .connection import ConnectionServer
 from .identity import ProxyRules

@@ -27,8 +27,8 @@ from shared.process.supervision import Supervisor
 from shared.wire.packed import LayeredValues, PackedValues
 
 from ..environments.directories import Environments
-from ..service.longtasks import RETIRE_WORKER, master_supervisor
-from ..service.metrics import Metrics
+from ..observability.longtasks import RETIRE_WORKER, master_supervisor
+from ..observability.metrics import Metrics
 from ..termini.catalog import CompileJob, Heard
 from ..termini.resource_type import DefinitionsWanted
 from . import frames

@@ -8,7 +8,7 @@ from shared.process.supervision import Supervisor
 from shared.settings import MasterSettings
 
 from ..environments.directories import Environments
-from ..service.metrics import Metrics
+from ..observability.metrics import Metrics
 from .compile_pool import Workers, log_problem, processors
 
 __all__ = ["workers_for"]

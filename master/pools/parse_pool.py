@@ -34,7 +34,7 @@ from shared.wire.dialects import Dialect
 from shared.wire.formats import Format
 from shared.wire.packed import LayeredValues, PackedValues
 
-from ..service.metrics import Metrics
+from ..observability.metrics import Metrics
 from . import frames
 from .parse_worker import NO_MEMORY
 

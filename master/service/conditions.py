@@ -13,8 +13,8 @@ from shared.settings import MasterSettings
 
 from ..ca.storage.store import CaFiles
 from ..http.tls import Trust
+from ..observability.health import COMPILING, Condition
 from ..pools.compile_pool import Workers
-from .health import COMPILING, Condition
 
 __all__ = ["conditions", "unwritable"]
 

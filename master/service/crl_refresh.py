@@ -33,7 +33,7 @@ from shared.wire.dialects import LEGACY, MODERN, Dialect
 
 from ..http import tls
 from ..http.tls import TrustFiles
-from .metrics import Metrics
+from ..observability.metrics import Metrics
 
 if TYPE_CHECKING:
     import aiohttp

@@ -15,7 +15,7 @@ from shared.errors import PuppetError
 from ..ca.authority import Authority
 from ..ca.storage.store import is_name
 from ..http.tls import TrustFiles
-from .metrics import Metrics
+from ..observability.metrics import Metrics
 
 log = logging.getLogger("puppet.master")
 

@@ -148,7 +148,7 @@ def python() -> Iterator[str]:
             if made.returncode or not paths:
                 continue
             (paths[0] / "ours.pth").write_text(f"{ROOT}\n{site}\n")
-            start = ["-I", "-c", "import master.service.process, uvloop, cryptography.x509, orjson"]
+            start = ["-I", "-c", "import master.process, uvloop, cryptography.x509, orjson"]
             if can_start([program, *start]):
                 yield program
                 return

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from master.http.tls import TrustFiles
+from master.observability.metrics import Metrics
 from master.service.expiry import Ending, Expiries, of_agents, of_server, sentences
-from master.service.metrics import Metrics
 from tests.support.ca_site import START, Clock, Site, empty_site, pem, site
 
 __all__ = ["empty_site", "pem", "site"]

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from master.observability.health import COMPILING, Condition, Health, worst
+from master.observability.metrics import Metrics
 from master.service.conditions import unwritable
-from master.service.health import COMPILING, Condition, Health, worst
-from master.service.metrics import Metrics
 from shared.errors import PuppetError
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from master.service.longtasks import (
+from master.observability.longtasks import (
     ACCEPT,
     CHANGE_CA,
     COUNT_TURNS,
@@ -27,7 +27,7 @@ from master.service.longtasks import (
     RENEW_CRL,
     RETIRE_WORKER,
 )
-from master.service.process import TASK_FAILED, exit_code, heartbeat, until_signalled
+from master.process import TASK_FAILED, exit_code, heartbeat, until_signalled
 from master.wiring import running
 from shared.process.supervision import Supervisor
 from shared.process.systemd import Notifier

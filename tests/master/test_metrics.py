@@ -14,8 +14,8 @@ import pytest
 
 from master.ca import audit
 from master.ca.audit import ACTIONS
-from master.service.metrics import REQUEST_SECONDS, WINDOW, Counter, Histogram, Longest, Metrics, ProcessorWaits
-from master.service.process_metrics import describe_process
+from master.observability.metrics import REQUEST_SECONDS, WINDOW, Counter, Histogram, Longest, Metrics, ProcessorWaits
+from master.observability.process_metrics import describe_process
 from shared import __version__
 
 DEBIAN = "/usr/bin/python3"

@@ -19,7 +19,7 @@ from cryptography import x509
 from certs import bundles, crl, verify
 from master.ca.storage import inventory
 from master.ca.storage.store import CaStore
-from master.service.longtasks import CHANGE_CA
+from master.observability.longtasks import CHANGE_CA
 from shared.errors import BadRequest, ConfigError, Conflict, Denied, OutOfSpace, PuppetError, Unavailable
 from tests.support.ca_site import Site
 

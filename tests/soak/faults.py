@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 
-from master.service.health import EVERY
+from master.observability.health import EVERY
 from tests.bench.costs import family
 from tests.soak.proxy import Proxy
 from tests.support.processes import MasterProcess

@@ -20,18 +20,18 @@ from shared.process.logqueue import LogQueues, queued
 from shared.process.memory import collecting, one_heap, settle
 from shared.process.supervision import Supervisor
 from shared.process.systemd import Notifier
+from shared.process.threads import PacedThreads
 from shared.settings import MasterSettings
 
-from ..environments.first import prepare_environments
-from ..pools.compile_pool import processors
-from .folders import folders
-from .hard_end import GRACE, HardEnd
-from .longtasks import COLLECT_GARBAGE, MEASURE_LOOP, NOTIFY_SYSTEMD, RELOAD, master_supervisor
-from .threads import PacedThreads
+from .environments.first import prepare_environments
+from .observability.longtasks import COLLECT_GARBAGE, MEASURE_LOOP, NOTIFY_SYSTEMD, RELOAD, master_supervisor
+from .pools.compile_pool import processors
+from .service.folders import folders
+from .service.hard_end import GRACE, HardEnd
 
 if TYPE_CHECKING:
-    from ..wiring import Master
-    from .metrics import Metrics
+    from .observability.metrics import Metrics
+    from .wiring import Master
 
 log = logging.getLogger("puppet.master")
 
@@ -128,7 +128,7 @@ async def until_signalled(
     Args:
         end_within: Is called when a stop begins, with the seconds after which the process must have ended (see HardEnd).
     """
-    from ..wiring import running
+    from .wiring import running
 
     supervisor = supervisor or master_supervisor()
     loop = asyncio.get_running_loop()

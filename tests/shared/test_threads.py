@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from master.service import threads
-from master.service.threads import PacedThreads
+from shared.process import threads
+from shared.process.threads import PacedThreads
 
 
 async def test_threads_wait_for_a_loop_that_is_busy(monkeypatch: pytest.MonkeyPatch) -> None:
