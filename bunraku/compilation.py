@@ -13,6 +13,7 @@ from typing import Any
 
 from agent.facts.builtin.host import Host
 from agent.facts.facter import Sources, gather
+from master.catalogs.compiler_terminus import trusted
 from master.compiler.catalog.wire import let_go, room, wire_catalog
 from master.compiler.codegen.codecache import CodeCache
 from master.compiler.evaluation.compilation import Compiler, LogEntry
@@ -23,14 +24,13 @@ from master.compiler.syntax.checker import Issue as Finding
 from master.compiler.world import NodeInput
 from master.environments.directories import Environment, Environments, EnvironmentSettings, read_environment
 from master.environments.directory_environment import FolderWorld
-from master.environments.files import DiskFiles
+from master.files.code_files import DiskFiles
 from master.ruby import RubyProgram, RubySettings, installed
-from master.termini.catalog import trusted
-from master.termini.node import RESERVED_FACTS
 from shared.data.richdata import Deferred
 from shared.errors import ConfigError, NotFound, PuppetError
 from shared.indirector import Request, Terminus
 from shared.models.catalog import CATALOG, Catalog
+from shared.models.facts import Facts, permitted_facts
 from shared.models.node import Node
 from shared.settings import MasterSettings
 from shared.wire.dialects import MODERN
@@ -201,17 +201,17 @@ class Site:
 
     def compiler(self, node: Node, facts: Mapping[str, Any], log: Say, external: Mapping[str, Any]) -> Compiler:
         """What compiles the catalog of this node; `external`: of its trusted data."""
-        known = {name: value for name, value in facts.items() if name not in RESERVED_FACTS}
-        given = NodeInput(
+        permitted = permitted_facts(Facts(name=node.name, values=dict(facts)))
+        node_input = NodeInput.for_node(
             node.name,
-            environment=self.environment.name,
-            facts=known,
-            parameters={**known, **node.parameters},
+            self.environment.name,
+            facts=permitted,
+            parameters={**permitted, **node.parameters},
             classes=node.class_parameters(),
             trusted=trusted(node.name, None, external),
-            server_facts={"environment": self.environment.name},
+            server_facts={},
         )
-        return Compiler(self.world, self.loader, given, log)
+        return Compiler(self.world, self.loader, node_input, log)
 
     def data(self, compiler: Compiler) -> dict[str, Any]:
         """

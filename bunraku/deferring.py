@@ -24,7 +24,7 @@ from master.compiler.values.core import Binary, Sensitive, Value
 from master.compiler.values.regexps import Regexp
 from master.compiler.world import NodeInput
 from master.environments.directory_environment import FolderWorld
-from master.environments.files import DiskFiles
+from master.files.code_files import DiskFiles
 from shared.data import richdata
 from shared.errors import CompileError, EvaluationError, PuppetError
 from shared.settings import AgentSettings

@@ -54,6 +54,7 @@ from .ca.configured import ca_rules, key_kind, trail_of
 from .ca.service import CaService
 from .ca.setup.bootstrap import bootstrap, ensure_own_certificate
 from .ca.storage.store import CaFiles
+from .catalogs.compiler_terminus import Compiler
 from .catalogs.given import GivenCatalogs
 from .catalogs.static import StaticCatalogs
 from .endpoints.ca import CaEndpoints
@@ -82,7 +83,6 @@ from .service.folders import tidy
 from .service.refusals import Refusals, queued_refusals
 from .termini.bucket import BucketFiles
 from .termini.ca import CaCertificates, CaCrls, CaOcsp, CaRequests, CaStatuses, NoCa
-from .termini.catalog import Compiler
 from .termini.facts import StoredFacts
 from .termini.files import ContentServer, MetadataServer, VersionedContent
 from .termini.ldap import Ldap

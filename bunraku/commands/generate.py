@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from master.environments.files import DiskFiles
+from master.files.code_files import DiskFiles
 from master.module_types.generated import FOLDER, written
 from master.module_types.models import DeclaredAttribute, DeclaredType
 from master.module_types.ruby_types import read_ruby_type

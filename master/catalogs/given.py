@@ -10,7 +10,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -18,42 +17,19 @@ from shared.data import plainjson
 from shared.errors import NotFound, PuppetError
 from shared.indirector import Binding, Request
 from shared.models.catalog import Catalog
-from shared.models.facts import Facts, PackedFacts
+from shared.models.facts import Facts
 from shared.models.node import Node
 from shared.names import certname
 from shared.process.log import LEVELS, NOTICE
 
-from ..termini.catalog import CompileJob, Heard, PreparedCatalog
+from ..pools.jobs import CompileJob, Heard
 from ..termini.node import WithFacts
+from .compiler_terminus import PreparedCatalog
+from .request import CatalogWanted
 
 log = logging.getLogger("puppet.compiler")
 
-__all__ = ["CatalogWanted", "GivenCatalogs"]
-
-
-@dataclass(frozen=True, slots=True)
-class CatalogWanted:
-    """
-    What is asked for.
-
-    Attributes:
-        environment: where the node is, unless its classifier says otherwise and `prefer_environment` does not overrule that.
-        facts: None: those that are stored. trusted: what `$trusted` is; None: the fact of that name, if facts are given.
-        packed: the facts, when another process has read them; it has taken what is trusted out of them.
-        save_facts, save_catalog: whether they are kept as those of a run would be.
-        log_level: the least severe lines of the log that are answered with the catalog; '': none at all.
-    """
-
-    certname: str
-    environment: str
-    facts: Mapping[str, Any] | None = None
-    trusted: Mapping[str, Any] | None = None
-    save_facts: bool = False
-    save_catalog: bool = False
-    prefer_environment: bool = False
-    log_level: str = ""
-    transaction_uuid: str = ""
-    packed: PackedFacts | None = None
+__all__ = ["GivenCatalogs"]
 
 
 class CompileHeard(Protocol):

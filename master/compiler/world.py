@@ -73,6 +73,35 @@ class NodeInput:
     trusted: Mapping[str, Any] = field(default_factory=dict)
     server_facts: Mapping[str, Any] = field(default_factory=dict)
 
+    @classmethod
+    def for_node(
+        cls,
+        certname: str,
+        environment: str,
+        *,
+        facts: Mapping[str, Any],
+        parameters: Mapping[str, Any],
+        classes: Mapping[str, Mapping[str, Any] | None],
+        trusted: Mapping[str, Any],
+        server_facts: Mapping[str, Any],
+    ) -> NodeInput:
+        """
+        Return the input of a compilation.
+
+        Args:
+            parameters: top scope variables, the facts among them; those of `server_facts` are added.
+            server_facts: what the master says of itself; `$server_facts` has the environment's name besides.
+        """
+        return cls(
+            certname,
+            environment,
+            facts=facts,
+            parameters={**parameters, **server_facts},
+            classes=classes,
+            trusted=trusted,
+            server_facts={**server_facts, "environment": environment},
+        )
+
 
 @dataclass
 class DataContext:

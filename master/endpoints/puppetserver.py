@@ -22,14 +22,13 @@ from shared.models.catalog import CATALOG
 from shared.names import environment as environment_name
 
 from ..authorization.auth_conf import Rules
-from ..catalogs.given import CatalogWanted
+from ..catalogs.request import CatalogWanted, catalog_wanted, large_catalog_wanted
 from ..environments.code_commands import CodeCommands
 from ..http import bodies
 from ..http.answers import Answer
 from ..http.connection import HttpRequest
 from ..http.limits import Limits
 from ..pools.parse_pool import IN_PLACE, Parsers
-from .catalog_request import catalog_wanted, large_catalog_wanted
 from .handlers import Environments, parsed
 from .schemes import not_routed
 from .service import Target, only, permitted

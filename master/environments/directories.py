@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from shared import names
 from shared.errors import BadName, ConfigError, NotFound
 
-from .files import DiskFiles, Files
+from ..files.code_files import DiskFiles, Files
 
 if TYPE_CHECKING:
     # A worker reads environments too, and does without settings.

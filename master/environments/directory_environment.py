@@ -14,11 +14,11 @@ from shared.errors import EvaluationError, ParseError
 from ..compiler.syntax.source import Source
 from ..compiler.values.core import Value
 from ..compiler.world import DataContext, Exported, NodeInput, Ruby, TypesKnown
+from ..files.code_files import Files
+from ..files.manifest_access import ManifestAccess
 from ..hiera import Lookups, Sources
 from ..module_types.registry import ModuleTypes, RubyTypes
 from ..ruby import RubyHost, RubyProgram
-from .files import Files
-from .manifest_access import ManifestAccess
 
 __all__ = ["FolderWorld"]
 

@@ -21,12 +21,12 @@ from ..compiler.evaluation.runtime import NAMES
 from ..compiler.loading.builtins import all_functions
 from ..compiler.loading.loader import Loader
 from ..compiler.syntax.checker import Issue as Finding
+from ..files.code_files import TrackedFiles
+from ..files.manifest_access import ManifestAccess
 from ..module_types.registry import RubyTypes
 from ..ruby import RubyProgram, RubySettings
 from .directories import Environment, Environments, EnvironmentSettings
 from .directory_environment import FolderWorld
-from .files import TrackedFiles
-from .manifest_access import ManifestAccess
 
 __all__ = ["LoadedEnvironment", "LoadedEnvironments"]
 

@@ -13,7 +13,7 @@ from shared.errors import BadData, EvaluationError
 
 from ..compiler.types.infer import infer
 from ..compiler.values.core import Strictness, Value
-from ..environments.files import Files
+from ..files.code_files import Files
 from .failures import DataError
 
 __all__ = ["DataFile", "DataFiles", "yaml_text"]

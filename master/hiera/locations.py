@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from shared.errors import BadData
 
 from ..compiler.values.core import Value
-from ..environments.files import Files
+from ..files.code_files import Files
 from .config import Entry
 from .failures import DataError
 from .interpolation import interpolated, variable

@@ -11,7 +11,7 @@ from shared.data import plainjson
 from shared.errors import BadData
 
 from ..compiler.values.core import Strictness
-from ..environments.files import Files
+from ..files.code_files import Files
 from .config import Config, default_config, read_config
 from .datafiles import DataFiles
 from .eyaml import Keys, keys_of

@@ -19,7 +19,7 @@ from ..compiler.syntax.checker.findings import Strict
 from ..compiler.syntax.source import Source
 from ..environments.directories import Environments
 from ..environments.directory_environment import FolderWorld
-from ..environments.files import DiskFiles
+from ..files.code_files import DiskFiles
 from .classes import classes
 from .key_order import in_order
 from .tasks import WrongTask, plan, plans, task, tasks

@@ -20,7 +20,7 @@ from ..compiler.syntax.source import Source
 from ..compiler.values.regexps import Regexp
 from ..environments.directories import Environments
 from ..environments.directory_environment import FolderWorld
-from ..environments.files import DiskFiles
+from ..files.code_files import DiskFiles
 from .source_text import text_of
 
 __all__ = ["KINDS", "ResourceTypes", "check_kind", "check_name", "check_pattern", "definitions"]

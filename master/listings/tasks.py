@@ -18,7 +18,7 @@ from shared.data import plainjson
 from shared.errors import BadData, NotFound, PuppetError
 
 from ..environments.directory_environment import FolderWorld
-from ..environments.files import DiskFiles
+from ..files.code_files import DiskFiles
 from .key_order import in_order
 
 __all__ = ["WrongTask", "plan", "plans", "task", "tasks"]

@@ -17,7 +17,7 @@ from shared.ral.plugins import plugin_types
 
 from ..compiler.loading.nativetypes import NativeTypes, known_type
 from ..compiler.world import KnownType
-from ..environments.files import Files
+from ..files.code_files import Files
 from .generated import FOLDER, read_generated
 from .models import DeclaredType
 from .ruby_types import read_ruby_type

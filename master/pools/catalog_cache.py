@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from ..compiler.evaluation.compilation import LogEntry
 from ..compiler.evaluation.dependencies import Reads
 from ..compiler.world import NodeInput
-from ..environments.files import same
+from ..files.code_files import same
 
 __all__ = ["Kept", "Memo"]
 

@@ -29,9 +29,8 @@ from shared.wire.packed import LayeredValues, PackedValues
 from ..environments.directories import Environments
 from ..observability.longtasks import RETIRE_WORKER, master_supervisor
 from ..observability.metrics import Metrics
-from ..termini.catalog import CompileJob, Heard
-from ..termini.resource_type import DefinitionsWanted
 from . import frames
+from .jobs import CompileJob, DefinitionsWanted, Heard
 
 log = logging.getLogger("puppet.compiler")
 

@@ -36,8 +36,8 @@ from ..compiler.syntax.checker import Issue as Finding
 from ..compiler.world import NodeInput
 from ..environments.directories import EnvironmentSettings
 from ..environments.directory_environment import FolderWorld
-from ..environments.files import TrackedFiles
 from ..environments.loaded import LoadedEnvironment, LoadedEnvironments
+from ..files.code_files import TrackedFiles
 from ..listings.environment import Listings
 from ..listings.resource_types import ResourceTypes
 from . import frames
@@ -162,13 +162,12 @@ def _job(frame: tuple[dict[str, Any], bytes] | None) -> dict[str, Any] | None:
 
 
 def _node(loaded: LoadedEnvironment, job: Mapping[str, Any]) -> NodeInput:
-    """What a job says of its node."""
-    server_facts = {key: value for key, value in job["server_facts"].items() if key != "environment"}
-    return NodeInput(
-        certname=job["certname"],
-        environment=loaded.environment.name,
+    """Return the input of the compilation that a job asks for."""
+    return NodeInput.for_node(
+        job["certname"],
+        loaded.environment.name,
         facts=job["facts"],
-        parameters={**job["parameters"], **server_facts},
+        parameters=job["parameters"],
         classes=job["classes"],
         trusted=job["trusted"],
         server_facts=job["server_facts"],

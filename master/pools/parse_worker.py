@@ -22,7 +22,7 @@ from shared.data import plainjson, plainyaml
 from shared.errors import BadData, BadRequest, PuppetError
 from shared.indirector.core import Indirection, M
 from shared.indirector.termini import FilePerKey, Json, Yaml
-from shared.models.facts import FACTS, Facts
+from shared.models.facts import FACTS, RESERVED_FACTS, Facts
 from shared.models.node import NODE
 from shared.models.packed_report import formats_of_documents, log_in_lines
 from shared.models.report import REPORT, Report
@@ -30,7 +30,6 @@ from shared.names import certname
 from shared.wire.dialects import LEGACY, MODERN, Dialect
 from shared.wire.formats import Format
 
-from ..termini.node import RESERVED_FACTS
 from . import frames
 
 LARGEST = 256 * 2**20  # bytes of memory after which this process ends; another takes its place
@@ -92,7 +91,7 @@ def _files(kind: str, indirection: Indirection[M]) -> FilePerKey[M]:
 
 
 def _catalog_wanted(body: bytes, timestamp: str, *, document: bool) -> tuple[dict[str, Any], bytes]:
-    from ..endpoints.catalog_request import checked  # most sites never need it
+    from .catalog_schema import checked  # most sites never need it
 
     data = checked(body)
     given = data.pop("facts", None)

@@ -10,7 +10,7 @@ from shared.data import plainyaml
 from shared.errors import BadData, PuppetError
 from shared.indirector import Binding, Request, Terminus
 from shared.indirector.termini import Exec, FilePerKey, Json
-from shared.models.facts import Facts, PackedFacts
+from shared.models.facts import RESERVED_FACTS, Facts, PackedFacts, permitted_facts
 from shared.models.node import Node
 from shared.names import environment as environment_name
 
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from ..pools.parse_pool import Parsers
 
 log = logging.getLogger("puppet.node")
-
-# Names that only the master sets at top scope: a node cannot forge them by facts.
-RESERVED_FACTS = frozenset({"trusted", "facts", "server_facts", "environment", "settings"})
 
 
 class Plain(Terminus[Node]):
@@ -142,13 +139,6 @@ def with_facts_in_hand(nodes: Binding[Node], facts: Facts | None) -> Binding[Nod
         return nodes
     terminus = WithFactsInHand(nodes.terminus, facts)
     return Binding(nodes.indirection, terminus, cache=nodes.cache, ttl=nodes.ttl, now=nodes.now)
-
-
-def permitted_facts(facts: Facts | None) -> Mapping[str, Any]:
-    """The values of facts without those that forge what only the master says."""
-    if isinstance(facts, PackedFacts):
-        return facts.packed_values.without(RESERVED_FACTS)
-    return {name: value for name, value in (facts.values if facts else {}).items() if name not in RESERVED_FACTS}
 
 
 def _with(node: Node, facts: Facts | None, request: Request[Node]) -> Node:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any
 
 from shared.errors import Unsupported
@@ -11,16 +10,7 @@ from shared.indirector import Request, Terminus
 from shared.models.resource import LiveResource
 from shared.models.resource_type import ResourceType
 
-
-@dataclass(frozen=True, slots=True)
-class DefinitionsWanted:
-    """A question about an environment's definitions: the one of a `name`, or, without, those that `pattern` and `kind` ('': any) fit."""
-
-    environment: str
-    name: str = ""
-    pattern: str = "*"
-    kind: str = ""
-
+from ..pools.jobs import DefinitionsWanted
 
 Ask = Callable[[DefinitionsWanted], Awaitable[list[dict[str, Any]]]]
 

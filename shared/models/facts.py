@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 from pydantic import Field
@@ -10,6 +11,9 @@ from ..indirector.core import Indirection, Model
 from ..wire.bounds import check_bounds
 from ..wire.dialects import Dialect
 from ..wire.packed import PackedValues
+
+RESERVED_FACTS = frozenset({"trusted", "facts", "server_facts", "environment", "settings"})
+"""Names that only the master sets at top scope: a node cannot forge them by facts."""
 
 
 class Facts(Model):
@@ -57,6 +61,13 @@ class PackedFacts(Facts):
 
     def written(self) -> bytes | None:
         return self.document or None
+
+
+def permitted_facts(facts: Facts | None) -> Mapping[str, Any]:
+    """Return the values of facts without those named in RESERVED_FACTS, which would forge what only the master says."""
+    if isinstance(facts, PackedFacts):
+        return facts.packed_values.without(RESERVED_FACTS)
+    return {name: value for name, value in (facts.values if facts else {}).items() if name not in RESERVED_FACTS}
 
 
 FACTS = Indirection(

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from master.environments.directory_environment import FolderWorld
-from master.environments.files import DiskFiles
+from master.files.code_files import DiskFiles
 from master.ruby import RubyProgram, RubySettings, installed
 from tests.support.compiling import compiled
 

@@ -28,7 +28,7 @@ from master.compiler.loading.loader import Loader
 from master.compiler.world import NodeInput
 from master.environments.directories import EnvironmentSettings, read_environment
 from master.environments.directory_environment import FolderWorld
-from master.environments.files import MemoryFiles
+from master.files.code_files import MemoryFiles
 from master.ruby import RubyProgram, RubySettings, installed
 from shared.errors import PuppetError
 

@@ -41,7 +41,7 @@ from master.compiler.loading.builtins import all_functions
 from master.compiler.loading.loader import Loader
 from master.compiler.world import NodeInput
 from master.environments.directory_environment import FolderWorld
-from master.environments.files import DiskFiles
+from master.files.code_files import DiskFiles
 from shared.errors import PuppetError
 from shared.models.catalog import Catalog
 from shared.models.report import Report

@@ -12,7 +12,7 @@ import pytest
 
 from master.environments.directories import Environments, EnvironmentSettings
 from master.pools.compile_pool import Workers
-from master.termini.catalog import CompileJob
+from master.pools.jobs import CompileJob
 from shared.errors import PuppetError
 
 pytestmark = pytest.mark.slow

@@ -12,8 +12,8 @@ from master.compiler.catalog.wire import compile_catalog
 from master.compiler.codegen.codecache import CodeCache
 from master.compiler.world import NodeInput
 from master.environments.directories import Environments, EnvironmentSettings, read_environment, seconds
-from master.environments.files import DiskFiles
 from master.environments.loaded import LoadedEnvironments
+from master.files.code_files import DiskFiles
 from shared.errors import ConfigError, NotFound
 from shared.settings import Conf, MasterSettings, load
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from master.environments.files import MemoryFiles
+from master.files.code_files import MemoryFiles
 from master.module_types.generated import read_generated, written
 from master.module_types.models import DeclaredAttribute, DeclaredType
 from master.module_types.registry import ModuleTypes

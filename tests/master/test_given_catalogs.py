@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from master.catalogs.given import CatalogWanted, GivenCatalogs
-from master.termini.catalog import CompileJob, Heard
+from master.catalogs.given import GivenCatalogs
+from master.catalogs.request import CatalogWanted
+from master.pools.jobs import CompileJob, Heard
 from master.termini.node import Plain, WithFacts
 from shared.errors import BadName, CompileError, NotFound, PuppetError
 from shared.indirector import Binding
@@ -75,7 +76,7 @@ async def test_a_catalog_is_compiled_of_the_facts_that_are_given_and_nothing_is_
             parameters={"role": "new", "rack": "r7"},
             classes={"web": None},
             trusted={"certname": "t"},
-            server_facts={"servername": "m", "environment": "production"},
+            server_facts={"servername": "m"},
             code_id="production-1",
             exported=True,
         )

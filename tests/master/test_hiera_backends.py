@@ -69,7 +69,7 @@ def _on_disk(keys: Path, files: dict[str, str], manifest: str) -> list[str]:
     from master.compiler.loading.loader import Loader
     from master.compiler.world import NodeInput
     from master.environments.directory_environment import FolderWorld
-    from master.environments.files import MemoryFiles
+    from master.files.code_files import MemoryFiles
 
     there: dict[str, str | bytes] = {f"/env/{path}": text for path, text in files.items()}
     there |= {str(path): path.read_bytes() for path in keys.iterdir()}

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import pytest
 
-from master.endpoints.catalog_request import large_catalog_wanted
+from master.catalogs.request import large_catalog_wanted
 from master.pools.parse_pool import IN_PLACE, REPORT_IN_PLACE, Parsers
 from master.reports.processors import of_its_age
 from shared.data import plainyaml

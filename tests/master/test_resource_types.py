@@ -11,7 +11,8 @@ import pytest
 from master.compiler.syntax.source import Source
 from master.environments.directories import Environments, EnvironmentSettings
 from master.listings.resource_types import ResourceTypes, check_name, definitions
-from master.termini.resource_type import DefinitionsWanted, NotManaged, Parser
+from master.pools.jobs import DefinitionsWanted
+from master.termini.resource_type import NotManaged, Parser
 from shared.errors import BadRequest, NotFound, Unsupported
 from shared.indirector import Binding
 from shared.models.resource import RESOURCE

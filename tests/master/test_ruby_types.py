@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from master.environments.files import MemoryFiles
+from master.files.code_files import MemoryFiles
 from master.module_types.models import DeclaredType
 from master.module_types.registry import ModuleTypes, RubyTypes
 from master.module_types.ruby_types import read_ruby_type

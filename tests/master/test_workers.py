@@ -14,8 +14,7 @@ import pytest
 
 from master.environments.directories import Environments, EnvironmentSettings
 from master.pools.compile_pool import COMMAND, Workers
-from master.termini.catalog import CompileJob, Heard
-from master.termini.resource_type import DefinitionsWanted
+from master.pools.jobs import CompileJob, DefinitionsWanted, Heard
 from shared.errors import BadData, BadRequest, CompileError, NotFound, PuppetError, Unavailable
 
 pytestmark = pytest.mark.slow

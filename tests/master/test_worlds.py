@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from master.environments.directory_environment import FolderWorld
-from master.environments.files import DiskFiles
+from master.files.code_files import DiskFiles
 from shared.errors import CompileError
 from tests.support.compiling import compiled
 

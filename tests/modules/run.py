@@ -41,7 +41,7 @@ from master.compiler.syntax.parser import parse
 from master.compiler.syntax.source import Source
 from master.compiler.world import NodeInput
 from master.environments.directory_environment import FolderWorld
-from master.environments.files import DiskFiles
+from master.files.code_files import DiskFiles
 from master.module_types.registry import RubyTypes
 from master.ruby import RubyProgram, RubySettings
 from shared.errors import PuppetError

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from master.environments.directory_environment import FolderWorld
-from master.environments.files import DiskFiles
-from master.environments.manifest_access import ManifestAccess
 from master.environments.settings import environment_settings
+from master.files.code_files import DiskFiles
+from master.files.manifest_access import ManifestAccess
 from shared.errors import CompileError, PuppetError
 from shared.settings import Conf, MasterSettings, load
 from tests.support.compiling import compiled

@@ -14,7 +14,7 @@ import pytest
 
 from master.environments.directories import Environments, EnvironmentSettings
 from master.pools.compile_pool import Workers
-from master.termini.catalog import CompileJob
+from master.pools.jobs import CompileJob
 from shared.errors import CompileError, PuppetError
 
 pytestmark = pytest.mark.slow

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from master.environments.files import DiskFiles
+from master.files.code_files import DiskFiles
 from tests.support.compiling import compiled
 
 LEVELS = "version: 5\nhierarchy:\n  - {name: role, %s}\n  - {name: all, path: common.yaml}\n"

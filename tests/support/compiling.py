@@ -14,7 +14,7 @@ from master.compiler.loading.builtins import all_functions
 from master.compiler.loading.loader import Loader
 from master.compiler.world import NodeInput
 from master.environments.directory_environment import FolderWorld
-from master.environments.files import MemoryFiles
+from master.files.code_files import MemoryFiles
 
 __all__ = ["ROOT", "Compiled", "compiled", "world_of"]
 

@@ -17,7 +17,7 @@ import pytest
 
 from bunraku.profiling import LineTimes
 from master.environments.directory_environment import FolderWorld
-from master.environments.files import DiskFiles
+from master.files.code_files import DiskFiles
 from shared.errors import EvaluationError
 from tests.support.compiling import compiled
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from master.catalogs.given import CatalogWanted
+from master.catalogs.request import CatalogWanted
 from master.endpoints.puppetserver import ServerEndpoints
 from master.environments.code_commands import CodeCommands
 from master.http.limits import Limits

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from master.environments.directory_environment import FolderWorld
-from master.environments.files import MemoryFiles
+from master.files.code_files import MemoryFiles
 from master.ruby import RubyProgram, RubySettings, installed
 from tests.support.compiling import Compiled, compiled
 

@@ -15,7 +15,7 @@ import pytest
 
 from master.environments.directories import Environments, EnvironmentSettings
 from master.pools.compile_pool import Workers
-from master.termini.catalog import CompileJob
+from master.pools.jobs import CompileJob
 from shared.errors import CompileError
 from tests.master.ruby.site import PROGRAM, needs_ruby
 

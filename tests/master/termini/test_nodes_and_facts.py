@@ -8,7 +8,8 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-from master.termini.catalog import CompileJob, Compiler, twice_decoded
+from master.catalogs.compiler_terminus import Compiler, twice_decoded
+from master.pools.jobs import CompileJob
 from master.termini.facts import StoredFacts
 from master.termini.node import Classifier, Plain, WithFacts, node_from
 from shared.data import plainjson, plainyaml

@@ -8,18 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from typing import Any
 
 from shared.data import plainjson
 from shared.errors import BadData, BadName, BadRequest
 from shared.names import environment as environment_name
 
-from ..catalogs.given import CatalogWanted
-from ..pools.parse_pool import Parsers
-
-__all__ = ["catalog_wanted", "checked", "large_catalog_wanted"]
+__all__ = ["checked"]
 
 Check = Callable[[Any], str]  # what is wrong with a value; '' when nothing is
 
@@ -105,11 +101,6 @@ _REQUEST = Shape(
 )
 
 
-def catalog_wanted(body: bytes) -> CatalogWanted:
-    """What a body asks for; BadRequest when it is not JSON, or of another shape."""
-    return wanted_of(checked(body))
-
-
 def checked(body: bytes) -> dict[str, Any]:
     """The data in a body; BadRequest when it is not JSON, or of another shape."""
     try:
@@ -121,25 +112,3 @@ def checked(body: bytes) -> dict[str, Any]:
         raise BadRequest(f"Invalid input: {wrong[:MAX_MESSAGE]}")
     checked_data: dict[str, Any] = data
     return checked_data
-
-
-async def large_catalog_wanted(body: bytes, parsers: Parsers) -> CatalogWanted:
-    """As `catalog_wanted`, read by a process of `parsers`; the facts come packed."""
-    data, facts = await parsers.catalog_wanted(body, timestamp=datetime.now(UTC).isoformat())
-    return replace(wanted_of(data), packed=facts)
-
-
-def wanted_of(data: Mapping[str, Any]) -> CatalogWanted:
-    """What data of the right shape asks for."""
-    options = data.get("options", {})
-    return CatalogWanted(
-        certname=data["certname"],
-        environment=data["environment"],
-        facts=data["facts"]["values"] if "facts" in data else None,
-        trusted=data["trusted_facts"]["values"] if "trusted_facts" in data else None,
-        save_facts=data["persistence"]["facts"],
-        save_catalog=data["persistence"]["catalog"],
-        prefer_environment=options.get("prefer_requested_environment", False),
-        log_level=options.get("log_level", "info") if options.get("capture_logs") else "",
-        transaction_uuid=data.get("transaction_uuid", ""),
-    )

@@ -11,7 +11,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -28,73 +27,17 @@ from shared.wire import percent
 from shared.wire.dialects import LEGACY, MODERN, Dialect
 from shared.wire.formats import Format, of_content_type
 
-from ..catalogs.static import StaticCatalogs, agreed
+from ..pools.jobs import CompileJob
 from ..pools.parse_pool import Parsers
-from .node import permitted_facts, with_facts_in_hand
+from ..termini.node import with_facts_in_hand
+from .static import StaticCatalogs, agreed
 
 log = logging.getLogger("puppet.compiler")
-
-
-@dataclass(frozen=True, slots=True)
-class CompileJob:
-    """
-    All that a compile depends on besides the environment's files: plain data, sent to a worker process.
-
-    `exported`: whether resources that are exported stay in the catalog; agents get it without.
-    """
-
-    certname: str
-    environment: str
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    classes: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
-    trusted: Mapping[str, Any] = field(default_factory=dict)
-    server_facts: Mapping[str, Any] = field(default_factory=dict)
-    code_id: str | None = None
-    exported: bool = False
-
-    @classmethod
-    def of(
-        cls,
-        certname: str,
-        node: Node,
-        environment: str,
-        facts: Facts | None,
-        trusted: Mapping[str, Any],
-        server_facts: Mapping[str, Any],
-        *,
-        code_id: str | None,
-        exported: bool = False,
-    ) -> CompileJob:
-        """The job for a node that has its facts among its parameters; `server_facts` lack the environment's name."""
-        return cls(
-            certname=certname,
-            environment=environment,
-            facts=permitted_facts(facts),
-            parameters=node.parameters,
-            classes=node.class_parameters(),
-            trusted=trusted,
-            server_facts={**server_facts, "environment": environment},
-            code_id=code_id,
-            exported=exported,
-        )
 
 
 class Compile(Protocol):
     async def __call__(self, job: CompileJob) -> bytes:
         """The catalog as JSON with rich data; CompileError, Unavailable."""
-
-
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """What was logged while a catalog was compiled; `message` ends in its place, if it has one."""
-
-    level: str
-    message: str
-    source: str
-    file: str | None
-    line: int | None
-    time: datetime
 
 
 class PreparedCatalog(Catalog):

@@ -1,0 +1,1 @@
+"""Files of environments: where the compiler reads them from, and which of them manifests may reach."""

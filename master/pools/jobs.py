@@ -1,0 +1,80 @@
+"""The jobs that the pool of compiling processes takes, and the log entries that come back: plain data, sent over a pipe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from shared.models.facts import Facts, permitted_facts
+from shared.models.node import Node
+
+__all__ = ["CompileJob", "DefinitionsWanted", "Heard"]
+
+
+@dataclass(frozen=True, slots=True)
+class CompileJob:
+    """
+    All that a compile depends on besides the environment's files: plain data, sent to a worker process.
+
+    `exported`: whether resources that are exported stay in the catalog; agents get it without.
+    """
+
+    certname: str
+    environment: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    classes: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
+    trusted: Mapping[str, Any] = field(default_factory=dict)
+    server_facts: Mapping[str, Any] = field(default_factory=dict)
+    code_id: str | None = None
+    exported: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        certname: str,
+        node: Node,
+        environment: str,
+        facts: Facts | None,
+        trusted: Mapping[str, Any],
+        server_facts: Mapping[str, Any],
+        *,
+        code_id: str | None,
+        exported: bool = False,
+    ) -> CompileJob:
+        """The job for a node that has its facts among its parameters; `server_facts` lack the environment's name."""
+        return cls(
+            certname=certname,
+            environment=environment,
+            facts=permitted_facts(facts),
+            parameters=node.parameters,
+            classes=node.class_parameters(),
+            trusted=trusted,
+            server_facts=server_facts,
+            code_id=code_id,
+            exported=exported,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What was logged while a catalog was compiled; `message` ends in its place, if it has one."""
+
+    level: str
+    message: str
+    source: str
+    file: str | None
+    line: int | None
+    time: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class DefinitionsWanted:
+    """A question about an environment's definitions: the one of a `name`, or, without, those that `pattern` and `kind` ('': any) fit."""
+
+    environment: str
+    name: str = ""
+    pattern: str = "*"
+    kind: str = ""
