@@ -139,7 +139,7 @@ async def test_a_catalog_is_saved_in_the_cache_where_there_is_one() -> None:
 async def test_the_classifiers_environment_wins_unless_the_asked_one_is_preferred() -> None:
     master = Master(Node(name="n", environment="test"))
     assert (await master.ask())["catalog"]["environment"] == "test"
-    assert master.jobs[0].server_facts["environment"] == "test" and master.jobs[0].code_id == "test-1"
+    assert master.jobs[0].environment == "test" and master.jobs[0].code_id == "test-1"
     assert (await master.ask(prefer_environment=True))["catalog"]["environment"] == "production"
     assert master.jobs[1].server_facts["environment"] == "production"
 
