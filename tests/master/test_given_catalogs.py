@@ -141,7 +141,7 @@ async def test_the_classifiers_environment_wins_unless_the_asked_one_is_preferre
     assert (await master.ask())["catalog"]["environment"] == "test"
     assert master.jobs[0].environment == "test" and master.jobs[0].code_id == "test-1"
     assert (await master.ask(prefer_environment=True))["catalog"]["environment"] == "production"
-    assert master.jobs[1].server_facts["environment"] == "production"
+    assert master.jobs[1].environment == "production"
 
 
 LINES = {
