@@ -21,6 +21,7 @@ from certs.oids import OidNames
 from certs.ssldir import SslDir
 from certs.verify import Trust
 from shared.errors import BadData, PeerAnswered, PeerError, PeerNotTrusted, PuppetError, TooLarge
+from shared.failpoints import failpoint
 from shared.filesystem.files import FileLock
 from shared.indirector import paths
 from shared.indirector.core import Indirection, Request
@@ -28,7 +29,6 @@ from shared.indirector.rest import Answer
 from shared.models.certificate import CERTIFICATE
 from shared.models.certificate_request import CERTIFICATE_REQUEST
 from shared.models.certificate_revocation_list import CERTIFICATE_REVOCATION_LIST
-from shared.process.failpoints import failpoint
 from shared.wire.dialects import LEGACY, MODERN, Dialect
 
 from ..servers.server import Server, Spoken, dialect_of, version_of

@@ -20,15 +20,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from shared.errors import BadData, ConfigError, NotFound, PuppetError, TooLarge
+from shared.failpoints import failpoint
+from shared.file_serving.trees import can_be_served
 from shared.filesystem import checksums
 from shared.filesystem.checksums import Algorithm, Checksum
-from shared.filesystem.file_serving import can_be_served
 from shared.filesystem.files import make_directory, parts_of
 from shared.indirector.core import Binding, Option, request_for
 from shared.models.file_content import FileContent
 from shared.models.file_metadata import FileMetadata
 from shared.names import shown
-from shared.process.failpoints import failpoint
 
 log = logging.getLogger("puppet.pluginsync")
 NOTICE = 25

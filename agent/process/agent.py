@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shared.errors import ConfigError, PeerError, PuppetError, text_with_hint
+from shared.failpoints import failpoint
 from shared.indirector.routes import read_routes
-from shared.process.failpoints import failpoint
 from shared.process.log import level_of
 from shared.settings import AgentSettings
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, MutableMapping
 from pathlib import Path
 
 from shared.errors import ConfigError
+from shared.failpoints import VARIABLE as FAILPOINTS
 from shared.filesystem.files import make_directory
-from shared.process.failpoints import VARIABLE as FAILPOINTS
 from shared.settings import AgentSettings
 
 PATH = "/opt/puppetlabs/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

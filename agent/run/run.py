@@ -11,10 +11,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from shared.errors import PeerError, PuppetError, text_with_hint
+from shared.failpoints import failpoint
 from shared.indirector.core import Request
 from shared.models.catalog import Catalog
 from shared.models.report import Report
-from shared.process.failpoints import failpoint
 from shared.regexps import PATTERN_TIMEOUT
 from shared.settings import AgentSettings
 from shared.wire.dialects import LEGACY, MODERN, Dialect

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from shared.process.failpoints import failpoint
+from shared.failpoints import failpoint
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Generic
 
 from shared.errors import BadRequest, Unsupported
-from shared.filesystem import file_serving
+from shared.file_serving.contents import open_content
+from shared.file_serving.metadata import MetadataOptions, metadata_of
+from shared.file_serving.searching import search
+from shared.file_serving.trees import local_tree
 from shared.filesystem.bucket import Bucket, BucketKey
 from shared.filesystem.checksums import BLOCK, algorithm
-from shared.filesystem.file_serving import Wanted
 from shared.indirector.core import M, Request, Terminus
 from shared.models.file_bucket_file import FileBucketFile
 from shared.models.file_content import FileContent
@@ -62,12 +64,12 @@ class LocalMetadata(Terminus[FileMetadata]):
     """What is known of this machine's own files."""
 
     async def find(self, request: Request[FileMetadata]) -> FileMetadata | None:
-        wanted = Wanted.of(request, checksum_type="sha256")
-        return await asyncio.to_thread(file_serving.metadata, *file_serving.local(_path(request)), wanted)
+        wanted = MetadataOptions.of(request, checksum_type="sha256")
+        return await asyncio.to_thread(metadata_of, *local_tree(_path(request)), wanted)
 
     async def search(self, request: Request[FileMetadata]) -> list[FileMetadata] | None:
-        wanted = replace(Wanted.of(request, checksum_type="sha256"), recurse=request.flag("recurse"))
-        listing = await asyncio.to_thread(file_serving.search, *file_serving.local(_path(request)), wanted)
+        wanted = replace(MetadataOptions.of(request, checksum_type="sha256"), recurse=request.flag("recurse"))
+        listing = await asyncio.to_thread(search, *local_tree(_path(request)), wanted)
         return None if listing is None else listing.entries
 
 
@@ -75,7 +77,7 @@ class LocalContent(Terminus[FileContent]):
     """The bytes of this machine's own files."""
 
     async def find(self, request: Request[FileContent]) -> FileContent | None:
-        opened = await asyncio.to_thread(file_serving.content, *file_serving.local(_path(request)))
+        opened = await asyncio.to_thread(open_content, *local_tree(_path(request)))
         return FileContent(name=request.key, chunks=opened.chunks)
 
 

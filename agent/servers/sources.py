@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Protocol
 
 from shared.errors import BadRequest, NotFound, Unsupported
-from shared.filesystem import file_serving
-from shared.filesystem.file_serving import Wanted
+from shared.file_serving.contents import open_content
+from shared.file_serving.metadata import MetadataOptions, metadata_of
+from shared.file_serving.searching import search
+from shared.file_serving.trees import can_be_served, local_tree
 from shared.indirector import Binding, Option, Request
 from shared.models.file_content import FileContent
 from shared.models.file_metadata import FileMetadata
@@ -26,10 +28,10 @@ StaticContent = Callable[[str, str], AsyncIterator[bytes]]  # (path below the en
 class FileSources(Protocol):
     """What a file resource may ask of its sources. A source is a URL as the type `file` holds it; its path is not percent-encoded."""
 
-    async def metadata(self, source: str, wanted: Wanted) -> FileMetadata | None:
+    async def metadata(self, source: str, wanted: MetadataOptions) -> FileMetadata | None:
         """What is known of one file; None: there is none."""
 
-    async def search(self, source: str, wanted: Wanted) -> list[FileMetadata] | None:
+    async def search(self, source: str, wanted: MetadataOptions) -> list[FileMetadata] | None:
         """What is known of a tree, its root (`.`) first; None: there is none."""
 
     def content(self, source: str, metadata: FileMetadata | None) -> AsyncIterator[bytes]:
@@ -39,11 +41,11 @@ class FileSources(Protocol):
 class LocalSources:
     """`file:` URLs: this machine's own files, links followed as the system follows them."""
 
-    async def metadata(self, source: str, wanted: Wanted) -> FileMetadata | None:
-        return await asyncio.to_thread(file_serving.metadata, *file_serving.local(local_path(source)), wanted)
+    async def metadata(self, source: str, wanted: MetadataOptions) -> FileMetadata | None:
+        return await asyncio.to_thread(metadata_of, *local_tree(local_path(source)), wanted)
 
-    async def search(self, source: str, wanted: Wanted) -> list[FileMetadata] | None:
-        listing = await asyncio.to_thread(file_serving.search, *file_serving.local(local_path(source)), wanted)
+    async def search(self, source: str, wanted: MetadataOptions) -> list[FileMetadata] | None:
+        listing = await asyncio.to_thread(search, *local_tree(local_path(source)), wanted)
         if listing is None:
             return None
         for warning in listing.warnings:
@@ -53,7 +55,7 @@ class LocalSources:
         return listing.entries
 
     async def content(self, source: str, metadata: FileMetadata | None) -> AsyncIterator[bytes]:
-        opened = await asyncio.to_thread(file_serving.content, *file_serving.local(local_path(source)))
+        opened = await asyncio.to_thread(open_content, *local_tree(local_path(source)))
         async with aclosing(opened.chunks()) as chunks:
             async for block in chunks:
                 yield block
@@ -102,13 +104,13 @@ class Sources:
         self._code_id = code_id
         self._web = web
 
-    async def metadata(self, source: str, wanted: Wanted) -> FileMetadata | None:
+    async def metadata(self, source: str, wanted: MetadataOptions) -> FileMetadata | None:
         if plain := self._plain(source):
             return await plain.metadata(source, wanted)
         (binding, _), key = self._asked(source)
         return await binding.find(Request(key, self.environment, options=_options(wanted)))
 
-    async def search(self, source: str, wanted: Wanted) -> list[FileMetadata] | None:
+    async def search(self, source: str, wanted: MetadataOptions) -> list[FileMetadata] | None:
         if plain := self._plain(source):
             return await plain.search(source, wanted)
         options: dict[str, Option] = {
@@ -167,13 +169,13 @@ class Sources:
 def _can_be_made(source: str, entry: FileMetadata) -> bool:
     """Whether an entry of a listing has a name that can be asked for; one that has not is named and left out."""
     name = entry.relative_path or "."
-    if file_serving.can_be_served(name):
+    if can_be_served(name):
         return True
     log.warning("%s lists a file whose name cannot be asked for: %s", source, shown(name, 200))
     return False
 
 
-def _options(wanted: Wanted) -> dict[str, Option]:
+def _options(wanted: MetadataOptions) -> dict[str, Option]:
     return {"links": wanted.links, "checksum_type": wanted.checksum_type, "source_permissions": wanted.source_permissions}
 
 

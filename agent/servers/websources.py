@@ -25,9 +25,9 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 from shared import webtrust
 from shared.errors import BadData, NotFound, PeerAnswered, PeerNotTrusted, PeerUnreachable, TooLarge, Unsupported
+from shared.file_serving.metadata import MetadataOptions
 from shared.filesystem import checksums
 from shared.filesystem.checksums import Algorithm
-from shared.filesystem.file_serving import Wanted
 from shared.filesystem.files import write_atomic
 from shared.models.file_metadata import FileMetadata, MetadataChecksum
 from shared.names import shown
@@ -171,7 +171,7 @@ class WebSources:
 
     # --- what a file resource asks
 
-    async def metadata(self, source: str, wanted: Wanted) -> FileMetadata | None:
+    async def metadata(self, source: str, wanted: MetadataOptions) -> FileMetadata | None:
         """What the server says of the file; None: it does not have it, or does not say."""
         remembered = await asyncio.to_thread(self.memory.get, source)
         answer = await self._described(source, remembered)
@@ -185,7 +185,7 @@ class WebSources:
             total = MetadataChecksum(type="sha256", value=f"{{sha256}}{await self._summed(source)}")
         return FileMetadata(name=source, path=source, type="file", checksum=total)
 
-    async def search(self, source: str, wanted: Wanted) -> list[FileMetadata] | None:
+    async def search(self, source: str, wanted: MetadataOptions) -> list[FileMetadata] | None:
         raise Unsupported(f"cannot lookup multiple files: {without_password(source)}", hint="Only single files come from web servers.")
 
     async def content(self, source: str, metadata: FileMetadata | None) -> AsyncIterator[bytes]:

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any
 
 from shared.errors import PuppetError
-from shared.process.failpoints import failpoint
+from shared.failpoints import failpoint
 from shared.ral import ABSENT, Property, Provider, State, Type
 from shared.ral.attributes import text_of
 from shared.ral.commands import keeping_secret

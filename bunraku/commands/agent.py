@@ -19,6 +19,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def resolver(settings: AgentSettings, environment: str, facts: Mapping[str, Any], log: RunLog) -> Resolver:
     """Imported late: few catalogs have deferred values."""
-    from ..deferring import resolver as made
+    from ..catalogs.deferring import resolver as made
 
     return made(settings, environment, facts, log)

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from master.compiler.evaluation.compilation import LogEntry
     from master.environments.directories import Environment
 
-    from ..compilation import Manifest
-    from ..localrun import LocalRun, Prepared
+    from ..catalogs.compilation import Manifest
+    from ..catalogs.localrun import LocalRun, Prepared
 
 log = logging.getLogger("puppet.apply")
 
@@ -200,7 +200,7 @@ class Application:
         from agent.facts.configured import fact_sources
         from agent.process.nodename import named
 
-        from ..compilation import compile_here, environment_of, external_for, facts_for, node_for
+        from ..catalogs.compilation import compile_here, environment_of, external_for, facts_for, node_for
 
         settings, wish = self.settings, self.wish
         manifest = self._manifest()
@@ -233,8 +233,8 @@ class Application:
         from agent.facts.facter import gather
         from agent.process.nodename import named
 
-        from ..compilation import environment_of
-        from ..localrun import catalog_from
+        from ..catalogs.compilation import environment_of
+        from ..catalogs.localrun import catalog_from
 
         name = self.wish.catalog
         try:
@@ -249,8 +249,8 @@ class Application:
         return await self._finish(run, await run.prepared(catalog, None))
 
     def _local_run(self, environment: Environment, facts: dict[str, Any]) -> LocalRun:
-        from ..compilation import modules_of
-        from ..localrun import LocalRun
+        from ..catalogs.compilation import modules_of
+        from ..catalogs.localrun import LocalRun
 
         return LocalRun(
             self.settings,
@@ -282,7 +282,7 @@ class Application:
 
     def _manifest(self) -> Manifest:
         """What the command line says: text, a file or folder, or what is piped in."""
-        from ..compilation import Manifest
+        from ..catalogs.compilation import Manifest
 
         if self.wish.code is not None:
             return Manifest(code=self.wish.code)

@@ -15,11 +15,11 @@ from shared.models.catalog import CATALOG, Catalog
 from shared.regexps import PATTERN_TIMEOUT
 from shared.settings import AgentSettings, MasterSettings, flags_of, load
 
-from ..catalogdiff import difference
-from ..compilation import Manifest, Site, environment_of, external_for, node_for, profiled
+from ..catalogs.compilation import Manifest, Site, environment_of, external_for, node_for, profiled
+from ..catalogs.difference import difference
+from ..catalogs.nodes import facts_of, given_facts
 from ..console import complain, printer
 from ..faces import Call, call_of
-from ..nodes import facts_of, given_facts
 
 HELP = """Usage: puppet catalog compile [NODE] [--facts FILE] [--profile] [--environment NAME] [--manifest PATH]
        puppet catalog find [NODE] [--catalog_terminus compiler|json|yaml]
@@ -126,13 +126,13 @@ class Face:
         return DIFFERENT if found else SAME
 
     def download(self) -> int:
-        from ..owncatalog import download
+        from ..catalogs.owncatalog import download
 
         self.call.counted("download", 0)
         return download(self._agents())
 
     def apply(self) -> int:
-        from ..owncatalog import apply
+        from ..catalogs.owncatalog import apply
 
         self.call.counted("apply", 0)
         settings = self._agents()
@@ -175,7 +175,7 @@ class Face:
 
     def _operand(self, word: str) -> Catalog:
         """One side of a comparison: a file, or what is to be compiled."""
-        from ..localrun import catalog_from
+        from ..catalogs.localrun import catalog_from
 
         path = Path(word)
         if path.is_file():

@@ -25,10 +25,10 @@ from shared.errors import BadData, ConfigError, Location, ParseError, PuppetErro
 from shared.regexps import PATTERN_TIMEOUT
 from shared.settings import AgentSettings, MasterSettings, flags_of, load
 
-from ..compilation import Manifest, Site, environment_of, external_for, node_for
+from ..catalogs.compilation import Manifest, Site, environment_of, external_for, node_for
+from ..catalogs.nodes import facts_of, given_facts
 from ..console import complain, printer, say
 from ..faces import Call, call_of
-from ..nodes import facts_of, given_facts
 
 HELP = """Usage: puppet epp validate [TEMPLATE...] [-e SOURCE] [--continue_on_error]
        puppet epp render [TEMPLATE...] [-e SOURCE] [--values CODE] [--values_file FILE] [--facts FILE] [--node NAME] [--no-header]

@@ -16,7 +16,7 @@ from shared.errors import PuppetError, Unsupported
 from shared.filesystem.files import make_directory, write_atomic
 from shared.settings import MasterSettings, flags_of, load
 
-from ..compilation import environment_of, modules_of
+from ..catalogs.compilation import environment_of, modules_of
 from ..faces import call_of
 
 HELP = """Usage: puppet generate types [--environment NAME] [--force] [--format pcore]

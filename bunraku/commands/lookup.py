@@ -23,10 +23,10 @@ from shared.process.cli import value_of
 from shared.regexps import PATTERN_TIMEOUT
 from shared.settings import AgentSettings, MasterSettings, flags_of, load
 
-from ..compilation import Manifest, Site, environment_of, external_for, node_for
+from ..catalogs.compilation import Manifest, Site, environment_of, external_for, node_for
+from ..catalogs.nodes import facts_of, given_facts
 from ..console import printer
 from ..faces import Call, call_of
-from ..nodes import facts_of, given_facts
 
 HELP = """Usage: puppet lookup KEY... [--node NAME] [--facts FILE] [--environment NAME] [--explain] [--compile]
 

@@ -15,9 +15,9 @@ from certs.bundles import MAX_CRL_BYTES
 from certs.fingerprints import fingerprint
 from certs.keys import PrivateKey, public_der
 from shared.errors import BadData, BadRequest, ConfigError, Conflict, Denied, PuppetError, TooLarge
+from shared.failpoints import failpoint
 from shared.filesystem.files import Stamp, stamp_of
 from shared.names import certname, shown
-from shared.process.failpoints import failpoint
 
 from . import audit, signers
 from .audit import Audit

@@ -21,11 +21,11 @@ from typing import Protocol
 
 from shared import webtrust
 from shared.errors import ConfigError, OutOfSpace, Unavailable
+from shared.failpoints import failpoint
 from shared.filesystem.files import make_directory, owner_in, write_atomic
 from shared.indirector import Request, Terminus
 from shared.models.report import LEGACY_FORMAT, Report
 from shared.names import certname
-from shared.process.failpoints import failpoint
 from shared.process.log import LEVELS
 from shared.settings import MasterSettings
 

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from typing import BinaryIO
 
 from shared.errors import BadRequest, Denied, NotFound
+from shared.file_serving.contents import CHUNK
 from shared.filesystem.bucket import Bucket
-from shared.filesystem.file_serving import CHUNK
 from shared.indirector import Request, Terminus
 from shared.models.file_bucket_file import FileBucketFile
 

@@ -9,9 +9,11 @@ from dataclasses import replace
 from typing import Final
 
 from shared.errors import BadRequest, NotFound
-from shared.filesystem import file_serving
+from shared.file_serving.contents import CHUNK, FileBytes, open_content
+from shared.file_serving.metadata import MetadataOptions, metadata_of
+from shared.file_serving.searching import MetadataListing, search_merged
+from shared.file_serving.trees import FileTree
 from shared.filesystem.checksums import Algorithm, algorithm
-from shared.filesystem.file_serving import CHUNK, Tree, Wanted
 from shared.indirector import Request, Terminus
 from shared.models.file_content import FileContent
 from shared.models.file_metadata import FileMetadata
@@ -43,10 +45,10 @@ class MetadataServer(Terminus[FileMetadata]):
     def authorized(self, verb: str, request: Request[FileMetadata]) -> bool:
         return self.server.allowed(request)
 
-    def wanted(self, request: Request[FileMetadata]) -> Wanted:
+    def wanted(self, request: Request[FileMetadata]) -> MetadataOptions:
         """What the options ask for, with the defaults of the client's dialect."""
         legacy = request.dialect is not None and request.dialect.wraps
-        wanted = Wanted.of(
+        wanted = MetadataOptions.of(
             request,
             checksum_type=algorithm(request.dialect.digest) if legacy and request.dialect else self.digest,
             source_permissions="use" if legacy else "ignore",
@@ -62,7 +64,7 @@ class MetadataServer(Terminus[FileMetadata]):
         """As `find`, for threads; blocks."""
         wanted = self.wanted(request)
         for tree, relative in self.server.places(request.key, request.environment, request.client):
-            found = file_serving.metadata(tree, relative, wanted)
+            found = metadata_of(tree, relative, wanted)
             if found is not None:
                 return found
         return None
@@ -78,16 +80,16 @@ class MetadataServer(Terminus[FileMetadata]):
         if self.server.is_merged(request.key):
             # The whole tree of all modules, whatever sub-path was asked for; without any, the module folders themselves.
             mount = request.key.split("/", 1)[0]
-            roots = [(Tree(root), "") for root in self.server.roots(MERGED_MOUNTS[mount], request.environment)]
+            roots = [(FileTree(root), "") for root in self.server.roots(MERGED_MOUNTS[mount], request.environment)]
             if not roots:
                 # Never nothing: to an agent that would mean that the environment does not exist.
                 bare = self.server.bare_root(request.environment)
-                roots = [(Tree(bare), "")] if bare is not None else []
-                wanted = file_serving.without_recursion(wanted)
-            listing = file_serving.search_merged(roots, wanted)
+                roots = [(FileTree(bare), "")] if bare is not None else []
+                wanted = replace(wanted, recurse=False)
+            listing = search_merged(roots, wanted)
         else:
             places = self.server.places(request.key, request.environment, request.client)
-            listing = file_serving.search_merged(places, wanted) if places else None
+            listing = search_merged(places, wanted) if places else None
         if listing is None:
             return None
         for warning in listing.warnings:
@@ -96,7 +98,7 @@ class MetadataServer(Terminus[FileMetadata]):
             self._name_unserved(request, listing)
         return listing.entries
 
-    def _name_unserved(self, request: Request[FileMetadata], listing: file_serving.Listing) -> None:
+    def _name_unserved(self, request: Request[FileMetadata], listing: MetadataListing) -> None:
         """Log what is left out, each path once; tell it to an agent that asks."""
         for root, name in listing.unserved:
             path = shown(f"{root}/{name}", 4096)
@@ -124,10 +126,10 @@ class ContentServer(Terminus[FileContent]):
             return None
         return FileContent(name=request.key, size=content.size, chunks=lambda: pieces(content, self.chunk))
 
-    def _open(self, request: Request[FileContent]) -> file_serving.Content | None:
+    def _open(self, request: Request[FileContent]) -> FileBytes | None:
         for tree, relative in self.server.places(request.key, request.environment, request.client):
             try:
-                return file_serving.content(tree, relative)
+                return open_content(tree, relative)
             except NotFound:
                 continue
         return None
@@ -151,7 +153,7 @@ class VersionedContent(Terminus[StaticFileContent]):
         return StaticFileContent(name=request.key, chunks=lambda: file(request.environment, code_id, request.key))
 
 
-async def pieces(content: file_serving.Content, chunk: int) -> AsyncIterator[bytes]:
+async def pieces(content: FileBytes, chunk: int) -> AsyncIterator[bytes]:
     """An open content as chunks, each read in a thread; closed at the end, however it comes."""
     blocks = content.blocks(chunk)
     try:

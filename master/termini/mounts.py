@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from shared.errors import ConfigError, Location
-from shared.filesystem.file_serving import Tree
+from shared.file_serving.trees import FileTree
 from shared.filesystem.files import parts_of
 from shared.indirector import Client, Request
 from shared.names import certname
@@ -158,7 +158,7 @@ class FileServer:
             return not (request.dialect is not None and request.dialect.wraps)
         return self.matcher(mount.allow, mount.deny, request.client) is True
 
-    def places(self, key: str, environment: str, client: Client | None) -> list[tuple[Tree, str]]:
+    def places(self, key: str, environment: str, client: Client | None) -> list[tuple[FileTree, str]]:
         """
         The trees that may hold a key, the first that has it wins; [] when there is none. Blocks.
 
@@ -172,9 +172,9 @@ class FileServer:
         if name in MODULE_MOUNTS:
             return self._of_module(rest, MODULE_MOUNTS[name], environment)
         if name in MERGED_MOUNTS:
-            return [(Tree(root), "/".join(rest)) for root in self.roots(MERGED_MOUNTS[name], environment)]
+            return [(FileTree(root), "/".join(rest)) for root in self.roots(MERGED_MOUNTS[name], environment)]
         root = mount.root_for(client)
-        return [(Tree(root), "/".join(rest))] if root is not None else []
+        return [(FileTree(root), "/".join(rest))] if root is not None else []
 
     def roots(self, folder: str, environment: str) -> list[Path]:
         """`<module>/<folder>` of every module that has it: in modulepath order, the first of two modules of a name."""
@@ -198,10 +198,10 @@ class FileServer:
         """Whether the key's mount merges all modules; a search there has no sub-path."""
         return key.split("/", 1)[0] in MERGED_MOUNTS
 
-    def _of_module(self, rest: Sequence[str], folder: str, environment: str) -> list[tuple[Tree, str]]:
+    def _of_module(self, rest: Sequence[str], folder: str, environment: str) -> list[tuple[FileTree, str]]:
         if not rest or not _MODULE.fullmatch(rest[0]):
             return []
         for base in self.modulepath(environment):
             if (base / rest[0]).is_dir():
-                return [(Tree(base / rest[0] / folder), "/".join(rest[1:]))]
+                return [(FileTree(base / rest[0] / folder), "/".join(rest[1:]))]
         return []

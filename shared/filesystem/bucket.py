@@ -21,8 +21,8 @@ from types import TracebackType
 from typing import BinaryIO
 
 from ..errors import BadRequest, Conflict, NotFound, OutOfSpace, TooLarge
+from ..failpoints import failpoint
 from ..names import shown
-from ..process.failpoints import failpoint
 from . import checksums
 from .checksums import Algorithm, Checksum
 from .files import make_directory, open_beneath

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ..errors import BadName, NotFound, Unavailable
+from ..failpoints import failpoint
 from ..names import shown
-from ..process.failpoints import failpoint
 
 Stamp = tuple[int, int, int] | None
 

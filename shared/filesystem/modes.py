@@ -6,7 +6,6 @@ import re
 from typing import Final
 
 from ..errors import ResourceError
-from ..ral import ABSENT
 
 _OCTAL = re.compile(r"0?[0-7]{1,4}")
 _SYMBOLIC = re.compile(r"[ugoa]*[-=+][-=+rstwxXugo]*(,[ugoa]*[-=+][-=+rstwxXugo]*)*")
@@ -93,8 +92,8 @@ def _value(letter: str, action: str, before: int, original: int, directory: bool
 
 
 def in_sync(mode: str, current: str, *, directory: bool) -> bool:
-    """Whether the current bits (four digits) are what `mode` makes of them; False as well when `mode` cannot be applied."""
-    if current == ABSENT:
+    """Return whether the bits in `current` (octal) are what `mode` makes of them; False too for `absent` and an impossible `mode`."""
+    if not is_octal(current):
         return False
     try:
         return applied(mode, int(current, 8), directory=directory) == int(current, 8)

@@ -9,12 +9,22 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from ..errors import Unsupported
-from ..settings import CommonSettings
 
 MAX_OUTPUT = 1024 * 1024  # bytes of a diff that are kept
 TIMEOUT = 30.0  # seconds
+
+
+class DiffSettings(Protocol):
+    """The settings that say how differences are made; this room does not know the settings themselves."""
+
+    @property
+    def diff(self) -> str: ...
+
+    @property
+    def diff_args(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +43,8 @@ class Differ:
     timeout: float = TIMEOUT
 
     @classmethod
-    def of(cls, settings: CommonSettings) -> Differ:
-        """As the settings say; arguments are separated by spaces, there is no quoting."""
+    def of(cls, settings: DiffSettings) -> Differ:
+        """Return the differ that the settings describe; spaces separate its arguments, there is no quoting."""
         return cls(settings.diff, settings.diff_args.split())
 
     def compare(self, old: int, new: int, *, labels: tuple[str, str]) -> bytes:

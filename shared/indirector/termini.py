@@ -11,9 +11,9 @@ from typing import Any
 
 from ..data import plainjson, plainyaml
 from ..errors import BadData, PuppetError
+from ..failpoints import failpoint
 from ..filesystem.files import make_directory, owner_in, write_atomic
 from ..names import file_key, shown
-from ..process.failpoints import failpoint
 from ..wire.dialects import MODERN
 from .core import Indirection, M, Request, Terminus, log
 

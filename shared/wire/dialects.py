@@ -7,18 +7,52 @@ parsed, or by what a server answers, and then passed along: nothing else asks wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from ..errors import BadData
 from . import formats as f
 from .formats import Format
 
-if TYPE_CHECKING:
-    from ..indirector.core import Indirection, Model
 
-M = TypeVar("M", bound="Model")
+class WireModel(Protocol):
+    """What a dialect needs of an instance; `shared.indirector.Model` has it."""
+
+    def to_form(self, dialect: Dialect, format: Format) -> Any: ...
+
+    def encoded(self, dialect: Dialect, format: Format) -> bytes | None: ...
+
+    def to_bytes(self, dialect: Dialect) -> bytes: ...
+
+    @classmethod
+    def from_data(cls, data: Any) -> Self: ...
+
+    @classmethod
+    def from_bytes(cls, body: bytes) -> Self: ...
+
+
+M = TypeVar("M", bound=WireModel)
+M_co = TypeVar("M_co", bound=WireModel, covariant=True)
+
+
+class WireIndirection(Protocol[M_co]):
+    """What a dialect needs of an indirection; `shared.indirector.Indirection` has it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def model(self) -> type[M_co]: ...
+
+    @property
+    def formats(self) -> Sequence[str]: ...
+
+    @property
+    def document_type(self) -> str: ...
+
+    @property
+    def document_metadata(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -42,42 +76,42 @@ class Dialect:
     def __repr__(self) -> str:
         return f"<{self.name} dialect>"
 
-    def formats_of(self, indirection: Indirection[Any]) -> list[Format]:
+    def formats_of(self, indirection: WireIndirection[Any]) -> list[Format]:
         """The formats an indirection has in this dialect, the default first."""
         found = [self.formats[name] for name in indirection.formats if name in self.formats]
         return sorted(found, key=lambda each: (each.name != self.preferred, -each.weight))
 
-    def formats_read(self, indirection: Indirection[Any]) -> list[Format]:
+    def formats_read(self, indirection: WireIndirection[Any]) -> list[Format]:
         """The formats in which this dialect takes an indirection's objects from the network."""
         return [each for each in self.formats_of(indirection) if each.raw or each.name in self.readable]
 
-    def dump(self, indirection: Indirection[Any], instance: Model, format: Format) -> bytes:
+    def dump(self, indirection: WireIndirection[Any], instance: WireModel, format: Format) -> bytes:
         """One object as the bytes of a body."""
         if format.raw:
             return instance.to_bytes(self)
         ready = instance.encoded(self, format)
         return ready if ready is not None else format.dump(self._data(indirection, instance, format))
 
-    def dump_all(self, indirection: Indirection[Any], instances: list[Any], format: Format) -> bytes:
+    def dump_all(self, indirection: WireIndirection[Any], instances: list[Any], format: Format) -> bytes:
         """The answer to a search."""
         if format.raw:
             return b"\n---\n".join(each.to_bytes(self) for each in instances)
         return format.dump([self._data(indirection, each, format) for each in instances])
 
-    def _data(self, indirection: Indirection[Any], instance: Model, format: Format) -> Any:
+    def _data(self, indirection: WireIndirection[Any], instance: WireModel, format: Format) -> Any:
         data = instance.to_form(self, format)
         if self.wraps and indirection.document_type and format.name == "pson":
             wrapped = {"document_type": indirection.document_type, "data": data}
             return wrapped | ({"metadata": {"api_version": 1}} if indirection.document_metadata else {})
         return data
 
-    def load(self, indirection: Indirection[M], body: bytes, format: Format) -> M:
+    def load(self, indirection: WireIndirection[M], body: bytes, format: Format) -> M:
         """The object in a body; BadData when it is not one."""
         if format.raw:
             return indirection.model.from_bytes(body)
         return self._model(indirection, format.load(body), format)
 
-    def load_all(self, indirection: Indirection[M], body: bytes, format: Format) -> list[M]:
+    def load_all(self, indirection: WireIndirection[M], body: bytes, format: Format) -> list[M]:
         """The objects in the answer to a search."""
         if format.raw:
             return [indirection.model.from_bytes(part) for part in body.split(b"\n---\n") if part]
@@ -86,7 +120,7 @@ class Dialect:
             raise BadData(f"Expected a list of {indirection.name}, got {_kind(data)}")
         return [self._model(indirection, each, format) for each in data]
 
-    def _model(self, indirection: Indirection[M], data: Any, format: Format) -> M:
+    def _model(self, indirection: WireIndirection[M], data: Any, format: Format) -> M:
         # Readers of PSON of every version take the wrapped and the bare form; readers of JSON never unwrap.
         if format.name == "pson" and isinstance(data, dict) and "document_type" in data and "data" in data:
             data = data["data"]

@@ -4,7 +4,7 @@ import pytest
 
 from agent.servers.sources import LocalSources, Sources
 from shared.errors import BadRequest, NotFound, Unsupported
-from shared.filesystem.file_serving import Wanted
+from shared.file_serving.metadata import MetadataOptions
 from shared.indirector import Binding, Terminus
 from shared.models.file_content import FILE_CONTENT, FileContent
 from shared.models.file_metadata import FILE_METADATA, FileMetadata
@@ -47,7 +47,7 @@ def sources(shelves, **more):
 
 
 async def test_a_tree_is_asked_for_with_all_that_matters(shelves):
-    wanted = Wanted(links="follow", checksum_type="md5", recurse=True, recurselimit=2, max_files=-1, ignore=(".git", "*.bak"))
+    wanted = MetadataOptions(links="follow", checksum_type="md5", recurse=True, recurselimit=2, max_files=-1, ignore=(".git", "*.bak"))
     assert await sources(shelves).search("puppet:///plugins", wanted) == [META]
     key, environment, options = shelves[0].asked[0]
     assert (key, environment) == ("plugins", "test")
@@ -66,7 +66,7 @@ async def test_a_url_with_a_host_goes_to_that_server(shelves):
         return Binding(FILE_METADATA, other[0]), Binding(FILE_CONTENT, other[1])
 
     found = sources(shelves, elsewhere=elsewhere)
-    await found.metadata("puppet://other:8141/modules/m/f", Wanted())
+    await found.metadata("puppet://other:8141/modules/m/f", MetadataOptions())
     assert asked == [("other", 8141)] and other[0].asked[0][0] == "modules/m/f" and shelves[0].asked == []
     with pytest.raises(NotFound):
         [block async for block in found.content("puppet://other/modules/m/f", None)]
@@ -94,13 +94,13 @@ async def test_content_comes_in_the_servers_chunks(shelves):
 @pytest.mark.parametrize("source", ["puppet:///", "puppet://host"])
 async def test_a_url_that_names_no_file_is_refused(shelves, source):
     with pytest.raises(BadRequest):
-        await sources(shelves).metadata(source, Wanted())
+        await sources(shelves).metadata(source, MetadataOptions())
 
 
 async def test_local_files_are_never_asked_of_a_server(shelves, tmp_path):
     (tmp_path / "f").write_bytes(b"local")
-    found = await sources(shelves).metadata(f"file://{tmp_path}/f", Wanted())
+    found = await sources(shelves).metadata(f"file://{tmp_path}/f", MetadataOptions())
     assert found.type == "file" and shelves[0].asked == []
     assert b"".join([block async for block in LocalSources().content(f"file://{tmp_path}/f", None)]) == b"local"
     with pytest.raises(BadRequest):
-        await LocalSources().metadata("file://host/x", Wanted())
+        await LocalSources().metadata("file://host/x", MetadataOptions())

@@ -11,7 +11,7 @@ from aiohttp import web
 from agent.servers.sources import Sources
 from agent.servers.websources import Memory, WebSources, told_checksum, web_sources, without_password
 from shared.errors import PeerAnswered
-from shared.filesystem.file_serving import Wanted
+from shared.file_serving.metadata import MetadataOptions
 from shared.indirector import Binding, Terminus
 from shared.models.file_content import FILE_CONTENT
 from shared.models.file_metadata import FILE_METADATA
@@ -209,7 +209,7 @@ async def test_AG_14_redirects_to_other_schemes_are_not_followed(tmp_path, targe
     site = Site(to=target)
     async with serving(site) as url:
         with pytest.raises(PeerAnswered, match="not followed"):
-            await WebSources().metadata(f"{url}/moved", Wanted())
+            await WebSources().metadata(f"{url}/moved", MetadataOptions())
 
 
 async def test_connections_start_from_the_address_that_is_wanted(tmp_path):
@@ -217,7 +217,7 @@ async def test_connections_start_from_the_address_that_is_wanted(tmp_path):
     where = {"confdir": str(tmp_path), "vardir": str(tmp_path), "sourceaddress": "127.0.0.9"}
     async with serving(site) as url:
         web = web_sources(load(AgentSettings, section="agent", flags=where, conf=Conf()))
-        assert await web.metadata(f"{url}/f", Wanted()) is not None
+        assert await web.metadata(f"{url}/f", MetadataOptions()) is not None
     assert site.askers == {"127.0.0.9"}
 
 

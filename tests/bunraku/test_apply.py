@@ -29,7 +29,7 @@ def apply(puppet: Puppet, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Said
     async def few_facts(host: object, sources: object) -> dict[str, Any]:
         return {"os": {"family": "Debian"}, "kernel": "Linux"}
 
-    monkeypatch.setattr("bunraku.compilation.gather", few_facts)
+    monkeypatch.setattr("bunraku.catalogs.compilation.gather", few_facts)
     monkeypatch.setattr("agent.facts.facter.gather", few_facts)
     return lambda *words: puppet("apply", *words)
 

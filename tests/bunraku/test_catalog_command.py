@@ -30,7 +30,7 @@ def site(tmp_path: Path, file: Callable[[str, str], Path], monkeypatch: pytest.M
     async def few(*_: object) -> dict[str, Any]:
         return {"size": 1}
 
-    monkeypatch.setattr("bunraku.compilation.gather", few)
+    monkeypatch.setattr("bunraku.catalogs.compilation.gather", few)
     file("code/environments/production/manifests/site.pp", SITE)
     file("code/environments/testing/manifests/site.pp", SITE.replace("0644", "0600"))
     for name in ("web1", "web2"):

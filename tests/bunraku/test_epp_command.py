@@ -21,7 +21,7 @@ def facts(monkeypatch: pytest.MonkeyPatch) -> None:
     async def few(*_: object) -> dict[str, Any]:
         return {"kernel": "Linux"}
 
-    monkeypatch.setattr("bunraku.compilation.gather", few)
+    monkeypatch.setattr("bunraku.catalogs.compilation.gather", few)
 
 
 @pytest.fixture

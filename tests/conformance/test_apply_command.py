@@ -67,7 +67,7 @@ def test_the_command_answers_as_recorded(
         await asyncio.sleep(0)
         return dict(recorded.FACTS)
 
-    monkeypatch.setattr("bunraku.compilation.gather", facts)
+    monkeypatch.setattr("bunraku.catalogs.compilation.gather", facts)
     scratch = recorded.Scratch(tmp_path)
     monkeypatch.chdir(scratch.root)
     if case.get("setup"):

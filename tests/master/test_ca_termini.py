@@ -13,7 +13,6 @@ from shared.models.certificate import CERTIFICATE, Certificate
 from shared.models.certificate_request import CERTIFICATE_REQUEST, CertificateRequest
 from shared.models.certificate_revocation_list import CERTIFICATE_REVOCATION_LIST
 from shared.models.certificate_status import CERTIFICATE_STATUS, CertificateStatus
-from shared.models.key import KEY, Key
 from shared.models.ocsp import OCSP, key_of
 from shared.wire.dialects import LEGACY, MODERN
 from tests.support.ca_site import empty_site, new_key, pem, site
@@ -80,16 +79,3 @@ async def test_ocsp_goes_through_an_indirection_like_any_other(ca, pem) -> None:
 async def test_a_master_that_is_no_ca_says_so() -> None:
     with pytest.raises(Conflict, match="not configured as a certificate authority"):
         await Binding(CERTIFICATE, NoCa()).find("ca")
-
-
-async def test_a_private_key_is_kept_in_the_ssldir_and_not_shown(tmp_path) -> None:
-    from shared.indirector.pem_files import PemFiles
-
-    keys = Binding(KEY, PemFiles(KEY, tmp_path / "private_keys", mode=0o640, folder_mode=0o750))
-    await keys.save(Key(name="web1", pem=b"-----BEGIN PRIVATE KEY-----\n"))
-    found = await keys.find("web1")
-    assert found.name == "web1"
-    assert "PRIVATE" not in repr(found)
-    assert (tmp_path / "private_keys" / "web1.pem").stat().st_mode & 0o777 == 0o640
-    lists = Binding(CERTIFICATE_REVOCATION_LIST, PemFiles(CERTIFICATE_REVOCATION_LIST, tmp_path, place=lambda _: tmp_path / "crl.pem"))
-    assert await lists.find("ca") is None

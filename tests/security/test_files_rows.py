@@ -18,7 +18,10 @@ from shared.errors import (
     PeerUnreachable,
     TooLarge,
 )
-from shared.filesystem.file_serving import Tree, Wanted, content, metadata, search
+from shared.file_serving.contents import open_content
+from shared.file_serving.metadata import MetadataOptions, metadata_of
+from shared.file_serving.searching import search
+from shared.file_serving.trees import FileTree
 from shared.filesystem.globs import Glob
 from shared.indirector import Request
 from tests.support.disturbances import meanwhile
@@ -38,14 +41,14 @@ def served(tmp_path):
 
 @pytest.mark.parametrize("key", ["../../secret", "sub/../../../secret", "/etc/passwd", "a/../../x", "a\x00b", "x" * 5000])
 def test_FS_01_a_path_that_climbs_is_refused(served, key):
-    for ask in (lambda: metadata(Tree(served), key, Wanted()), lambda: content(Tree(served), key)):
+    for ask in (lambda: metadata_of(FileTree(served), key, MetadataOptions()), lambda: open_content(FileTree(served), key)):
         with pytest.raises((BadName, NotFound)):
             raise NotFound("none") if ask() is None else AssertionError("served")
 
 
 def test_FS_01_a_name_that_contains_two_dots_is_served(served):
     (served / "a..b").write_text("x")
-    assert metadata(Tree(served), "a..b", Wanted()).type == "file"
+    assert metadata_of(FileTree(served), "a..b", MetadataOptions()).type == "file"
 
 
 def test_FS_03_a_link_out_of_the_root_is_not_followed_and_managed_as_text(served, tmp_path):
@@ -53,16 +56,16 @@ def test_FS_03_a_link_out_of_the_root_is_not_followed_and_managed_as_text(served
     (served / "climb").symlink_to("../../../secret")
     (served / "folder").symlink_to(tmp_path)
     for name in ("out", "climb", "folder/secret"):
-        assert metadata(Tree(served), name, Wanted(links="follow")) is None
+        assert metadata_of(FileTree(served), name, MetadataOptions(links="follow")) is None
         with pytest.raises(NotFound):
-            content(Tree(served), name)
-    told = metadata(Tree(served), "out", Wanted(links="manage"))
+            open_content(FileTree(served), name)
+    told = metadata_of(FileTree(served), "out", MetadataOptions(links="manage"))
     assert told.destination == str(tmp_path / "secret") and told.checksum.value is None
 
 
 def test_FS_03_a_link_within_the_root_is_followed(served):
     (served / "in").symlink_to(served / "a")
-    opened = content(Tree(served), "in")
+    opened = open_content(FileTree(served), "in")
     assert b"".join(opened.blocks()) == b"public"
     opened.close()
 
@@ -79,10 +82,10 @@ def test_FS_04_a_file_swapped_for_a_link_never_gives_what_is_outside(served, tmp
     with meanwhile(swap):
         for _ in range(3000):
             for links in ("manage", "follow"):
-                told = metadata(Tree(served), "a", Wanted(links=links))
+                told = metadata_of(FileTree(served), "a", MetadataOptions(links=links))
                 assert told is None or outside not in str(told.checksum.value)
             with contextlib.suppress(NotFound):
-                opened = content(Tree(served), "a")
+                opened = open_content(FileTree(served), "a")
                 try:
                     assert b"".join(opened.blocks()) in (b"public", b"")
                 finally:
@@ -95,15 +98,15 @@ def test_FS_05_special_files_are_answered_at_once(served):
     listener.bind(f"/proc/self/fd/{os.open(served, os.O_RDONLY)}/socket")
     before = time.monotonic()
     for name in ("fifo", "socket"):
-        assert metadata(Tree(served), name, Wanted()).checksum.value == "{none}"
+        assert metadata_of(FileTree(served), name, MetadataOptions()).checksum.value == "{none}"
         with pytest.raises(NotFound):
-            content(Tree(served), name)
+            open_content(FileTree(served), name)
     if os.geteuid() == 0:
         os.mknod(served / "zero", stat.S_IFCHR | 0o666, os.makedev(1, 5))
         with pytest.raises(BadRequest):
-            metadata(Tree(served), "zero", Wanted())
+            metadata_of(FileTree(served), "zero", MetadataOptions())
         with pytest.raises(NotFound):
-            content(Tree(served), "zero")
+            open_content(FileTree(served), "zero")
     listener.close()
     assert time.monotonic() - before < 30
 
@@ -112,9 +115,9 @@ def test_FS_05_a_huge_sparse_file_is_refused_for_a_sum_and_streamed_in_little_me
     with (served / "huge").open("wb") as file:
         file.truncate(1 << 40)
     with pytest.raises(TooLarge):
-        metadata(Tree(served), "huge", Wanted(max_size=1 << 30))
-    assert metadata(Tree(served), "huge", Wanted(checksum_type="sha256lite", max_size=1 << 30)).type == "file"
-    opened = content(Tree(served), "huge")
+        metadata_of(FileTree(served), "huge", MetadataOptions(max_size=1 << 30))
+    assert metadata_of(FileTree(served), "huge", MetadataOptions(checksum_type="sha256lite", max_size=1 << 30)).type == "file"
+    opened = open_content(FileTree(served), "huge")
     assert opened.size == 1 << 40
     before = limits.getrusage(limits.RUSAGE_SELF).ru_maxrss
     blocks = opened.blocks()
@@ -125,13 +128,13 @@ def test_FS_05_a_huge_sparse_file_is_refused_for_a_sum_and_streamed_in_little_me
 
 
 def test_FS_05_a_file_below_proc_has_the_length_that_was_announced():
-    opened = content(Tree(Path("/proc/self")), "status")
+    opened = open_content(FileTree(Path("/proc/self")), "status")
     assert (opened.size, list(opened.blocks())) == (0, [])
     opened.close()
 
 
 def test_FS_06_a_transfer_is_as_long_as_announced_or_broken_off(served):
-    opened = content(Tree(served), "a")
+    opened = open_content(FileTree(served), "a")
     with (served / "a").open("a") as file:
         file.write(" and more")
     assert b"".join(opened.blocks()) == b"public"
@@ -159,7 +162,7 @@ def test_FS_06_a_transfer_is_as_long_as_announced_or_broken_off(served):
 )
 def test_FS_07_options_that_cannot_be_right_are_refused(options):
     with pytest.raises(BadRequest):
-        Wanted.of(Request("modules/m", options=options), checksum_type="sha256")
+        MetadataOptions.of(Request("modules/m", options=options), checksum_type="sha256")
 
 
 @pytest.mark.parametrize("pattern", ["[" * 1024, "*" * 1023 + "a", "*a" * 512, "[a-" * 340])
@@ -173,5 +176,5 @@ def test_FS_07_no_pattern_is_expensive(pattern):
 
 def test_FS_07_a_tree_without_end_is_bounded(served):
     (served / "sub" / "loop").symlink_to("..")
-    listing = search(Tree(served), "", Wanted(recurse=True, recurselimit=10**9, links="follow"))
+    listing = search(FileTree(served), "", MetadataOptions(recurse=True, recurselimit=10**9, links="follow"))
     assert len(listing.entries) < 20

@@ -11,7 +11,9 @@ import pytest
 
 from agent.plugins.pluginsync import Limits, plan
 from master.wiring import running
-from shared.filesystem.file_serving import Tree, Wanted, search
+from shared.file_serving.metadata import MetadataOptions
+from shared.file_serving.searching import search
+from shared.file_serving.trees import FileTree
 from shared.models.file_metadata import FileMetadata
 from shared.types.file import File
 from tests.support.fake_commands import MemorySources, apply, metadata_of
@@ -34,7 +36,7 @@ def plant(folder: Path, *, link: bool = True) -> None:
 def test_FS_09_a_name_that_cannot_be_asked_for_is_left_out_of_a_listing(tmp_path: Path) -> None:
     plant(tmp_path)
     (tmp_path / "good é").write_text("x")
-    listing = search(Tree(tmp_path), "", Wanted(recurse=True))
+    listing = search(FileTree(tmp_path), "", MetadataOptions(recurse=True))
     assert listing is not None
     assert [entry.relative_path for entry in listing.entries] == [".", "good é"]
     assert sorted(name for _, name in listing.unserved) == ["bad\udcff.txt", "dir\udcfe", "link", "new\nline.txt", "tab\t", "\x7f"]

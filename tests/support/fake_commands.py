@@ -16,8 +16,8 @@ from agent.servers.dipper import buckets
 from agent.servers.sources import LocalSources
 from agent.transaction.run import ApplyContext, apply_catalog
 from shared.errors import PeerUnreachable
+from shared.file_serving.metadata import MetadataOptions
 from shared.filesystem.checksums import Algorithm, Checksum
-from shared.filesystem.file_serving import Wanted
 from shared.models.file_metadata import FileMetadata, MetadataChecksum
 from shared.models.report import ResourceStatus
 from shared.ral import Platform, Providers, Type
@@ -46,7 +46,7 @@ class MemorySources:
     cut: int | None = None
     asked: list[tuple[str, str]] = field(default_factory=list)
 
-    async def metadata(self, source: str, wanted: Wanted) -> FileMetadata | None:
+    async def metadata(self, source: str, wanted: MetadataOptions) -> FileMetadata | None:
         if source.startswith("file:"):
             return await LocalSources().metadata(source, wanted)
         self.asked.append(("metadata", source))
@@ -55,7 +55,7 @@ class MemorySources:
         content = self.files.get(source)
         return None if content is None else metadata_of(source, content, algorithm=wanted.checksum_type)
 
-    async def search(self, source: str, wanted: Wanted) -> list[FileMetadata] | None:
+    async def search(self, source: str, wanted: MetadataOptions) -> list[FileMetadata] | None:
         if source.startswith("file:"):
             return await LocalSources().search(source, wanted)
         self.asked.append(("search", source))

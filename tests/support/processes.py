@@ -155,7 +155,7 @@ class MasterProcess:
         return code
 
     def puppet(self, *arguments: str, failpoints: str = "") -> Done:
-        """`puppet …` with this master's settings; `failpoints` as in `shared.process.failpoints`."""
+        """`puppet …` with this master's settings; `failpoints` as in `shared.failpoints`."""
         environ = clean_environment(BUNRAKU_FAILPOINTS=failpoints)
         return run([self.python, "-I", "-m", "bunraku", *arguments, *self.options], environ)
 
@@ -208,7 +208,7 @@ class OurAgent:
         return self.root / "vardir" / "state"
 
     def test(self, *more: str, failpoints: str = "") -> Done:
-        """`puppet agent -t`; `failpoints` as in `shared.process.failpoints`."""
+        """`puppet agent -t`; `failpoints` as in `shared.failpoints`."""
         argv = [sys.executable, "-I", "-m", "agent", "--test", *more, *self.options]
         return run(argv, clean_environment(BUNRAKU_FAILPOINTS=failpoints, **self._facts))
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from shared.errors import ResourceError
-from shared.filesystem.file_serving import Wanted
+from shared.file_serving.metadata import MetadataOptions
 from shared.ral import Provider, Ref, State, Type
 from shared.types.concat_file import PASSED_ON, ConcatFile, ConcatFragment
 from shared.types.file import File
@@ -56,7 +56,7 @@ class Concat(Provider[ConcatFile], type=ConcatFile, name=""):
     async def _fetched(self, piece: ConcatFragment) -> bytes:
         sources = self.sources
         for url in piece.source or ():
-            metadata = await sources.metadata(url, Wanted(links="follow"))
+            metadata = await sources.metadata(url, MetadataOptions(links="follow"))
             if metadata is None:
                 continue
             data = bytearray()

@@ -8,8 +8,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from shared.errors import ResourceError
-from shared.filesystem import file_serving
-from shared.filesystem.file_serving import Wanted
+from shared.file_serving.metadata import MetadataOptions
+from shared.file_serving.searching import names_below
+from shared.file_serving.trees import local_tree
 from shared.models.file_metadata import FileMetadata
 from shared.ral import Ref
 from shared.types.file import File
@@ -48,7 +49,7 @@ def _managed_elsewhere(resource: File, child: File) -> bool:
     return any(resource.find(Ref("file", str(each))) is not None for each in between)
 
 
-def _wanted(resource: File) -> Wanted:
+def _wanted(resource: File) -> MetadataOptions:
     more: dict[str, Any] = {
         "recurse": True,
         "recurselimit": resource.recurselimit,
@@ -58,7 +59,7 @@ def _wanted(resource: File) -> Wanted:
     wanted = question(resource, **more)
     if resource.source or resource.wanted("content"):
         return wanted
-    return Wanted(links=wanted.links, checksum_type="none", source_permissions=wanted.source_permissions, **more)
+    return MetadataOptions(links=wanted.links, checksum_type="none", source_permissions=wanted.source_permissions, **more)
 
 
 def _points_below(folder: str) -> list[str]:
@@ -67,9 +68,7 @@ def _points_below(folder: str) -> list[str]:
 
 async def _add_local(resource: File, children: Children, points: Sequence[str]) -> None:
     """What is there, without what is mounted below: only a resource of its own leads in there, or a source that has the path."""
-    names, warnings = await asyncio.to_thread(
-        file_serving.names_below, *file_serving.local(Path(resource.path)), _wanted(resource), without=points
-    )
+    names, warnings = await asyncio.to_thread(names_below, *local_tree(Path(resource.path)), _wanted(resource), without=points)
     for warning in warnings:
         resource.log("warning", warning)
     foreign = [point for point in points if resource.find(Ref("file", f"{resource.path.rstrip('/')}/{point}")) is None]

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from shared.errors import PuppetError, ResourceError
+from shared.file_serving.metadata import MetadataOptions
 from shared.filesystem import checksums, modes
-from shared.filesystem.file_serving import Wanted
 from shared.models.catalog import Catalog
 from shared.models.file_metadata import FileMetadata
 from shared.types.file import File
@@ -37,9 +37,9 @@ class Inlined:
         )
 
 
-def question(resource: File, **more: Any) -> Wanted:
+def question(resource: File, **more: Any) -> MetadataOptions:
     """How a resource asks for metadata."""
-    return Wanted(
+    return MetadataOptions(
         links=resource.links,  # type: ignore[arg-type]
         checksum_type=checksums.algorithm(resource.checksum),
         source_permissions=resource.source_permissions,  # type: ignore[arg-type]

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from shared.errors import ResourceError
+from shared.failpoints import failpoint
 from shared.filesystem import checksums
 from shared.filesystem.checksums import Algorithm
-from shared.process.failpoints import failpoint
 
 from .places import Place, place_of
 

@@ -19,9 +19,9 @@ from certs.fingerprints import fingerprint
 from certs.keys import PrivateKey
 from certs.ssldir import SslDir
 from shared.errors import BadData, ConfigError, Conflict, NotFound, PeerNotTrusted, PuppetError, TooLarge
+from shared.failpoints import failpoint
 from shared.filesystem.files import make_directory, open_beneath, sync_directory, write_atomic
 from shared.names import shown
-from shared.process.failpoints import failpoint
 
 from ..authority import WARN_BEFORE
 from ..storage import inventory

@@ -13,9 +13,9 @@ from certs import bundles, certificates, crl, keys, oids
 from certs.keys import Generator
 from certs.ssldir import SslDir
 from shared.errors import BadData, ConfigError
+from shared.failpoints import failpoint
 from shared.filesystem.files import make_directory, write_atomic
 from shared.names import certname
-from shared.process.failpoints import failpoint
 
 from .. import audit, signers
 from ..audit import Audit

@@ -27,8 +27,8 @@ from certs import bundles, certificates, crl, fingerprints, keys, oids, signatur
 from certs.keys import Generator
 from certs.ssldir import SslDir
 from shared.errors import ConfigError, Conflict
+from shared.failpoints import failpoint
 from shared.filesystem.files import make_directory, write_atomic
-from shared.process.failpoints import failpoint
 
 from .. import audit, signers
 from ..authority import Authority

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from shared.errors import BadName, ConfigError, NotFound
+from shared.failpoints import failpoint
 from shared.filesystem.files import (
     FileLock,
     Stamp,
@@ -24,7 +25,6 @@ from shared.filesystem.files import (
     write_atomic,
 )
 from shared.names import certname, shown
-from shared.process.failpoints import failpoint
 
 from . import inventory
 from .inventory import Ledger, Record

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.process.failpoints import VARIABLE
+from shared.failpoints import VARIABLE
 
 APPLY = """
 import asyncio, json, sys

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from certs import crl
 from shared.errors import PuppetError
-from shared.process.failpoints import VARIABLE
+from shared.failpoints import VARIABLE
 from tests.support.ca_site import Site, request_pem
 
 NAMES = st.sampled_from(["a", "b", "c"])

@@ -15,7 +15,7 @@ from pathlib import Path
 import coverage
 import pytest
 
-from bunraku.profiling import LineTimes
+from bunraku.catalogs.profiling import LineTimes
 from master.environments.directory_environment import FolderWorld
 from master.files.code_files import DiskFiles
 from shared.errors import EvaluationError

@@ -19,8 +19,8 @@ from shared.models.catalog import Catalog
 from shared.process.log import NOTICE
 from shared.settings import AgentSettings
 
-from .commands.agent import resolver
-from .peer import wired
+from ..peer import wired
+from .deferring import resolver
 
 log = logging.getLogger("puppet.catalog")
 

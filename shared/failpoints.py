@@ -12,7 +12,7 @@ import os
 import signal
 import time
 
-from ..errors import PuppetError
+from .errors import PuppetError
 
 VARIABLE = "BUNRAKU_FAILPOINTS"
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any, Generic, TypeVar
 
-from .indirector.core import Model, Request, Stream, Terminus
+from ..indirector.core import Model, Request, Stream, Terminus
 
 M = TypeVar("M", bound=Model)
 
