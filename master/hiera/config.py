@@ -11,7 +11,7 @@ from typing import Any
 
 from shared.errors import BadData, EvaluationError, Location
 
-from ..compiler.types.lattice import Type
+from ..compiler.types.base import Type
 from ..compiler.types.notation.parse import parse_type
 from .datafiles import yaml_text
 from .failures import DataError

@@ -11,9 +11,8 @@ from shared.errors import Location as Place
 
 from ..compiler.errors.locations import FINAL, located
 from ..compiler.functions.api import Function
-from ..compiler.types import lattice
 from ..compiler.types.builtin import RICH_DATA, RICH_DATA_KEY
-from ..compiler.types.containers import HashType
+from ..compiler.types.containers import HASH, HashType
 from ..compiler.types.descriptions.describe import describe_mismatch, describe_wrong_type
 from ..compiler.types.infer import infer
 from ..compiler.values.core import Value, key_of
@@ -124,7 +123,7 @@ class Level:
             context = [] if self.entry.kind == "v4_data_hash" else [self._options(location), self._context(invocation, location).instance()]
             file = DataFile(self._call(invocation, context))
         if not isinstance(file.data, dict):
-            raise EvaluationError(describe_wrong_type(f"Value returned from {self.name}{self.at(location)}", lattice.HASH, file.data))
+            raise EvaluationError(describe_wrong_type(f"Value returned from {self.name}{self.at(location)}", HASH, file.data))
         module = self.provider.module
         if module is None:
             return file

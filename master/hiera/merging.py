@@ -9,9 +9,8 @@ from typing import Any, Final
 
 from shared.errors import EvaluationError
 
-from ..compiler.types import lattice
+from ..compiler.types.base import ANY, Type
 from ..compiler.types.descriptions.describe import describe_wrong_type
-from ..compiler.types.lattice import Type
 from ..compiler.types.notation.parse import parse_type
 from ..compiler.values.core import Value, key_of
 from ..compiler.values.ordering import sort_as_ruby
@@ -72,7 +71,7 @@ class Merge:
         if self.first:
             return higher
         wanted = _value_type(self.strategy)
-        if wanted is not lattice.ANY:
+        if wanted is not ANY:
             typed("The first element of the merge", wanted, higher)
             typed("The second element of the merge", wanted, lower)
         if self.strategy == "unique":
@@ -138,7 +137,7 @@ def _options_type(strategy: str) -> Type:
 
 @lru_cache(maxsize=16)
 def _value_type(strategy: str) -> Type:
-    return {"unique": parse_type("Variant[Scalar,Array[Data]]"), "hash": parse_type("Hash[String,Data]")}.get(strategy, lattice.ANY)
+    return {"unique": parse_type("Variant[Scalar,Array[Data]]"), "hash": parse_type("Hash[String,Data]")}.get(strategy, ANY)
 
 
 def typed(subject: str, wanted: Type, value: Value) -> Value:

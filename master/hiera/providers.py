@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from shared.errors import EvaluationError
 
-from ..compiler.types import lattice
+from ..compiler.types.containers import HASH
 from ..compiler.values.core import Value
 from .config import Config, Entry
 from .datafiles import DataFile
@@ -191,7 +191,7 @@ class GlobalProvider(Provider):
         """What the old functions insist on."""
         hashes = merge.strategy == "hash" or merge.deep
         if hashes:
-            typed("value", lattice.HASH, value)
+            typed("value", HASH, value)
         if key.segments and merge.strategy in ("hash", "unique"):
             kind = "hash" if merge.strategy == "hash" else "array"
             raise DataError(f"Resolution type :{kind} is illegal when accessing values using dotted keys. Offending key was '{key.text}'")

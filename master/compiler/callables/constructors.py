@@ -10,11 +10,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from ..types import lattice as t
+from ..types.base import NotUndefType
+from ..types.containers import ArrayType, HashType, StructType, TupleType
+from ..types.references import TypeType
+from ..types.scalars import (
+    BinaryType,
+    BooleanType,
+    FloatType,
+    IntegerType,
+    NumericType,
+    RegexpType,
+    SemVerRangeType,
+    SemVerType,
+    SensitiveType,
+    StringType,
+    TimespanType,
+    TimestampType,
+    URIType,
+)
 from .signatures import Signature
 
 if TYPE_CHECKING:
-    from ..types.lattice import Type
+    from ..types.base import Type
 
 __all__ = ["CONSTRUCTORS", "INTEGER_FROM", "SEMVER", "Constructor", "signatures"]
 
@@ -65,7 +82,7 @@ _REAL: Final = (("Convertible from", "Boolean abs?"), ("NamedArgs hash_args",))
 _REAL_TYPES: Final = {"Convertible": _FLOAT_FROM, "NamedArgs": "Struct[{from => Convertible, Optional[abs] => Boolean}]"}
 
 CONSTRUCTORS: Final[Mapping[type[Type], Constructor]] = {
-    t.IntegerType: Constructor(
+    IntegerType: Constructor(
         "new",
         (("Convertible from", "Radix radix?", "Boolean abs?"), ("NamedArgs hash_args",)),
         {
@@ -74,10 +91,10 @@ CONSTRUCTORS: Final[Mapping[type[Type], Constructor]] = {
             "NamedArgs": "Struct[{from => Convertible, Optional[radix] => Radix, Optional[abs] => Boolean}]",
         },
     ),
-    t.FloatType: Constructor("new_float", _REAL, _REAL_TYPES),
-    t.NumericType: Constructor("new_numeric", _REAL, _REAL_TYPES),
-    t.BooleanType: Constructor("new_boolean", (("Variant[Integer, Float, Boolean, Enum['false','true','yes','no','y','n',true]] from",),)),
-    t.StringType: Constructor(
+    FloatType: Constructor("new_float", _REAL, _REAL_TYPES),
+    NumericType: Constructor("new_numeric", _REAL, _REAL_TYPES),
+    BooleanType: Constructor("new_boolean", (("Variant[Integer, Float, Boolean, Enum['false','true','yes','no','y','n',true]] from",),)),
+    StringType: Constructor(
         "new_string",
         (("Convertible from", "Formats string_formats?"),),
         {
@@ -89,14 +106,14 @@ CONSTRUCTORS: Final[Mapping[type[Type], Constructor]] = {
             "Formats": "Variant[Default, String[1], TypeMap]",
         },
     ),
-    t.ArrayType: _ARRAY,
-    t.TupleType: _ARRAY,
-    t.HashType: _HASH,
-    t.StructType: _HASH,
-    t.RegexpType: Constructor("new_float", (("String pattern", "Boolean escape?"),)),  # sic
-    t.TypeType: Constructor("new_type", (("String[1] type_string",),)),
-    t.SensitiveType: Constructor("new_Sensitive", (("Sensitive value",), ("Any value",))),
-    t.SemVerType: Constructor(
+    ArrayType: _ARRAY,
+    TupleType: _ARRAY,
+    HashType: _HASH,
+    StructType: _HASH,
+    RegexpType: Constructor("new_float", (("String pattern", "Boolean escape?"),)),  # sic
+    TypeType: Constructor("new_type", (("String[1] type_string",),)),
+    SensitiveType: Constructor("new_Sensitive", (("Sensitive value",), ("Any value",))),
+    SemVerType: Constructor(
         "new_Version",
         (
             ("SemVerPattern str",),
@@ -114,7 +131,7 @@ CONSTRUCTORS: Final[Mapping[type[Type], Constructor]] = {
             "Optional[prerelease] => SemVerQualifier, Optional[build] => SemVerQualifier}]",
         },
     ),
-    t.SemVerRangeType: Constructor(
+    SemVerRangeType: Constructor(
         "new_VersionRange",
         (("SemVerRangeString str",), (f"{_BOUND} min", f"{_BOUND} max", "Boolean exclude_max?"), ("SemVerRangeHash hash_args",)),
         {
@@ -122,7 +139,7 @@ CONSTRUCTORS: Final[Mapping[type[Type], Constructor]] = {
             "SemVerRangeHash": f"Struct[{{min => {_BOUND}, Optional[max] => {_BOUND}, Optional[exclude_max] => Boolean}}]",
         },
     ),
-    t.TimespanType: Constructor(
+    TimespanType: Constructor(
         "new_timespan",
         (
             ("Variant[Integer, Float] seconds",),
@@ -140,7 +157,7 @@ CONSTRUCTORS: Final[Mapping[type[Type], Constructor]] = {
         ),
         _FORMATS,
     ),
-    t.TimestampType: Constructor(
+    TimestampType: Constructor(
         "new_timestamp",
         (
             (),
@@ -150,7 +167,7 @@ CONSTRUCTORS: Final[Mapping[type[Type], Constructor]] = {
         ),
         _FORMATS,
     ),
-    t.BinaryType: Constructor(
+    BinaryType: Constructor(
         "new_Binary",
         (("String str", "Base64Format format?"), ("Array[ByteInteger] byte_array",), ("BinaryArgsHash hash_args",)),
         {
@@ -161,7 +178,7 @@ CONSTRUCTORS: Final[Mapping[type[Type], Constructor]] = {
             "BinaryArgsHash": "Variant[StringHash, ArrayHash]",
         },
     ),
-    t.URIType: Constructor(
+    URIType: Constructor(
         "new_error",  # sic
         (
             ("String[1] uri",),
@@ -172,7 +189,7 @@ CONSTRUCTORS: Final[Mapping[type[Type], Constructor]] = {
             ),
         ),
     ),
-    t.NotUndefType: Constructor("new_unit", (("Any from",),)),
+    NotUndefType: Constructor("new_unit", (("Any from",),)),
 }  # fmt: skip
 
 

@@ -13,10 +13,29 @@ from typing import TYPE_CHECKING, Final
 
 from shared.errors import EvaluationError
 
-from ..types import lattice as t
+from ..types.aliases import AliasType
+from ..types.base import ANY, NotUndefType, OptionalType, UnitType
+from ..types.containers import ArrayType, HashType, IterableType, StructType, TupleType
 from ..types.descriptions.describe import describe_mismatch, describe_signatures
-from ..types.infer import infer, infer_set
+from ..types.infer import arguments_type, infer, infer_set
 from ..types.notation.parse import parse_type
+from ..types.objects import ObjectExtension, ObjectType
+from ..types.references import InitType, TypeType
+from ..types.scalars import (
+    BinaryType,
+    BooleanType,
+    FloatType,
+    IntegerType,
+    NumericType,
+    RegexpType,
+    SemVerRangeType,
+    SemVerType,
+    SensitiveType,
+    StringType,
+    TimespanType,
+    TimestampType,
+    URIType,
+)
 from ..values.core import DEFAULT, Binary, Sensitive, Value, key_of, value_of
 from ..values.numbers import to_number
 from ..values.regexps import Regexp, quoted
@@ -30,7 +49,7 @@ from .sprintf import to_float, to_integer
 
 if TYPE_CHECKING:
     from ..functions.api import Context
-    from ..types.lattice import Type
+    from ..types.base import Type
 
 __all__ = ["convertible", "new"]
 
@@ -46,10 +65,10 @@ def new(type_: Type, args: Sequence[Value], context: Context | None = None) -> V
     Raises:
         EvaluationError: the type has no values of its own, or the arguments do not convert.
     """
-    if len(args) == 1 and not isinstance(type_, t.InitType) and type_.instance(args[0]):
+    if len(args) == 1 and not isinstance(type_, InitType) and type_.instance(args[0]):
         return args[0]
     value = _maker(type_)(_made(type_), args, context)
-    if type_.instance(value) or isinstance(type_, t.InitType):
+    if type_.instance(value) or isinstance(type_, InitType):
         return value
     raise EvaluationError(describe_mismatch(f"Converted value from {type_}.new() has wrong type,", type_, infer_set(value)))
 
@@ -57,9 +76,9 @@ def new(type_: Type, args: Sequence[Value], context: Context | None = None) -> V
 def _made(type_: Type) -> Type:
     """The type whose rules are followed: behind aliases, Optional and NotUndef."""
     while True:
-        if isinstance(type_, t.AliasType):
+        if isinstance(type_, AliasType):
             type_ = type_.resolved()
-        elif isinstance(type_, t.OptionalType | t.NotUndefType) and type_.type is not None:
+        elif isinstance(type_, OptionalType | NotUndefType) and type_.type is not None:
             type_ = type_.type
         else:
             return type_
@@ -79,8 +98,8 @@ def check_constructible(type_: Type) -> None:
 
     Unlike `new` itself, `Init` does not look behind Optional, NotUndef and Init.
     """
-    behind = type_.resolved() if isinstance(type_, t.AliasType) else type_
-    if behind.__class__ not in _MAKERS or isinstance(behind, t.InitType | t.NotUndefType):
+    behind = type_.resolved() if isinstance(type_, AliasType) else type_
+    if behind.__class__ not in _MAKERS or isinstance(behind, InitType | NotUndefType):
         raise EvaluationError(f"Creation of new instance of type '{type_}' is not supported")
 
 
@@ -102,18 +121,18 @@ def converts_type(type_: Type, given: Type) -> bool:
     """
     made = _made(type_)
     _maker(made)
-    return any(s.accepts_count(1) and (s.types[0] or t.ANY).assignable(given) for s in _signatures_of_new(made) if s.types)
+    return any(s.accepts_count(1) and (s.types[0] or ANY).assignable(given) for s in _signatures_of_new(made) if s.types)
 
 
 def _signatures_of_new(made: Type) -> Sequence[Signature]:
     """Return the signatures of `new` for what a type makes, none for what has no `new`."""
-    if isinstance(made, t.ObjectType):
+    if isinstance(made, ObjectType):
         return _object_ways(made)
     return signatures(made.__class__) if made.__class__ in CONSTRUCTORS else ()
 
 
 def _described(name: str, ways: Sequence[Signature], args: Sequence[Value]) -> EvaluationError:
-    return EvaluationError(describe_signatures(name, ways, t.args_tuple(args)))
+    return EvaluationError(describe_signatures(name, ways, arguments_type(args)))
 
 
 def _fitting(kind: type[Type], args: Sequence[Value]) -> int:
@@ -134,7 +153,7 @@ def _cannot(value: Value, target: str, name: str = "new") -> EvaluationError:
 
 
 def _integer(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
-    ways = signatures(t.IntegerType)
+    ways = signatures(IntegerType)
     if ways[0].accepts(args):
         radix, absolute = (*args[1:], *[DEFAULT, False][len(args) - 1 :])[:2]
         return _absolute(_to_integer(args[0], radix), absolute)
@@ -200,7 +219,7 @@ def _numeric(type_: Type, args: Sequence[Value], context: Context | None) -> Val
 
 
 def _real(args: Sequence[Value], target: str, convert: Callable[[Value], Value]) -> Value:
-    ways = signatures(t.FloatType)
+    ways = signatures(FloatType)
     if ways[0].accepts(args):
         return _absolute(convert(args[0]), len(args) > 1 and args[1])
     if ways[1].accepts(args):
@@ -236,7 +255,7 @@ def _to_numeric(value: Value) -> Value:
 
 
 def _boolean(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
-    ways = signatures(t.BooleanType)
+    ways = signatures(BooleanType)
     if not ways[0].accepts(args):
         if len(args) == 1:
             raise _cannot(args[0], "Boolean", "new_boolean")
@@ -249,14 +268,14 @@ def _boolean(type_: Type, args: Sequence[Value], context: Context | None) -> Val
 
 
 def _string(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
-    _fitting(t.StringType, args)
+    _fitting(StringType, args)
     return to_string(args[0], args[1] if len(args) > 1 else DEFAULT)
 
 
 def _array(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
     from ..functions.iteration import elements
 
-    ways = signatures(t.ArrayType)
+    ways = signatures(ArrayType)
     if ways[0].accepts(args):
         value = args[0]
         return list(value.data) if isinstance(value, Binary) else list(elements(value))
@@ -270,7 +289,7 @@ def _array(type_: Type, args: Sequence[Value], context: Context | None) -> Value
 def _hash(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
     from ..functions.iteration import elements
 
-    which = _fitting(t.HashType, args)
+    which = _fitting(HashType, args)
     value = args[0]
     if which == 0 and len(args) == 2:
         return _tree(value, args[1] == "hash_tree")
@@ -280,7 +299,7 @@ def _hash(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
         return _flat_hash(value)
     if isinstance(value, dict):
         return value
-    if t.IterableType().instance(value):
+    if IterableType().instance(value):
         return _flat_hash(list(elements(value)))
     raise EvaluationError(f"Value of type {infer(value).generalized()} cannot be converted to Hash")
 
@@ -317,19 +336,19 @@ def _tree(pairs: list[Value], all_hashes: bool) -> Value:
 
 
 def _regexp(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
-    _fitting(t.RegexpType, args)
+    _fitting(RegexpType, args)
     found = Regexp(quoted(args[0]) if len(args) > 1 and args[1] else args[0])
     _ = found.pattern
     return found
 
 
 def _type(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
-    _fitting(t.TypeType, args)
+    _fitting(TypeType, args)
     return parse_type(args[0], context.types if context is not None else None)
 
 
 def _sensitive(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
-    _fitting(t.SensitiveType, args)
+    _fitting(SensitiveType, args)
     return args[0] if isinstance(args[0], Sensitive) else Sensitive(args[0])
 
 
@@ -339,7 +358,7 @@ def _sensitive(type_: Type, args: Sequence[Value], context: Context | None) -> V
 def _semver(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
     if len(args) == 1 and isinstance(args[0], str) and not re.fullmatch(SEMVER, args[0]):
         raise EvaluationError(f"'new_Version' The string '{args[0]}' cannot be converted to a SemVer")
-    which = _fitting(t.SemVerType, args)
+    which = _fitting(SemVerType, args)
     if which == 0:
         return SemVer.parse(args[0])
     if which == 1:
@@ -349,7 +368,7 @@ def _semver(type_: Type, args: Sequence[Value], context: Context | None) -> Valu
 
 
 def _semver_range(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
-    which = _fitting(t.SemVerRangeType, args)
+    which = _fitting(SemVerRangeType, args)
     if which == 0:
         return SemVerRange.parse(args[0])
     given = args[0] if which == 2 else dict(zip(("min", "max", "exclude_max"), args, strict=False))
@@ -358,7 +377,7 @@ def _semver_range(type_: Type, args: Sequence[Value], context: Context | None) -
 
 
 def _timespan(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
-    which = _fitting(t.TimespanType, args)
+    which = _fitting(TimespanType, args)
     if which == 0:
         return Timespan.seconds(args[0])
     if which == 1:
@@ -372,7 +391,7 @@ def _timespan(type_: Type, args: Sequence[Value], context: Context | None) -> Va
 
 
 def _timestamp(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
-    which = _fitting(t.TimestampType, args)
+    which = _fitting(TimestampType, args)
     if which == 0:
         if context is None:
             raise EvaluationError("Timestamp.new without arguments needs a clock")
@@ -386,7 +405,7 @@ def _timestamp(type_: Type, args: Sequence[Value], context: Context | None) -> V
 
 
 def _binary(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
-    which = _fitting(t.BinaryType, args)
+    which = _fitting(BinaryType, args)
     value, format_ = (args[0], args[1] if len(args) > 1 else None) if which < 2 else (args[0]["value"], args[0].get("format"))
     if isinstance(value, list):
         return Binary(bytes(value))
@@ -404,13 +423,13 @@ def _binary_of(text: str, format_: str) -> Binary:
 
 
 def _uri(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
-    if _fitting(t.URIType, args) == 0:
+    if _fitting(URIType, args) == 0:
         return URI.parse(args[0])
     return URI(**args[0])
 
 
 def _unit(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
-    _fitting(t.NotUndefType, args)
+    _fitting(NotUndefType, args)
     return args[0]
 
 
@@ -418,7 +437,7 @@ def _unit(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
 
 
 def _init(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
-    assert isinstance(type_, t.InitType)
+    assert isinstance(type_, InitType)
     if type_.type is None:
         raise EvaluationError("Creation of new instance of type 'Init' is not supported")
     if len(args) == 1 and not type_.arguments:
@@ -435,20 +454,20 @@ def _init(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
 def _is_spread(type_: Type, args: Sequence[Value]) -> bool:
     """Whether an array that is given alone stands for several arguments: not where `new` wants an array."""
     made = _made(type_)
-    if isinstance(made, t.StringType):
+    if isinstance(made, StringType):
         return convertible(type_, args[0])
     return not convertible(type_, args)
 
 
-def _object_ways(type_: t.ObjectType) -> list[Signature]:
+def _object_ways(type_: ObjectType) -> list[Signature]:
     by_hash = Signature([Parameter("hash", type_.init_struct)])
     by_position = Signature([Parameter(a.name, a.type, a.optional) for a in type_.settable])
     return [by_hash, by_position]
 
 
 def _object(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
-    base = type_.base if isinstance(type_, t.ObjectExtension) else type_
-    assert isinstance(base, t.ObjectType)
+    base = type_.base if isinstance(type_, ObjectExtension) else type_
+    assert isinstance(base, ObjectType)
     if base.name == "Object":
         raise EvaluationError("Creation of new instance of type 'Object' is not supported")
     by_hash, by_position = _object_ways(base)
@@ -460,9 +479,9 @@ def _object(type_: Type, args: Sequence[Value], context: Context | None) -> Valu
 
 
 _MAKERS: Final[dict[type[Type], Maker]] = {
-    t.IntegerType: _integer, t.FloatType: _float, t.NumericType: _numeric, t.BooleanType: _boolean, t.StringType: _string,
-    t.ArrayType: _array, t.TupleType: _array, t.HashType: _hash, t.StructType: _hash, t.RegexpType: _regexp, t.TypeType: _type,
-    t.SensitiveType: _sensitive, t.SemVerType: _semver, t.SemVerRangeType: _semver_range, t.TimespanType: _timespan,
-    t.TimestampType: _timestamp, t.BinaryType: _binary, t.URIType: _uri, t.InitType: _init, t.ObjectType: _object,
-    t.ObjectExtension: _object, t.NotUndefType: _unit, t.UnitType: _unit,
+    IntegerType: _integer, FloatType: _float, NumericType: _numeric, BooleanType: _boolean, StringType: _string,
+    ArrayType: _array, TupleType: _array, HashType: _hash, StructType: _hash, RegexpType: _regexp, TypeType: _type,
+    SensitiveType: _sensitive, SemVerType: _semver, SemVerRangeType: _semver_range, TimespanType: _timespan,
+    TimestampType: _timestamp, BinaryType: _binary, URIType: _uri, InitType: _init, ObjectType: _object,
+    ObjectExtension: _object, NotUndefType: _unit, UnitType: _unit,
 }  # fmt: skip

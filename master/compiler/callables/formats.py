@@ -14,23 +14,12 @@ from typing import Final
 
 from shared.errors import EvaluationError
 
+from ..types.base import ANY, Type
+from ..types.containers import ArrayType, HashType, StructType, TupleType
 from ..types.infer import infer_set
-from ..types.lattice import (
-    ANY,
-    ArrayType,
-    BinaryType,
-    EnumType,
-    FloatType,
-    HashType,
-    NumericType,
-    ObjectType,
-    PatternType,
-    StringType,
-    StructType,
-    TupleType,
-    Type,
-    TypeSetType,
-)
+from ..types.objects import ObjectType
+from ..types.scalars import BinaryType, EnumType, FloatType, NumericType, PatternType, StringType
+from ..types.type_sets import TypeSetType
 from ..values.core import DEFAULT, Binary, Deferred, Instance, Iterator, Regexp, Sensitive, Value, entries
 from ..values.text import float_text, program, quoted, to_s
 from ..values.times import Timespan, Timestamp

@@ -16,12 +16,14 @@ from shared.errors import EvaluationError
 
 from ..errors.issues import Issue
 from ..evaluation.scope import RESERVED
-from ..types import lattice
+from ..types.base import ANY, INF, AnyType, OptionalType, Range, UnitType
+from ..types.containers import ArrayType, TupleType
 from ..types.descriptions.describe import describe_mismatch, describe_signatures
-from ..types.infer import infer_set
+from ..types.infer import arguments_type, infer_set
+from ..types.references import CallableType
 
 if TYPE_CHECKING:
-    from ..types.lattice import Type
+    from ..types.base import Type
     from ..values.core import Value
 
 __all__ = ["Closure", "Parameter", "Signature", "WrongDefaultError", "of_type"]
@@ -41,22 +43,22 @@ class Parameter:
     @classmethod
     def declared(cls, name: str, type_: Type | None, *, default: bool = False, splat: bool = False) -> Parameter:
         """As the language declares it: `Array[T, 1, 3] *$x` stands for one to three values of T."""
-        if splat and isinstance(type_, lattice.ArrayType):
+        if splat and isinstance(type_, ArrayType):
             low, high = type_.sizes
-            return cls(name, _checked(type_.element), False, True, int(low), None if high == lattice.INF else int(high))
+            return cls(name, _checked(type_.element), False, True, int(low), None if high == INF else int(high))
         return cls(name, _checked(type_), default, splat)
 
 
 def _checked(type_: Type | None) -> Type | None:
-    return None if type_ is lattice.ANY else type_
+    return None if type_ is ANY else type_
 
 
-def _arity_only(block: Type | None) -> lattice.Range | None:
+def _arity_only(block: Type | None) -> Range | None:
     """How many arguments a block is called with, when its type says nothing else: then no types need comparing."""
-    wanted = block.type if isinstance(block, lattice.OptionalType) else block
-    if not isinstance(wanted, lattice.CallableType) or wanted.returns is not None or wanted.block is not None or wanted.params is None:
+    wanted = block.type if isinstance(block, OptionalType) else block
+    if not isinstance(wanted, CallableType) or wanted.returns is not None or wanted.block is not None or wanted.params is None:
         return None
-    return wanted.params.sizes if all(isinstance(t, lattice.UnitType) for t in wanted.params.types) else None
+    return wanted.params.sizes if all(isinstance(t, UnitType) for t in wanted.params.types) else None
 
 
 class Signature:
@@ -93,7 +95,7 @@ class Signature:
         self.types = tuple([p.type for p in self.parameters])
         self.plain = not any(self.types)
         self.reserved = next((p.name for p in self.parameters if p.name in RESERVED), None)
-        self._callable: lattice.CallableType | None = None
+        self._callable: CallableType | None = None
         self._arity = _arity_only(block)
 
     @property
@@ -122,24 +124,24 @@ class Signature:
         if self.block is None:
             return block is None
         if block is None:
-            return isinstance(self.block, lattice.OptionalType)
+            return isinstance(self.block, OptionalType)
         if self._arity is not None:
             given = block.signature
             return given.low <= self._arity[0] and (given.high is None or given.high >= self._arity[1])
-        wanted = self.block.type if isinstance(self.block, lattice.OptionalType) else self.block
-        return isinstance(wanted, lattice.AnyType) or wanted is None or wanted.instance(block)
+        wanted = self.block.type if isinstance(self.block, OptionalType) else self.block
+        return isinstance(wanted, AnyType) or wanted is None or wanted.instance(block)
 
     @property
-    def callable(self) -> lattice.CallableType:
+    def callable(self) -> CallableType:
         """The signature as a type."""
         if self._callable is None:
-            types = [p.type or lattice.ANY for p in self.parameters]
-            self._callable = lattice.CallableType(lattice.TupleType(tuple(types), (self.low, self.high)), self.block, self.returns)
+            types = [p.type or ANY for p in self.parameters]
+            self._callable = CallableType(TupleType(tuple(types), (self.low, self.high)), self.block, self.returns)
         return self._callable
 
     def refuse(self, name: str, args: Sequence[Value], block: Closure | None = None) -> EvaluationError:
         """The error for arguments that do not fit; `name` is the function's, or `lambda`."""
-        return EvaluationError(describe_signatures(name, [self], lattice.args_tuple(args, block)))
+        return EvaluationError(describe_signatures(name, [self], arguments_type(args, block)))
 
     def refuse_reserved(self) -> EvaluationError:
         return EvaluationError(f"Attempt to assign to a reserved variable name: '{self.reserved}'")
@@ -210,5 +212,5 @@ class Closure:
         return 1 << 30 if last and last[0].splat else len(self.signature.parameters)
 
     @property
-    def type(self) -> lattice.CallableType:
+    def type(self) -> CallableType:
         return self.signature.callable

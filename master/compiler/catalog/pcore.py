@@ -7,9 +7,24 @@ from typing import Any, Final
 
 from shared.errors import Unsupported
 
-from ..types import lattice
-from ..types.base import entry_for
-from ..types.lattice import INF, Type
+from ..types.aliases import AliasType
+from ..types.base import ANY, INF, Type, VariantType, Wrapper, entry_for
+from ..types.containers import ArrayType, CollectionType, HashType, StructType, TupleType
+from ..types.objects import Attribute, ObjectType
+from ..types.references import CallableType, ClassType, InitType, ResourceType
+from ..types.scalars import (
+    BooleanType,
+    EnumType,
+    PatternType,
+    RangeType,
+    RegexpType,
+    RuntimeType,
+    SemVerType,
+    SensitiveType,
+    StringType,
+    TimeType,
+    URIType,
+)
 from ..values.core import Value
 
 __all__ = ["encode_type"]
@@ -31,7 +46,7 @@ def encode_type(type_: Type, encode_value: EncodeValue) -> dict[str, Any]:
 
     attributes = entry_for(type_, _ATTRIBUTES)
     if attributes is not None:
-        name = "TypeAliasType" if isinstance(type_, lattice.AliasType) else type(type_).__name__
+        name = "TypeAliasType" if isinstance(type_, AliasType) else type(type_).__name__
         return {"__ptype": f"Pcore::{name}", **attributes(type_, inner, encode_value)}
     if str(type_) != type_.name:
         raise Unsupported(f"the type {type_} cannot stand in a catalog", hint="Turn it into a String.")
@@ -85,13 +100,13 @@ def _regexp(type_: Any, inner: Inner, encode_value: EncodeValue) -> Attributes:
 
 
 def _array(type_: Any, inner: Inner, encode_value: EncodeValue) -> Attributes:
-    is_bare = type_.size is None and type_.element == lattice.ANY
+    is_bare = type_.size is None and type_.element == ANY
     return ({} if is_bare else {"element_type": inner(type_.element)}) | _sized(type_.size)
 
 
 def _hash(type_: Any, inner: Inner, encode_value: EncodeValue) -> Attributes:
-    key, value = type_.key_type or lattice.ANY, type_.value_type or lattice.ANY
-    is_bare = type_.size is None and key == lattice.ANY and value == lattice.ANY
+    key, value = type_.key_type or ANY, type_.value_type or ANY
+    is_bare = type_.size is None and key == ANY and value == ANY
     return ({} if is_bare else {"key_type": inner(key), "value_type": inner(value)}) | _sized(type_.size)
 
 
@@ -178,7 +193,7 @@ def _object(type_: Any, inner: Inner, encode_value: EncodeValue) -> Attributes:
     return {"_pcore_init_hash": data}
 
 
-def _attribute(attribute: lattice.Attribute, inner: Inner, encode_value: EncodeValue) -> Attributes:
+def _attribute(attribute: Attribute, inner: Inner, encode_value: EncodeValue) -> Attributes:
     if not attribute.optional and not attribute.kind:
         return inner(attribute.type)
     data: Attributes = {"type": inner(attribute.type)}
@@ -190,28 +205,28 @@ def _attribute(attribute: lattice.Attribute, inner: Inner, encode_value: EncodeV
 
 
 _ATTRIBUTES: Final[dict[type, Callable[[Any, Inner, EncodeValue], Attributes]]] = {
-    lattice.RangeType: _range,
-    lattice.TimeType: _time,
-    lattice.StringType: _string,
-    lattice.EnumType: _enum,
-    lattice.PatternType: _pattern,
-    lattice.RegexpType: _regexp,
-    lattice.ArrayType: _array,
-    lattice.HashType: _hash,
-    lattice.CollectionType: _collection,
-    lattice.StructType: _struct,
-    lattice.TupleType: _tuple,
-    lattice.VariantType: _variant,
-    lattice.CallableType: _callable,
-    lattice.SemVerType: _semver,
-    lattice.SensitiveType: _nothing,
-    lattice.BooleanType: _nothing,
-    lattice.InitType: _init,
-    lattice.Wrapper: _wrapper,
-    lattice.ResourceType: _resource,
-    lattice.ClassType: _class,
-    lattice.RuntimeType: _runtime,
-    lattice.URIType: _uri,
-    lattice.AliasType: _alias,
-    lattice.ObjectType: _object,
+    RangeType: _range,
+    TimeType: _time,
+    StringType: _string,
+    EnumType: _enum,
+    PatternType: _pattern,
+    RegexpType: _regexp,
+    ArrayType: _array,
+    HashType: _hash,
+    CollectionType: _collection,
+    StructType: _struct,
+    TupleType: _tuple,
+    VariantType: _variant,
+    CallableType: _callable,
+    SemVerType: _semver,
+    SensitiveType: _nothing,
+    BooleanType: _nothing,
+    InitType: _init,
+    Wrapper: _wrapper,
+    ResourceType: _resource,
+    ClassType: _class,
+    RuntimeType: _runtime,
+    URIType: _uri,
+    AliasType: _alias,
+    ObjectType: _object,
 }

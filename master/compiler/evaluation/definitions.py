@@ -10,7 +10,7 @@ from shared.errors import EvaluationError, Location
 from ..catalog.resources import METAPARAMETERS, Resource
 from ..codegen import CONSTANT, NONE, READ, ParameterHeader
 from ..errors.locations import FINAL
-from ..types import lattice
+from ..types.base import ANY, Type
 from ..types.descriptions.describe import check_parameters
 from ..types.notation.parse import parse_type
 from ..types.references import as_attribute
@@ -50,14 +50,14 @@ class ParameterSpec:
         self.has_default = header.kind != NONE
         self.fixed = header.kind == CONSTANT
         self._code = code
-        self._type: lattice.Type | None = None
+        self._type: Type | None = None
 
-    def type(self, scope: Scope) -> lattice.Type:
+    def type(self, scope: Scope) -> Type:
         """Its type; the same for all scopes of an environment."""
         if self._type is None:
             declared = self.header.type
             if declared is None:
-                self._type = lattice.ANY
+                self._type = ANY
             elif isinstance(declared, str):
                 self._type = parse_type(declared)
             else:

@@ -23,9 +23,10 @@ from typing import Any, Protocol
 from shared.errors import EvaluationError
 
 from ..callables.signatures import Closure, Parameter, Signature
-from ..types import lattice
+from ..types.aliases import AliasType
+from ..types.base import ANY, OptionalType, Type
 from ..types.descriptions.describe import describe_signatures, signature_text
-from ..types.lattice import Type
+from ..types.infer import arguments_type
 from ..types.notation.parse import parse_type
 from ..types.references import as_legacy_argument
 from ..values.core import Reporter, Value
@@ -120,7 +121,7 @@ class LocalTypes:
 
     def __init__(self, declared: Mapping[str, str], types: Types | None) -> None:
         self.types = types
-        self.aliases = {name: lattice.AliasType(name) for name in declared}
+        self.aliases = {name: AliasType(name) for name in declared}
         for name, text in declared.items():
             self.aliases[name].define(parse_type(text, self))
 
@@ -142,11 +143,11 @@ def signature_of(
         type_ = parse_type(type_text, types)
         if name.startswith("&"):
             block_name = name[1:].rstrip("?")
-            block = lattice.OptionalType(type_) if name.endswith("?") else type_
+            block = OptionalType(type_) if name.endswith("?") else type_
         elif name.endswith("?"):
             parameters.append(Parameter.declared(name[:-1], type_, default=True))
         elif name[-1] in "*+":
-            bare = None if type_ is lattice.ANY else type_
+            bare = None if type_ is ANY else type_
             parameters.append(Parameter(name[:-1], bare, False, True, 1 if name[-1] == "+" else 0, None))
         else:
             parameters.append(Parameter.declared(name, type_))
@@ -216,7 +217,7 @@ class Function:
                 signature.check_return(self.name, value)
             return value
         signatures = [d.signature(context.types) for d in self.dispatches if not d.mismatch]
-        raise EvaluationError(describe_signatures(self.name, signatures, lattice.args_tuple(args, block)))
+        raise EvaluationError(describe_signatures(self.name, signatures, arguments_type(args, block)))
 
     def signatures(self, types: Types | None = None) -> list[Signature]:
         """The signatures, those for messages left out."""

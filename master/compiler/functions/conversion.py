@@ -5,9 +5,9 @@ from __future__ import annotations
 from shared.errors import EvaluationError
 
 from ..callables.conversions import new as converted
+from ..types.base import Type
 from ..types.descriptions.describe import describe_mismatch
 from ..types.infer import infer, infer_set
-from ..types.lattice import Type
 from ..types.notation.parse import parse_type
 from ..values.core import Value
 from .api import Closure, Context, function

@@ -7,8 +7,8 @@ from typing import Final
 
 from shared.errors import EvaluationError
 
+from ..types.builtin import ERROR
 from ..types.infer import infer
-from ..types.lattice import ERROR
 from ..values.core import Value, key_of, value_of
 from ..values.text import inspect
 from .api import Closure, Context, function

@@ -16,10 +16,13 @@ from shared.errors import EvaluationError
 
 from ..callables.signatures import Closure
 from ..errors.control import Break
+from ..types.aliases import AliasType
 from ..types.attributes import attributes_of
+from ..types.base import ANY, Type, UnitType, VariantType
+from ..types.containers import TupleType
 from ..types.infer import infer_set
-from ..types.lattice import ANY, AliasType, EnumType, IntegerType, TupleType, Type, UnitType, VariantType
 from ..types.notation.parse import parse_type
+from ..types.scalars import EnumType, IntegerType
 from ..values.core import Deferred, Instance, Iterator, Value, entries, key_of, same, value_of
 from .api import Context, Function, function
 

@@ -8,7 +8,10 @@ from typing import Final
 
 from shared.errors import EvaluationError
 
-from ..types.lattice import AliasType, ArrayType, HashType, NumericType, StringType, VariantType
+from ..types.aliases import AliasType
+from ..types.base import VariantType
+from ..types.containers import ArrayType, HashType
+from ..types.scalars import NumericType, StringType
 from ..values.core import Binary, Sensitive, Value, entries, key_of
 from ..values.regexps import Regexp
 from ..values.text import inspect, to_s

@@ -9,7 +9,9 @@ from typing import Final
 from shared.errors import EvaluationError
 
 from ..callables.sprintf import format_text
-from ..types.lattice import AliasType, PatternType, RegexpType, VariantType
+from ..types.aliases import AliasType
+from ..types.base import VariantType
+from ..types.scalars import PatternType, RegexpType
 from ..values.core import Value
 from ..values.labels import ruby_class
 from ..values.regexps import Match, Regexp

@@ -10,15 +10,30 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from ..values.core import Instance, Value
-from . import lattice
-from .base import entry_for
-from .lattice import Type
+from .aliases import AliasType
+from .base import Type, VariantType, Wrapper, entry_for
+from .containers import ArrayType, CollectionType, HashType, StructType, TupleType
+from .objects import ObjectType
+from .references import CallableType, ClassType, InitType, ResourceType
+from .scalars import (
+    EnumType,
+    IntegerType,
+    NumericType,
+    PatternType,
+    RegexpType,
+    RuntimeType,
+    SemVerType,
+    SensitiveType,
+    StringType,
+    TimeType,
+    URIType,
+)
 
 __all__ = ["attributes_of"]
 
 Attributes = Sequence[tuple[Value, Value]]
 
-_STRUCT_ELEMENT: Final = lattice.ObjectType("Pcore::StructElement", {})
+_STRUCT_ELEMENT: Final = ObjectType("Pcore::StructElement", {})
 
 
 def attributes_of(type_: Type) -> Attributes:
@@ -28,7 +43,7 @@ def attributes_of(type_: Type) -> Attributes:
 
 
 def _size(size: tuple[float, float] | None) -> Value:
-    return None if size is None else lattice.IntegerType(*size)
+    return None if size is None else IntegerType(*size)
 
 
 def _numeric(type_: Any) -> Attributes:
@@ -44,7 +59,7 @@ def _enum(type_: Any) -> Attributes:
 
 
 def _pattern(type_: Any) -> Attributes:
-    return [("patterns", [lattice.RegexpType(pattern) for pattern in type_.patterns])]
+    return [("patterns", [RegexpType(pattern) for pattern in type_.patterns])]
 
 
 def _regexp(type_: Any) -> Attributes:
@@ -129,27 +144,27 @@ def _nothing(type_: Any) -> Attributes:
 
 
 _ATTRIBUTES: Final[dict[type, Callable[[Any], Attributes]]] = {
-    lattice.NumericType: _numeric,
-    lattice.StringType: _string,
-    lattice.EnumType: _enum,
-    lattice.PatternType: _pattern,
-    lattice.RegexpType: _regexp,
-    lattice.TimeType: _time,
-    lattice.SemVerType: _semver,
-    lattice.URIType: _uri,
-    lattice.RuntimeType: _runtime,
-    lattice.ArrayType: _array,
-    lattice.HashType: _hash,
-    lattice.CollectionType: _collection,
-    lattice.StructType: _struct,
-    lattice.TupleType: _tuple,
-    lattice.VariantType: _variant,
-    lattice.CallableType: _callable,
-    lattice.InitType: _init,
-    lattice.SensitiveType: _nothing,
-    lattice.Wrapper: _wrapper,
-    lattice.ResourceType: _resource,
-    lattice.ClassType: _class,
-    lattice.ObjectType: _object,
-    lattice.AliasType: _alias,
+    NumericType: _numeric,
+    StringType: _string,
+    EnumType: _enum,
+    PatternType: _pattern,
+    RegexpType: _regexp,
+    TimeType: _time,
+    SemVerType: _semver,
+    URIType: _uri,
+    RuntimeType: _runtime,
+    ArrayType: _array,
+    HashType: _hash,
+    CollectionType: _collection,
+    StructType: _struct,
+    TupleType: _tuple,
+    VariantType: _variant,
+    CallableType: _callable,
+    InitType: _init,
+    SensitiveType: _nothing,
+    Wrapper: _wrapper,
+    ResourceType: _resource,
+    ClassType: _class,
+    ObjectType: _object,
+    AliasType: _alias,
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..values.core import DEFAULT, Binary, Deferred, Instance, Iterator, Sensitive, Value, value_of
 from ..values.regexps import Regexp
 from ..values.times import Timespan, Timestamp
@@ -97,3 +99,8 @@ def _infer_single(value: Value) -> Type:
     if isinstance(value, Closure):
         return value.type
     return scalars.RuntimeType("python", f"{kind.__module__}.{kind.__qualname__}")
+
+
+def arguments_type(args: Sequence[Value], block: Value = None) -> Type:
+    """Return the type of a call's arguments in full detail, the lambda `block` last unless it is None."""
+    return infer_set([*args, block] if block is not None else list(args))

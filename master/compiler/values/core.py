@@ -30,7 +30,7 @@ from .uris import URI
 from .versions import SemVer, SemVerRange
 
 if TYPE_CHECKING:
-    from ..types.lattice import ObjectType
+    from ..types.objects import ObjectType
 
 __all__ = [
     "DEFAULT",

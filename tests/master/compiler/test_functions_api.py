@@ -10,8 +10,10 @@ from master.compiler import functions
 from master.compiler.callables.signatures import Closure, Parameter, Signature
 from master.compiler.functions import Context, Function, builtin_functions, function, legacy_function
 from master.compiler.functions.api import collect, signature_of
-from master.compiler.types import lattice as t
+from master.compiler.types.aliases import AliasType
+from master.compiler.types.base import Type
 from master.compiler.types.notation.parse import parse_type
+from master.compiler.types.scalars import IntegerType
 from master.compiler.values.core import Value
 from shared.errors import EvaluationError
 
@@ -21,8 +23,8 @@ class World:
 
     class types:
         @staticmethod
-        def find_type(name: str) -> t.Type | None:
-            return t.AliasType("Port", t.IntegerType(1, 9)) if name.lower() == "port" else None
+        def find_type(name: str) -> Type | None:
+            return AliasType("Port", IntegerType(1, 9)) if name.lower() == "port" else None
 
 
 CONTEXT: Context = World()  # type: ignore[assignment]

@@ -12,9 +12,9 @@ from master.compiler.functions import Context, builtin_functions
 from master.compiler.functions.digests import seeded_number
 from master.compiler.functions.scan import scanned
 from master.compiler.functions.strings import compare_versions
-from master.compiler.types import lattice as t
 from master.compiler.types.notation.operands import BadOperand
 from master.compiler.types.notation.parse import parse_type
+from master.compiler.types.scalars import INTEGER, IntegerType
 from master.compiler.values.core import Binary, Iterator, Reporter, Sensitive, Value, key_of
 from master.compiler.values.regexps import Regexp
 from master.compiler.values.times import Timespan, Timestamp
@@ -124,7 +124,7 @@ RESULTS: list[tuple[str, list[Value], Value]] = [
     ("get", [{"a": 1}, "z", "d"], "d"),
     ("type", [[1], "generalized"], parse_type("Array[Integer]")),
     ("assert_type", ["String[1]", "x"], "x"),
-    ("convert_to", ["0x1f", t.INTEGER, 16], 31),
+    ("convert_to", ["0x1f", INTEGER, 16], 31),
     ("unwrap", [Sensitive(1)], 1),
     ("unwrap", [5], 5),
     ("strftime", [Timestamp(0), "%F", "+02:00"], "1970-01-01"),
@@ -162,7 +162,7 @@ NEW: list[tuple[str, list[Value], Value]] = [
     ("Hash", [["a", 1]], {"a": 1}),
     ("Hash", [[[["a", "b"], 1], [["a", "c"], 2]], "tree"], {"a": {"b": 1, "c": 2}}),
     ("Regexp", ["a.b", True], Regexp(r"a\.b")),
-    ("Type", ["Integer[1]"], t.IntegerType(1)),
+    ("Type", ["Integer[1]"], IntegerType(1)),
     ("Timespan", [1, 2, 3, 4], Timespan.of(1, 2, 3, 4)),
     ("Timestamp", [], Timestamp(0)),
     ("Binary", [[97]], Binary(b"a")),
@@ -180,8 +180,8 @@ def test_new(type_: str, args: list[Value], expected: Value) -> None:
 
 
 REFUSED: list[tuple[str, list[Value], str]] = [
-    ("new", [t.INTEGER, "abc"], "'new' The string 'abc' cannot be converted to Integer"),
-    ("new", [t.INTEGER, None], "'new' Value of type Undef cannot be converted to Integer"),
+    ("new", [INTEGER, "abc"], "'new' The string 'abc' cannot be converted to Integer"),
+    ("new", [INTEGER, None], "'new' Value of type Undef cannot be converted to Integer"),
     ("new", [parse_type("Enum[a]"), "b"], "Creation of new instance of type 'Enum['a']' is not supported"),
     (
         "new",
@@ -194,7 +194,7 @@ REFUSED: list[tuple[str, list[Value], str]] = [
     ("dig", [[1], "0"], "The given data requires an Integer index at [\"0\"], got 'String'"),
     ("getvar", ["Foo"], "'getvar' The given string does not start with a valid variable name"),
     ("call", ["nope"], "Unknown function 'nope'"),
-    ("assert_type", [t.INTEGER, "a"], "assert_type(): expects an Integer value, got String"),
+    ("assert_type", [INTEGER, "a"], "assert_type(): expects an Integer value, got String"),
     ("match", ["a", 1], "match() expects pattern of T, where T is String, Regexp, Regexp[r], Pattern[p], or Array[T]. Got Integer"),
     ("md5", [1], "no implicit conversion of Integer into String"),
     ("abs", ["x"], "abs(): Requires float or integer to work with - was given non decimal string"),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from master.compiler.callables import operators as o
-from master.compiler.types import lattice as t
+from master.compiler.types.base import UNDEF, OptionalType, VariantType
 from master.compiler.types.notation.operands import BadOperand
+from master.compiler.types.scalars import INTEGER, STRING, IntegerType, NumericType
 from master.compiler.values.core import DEFAULT, Binary, Reporter, Strictness, Value, key_of
 from master.compiler.values.numbers import to_number
 from master.compiler.values.regexps import Regexp
@@ -141,7 +142,7 @@ EQUAL: list[tuple[Value, Value, bool]] = [
     ({"a": 1}, {"a": 1.0}, True),
     (None, "", False),
     (None, False, False),
-    (t.OptionalType(t.STRING), t.VariantType([t.STRING, t.UNDEF]), True),
+    (OptionalType(STRING), VariantType([STRING, UNDEF]), True),
     (Timespan.seconds(1), 1, True),
     (DEFAULT, DEFAULT, True),
 ]
@@ -156,7 +157,7 @@ def test_equality(left: Value, right: Value, expected: bool) -> None:
 def test_ordering() -> None:
     assert o.less("a", "B")
     assert o.greater_equal(1.5, 1)
-    assert o.less(t.INTEGER, t.NumericType())
+    assert o.less(INTEGER, NumericType())
     assert o.less(SemVer.parse("1.0.0-2"), SemVer.parse("1.0.0-10"))
     assert o.less(Timespan.seconds(1), 2)
     with pytest.raises(BadOperand) as caught:
@@ -172,7 +173,7 @@ IN: list[tuple[Value, Value, bool]] = [
     (1, [1.0], True),
     ("a", ["A"], True),
     ("1", [1], False),
-    (t.INTEGER, ["a", 1], True),
+    (INTEGER, ["a", 1], True),
     ("a", {"A": 1}, True),
     (Regexp("b"), ["abc"], True),
     (SemVer(1, 2, 0), SemVerRange.parse("1.x"), True),
@@ -190,11 +191,11 @@ MATCHING: list[tuple[Value, Value, bool]] = [
     ("ABC", "abc", True),
     ("abc", Regexp("^b"), False),
     (5, Regexp("5"), False),
-    (5, t.IntegerType(1, 6), True),
+    (5, IntegerType(1, 6), True),
     ("1", 1, False),
-    ([1, "a"], [t.INTEGER, Regexp("a")], True),
+    ([1, "a"], [INTEGER, Regexp("a")], True),
     ([1], [1, 2], False),
-    ({"a": 1, "b": 2}, {"a": t.INTEGER}, True),
+    ({"a": 1, "b": 2}, {"a": INTEGER}, True),
     ("1.2.3", SemVerRange.parse("1.x"), True),
     (None, None, True),
 ]
@@ -209,7 +210,7 @@ def test_a_match_gives_its_groups() -> None:
     found = o.match("foo=bar", Regexp(r"(\w+)=(\w+)"))
     assert not isinstance(found, bool)
     assert found.groups() == ("foo", "bar")
-    assert o.match("x", t.STRING) is True
+    assert o.match("x", STRING) is True
     with pytest.raises(BadOperand, match=r"Left match operand must result in a String value\. Got an Integer\."):
         o.match(1, Regexp("a"))
 

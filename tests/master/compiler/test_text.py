@@ -6,8 +6,9 @@ import pytest
 
 from master.compiler.callables.formats import to_string
 from master.compiler.callables.sprintf import format_text
-from master.compiler.types import lattice as t
 from master.compiler.types.notation.parse import parse_type
+from master.compiler.types.references import ClassType, ResourceType
+from master.compiler.types.scalars import IntegerType
 from master.compiler.values.core import DEFAULT, Binary, Deferred, Sensitive, Value, key_of
 from master.compiler.values.regexps import Regexp
 from master.compiler.values.text import float_text, inspect, program, quoted, to_s
@@ -26,9 +27,9 @@ TO_S: list[tuple[Value, str]] = [
     ({"k": {key_of(1.0): [True]}}, "{k => {1.0 => [true]}}"),
     ({}, "{}"),
     (Regexp("a/b"), r"/a\/b/"),
-    (t.IntegerType(1, 2), "Integer[1, 2]"),
-    (t.ResourceType("notify", "a"), "Notify['a']"),
-    (t.ClassType("a::b"), "Class[a::b]"),
+    (IntegerType(1, 2), "Integer[1, 2]"),
+    (ResourceType("notify", "a"), "Notify['a']"),
+    (ClassType("a::b"), "Class[a::b]"),
     (Sensitive("secret"), "Sensitive [value redacted]"),
     (Timespan.seconds(90), "0-00:01:30.0"),
     (Timestamp(0), "1970-01-01T00:00:00.000000000 UTC"),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from master.compiler.types import lattice as t
+from master.compiler.types.aliases import AliasType
 from master.compiler.types.descriptions.describe import check_parameters, describe_mismatch
 from master.compiler.types.infer import infer_set
 from master.compiler.types.notation.parse import parse_type
+from master.compiler.types.scalars import STRING, IntegerType
 from master.compiler.values.core import Value
 
 MESSAGES: list[tuple[str, Value, str]] = [
@@ -29,7 +30,7 @@ MESSAGES: list[tuple[str, Value, str]] = [
     ("Struct[{a => Integer}]", {"a": "q"}, "x entry 'a' expects an Integer value, got String"),
     ("Struct[{a => Integer}]", {"a": 1, "z": 1}, "x unrecognized key 'z'"),
     ("Struct[{a => Integer}]", {"b": 1}, " x expects a value for key 'a'\n  x unrecognized key 'b'"),
-    ("Type[Integer]", t.STRING, "x expects a Type[Integer] value, got Type[String]"),
+    ("Type[Integer]", STRING, "x expects a Type[Integer] value, got Type[String]"),
     ("Callable", 1, "x expects a Callable value, got Integer"),
 ]
 
@@ -40,7 +41,7 @@ def test_one_mismatch(type_: str, value: Value, message: str) -> None:
 
 
 def test_an_alias_is_shown_with_its_definition() -> None:
-    port = t.AliasType("Port", t.IntegerType(1, 65535))
+    port = AliasType("Port", IntegerType(1, 65535))
     assert describe_mismatch("x", port, infer_set("a")) == "x expects a Port = Integer[1, 65535] value, got String"
 
 

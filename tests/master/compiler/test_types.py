@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from master.compiler.types import lattice as t
+from master.compiler.types.aliases import AliasType
+from master.compiler.types.base import ANY, VariantType
+from master.compiler.types.containers import ArrayType
 from master.compiler.types.infer import infer, infer_set
 from master.compiler.types.merge import common_type
 from master.compiler.types.notation.access import declared_type, type_from_access
 from master.compiler.types.notation.operands import BadOperand
 from master.compiler.types.notation.parse import parse_type
+from master.compiler.types.references import ClassType, ResourceType
+from master.compiler.types.scalars import INTEGER, STRING, EnumType, IntegerType
 from master.compiler.values.core import DEFAULT, Deferred, Iterator, Sensitive, Value, key_of
 from master.compiler.values.regexps import Regexp
 from master.compiler.values.times import Timespan
@@ -43,13 +47,13 @@ INSTANCES: list[tuple[str, list[Value], list[Value]]] = [
     ("Struct[{NotUndef['a'] => Optional[Integer]}]", [{"a": None}], [{}]),
     ("Collection[1, 2]", [[1], {"a": 1}], [[], "a"]),
     ("Data", [1, "a", None, [1, {"a": [None]}]], [Regexp("a"), {1: 2}, [DEFAULT]]),
-    ("RichData", [Regexp("a"), {1: DEFAULT}, Sensitive(1), t.INTEGER], [{key_of([1]): 1}]),
+    ("RichData", [Regexp("a"), {1: DEFAULT}, Sensitive(1), INTEGER], [{key_of([1]): 1}]),
     ("ScalarData", [1, "a", 1.5, False], [Regexp("a"), None]),
     ("Scalar", [1, Regexp("a"), SemVer(1, 0, 0), Timespan(1)], [None, [], DEFAULT]),
-    ("Iterable", ["a", 3, [], {}, t.EnumType(["a"]), t.IntegerType(1, 2)], [-1, None, t.INTEGER, 1.5]),
+    ("Iterable", ["a", 3, [], {}, EnumType(["a"]), IntegerType(1, 2)], [-1, None, INTEGER, 1.5]),
     ("Iterable[String]", ["abc", ["a"]], [[1], 5]),
-    ("Iterator", [Iterator(lambda: iter([]), element_type=t.ANY)], [[]]),
-    ("Type[Integer]", [t.INTEGER, t.IntegerType(1, 2)], [t.STRING, 1]),
+    ("Iterator", [Iterator(lambda: iter([]), element_type=ANY)], [[]]),
+    ("Type[Integer]", [INTEGER, IntegerType(1, 2)], [STRING, 1]),
     ("Sensitive[String]", [Sensitive("a")], [Sensitive(1), "a"]),
     ("SemVer['>=1.0.0']", [SemVer(1, 2, 3)], [SemVer(0, 9, 0), "1.2.3"]),
     ("Default", [DEFAULT], ["default", None]),
@@ -150,7 +154,7 @@ INFERRED: list[tuple[Value, str, str, str]] = [
     ({1: 2}, "Hash[Integer[1, 1], Integer[2, 2], 1, 1]", "Hash[Integer[1, 1], Integer[2, 2], 1, 1]", "Hash[Integer, Integer]"),
     ([], "Array[0, 0]", "Array[0, 0]", "Array[Unit]"),
     (None, "Undef", "Undef", "Undef"),
-    (t.INTEGER, "Type[Integer]", "Type[Integer]", "Type[Integer]"),
+    (INTEGER, "Type[Integer]", "Type[Integer]", "Type[Integer]"),
     (Sensitive([1]), "Sensitive[Array[Integer]]", "Sensitive[Array[Integer]]", "Sensitive[Array[Integer]]"),
 ]
 
@@ -180,24 +184,24 @@ def test_common_types(one: str, two: str, expected: str) -> None:
 
 
 def test_a_recursive_alias_takes_what_it_describes() -> None:
-    tree = t.AliasType("Tree")
-    tree.define(t.VariantType([t.INTEGER, t.ArrayType(tree)]))
+    tree = AliasType("Tree")
+    tree.define(VariantType([INTEGER, ArrayType(tree)]))
     assert tree.instance([1, [2, [3]]])
     assert not tree.instance([1, ["x"]])
-    assert tree.assignable(t.ArrayType(t.ArrayType(t.INTEGER)))
+    assert tree.assignable(ArrayType(ArrayType(INTEGER)))
     assert str(tree) == "Tree = Variant[Integer, Array[Tree]]"
 
 
 def test_an_alias_of_nothing_but_itself_is_refused() -> None:
-    alias = t.AliasType("Foo")
+    alias = AliasType("Foo")
     with pytest.raises(EvaluationError, match="Type alias 'Foo' cannot be resolved to a real type"):
-        alias.define(t.VariantType([alias]))
+        alias.define(VariantType([alias]))
 
 
 def test_an_object_type_builds_instances_by_position_and_by_hash() -> None:
     from master.compiler.callables.conversions import new
 
-    point = declared_type("Point", {"attributes": {"x": t.INTEGER, "y": {"type": t.INTEGER, "value": 0}}})
+    point = declared_type("Point", {"attributes": {"x": INTEGER, "y": {"type": INTEGER, "value": 0}}})
     assert new(point, [1]) == new(point, [{"x": 1}])
     assert new(point, [1]) != new(point, [1, 2])
     with pytest.raises(EvaluationError, match="new_Point"):
@@ -225,11 +229,11 @@ def test_parameters_that_do_not_fit_are_named(base: str, keys: list[Value], mess
 
 
 def test_references_are_made_one_or_many() -> None:
-    assert str(type_from_access(t.ResourceType("file"), ["/a"])) == "File['/a']"
-    assert [str(r) for r in type_from_access(t.ResourceType(), ["foo::bar", "a", "b"])] == ["Foo::Bar['a']", "Foo::Bar['b']"]
-    assert str(type_from_access(t.ClassType(), ["::Foo::Bar"])) == "Class[foo::bar]"
-    assert type_from_access(t.ResourceType("file"), [None]) is None
-    assert type_from_access(t.ResourceType("file"), [[None]]) == []
+    assert str(type_from_access(ResourceType("file"), ["/a"])) == "File['/a']"
+    assert [str(r) for r in type_from_access(ResourceType(), ["foo::bar", "a", "b"])] == ["Foo::Bar['a']", "Foo::Bar['b']"]
+    assert str(type_from_access(ClassType(), ["::Foo::Bar"])) == "Class[foo::bar]"
+    assert type_from_access(ResourceType("file"), [None]) is None
+    assert type_from_access(ResourceType("file"), [[None]]) == []
 
 
 def test_what_is_no_type_is_not_parsed() -> None:

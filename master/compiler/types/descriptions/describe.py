@@ -299,7 +299,7 @@ def _given_type(value: Value) -> Type:
 
 
 def describe_signatures(name: str, signatures: Sequence[Signature], args: Type) -> str:
-    """Why a call fits none of `signatures`; `name` is the function's, `lambda` for a block; `args` from `args_tuple`."""
+    """Why a call fits none of `signatures`; `name` is the function's, `lambda` for a block; `args` from `arguments_type`."""
     problems = [_argument_problems(s, args, (Step("signature", i),)) for i, s in enumerate(signatures)]
     if not all(problems):
         blocks = [_block_problems(s, args, (Step("signature", i),)) for i, s in enumerate(signatures)]

@@ -12,10 +12,31 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from ...values.text import inspect
-from .. import lattice
-from ..base import INF, TypeReference, UnitType, entry_for
-from ..containers import StructElement
-from ..lattice import Type
+from ..aliases import AliasType
+from ..base import INF, UNDEF, Type, TypeReference, UnitType, VariantType, Wrapper, entry_for
+from ..builtin import DATA, RICH_DATA, RICH_DATA_KEY
+from ..containers import ArrayType, CollectionType, HashType, StructElement, StructType, TupleType
+from ..objects import ObjectType
+from ..references import CallableType, ClassType, InitType, ResourceType, TypeType
+from ..scalars import (
+    STRING,
+    BinaryType,
+    BooleanType,
+    DefaultType,
+    EnumType,
+    PatternType,
+    RangeType,
+    RegexpType,
+    RuntimeType,
+    ScalarDataType,
+    ScalarType,
+    SemVerRangeType,
+    SemVerType,
+    SensitiveType,
+    StringType,
+    TimeType,
+    URIType,
+)
 from ..type_sets import TypeSetType
 
 __all__ = ["inspect_type"]
@@ -54,28 +75,28 @@ _ALIASES: Final = {
 }
 """For builtin aliases how the reference declares them, and which of its loaders has them."""
 _DEFINITIONS: Final[dict[str, Type]] = {
-    "Data": lattice.VariantType(
+    "Data": VariantType(
         (
-            lattice.ScalarDataType(),
-            lattice.UNDEF,
-            lattice.HashType(lattice.STRING, lattice.DATA),
-            lattice.ArrayType(lattice.DATA),
+            ScalarDataType(),
+            UNDEF,
+            HashType(STRING, DATA),
+            ArrayType(DATA),
         )
     ),
-    "RichData": lattice.VariantType(
+    "RichData": VariantType(
         (
-            lattice.ScalarType(),
-            lattice.SemVerRangeType(),
-            lattice.BinaryType(),
-            lattice.SensitiveType(),
-            lattice.TypeType(),
+            ScalarType(),
+            SemVerRangeType(),
+            BinaryType(),
+            SensitiveType(),
+            TypeType(),
             TypeSetType("TypeSet"),
-            lattice.URIType(),
-            lattice.ObjectType("Object"),
-            lattice.UNDEF,
-            lattice.DefaultType(),
-            lattice.HashType(lattice.RICH_DATA_KEY, lattice.RICH_DATA),
-            lattice.ArrayType(lattice.RICH_DATA),
+            URIType(),
+            ObjectType("Object"),
+            UNDEF,
+            DefaultType(),
+            HashType(RICH_DATA_KEY, RICH_DATA),
+            ArrayType(RICH_DATA),
         )
     ),
 }
@@ -91,7 +112,7 @@ def _inspect(type_: Type, open_aliases: tuple[Type, ...]) -> str:
     def inner(part: Type | None) -> str:
         return "nil" if part is None else _inspect(part, open_aliases)
 
-    if isinstance(type_, lattice.AliasType):
+    if isinstance(type_, AliasType):
         return _inspect_alias(type_, open_aliases)
     describe = entry_for(type_, _ATTRIBUTES)
     attributes: Attributes | None = () if describe is None else describe(type_, inner)
@@ -107,7 +128,7 @@ def _class_name(type_: Type) -> str:
     return f"P{type(type_).__name__}"
 
 
-def _inspect_alias(alias: lattice.AliasType, open_aliases: tuple[Type, ...]) -> str:
+def _inspect_alias(alias: AliasType, open_aliases: tuple[Type, ...]) -> str:
     declaration = _ALIASES.get(alias.alias) if alias.builtin else None
     if declaration is None:
         return str(alias)
@@ -253,28 +274,28 @@ def _nothing(type_: Any, inner: Inner) -> Attributes:
 
 
 _ATTRIBUTES: Final[dict[type, Callable[[Any, Inner], Attributes | None]]] = {
-    lattice.RangeType: _range,
-    lattice.TimeType: _time,
-    lattice.BooleanType: _boolean,
-    lattice.StringType: _string,
-    lattice.EnumType: _enum,
-    lattice.PatternType: _pattern,
-    lattice.RegexpType: _regexp,
-    lattice.ArrayType: _array,
-    lattice.HashType: _hash,
-    lattice.CollectionType: _collection,
-    lattice.StructType: _struct,
-    lattice.TupleType: _tuple,
-    lattice.VariantType: _variant,
-    lattice.CallableType: _callable,
-    lattice.InitType: _init,
-    lattice.Wrapper: _wrapper,
-    lattice.SemVerType: _semver,
-    lattice.URIType: _uri,
-    lattice.ResourceType: _resource,
-    lattice.ClassType: _class,
-    lattice.RuntimeType: _runtime,
-    lattice.ObjectType: _object_type,
+    RangeType: _range,
+    TimeType: _time,
+    BooleanType: _boolean,
+    StringType: _string,
+    EnumType: _enum,
+    PatternType: _pattern,
+    RegexpType: _regexp,
+    ArrayType: _array,
+    HashType: _hash,
+    CollectionType: _collection,
+    StructType: _struct,
+    TupleType: _tuple,
+    VariantType: _variant,
+    CallableType: _callable,
+    InitType: _init,
+    Wrapper: _wrapper,
+    SemVerType: _semver,
+    URIType: _uri,
+    ResourceType: _resource,
+    ClassType: _class,
+    RuntimeType: _runtime,
+    ObjectType: _object_type,
     TypeReference: _reference,
     TypeSetType: _type_set,
     UnitType: _nothing,
