@@ -20,7 +20,7 @@ from master.compiler.evaluation.compilation import Compiler, LogEntry
 from master.compiler.evaluation.runtime import NAMES
 from master.compiler.loading.builtins import all_functions
 from master.compiler.loading.loader import Loader
-from master.compiler.syntax.checker import Issue as Finding
+from master.compiler.syntax.checker import Diagnostic
 from master.compiler.world import NodeInput
 from master.environments.directories import Environment, Environments, EnvironmentSettings, read_environment
 from master.environments.directory_environment import FolderWorld
@@ -194,8 +194,8 @@ class Site:
             ruby=ruby_of(settings),
         )
 
-        def told(level: str, finding: Finding) -> None:
-            log(LogEntry(level, finding.message, finding.where))
+        def told(level: str, diagnostic: Diagnostic) -> None:
+            log(LogEntry(level, diagnostic.message, diagnostic.where))
 
         return cls(settings, environment, world, Loader(world, NAMES, CodeCache(), log=told, builtins=all_functions()))
 

@@ -21,12 +21,12 @@ from master.compiler.functions.api import Function, collect
 from master.compiler.loading.loader import Loader
 from master.compiler.syntax.source import Source
 from master.compiler.values.core import Binary, Sensitive, Value
-from master.compiler.values.regexps import Regexp
 from master.compiler.world import NodeInput
 from master.environments.directory_environment import FolderWorld
 from master.files.code_files import DiskFiles
 from shared.data import richdata
 from shared.errors import CompileError, EvaluationError, PuppetError
+from shared.regexps import Regexp
 from shared.settings import AgentSettings
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from master.compiler.errors.locations import located
 from master.compiler.evaluation.compilation import Compiler
 from master.compiler.evaluation.expressions import evaluate
-from master.compiler.syntax.checker import Issue
+from master.compiler.syntax.checker import Diagnostic
 from master.compiler.syntax.dump import as_data, pn
 from master.compiler.syntax.parser import parse
 from master.compiler.syntax.source import Source
@@ -262,7 +262,7 @@ def _valid(source: Source, strict: str, *, header: str = "") -> bool:
     return not errors
 
 
-def _as_error(issue: Issue) -> ParseError:
+def _as_error(issue: Diagnostic) -> ParseError:
     return ParseError(issue.message, where=issue.where or Location(None), hint=issue.hint)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from master.compiler.evaluation.compilation import Compiler
-from master.compiler.types.base import Type
+from master.compiler.types.base import PuppetType
 from master.compiler.values.core import Value, entries
 from master.compiler.values.text import to_s
 from master.compiler.world import NotFoundInData
@@ -114,7 +114,7 @@ def _value(compiler: Compiler, keys: Sequence[str], merge: Any, explainer: Expla
     Raises:
         NotFoundInData: none has, and there is no default. EvaluationError: the data is wrong, or the value is of another type.
     """
-    wanted: Type | None = compiler.type_from_text(options["type"]) if "type" in options else None
+    wanted: PuppetType | None = compiler.type_from_text(options["type"]) if "type" in options else None
     for key in keys:
         context = compiler.data_context(compiler.top)
         context.explainer = explainer

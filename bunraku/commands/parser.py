@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from master.compiler.syntax.checker import Issue
+from master.compiler.syntax.checker import Diagnostic
 from master.compiler.syntax.dump import as_data, pn
 from master.compiler.syntax.nodes import Program
 from master.compiler.syntax.parser import parse
@@ -79,7 +79,7 @@ def dump(call: Call, settings: MasterSettings) -> int:
                 _dumped(parse(source, epp="epp" in call.flags), form, pretty="pretty" in call.flags)
                 continue
             except ParseError as err:
-                errors = [Issue("error", err.message, err.where or Location(source.file), err.hint)]
+                errors = [Diagnostic("error", err.message, err.where or Location(source.file), err.hint)]
         code = 1
         for each in errors:
             print(f"Error: {each}", file=sys.stderr)
@@ -93,7 +93,7 @@ def _dumped(program: Program, form: str, *, pretty: bool) -> None:
         print(json.dumps(as_data(program), ensure_ascii=False, indent=2 if pretty else None, separators=None if pretty else (",", ":")))
 
 
-def _shown(issue: Issue, environment: str) -> str:
+def _shown(issue: Diagnostic, environment: str) -> str:
     return f"Could not parse for environment {environment}: {issue}".rstrip()
 
 
@@ -115,13 +115,13 @@ def sources(words: Sequence[str], settings: MasterSettings) -> dict[str, Source]
     return {str(file): source_of(file) for file in files}
 
 
-def _plain(issues: Sequence[Issue], environment: str) -> dict[str, object]:
+def _plain(issues: Sequence[Diagnostic], environment: str) -> dict[str, object]:
     """What is wrong with one file: the first error in Puppet's own keys, and all of them in `issues`."""
     first = next((each for each in issues if each.severity == "error"), issues[0])
     return _one(first, environment) | {"issues": [_one(each, environment) | {"severity": each.severity} for each in issues]}
 
 
-def _one(issue: Issue, environment: str) -> dict[str, object]:
+def _one(issue: Diagnostic, environment: str) -> dict[str, object]:
     return {
         "message": issue.message,
         "full_message": _shown(issue, environment),

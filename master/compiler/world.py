@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from shared.regexps import Regexp
+
 from .syntax.source import Source
 from .values.core import Value
-from .values.regexps import Regexp
 
 __all__ = ["AnyAttribute", "DataContext", "Exported", "KnownType", "NodeInput", "NotFoundInData", "Ruby", "TypesKnown", "World"]
 

@@ -20,7 +20,7 @@ from ..compiler.codegen.codecache import CodeCache
 from ..compiler.evaluation.runtime import NAMES
 from ..compiler.loading.builtins import all_functions
 from ..compiler.loading.loader import Loader
-from ..compiler.syntax.checker import Issue as Finding
+from ..compiler.syntax.checker import Diagnostic
 from ..files.code_files import TrackedFiles
 from ..files.manifest_access import ManifestAccess
 from ..module_types.registry import RubyTypes
@@ -74,7 +74,7 @@ class LoadedEnvironments:
         settings: EnvironmentSettings,
         cache: CodeCache,
         *,
-        log: Callable[[str, Finding | str], None],
+        log: Callable[[str, Diagnostic | str], None],
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
     ) -> None:

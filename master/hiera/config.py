@@ -11,7 +11,7 @@ from typing import Any
 
 from shared.errors import BadData, EvaluationError, Location
 
-from ..compiler.types.base import Type
+from ..compiler.types.base import PuppetType
 from ..compiler.types.notation.parse import parse_type
 from .datafiles import yaml_text
 from .failures import DataError
@@ -107,7 +107,7 @@ class Config:
 
 
 @lru_cache(maxsize=16)
-def _type(text: str) -> Type:
+def _type(text: str) -> PuppetType:
     return parse_type(text)
 
 

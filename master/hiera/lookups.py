@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from shared.errors import EvaluationError
+from shared.regexps import Regexp
 
 from ..compiler.values.core import Strictness, Value
-from ..compiler.values.regexps import Regexp
 from ..compiler.world import DataContext, NotFoundInData
 from .config import Config, Entry, default_config
 from .contexts import Cache, LookupContext

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from shared.errors import EvaluationError
 
-from ..compiler.types.base import ANY, Type
+from ..compiler.types.base import ANY, PuppetType
 from ..compiler.types.descriptions.describe import describe_wrong_type
 from ..compiler.types.notation.parse import parse_type
 from ..compiler.values.core import Value, key_of
@@ -131,16 +131,16 @@ def _named(name: str) -> Merge:
 
 
 @lru_cache(maxsize=16)
-def _options_type(strategy: str) -> Type:
+def _options_type(strategy: str) -> PuppetType:
     return parse_type(_DEEP_OPTIONS if strategy == "deep" else f"Struct[{{strategy=>Optional[Pattern[/{strategy}/]]}}]")
 
 
 @lru_cache(maxsize=16)
-def _value_type(strategy: str) -> Type:
+def _value_type(strategy: str) -> PuppetType:
     return {"unique": parse_type("Variant[Scalar,Array[Data]]"), "hash": parse_type("Hash[String,Data]")}.get(strategy, ANY)
 
 
-def typed(subject: str, wanted: Type, value: Value) -> Value:
+def typed(subject: str, wanted: PuppetType, value: Value) -> Value:
     """`value`, when it is of the type; EvaluationError when it is not."""
     if wanted.instance(value):
         return value

@@ -10,18 +10,18 @@ from collections.abc import Callable
 from typing import Any
 
 from shared.errors import EvaluationError
+from shared.regexps import Regexp
 
 from ..compiler.syntax import nodes as n
-from ..compiler.syntax.checker import Issue, check, refuse
+from ..compiler.syntax.checker import Diagnostic, check, refuse
 from ..compiler.syntax.checker.findings import Strict
 from ..compiler.syntax.parser import parse
 from ..compiler.syntax.source import Source
-from ..compiler.types.base import Type, TypeReference
+from ..compiler.types.base import PuppetType, TypeReference
 from ..compiler.types.builtin import BUILTIN_TYPES
 from ..compiler.types.notation.access import type_from_access
 from ..compiler.types.references import ResourceType
 from ..compiler.values.core import DEFAULT, Value, key_of
-from ..compiler.values.regexps import Regexp
 from .key_order import in_order
 from .source_text import text_of
 
@@ -31,7 +31,7 @@ Listed = dict[str, Any]
 """name and params; each of these with name and, where there is one, type, default_source and default_literal."""
 
 
-def classes(source: Source, *, strict: Strict, log: Callable[[str, Issue], None]) -> list[Listed]:
+def classes(source: Source, *, strict: Strict, log: Callable[[str, Diagnostic], None]) -> list[Listed]:
     """The classes of one file, in the order in which they end; ParseError when the file is wrong. `log` gets what is odd about it."""
     program = parse(source)
     refuse(check(program, source, strict=strict), log)
@@ -123,11 +123,11 @@ class _Types:
         found: Value = literal
         return found
 
-    def _access(self, node: n.Access) -> Type:
+    def _access(self, node: n.Access) -> PuppetType:
         base, keys = self.value(node.left), [self.value(each) for each in node.keys]
         if isinstance(base, TypeReference):
             return TypeReference(text_of(node, self.source))
         found = type_from_access(base, keys)
-        if not isinstance(found, Type):
+        if not isinstance(found, PuppetType):
             raise EvaluationError("Not a type")
         return found

@@ -14,7 +14,7 @@ from typing import Any
 from shared.data import plainjson
 from shared.errors import NotFound, PuppetError
 
-from ..compiler.syntax.checker import Issue
+from ..compiler.syntax.checker import Diagnostic
 from ..compiler.syntax.checker.findings import Strict
 from ..compiler.syntax.source import Source
 from ..environments.directories import Environments
@@ -34,7 +34,7 @@ Read = dict[str, tuple[bytes, dict[str, Any]]]
 class Listings:
     """`log` is told of severity and finding, or of level and text: what is odd about manifests and modules."""
 
-    def __init__(self, environments: Environments, log: Callable[[str, Issue | str], None]) -> None:
+    def __init__(self, environments: Environments, log: Callable[[str, Diagnostic | str], None]) -> None:
         self.environments = environments
         self.log = log
         self._read: OrderedDict[str, Read] = OrderedDict()  # by environment, those asked for longest ago first

@@ -8,17 +8,17 @@ from pathlib import Path
 
 from shared.errors import Location, ParseError, PuppetError
 
-from ..compiler.syntax.checker import Issue, check
+from ..compiler.syntax.checker import Diagnostic, check
 from ..compiler.syntax.parser import parse
 from ..compiler.syntax.source import Source
 
 
-def problems(source: Source, strict: str, *, epp: bool = False) -> list[Issue]:
+def problems(source: Source, strict: str, *, epp: bool = False) -> list[Diagnostic]:
     """Everything wrong or odd with a text."""
     try:
         return check(parse(source, epp=epp), source, strict=strict)  # type: ignore[arg-type]
     except ParseError as err:
-        return [Issue("error", err.message, err.where or Location(source.file), err.hint)]
+        return [Diagnostic("error", err.message, err.where or Location(source.file), err.hint)]
 
 
 def source_of(file: Path) -> Source:

@@ -12,12 +12,12 @@ from typing import Any
 
 from shared.errors import BadRequest, EvaluationError, PuppetError
 from shared.names import shown
+from shared.regexps import Regexp
 
 from ..compiler.evaluation.definitions import NodeBlock
 from ..compiler.syntax import nodes as n
 from ..compiler.syntax.parser import parse
 from ..compiler.syntax.source import Source
-from ..compiler.values.regexps import Regexp
 from ..environments.directories import Environments
 from ..environments.directory_environment import FolderWorld
 from ..files.code_files import DiskFiles

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..compiler.values.regexps import Regexp
+from shared.regexps import Regexp
+
 from ..compiler.world import AnyAttribute, KnownType
 
 __all__ = ["DeclaredAttribute", "DeclaredType", "TitlePattern"]

@@ -32,7 +32,7 @@ from ..compiler.evaluation.compilation import LogEntry
 from ..compiler.evaluation.dependencies import Reads
 from ..compiler.evaluation.runtime import NAMES
 from ..compiler.loading.loader import Loader
-from ..compiler.syntax.checker import Issue as Finding
+from ..compiler.syntax.checker import Diagnostic as Finding
 from ..compiler.world import NodeInput
 from ..environments.directories import EnvironmentSettings
 from ..environments.directory_environment import FolderWorld

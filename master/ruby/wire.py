@@ -8,13 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 from shared.errors import EvaluationError
+from shared.regexps import Regexp
 
 from ..compiler.callables.signatures import Closure
 from ..compiler.catalog.resources import capitalized_type
-from ..compiler.types.base import Type
+from ..compiler.types.base import PuppetType
 from ..compiler.types.references import ClassType, ResourceType
 from ..compiler.values.core import DEFAULT, Binary, Instance, Iterator, Sensitive, Value, entries, key_of
-from ..compiler.values.regexps import Regexp
 from ..compiler.values.text import to_s
 
 __all__ = ["dumped", "loaded", "of_first_kind"]
@@ -75,7 +75,11 @@ def _special(value: Value, keep: Callable[[Any], int]) -> Any:
     if isinstance(value, ClassType) and value.class_name is not None:
         return {"$": "reference", "id": keep(value), "text": text, "type": "Class", "title": value.class_name}
     behind = isinstance(value, Instance) and value.behind is not None
-    return {"$": "Object" if behind else "Type" if isinstance(value, Type) else value.__class__.__name__, "id": keep(value), "text": text}
+    return {
+        "$": "Object" if behind else "Type" if isinstance(value, PuppetType) else value.__class__.__name__,
+        "id": keep(value),
+        "text": text,
+    }
 
 
 def loaded(data: Any, kept: Callable[[int], Any]) -> Value:
@@ -144,6 +148,6 @@ def of_first_kind(value: Value, *, inner: bool = False) -> Value:
         return None if inner else ""
     if isinstance(value, Iterator):
         raise EvaluationError("Use of an Iterator is not supported here")
-    if value is DEFAULT or isinstance(value, str | int | float | Type | Sensitive | Closure):
+    if value is DEFAULT or isinstance(value, str | int | float | PuppetType | Sensitive | Closure):
         return value
     return to_s(value)

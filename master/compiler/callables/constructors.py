@@ -31,7 +31,7 @@ from ..types.scalars import (
 from .signatures import Signature
 
 if TYPE_CHECKING:
-    from ..types.base import Type
+    from ..types.base import PuppetType
 
 __all__ = ["CONSTRUCTORS", "INTEGER_FROM", "SEMVER", "Constructor", "signatures"]
 
@@ -81,7 +81,7 @@ _HASH: Final = Constructor(
 _REAL: Final = (("Convertible from", "Boolean abs?"), ("NamedArgs hash_args",))
 _REAL_TYPES: Final = {"Convertible": _FLOAT_FROM, "NamedArgs": "Struct[{from => Convertible, Optional[abs] => Boolean}]"}
 
-CONSTRUCTORS: Final[Mapping[type[Type], Constructor]] = {
+CONSTRUCTORS: Final[Mapping[type[PuppetType], Constructor]] = {
     IntegerType: Constructor(
         "new",
         (("Convertible from", "Radix radix?", "Boolean abs?"), ("NamedArgs hash_args",)),
@@ -193,6 +193,6 @@ CONSTRUCTORS: Final[Mapping[type[Type], Constructor]] = {
 }  # fmt: skip
 
 
-def signatures(kind: type[Type]) -> list[Signature]:
+def signatures(kind: type[PuppetType]) -> list[Signature]:
     """The signatures of `new` for a class of types that has one in CONSTRUCTORS."""
     return CONSTRUCTORS[kind].signatures()

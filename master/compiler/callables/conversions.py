@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from shared.errors import EvaluationError
+from shared.regexps import Regexp, quoted
 
 from ..types.aliases import AliasType
 from ..types.base import ANY, NotUndefType, OptionalType, UnitType
@@ -38,7 +39,6 @@ from ..types.scalars import (
 )
 from ..values.core import DEFAULT, Binary, Sensitive, Value, key_of, value_of
 from ..values.numbers import to_number
-from ..values.regexps import Regexp, quoted
 from ..values.times import SECOND, Timespan, Timestamp
 from ..values.uris import URI
 from ..values.versions import SemVer, SemVerRange
@@ -49,14 +49,14 @@ from .sprintf import to_float, to_integer
 
 if TYPE_CHECKING:
     from ..functions.api import Context
-    from ..types.base import Type
+    from ..types.base import PuppetType
 
 __all__ = ["convertible", "new"]
 
-Maker = Callable[["Type", Sequence[Value], "Context | None"], Value]
+Maker = Callable[["PuppetType", Sequence[Value], "Context | None"], Value]
 
 
-def new(type_: Type, args: Sequence[Value], context: Context | None = None) -> Value:
+def new(type_: PuppetType, args: Sequence[Value], context: Context | None = None) -> Value:
     """
     A value of `type_`, made of `args`.
 
@@ -73,7 +73,7 @@ def new(type_: Type, args: Sequence[Value], context: Context | None = None) -> V
     raise EvaluationError(describe_mismatch(f"Converted value from {type_}.new() has wrong type,", type_, infer_set(value)))
 
 
-def _made(type_: Type) -> Type:
+def _made(type_: PuppetType) -> PuppetType:
     """The type whose rules are followed: behind aliases, Optional and NotUndef."""
     while True:
         if isinstance(type_, AliasType):
@@ -84,7 +84,7 @@ def _made(type_: Type) -> Type:
             return type_
 
 
-def _maker(type_: Type) -> Maker:
+def _maker(type_: PuppetType) -> Maker:
     made = _made(type_)
     found = _MAKERS.get(made.__class__)
     if found is None:
@@ -92,7 +92,7 @@ def _maker(type_: Type) -> Maker:
     return found
 
 
-def check_constructible(type_: Type) -> None:
+def check_constructible(type_: PuppetType) -> None:
     """
     Raise EvaluationError when `Init[type_]` cannot be asked about any value: there is no `new` for the type as it is written.
 
@@ -103,7 +103,7 @@ def check_constructible(type_: Type) -> None:
         raise EvaluationError(f"Creation of new instance of type '{type_}' is not supported")
 
 
-def convertible(type_: Type, args: Sequence[Value], *, several: bool = False) -> bool:
+def convertible(type_: PuppetType, args: Sequence[Value], *, several: bool = False) -> bool:
     """
     Whether `new` has a signature for these arguments; whether it succeeds is not tried. What `Init[T]` accepts.
 
@@ -112,7 +112,7 @@ def convertible(type_: Type, args: Sequence[Value], *, several: bool = False) ->
     return any(s.accepts(args) and not (several and s.high == 1) for s in _signatures_of_new(_made(type_)))
 
 
-def converts_type(type_: Type, given: Type) -> bool:
+def converts_type(type_: PuppetType, given: PuppetType) -> bool:
     """
     Whether `new` takes a single argument of the type `given`.
 
@@ -124,7 +124,7 @@ def converts_type(type_: Type, given: Type) -> bool:
     return any(s.accepts_count(1) and (s.types[0] or ANY).assignable(given) for s in _signatures_of_new(made) if s.types)
 
 
-def _signatures_of_new(made: Type) -> Sequence[Signature]:
+def _signatures_of_new(made: PuppetType) -> Sequence[Signature]:
     """Return the signatures of `new` for what a type makes, none for what has no `new`."""
     if isinstance(made, ObjectType):
         return _object_ways(made)
@@ -135,7 +135,7 @@ def _described(name: str, ways: Sequence[Signature], args: Sequence[Value]) -> E
     return EvaluationError(describe_signatures(name, ways, arguments_type(args)))
 
 
-def _fitting(kind: type[Type], args: Sequence[Value]) -> int:
+def _fitting(kind: type[PuppetType], args: Sequence[Value]) -> int:
     """The number of the signature that takes `args`; else the error that lists them all."""
     for index, signature in enumerate(signatures(kind)):
         if signature.accepts(args):
@@ -152,7 +152,7 @@ def _cannot(value: Value, target: str, name: str = "new") -> EvaluationError:
 # --- numbers ------------------------------------------------------------------------------------------------------
 
 
-def _integer(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
+def _integer(type_: PuppetType, args: Sequence[Value], context: Context | None) -> Value:
     ways = signatures(IntegerType)
     if ways[0].accepts(args):
         radix, absolute = (*args[1:], *[DEFAULT, False][len(args) - 1 :])[:2]
@@ -210,11 +210,11 @@ def _to_integer(value: Value, radix: Value) -> int:
         raise
 
 
-def _float(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
+def _float(type_: PuppetType, args: Sequence[Value], context: Context | None) -> Value:
     return _real(args, "Float", _to_float)
 
 
-def _numeric(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
+def _numeric(type_: PuppetType, args: Sequence[Value], context: Context | None) -> Value:
     return _real(args, "Numeric", _to_numeric)
 
 
@@ -254,7 +254,7 @@ def _to_numeric(value: Value) -> Value:
     return to_number(value)
 
 
-def _boolean(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
+def _boolean(type_: PuppetType, args: Sequence[Value], context: Context | None) -> Value:
     ways = signatures(BooleanType)
     if not ways[0].accepts(args):
         if len(args) == 1:
@@ -267,12 +267,12 @@ def _boolean(type_: Type, args: Sequence[Value], context: Context | None) -> Val
 # --- strings, collections -----------------------------------------------------------------------------------------
 
 
-def _string(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
+def _string(type_: PuppetType, args: Sequence[Value], context: Context | None) -> Value:
     _fitting(StringType, args)
     return to_string(args[0], args[1] if len(args) > 1 else DEFAULT)
 
 
-def _array(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
+def _array(type_: PuppetType, args: Sequence[Value], context: Context | None) -> Value:
     from ..functions.iteration import elements
 
     ways = signatures(ArrayType)
@@ -286,7 +286,7 @@ def _array(type_: Type, args: Sequence[Value], context: Context | None) -> Value
     raise _described("new_array", ways, args)
 
 
-def _hash(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
+def _hash(type_: PuppetType, args: Sequence[Value], context: Context | None) -> Value:
     from ..functions.iteration import elements
 
     which = _fitting(HashType, args)
@@ -335,19 +335,19 @@ def _tree(pairs: list[Value], all_hashes: bool) -> Value:
     return root
 
 
-def _regexp(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
+def _regexp(type_: PuppetType, args: Sequence[Value], context: Context | None) -> Value:
     _fitting(RegexpType, args)
     found = Regexp(quoted(args[0]) if len(args) > 1 and args[1] else args[0])
     _ = found.pattern
     return found
 
 
-def _type(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
+def _type(type_: PuppetType, args: Sequence[Value], context: Context | None) -> Value:
     _fitting(TypeType, args)
     return parse_type(args[0], context.types if context is not None else None)
 
 
-def _sensitive(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
+def _sensitive(type_: PuppetType, args: Sequence[Value], context: Context | None) -> Value:
     _fitting(SensitiveType, args)
     return args[0] if isinstance(args[0], Sensitive) else Sensitive(args[0])
 
@@ -355,7 +355,7 @@ def _sensitive(type_: Type, args: Sequence[Value], context: Context | None) -> V
 # --- versions, times, binaries, URIs ------------------------------------------------------------------------------
 
 
-def _semver(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
+def _semver(type_: PuppetType, args: Sequence[Value], context: Context | None) -> Value:
     if len(args) == 1 and isinstance(args[0], str) and not re.fullmatch(SEMVER, args[0]):
         raise EvaluationError(f"'new_Version' The string '{args[0]}' cannot be converted to a SemVer")
     which = _fitting(SemVerType, args)
@@ -367,7 +367,7 @@ def _semver(type_: Type, args: Sequence[Value], context: Context | None) -> Valu
     return SemVer.of(given["major"], given["minor"], given["patch"], given.get("prerelease"), given.get("build"))
 
 
-def _semver_range(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
+def _semver_range(type_: PuppetType, args: Sequence[Value], context: Context | None) -> Value:
     which = _fitting(SemVerRangeType, args)
     if which == 0:
         return SemVerRange.parse(args[0])
@@ -376,7 +376,7 @@ def _semver_range(type_: Type, args: Sequence[Value], context: Context | None) -
     return SemVerRange.between(low, high, bool(given.get("exclude_max", False)))
 
 
-def _timespan(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
+def _timespan(type_: PuppetType, args: Sequence[Value], context: Context | None) -> Value:
     which = _fitting(TimespanType, args)
     if which == 0:
         return Timespan.seconds(args[0])
@@ -390,7 +390,7 @@ def _timespan(type_: Type, args: Sequence[Value], context: Context | None) -> Va
     return Timespan.of(**given)
 
 
-def _timestamp(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
+def _timestamp(type_: PuppetType, args: Sequence[Value], context: Context | None) -> Value:
     which = _fitting(TimestampType, args)
     if which == 0:
         if context is None:
@@ -404,7 +404,7 @@ def _timestamp(type_: Type, args: Sequence[Value], context: Context | None) -> V
     return Timestamp.parse(given["string"], given.get("format"), given.get("timezone"))
 
 
-def _binary(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
+def _binary(type_: PuppetType, args: Sequence[Value], context: Context | None) -> Value:
     which = _fitting(BinaryType, args)
     value, format_ = (args[0], args[1] if len(args) > 1 else None) if which < 2 else (args[0]["value"], args[0].get("format"))
     if isinstance(value, list):
@@ -422,13 +422,13 @@ def _binary_of(text: str, format_: str) -> Binary:
     return Binary(text.encode())
 
 
-def _uri(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
+def _uri(type_: PuppetType, args: Sequence[Value], context: Context | None) -> Value:
     if _fitting(URIType, args) == 0:
         return URI.parse(args[0])
     return URI(**args[0])
 
 
-def _unit(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
+def _unit(type_: PuppetType, args: Sequence[Value], context: Context | None) -> Value:
     _fitting(NotUndefType, args)
     return args[0]
 
@@ -436,7 +436,7 @@ def _unit(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
 # --- wrappers and objects -----------------------------------------------------------------------------------------
 
 
-def _init(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
+def _init(type_: PuppetType, args: Sequence[Value], context: Context | None) -> Value:
     assert isinstance(type_, InitType)
     if type_.type is None:
         raise EvaluationError("Creation of new instance of type 'Init' is not supported")
@@ -451,7 +451,7 @@ def _init(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
     return new(type_.type, [*args, *type_.arguments], context)
 
 
-def _is_spread(type_: Type, args: Sequence[Value]) -> bool:
+def _is_spread(type_: PuppetType, args: Sequence[Value]) -> bool:
     """Whether an array that is given alone stands for several arguments: not where `new` wants an array."""
     made = _made(type_)
     if isinstance(made, StringType):
@@ -465,7 +465,7 @@ def _object_ways(type_: ObjectType) -> list[Signature]:
     return [by_hash, by_position]
 
 
-def _object(type_: Type, args: Sequence[Value], context: Context | None) -> Value:
+def _object(type_: PuppetType, args: Sequence[Value], context: Context | None) -> Value:
     base = type_.base if isinstance(type_, ObjectExtension) else type_
     assert isinstance(base, ObjectType)
     if base.name == "Object":
@@ -478,7 +478,7 @@ def _object(type_: Type, args: Sequence[Value], context: Context | None) -> Valu
     raise _described(f"new_{base.name}", [by_hash, by_position], args)
 
 
-_MAKERS: Final[dict[type[Type], Maker]] = {
+_MAKERS: Final[dict[type[PuppetType], Maker]] = {
     IntegerType: _integer, FloatType: _float, NumericType: _numeric, BooleanType: _boolean, StringType: _string,
     ArrayType: _array, TupleType: _array, HashType: _hash, StructType: _hash, RegexpType: _regexp, TypeType: _type,
     SensitiveType: _sensitive, SemVerType: _semver, SemVerRangeType: _semver_range, TimespanType: _timespan,

@@ -14,7 +14,7 @@ from typing import Final
 
 from shared.errors import EvaluationError
 
-from ..types.base import ANY, Type
+from ..types.base import ANY, PuppetType
 from ..types.containers import ArrayType, HashType, StructType, TupleType
 from ..types.infer import infer_set
 from ..types.objects import ObjectType
@@ -88,7 +88,7 @@ class Format:
         )
 
 
-Formats = dict[Type, Format]
+Formats = dict[PuppetType, Format]
 _ELEMENTS: Final[Formats] = {ANY: Format.parse("%p")}
 _DEFAULTS: Final[Formats] = {
     ObjectType("Object"): Format.parse("%p"),
@@ -112,7 +112,7 @@ def _merged(lower: Formats | None, higher: Formats | None) -> Formats | None:
 _RANKS: Final = ((StructType, 1), (HashType, 2), (TupleType, 3), (ArrayType, 4), (PatternType, 10), (EnumType, 11), (StringType, 12))
 
 
-def _rank(one: Type, two: Type) -> int:
+def _rank(one: PuppetType, two: PuppetType) -> int:
     """Narrower types first."""
     if one == two:
         return 0
@@ -128,7 +128,7 @@ def _rank(one: Type, two: Type) -> int:
 def _formats_of(given: Value) -> Formats:
     found: Formats = {}
     for type_, value in entries(given):
-        if not isinstance(type_, Type):
+        if not isinstance(type_, PuppetType):
             raise EvaluationError(f"top level keys in the format hash must be data types, got instance of '{type_.__class__.__name__}'")
         found[type_] = _container_format(value) if isinstance(value, dict) else Format.parse(value)
     return found
@@ -189,7 +189,7 @@ class _Indent:
         return "  " * self.level
 
 
-def _format_for(type_: Type, formats: Formats) -> Format:
+def _format_for(type_: PuppetType, formats: Formats) -> Format:
     return next((f for t, f in formats.items() if t.assignable(type_)), _PLAIN)
 
 
@@ -238,7 +238,7 @@ def _single(value: Value, format_: Format) -> str:
         return _regexp(value, format_)
     if kind is Binary:
         return _binary(value, format_)
-    if isinstance(value, Type):
+    if isinstance(value, PuppetType):
         return _type(value, format_)
     if kind is URI:
         return _uri(value, format_)
@@ -378,7 +378,7 @@ def _binary(value: Binary, format_: Format) -> str:
     return format_value(format_.with_letter("p" if format_.alt else "s"), text)
 
 
-def _type(value: Type, format_: Format) -> str:
+def _type(value: PuppetType, format_: Format) -> str:
     text = value.described() if isinstance(value, ObjectType | TypeSetType) else str(value)
     if format_.letter == "s":
         return format_value(format_.spec, f'"{text}"' if format_.alt else text)

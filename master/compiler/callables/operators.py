@@ -16,10 +16,11 @@ from typing import Any
 
 from shared.errors import EvaluationError
 
-from ..types.base import Type
+from ..errors.issues import BadOperand
+from ..types.base import PuppetType
 from ..types.infer import infer
 from ..types.notation.access import type_from_access
-from ..types.notation.operands import BadOperand, flattened
+from ..types.notation.operands import flattened
 from ..values.comparison import compare, contains, equals, greater, greater_equal, less, less_equal, match, matches, nanoseconds, not_equals
 from ..values.core import DEFAULT, Binary, Deferred, Iterator, Reporter, Value, entries, key_of, same
 from ..values.labels import label, with_article
@@ -289,7 +290,7 @@ def access(left: Value, keys: Sequence[Value], reporter: Reporter) -> Value:
         return _array_access(left, keys, reporter)
     if kind is str:
         return _string_access(left, keys)
-    if isinstance(left, Type):
+    if isinstance(left, PuppetType):
         return type_from_access(left, keys)
     if kind is Binary:
         return Binary(_string_access(left.data.decode("latin-1"), keys).encode("latin-1"))

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING
 
 from shared.errors import EvaluationError
 
-from ..errors.issues import Issue
+from ..errors.issues import LanguageError
 from ..evaluation.scope import RESERVED
 from ..types.base import ANY, INF, AnyType, OptionalType, Range, UnitType
 from ..types.containers import ArrayType, TupleType
 from ..types.descriptions.describe import describe_mismatch, describe_signatures
 from ..types.infer import arguments_type, infer_set
 from ..types.references import CallableType
+from ..values.core import LambdaValue, Value
 
 if TYPE_CHECKING:
-    from ..types.base import Type
-    from ..values.core import Value
+    from ..types.base import PuppetType
 
 __all__ = ["Closure", "Parameter", "Signature", "WrongDefaultError", "of_type"]
 
@@ -34,14 +34,14 @@ class Parameter:
     """One parameter. `type` None is Any; `optional`: has a default; `splat`: takes the rest, `type` being each element's."""
 
     name: str
-    type: Type | None = None
+    type: PuppetType | None = None
     optional: bool = False
     splat: bool = False
     low: int = 0  # of a splat: how many at least …
     high: int | None = None  # … and at most; None: any number
 
     @classmethod
-    def declared(cls, name: str, type_: Type | None, *, default: bool = False, splat: bool = False) -> Parameter:
+    def declared(cls, name: str, type_: PuppetType | None, *, default: bool = False, splat: bool = False) -> Parameter:
         """As the language declares it: `Array[T, 1, 3] *$x` stands for one to three values of T."""
         if splat and isinstance(type_, ArrayType):
             low, high = type_.sizes
@@ -49,11 +49,11 @@ class Parameter:
         return cls(name, _checked(type_), default, splat)
 
 
-def _checked(type_: Type | None) -> Type | None:
+def _checked(type_: PuppetType | None) -> PuppetType | None:
     return None if type_ is ANY else type_
 
 
-def _arity_only(block: Type | None) -> Range | None:
+def _arity_only(block: PuppetType | None) -> Range | None:
     """How many arguments a block is called with, when its type says nothing else: then no types need comparing."""
     wanted = block.type if isinstance(block, OptionalType) else block
     if not isinstance(wanted, CallableType) or wanted.returns is not None or wanted.block is not None or wanted.params is None:
@@ -79,9 +79,9 @@ class Signature:
         self,
         parameters: Sequence[Parameter] = (),
         *,
-        block: Type | None = None,
+        block: PuppetType | None = None,
         block_name: str = "block",
-        returns: Type | None = None,
+        returns: PuppetType | None = None,
     ) -> None:
         self.parameters = tuple(parameters)
         self.block = block
@@ -157,14 +157,14 @@ class WrongDefaultError(EvaluationError):
     """A default is not of its parameter's type; it is the call that is wrong, for it gave no value."""
 
 
-def of_type(value: Value, type_: Type, label: str, parameter: str) -> Value:
+def of_type(value: Value, type_: PuppetType, label: str, parameter: str) -> Value:
     """The value of a default, when it is of the declared type; `label` is what the parameter belongs to: `block` or `'function'`."""
     if type_.instance(value):
         return value
     raise WrongDefaultError(describe_mismatch(f"{label} parameter '{parameter}'", type_, infer_set(value)))
 
 
-class Closure:
+class Closure(LambdaValue):
     """
     A lambda that was given to a call: calling it checks its parameters and runs its code.
 
@@ -185,7 +185,7 @@ class Closure:
             raise signature.refuse("lambda", args)
         if count < signature.low:
             missing = signature.parameters[count].name if count < len(signature.parameters) else signature.parameters[-1].name
-            raise Issue(f"Parameter ${missing} is required but no value was given", operand=f"${missing}")
+            raise LanguageError(f"Parameter ${missing} is required but no value was given", operand=f"${missing}")
         if signature.high is not None and count > signature.high:
             args = args[: signature.high]
         if self.fixed:

@@ -10,11 +10,11 @@ from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Final
 
 from shared.errors import EvaluationError
+from shared.regexps import Regexp
 
 from ..values.core import Value
 from ..values.labels import ruby_class
 from ..values.numbers import whole
-from ..values.regexps import Regexp
 from ..values.text import float_text, inspect, to_s
 from ..values.times import SECOND, Timespan, Timestamp
 

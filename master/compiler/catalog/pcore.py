@@ -8,7 +8,7 @@ from typing import Any, Final
 from shared.errors import Unsupported
 
 from ..types.aliases import AliasType
-from ..types.base import ANY, INF, Type, VariantType, Wrapper, entry_for
+from ..types.base import ANY, INF, PuppetType, VariantType, Wrapper, entry_for
 from ..types.containers import ArrayType, CollectionType, HashType, StructType, TupleType
 from ..types.objects import Attribute, ObjectType
 from ..types.references import CallableType, ClassType, InitType, ResourceType
@@ -33,7 +33,7 @@ EncodeValue = Callable[[Value], Any]
 """Encodes the values that stand in a type: bounds, defaults, arguments."""
 
 
-def encode_type(type_: Type, encode_value: EncodeValue) -> dict[str, Any]:
+def encode_type(type_: PuppetType, encode_value: EncodeValue) -> dict[str, Any]:
     """
     Return a type by its attributes, but for those that are as in the bare type.
 
@@ -41,7 +41,7 @@ def encode_type(type_: Type, encode_value: EncodeValue) -> dict[str, Any]:
         Unsupported: a type that catalogs have no form for.
     """
 
-    def inner(part: Type) -> dict[str, Any]:
+    def inner(part: PuppetType) -> dict[str, Any]:
         return encode_type(part, encode_value)
 
     attributes = entry_for(type_, _ATTRIBUTES)
@@ -53,7 +53,7 @@ def encode_type(type_: Type, encode_value: EncodeValue) -> dict[str, Any]:
     return {"__ptype": f"Pcore::{type(type_).__name__}"}
 
 
-Inner = Callable[[Type], dict[str, Any]]
+Inner = Callable[[PuppetType], dict[str, Any]]
 Attributes = dict[str, Any]
 
 

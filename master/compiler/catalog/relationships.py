@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from shared.errors import EvaluationError, Location
 
-from ..errors.issues import Issue
+from ..errors.issues import LanguageError
 from ..errors.locations import FINAL
 from ..evaluation.definitions import capital
-from ..types.base import Type
+from ..types.base import PuppetType
 from ..types.references import ClassType, ResourceType
 from ..values.core import Value
 from ..values.labels import label, with_article
@@ -113,11 +113,11 @@ def _operands(scope: Scope, value: Value) -> list[Value]:
                 seen.add(operand)
                 found.append(operand)
             continue
-        if isinstance(operand, Type):
-            raise Issue(
+        if isinstance(operand, PuppetType):
+            raise LanguageError(
                 f"Illegal relationship operand, can not form a relationship with something of type {operand}. A Catalog type is required."
             )
-        raise Issue(
+        raise LanguageError(
             f"Illegal relationship operand, can not form a relationship with {with_article(label(operand))}. A Catalog type is required."
         )
     return found

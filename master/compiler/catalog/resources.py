@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from shared.errors import EvaluationError, Location
+from shared.regexps import Regexp
 
 from ..types.references import ClassType, ResourceType, as_attribute
 from ..values.core import DEFAULT, Sensitive, Value, entries
-from ..values.regexps import Regexp
 from ..values.text import inspect, to_s
 from ..world import KnownType
 

@@ -12,7 +12,7 @@ from typing import Any
 from shared.data.richdata import of_bytes
 from shared.errors import Unsupported
 
-from ..types.base import Type
+from ..types.base import PuppetType
 from ..types.objects import ObjectType
 from ..types.references import ClassType, ResourceType, reference_text
 from ..values.core import (
@@ -113,7 +113,7 @@ def _rich(value: Value, warn: Warn, place: str) -> Any:
         return {"__ptype": "Deferred", "name": value.name, **arguments}
     if isinstance(value, Instance):
         return {"__ptype": value.type.name} | {name: encode(item, warn, place) for name, item in value.type.init_hash(value).items()}
-    if isinstance(value, Type):
+    if isinstance(value, PuppetType):
         try:
             return encode_type(value, lambda part: encode(part, warn, place))
         except Unsupported as error:
@@ -134,7 +134,7 @@ def _poor(value: Value, warn: Warn, place: str) -> Any:
 
 
 def _name(value: Value) -> str:
-    if isinstance(value, Type):
+    if isinstance(value, PuppetType):
         return "Object-Type" if isinstance(value, ObjectType) else f"{value.name}-Type"
     return "Iterator" if isinstance(value, Iterator) else label(value)
 

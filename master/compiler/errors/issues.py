@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from shared.errors import EvaluationError
 
-__all__ = ["Issue", "NotYet", "Refused"]
+__all__ = ["BadOperand", "LanguageError", "OperandError", "UnsetParameter"]
 
 
-class Issue(EvaluationError):
+class LanguageError(EvaluationError):
     """
     An error of the language itself; `operand` names the part of the construct that it points at.
 
@@ -20,11 +20,25 @@ class Issue(EvaluationError):
         self.operand = operand
 
 
-class NotYet(EvaluationError):
+class BadOperand(EvaluationError):
+    """
+    An operand that cannot be used; the message is complete, as that of a LanguageError.
+
+    Attributes:
+        operand: the number of the operand at whose place the error is reported. Of binary operators, 0 is left and 1 is right; of
+            `x[a, b]`, -1 is x, 0 is a and 1 is b. None: the place is that of the whole expression.
+    """
+
+    def __init__(self, message: str, operand: int | None = None, *, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.operand = operand
+
+
+class UnsetParameter(EvaluationError):
     """A parameter's default expression reads a parameter that has no value yet."""
 
 
-class Refused(EvaluationError):
+class OperandError(EvaluationError):
     """An error of one operand, which is named as the construct that failed: `Error while evaluating a '=>' expression`."""
 
     def __init__(self, message: str, *, operand: str, label: str, hint: str = "") -> None:

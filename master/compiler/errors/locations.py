@@ -9,22 +9,45 @@ traceback that belongs to a manifest is the place, and the mark gives the label 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from types import CodeType, FrameType, TracebackType
-from typing import TYPE_CHECKING
+from typing import Protocol, TypeAlias
 
 from shared.errors import CompileError, EvaluationError, Location, PuppetError
 
-from ..types.notation.operands import BadOperand
 from .control import Jump
-from .issues import Issue, Refused
-
-if TYPE_CHECKING:
-    from ..loading.loaded_files import LoadedFile
+from .issues import BadOperand, LanguageError, OperandError
 
 __all__ = ["FINAL", "UNIT", "current", "located", "place_of", "stray"]
 
 UNIT = "__manifest__"
-"""The global of generated code that holds its LoadedFile."""
+"""The global of generated code that holds its MarkedFile."""
+
+Position: TypeAlias = tuple[int, int, int, int]
+"""Where an instruction's source begins and ends: line and column, line and column; Python counts columns in octets of UTF-8."""
+
+Mark: TypeAlias = tuple[str, int, int, dict[str, tuple[int, int]]]
+"""The label of a construct, its line and column, and line and column of each operand by the operand's name."""
+
+
+class SourceText(Protocol):
+    """The text of a manifest; `starts` are the offsets of its lines."""
+
+    @property
+    def file(self) -> str | None: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def starts(self) -> Sequence[int]: ...
+
+
+class MarkedFile(Protocol):
+    """What the place of an error is computed from: a manifest, with the mark of each position that its code has instructions for."""
+
+    @property
+    def source(self) -> SourceText: ...
+    def marks(self) -> Mapping[Position, Mark]: ...
+
 
 FINAL = Location(None)
 """`where` of an error whose message is complete: it names no place, and none is added."""
@@ -45,10 +68,10 @@ def located(error: PuppetError) -> PuppetError:
     unit, position = found
     label, line, column, operands = _marked(unit, position)
     message = error.message
-    if isinstance(error, Issue | BadOperand):
+    if isinstance(error, LanguageError | BadOperand):
         line, column = operands.get(str(error.operand), (line, column))
         message = f"Evaluation Error: {message}"
-    elif isinstance(error, Refused):
+    elif isinstance(error, OperandError):
         line, column = operands.get(error.operand, (line, column))
         message = f"Evaluation Error: Error while evaluating {error.label}, {message}"
     elif label:
@@ -83,7 +106,7 @@ def current(operand: int | None = None) -> Location | None:
     """The place in a manifest that is being evaluated now, or of an operand of it."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        unit: LoadedFile | None = frame.f_globals.get(UNIT)
+        unit: MarkedFile | None = frame.f_globals.get(UNIT)
         if unit is not None:
             position = _position(frame.f_code, frame.f_lasti)
             _, line, column, operands = _marked(unit, position)
@@ -93,10 +116,10 @@ def current(operand: int | None = None) -> Location | None:
     return None
 
 
-def _deepest(traceback: TracebackType | None) -> tuple[LoadedFile, tuple[int, int, int, int]] | None:
-    found: tuple[LoadedFile, CodeType, int] | None = None
+def _deepest(traceback: TracebackType | None) -> tuple[MarkedFile, Position] | None:
+    found: tuple[MarkedFile, CodeType, int] | None = None
     while traceback is not None:
-        unit: LoadedFile | None = traceback.tb_frame.f_globals.get(UNIT)
+        unit: MarkedFile | None = traceback.tb_frame.f_globals.get(UNIT)
         if unit is not None:
             found = (unit, traceback.tb_frame.f_code, traceback.tb_lasti)
         traceback = traceback.tb_next
@@ -106,14 +129,14 @@ def _deepest(traceback: TracebackType | None) -> tuple[LoadedFile, tuple[int, in
     return unit, _position(code, instruction)
 
 
-def _position(code: CodeType, instruction: int) -> tuple[int, int, int, int]:
+def _position(code: CodeType, instruction: int) -> Position:
     for index, (line, end_line, column, end_column) in enumerate(code.co_positions()):
         if index * 2 == instruction:
             return line or 0, column or 0, end_line or 0, end_column or 0
     return code.co_firstlineno, 0, code.co_firstlineno, 0
 
 
-def _marked(unit: LoadedFile, position: tuple[int, int, int, int]) -> tuple[str, int, int, dict[str, tuple[int, int]]]:
+def _marked(unit: MarkedFile, position: Position) -> Mark:
     try:
         mark = unit.marks().get(position)
     except RecursionError:  # the stack is too full to read the file again: Python's own place has to do
@@ -123,7 +146,7 @@ def _marked(unit: LoadedFile, position: tuple[int, int, int, int]) -> tuple[str,
     return "", position[0], _column(unit, *position[:2]), {}
 
 
-def _column(unit: LoadedFile, line: int, octets: int) -> int:
+def _column(unit: MarkedFile, line: int, octets: int) -> int:
     """The column in characters, from 1, of a place that Python counts in octets of UTF-8."""
     source = unit.source
     if source.text.isascii() or not 0 < line <= len(source.starts):

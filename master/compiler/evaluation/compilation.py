@@ -14,11 +14,11 @@ from ..catalog.overrides import Override, apply_override
 from ..catalog.relationships import Relationship, validate
 from ..catalog.resources import Catalog, Resource, capitalized_type
 from ..errors.control import Jump
-from ..errors.issues import Issue
+from ..errors.issues import LanguageError
 from ..errors.locations import FINAL, current, located, place_of, stray
 from ..functions import Function
 from ..loading.loader import Loader
-from ..types.base import Type
+from ..types.base import PuppetType
 from ..types.builtin import BUILTIN_TYPES
 from ..types.objects import ANNOTATION
 from ..types.references import ResourceType
@@ -397,7 +397,7 @@ class Compiler:
         """Complain about a variable that is not there, as the settings say."""
         message = f"Unknown variable: '{name}'."
         if self.strict_variables or self.reporter.strict is Strictness.ERROR:
-            raise Issue(message, hint=self._variable_hint(name, scope))
+            raise LanguageError(message, hint=self._variable_hint(name, scope))
         if self.reporter.strict is Strictness.WARNING:
             self.warn_here(message)
 
@@ -412,13 +412,15 @@ class Compiler:
         return self.loader.find_function(name)
 
     def function(self, name: str) -> Function:
-        """The function of that name; an Issue when there is none."""
+        """The function of that name; a LanguageError when there is none."""
         found = self.loader.functions.get(name) or self.loader.find_function(name)
         if found is None:
-            raise Issue(f"Unknown function: '{name}'.", hint=similar(name, [*self.loader.functions, *self.loader.library.functions]))
+            raise LanguageError(
+                f"Unknown function: '{name}'.", hint=similar(name, [*self.loader.functions, *self.loader.library.functions])
+            )
         return found
 
-    def find_type(self, name: str) -> Type | None:
+    def find_type(self, name: str) -> PuppetType | None:
         """A type by its name: built in, a resource type, or an alias. Source: language reference 16."""
         name = name.removeprefix("::")
         lower = name.lower()
@@ -431,12 +433,12 @@ class Compiler:
             return ResourceType(capitalized_type(lower))
         return self.loader.find_alias(name, self.top)
 
-    def type_from_text(self, text: str) -> Type:
+    def type_from_text(self, text: str) -> PuppetType:
         from ..types.notation.parse import parse_type
 
         return parse_type(text, self)
 
-    def deferred_type(self, value: Deferred) -> Type | None:
+    def deferred_type(self, value: Deferred) -> PuppetType | None:
         """What the function of a Deferred declares to return."""
         try:
             found = self.find_function(value.name)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from shared.errors import EvaluationError
 
 from ..errors.locations import FINAL
-from ..types.base import Type
+from ..types.base import PuppetType
 from ..values.core import Strictness, Value
 from ..world import DataContext
 from .scope import MISSING
@@ -55,7 +55,7 @@ def data_context(compiler: Compiler, scope: Scope, session: dict[str, Any]) -> D
     def convert(key: str, value: Value, wanted: Any) -> Value:
         name, *arguments = wanted if isinstance(wanted, list) else [wanted]
         try:
-            type_ = name if isinstance(name, Type) else compiler.type_from_text(str(name))
+            type_ = name if isinstance(name, PuppetType) else compiler.type_from_text(str(name))
         except EvaluationError as error:
             raise EvaluationError(
                 f"Invalid data type in lookup_options for key '{key}' could not parse '{name}', error: '{error.message}",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from shared.errors import EvaluationError
 
-from ..errors.issues import NotYet
+from ..errors.issues import UnsetParameter
 
 if TYPE_CHECKING:
     from ..values.core import Value
@@ -48,7 +48,7 @@ def _evaluate_default(scope: Scope, parameter: ParameterSpec, parameters: Sequen
     scope.pending = _complaints(scope, parameter, parameters, label)
     try:
         return parameter.value(scope)
-    except NotYet as error:
+    except UnsetParameter as error:
         # The error is placed at the declaration, not at the default expression.
         raise EvaluationError(error.message) from None
     finally:

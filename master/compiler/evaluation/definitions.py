@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from shared.errors import EvaluationError, Location
+from shared.regexps import Regexp
 
 from ..catalog.resources import METAPARAMETERS, Resource
 from ..codegen import CONSTANT, NONE, READ, ParameterHeader
 from ..errors.locations import FINAL
-from ..types.base import ANY, Type
+from ..types.base import ANY, PuppetType
 from ..types.descriptions.describe import check_parameters
 from ..types.notation.parse import parse_type
 from ..types.references import as_attribute
 from ..values.core import Value
-from ..values.regexps import Regexp
 from ..world import NotFoundInData
 from .defaults import evaluate_defaults
 from .scope import BUILT_IN, MISSING, RESERVED, Matches, Scope
@@ -50,9 +50,9 @@ class ParameterSpec:
         self.has_default = header.kind != NONE
         self.fixed = header.kind == CONSTANT
         self._code = code
-        self._type: Type | None = None
+        self._type: PuppetType | None = None
 
-    def type(self, scope: Scope) -> Type:
+    def type(self, scope: Scope) -> PuppetType:
         """Its type; the same for all scopes of an environment."""
         if self._type is None:
             declared = self.header.type

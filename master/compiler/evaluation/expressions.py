@@ -11,8 +11,7 @@ from ..codegen.units import Unit
 from ..errors.locations import located
 from ..loading.loaded_files import LoadedFile
 from ..syntax import nodes as n
-from ..syntax.checker import Issue as Finding
-from ..syntax.checker import check, refuse
+from ..syntax.checker import Diagnostic, check, refuse
 from ..syntax.parser import parse
 from ..syntax.source import Source
 from ..values.core import Value
@@ -37,8 +36,8 @@ def evaluate(compiler: Compiler, source: Source) -> Value:
     strict: Any = compiler.world.setting("strict") or "warning"
     program = parse(source)
 
-    def warn(level: str, finding: Finding) -> None:
-        compiler.log(level, finding.message, where=finding.where)
+    def warn(level: str, diagnostic: Diagnostic) -> None:
+        compiler.log(level, diagnostic.message, where=diagnostic.where)
 
     refuse(check(program, source, strict=strict), warn)
     if program.definitions:

@@ -12,7 +12,7 @@ from shared.suggestions import did_you_mean
 from ..catalog.collectors import Collector, Test
 from ..catalog.overrides import DUPLICATE, Override
 from ..catalog.resources import Attribute, Resource, capitalized_type, check_tags, flat_tags
-from ..errors.issues import Issue, Refused
+from ..errors.issues import LanguageError, OperandError
 from ..errors.locations import UNIT
 from ..types.infer import infer
 from ..types.references import ClassType, ResourceType, as_attribute
@@ -41,7 +41,7 @@ __all__ = [
 
 def splat(value: Value) -> dict[str, Value]:
     if not isinstance(value, dict):
-        raise Issue(f"Expected value of type Hash, got {infer(value).generalized()}", operand="value")
+        raise LanguageError(f"Expected value of type Hash, got {infer(value).generalized()}", operand="value")
     for key, _ in entries(value):
         if not isinstance(key, str):
             raise EvaluationError(f"The attribute name {inspect(key) if isinstance(key, list | dict) else to_s(key)} is not a String")
@@ -55,7 +55,7 @@ def attributes(*pairs: tuple[str | None, Value]) -> dict[str, Value]:
         given = value.items() if name is None else ((name, value),)
         for each, item in given:
             if each in found:
-                raise Issue(f"The attribute '{each}' has already been set")
+                raise LanguageError(f"The attribute '{each}' has already been set")
             found[each] = item
     return found
 
@@ -78,31 +78,31 @@ def declarable(value: Value, acceptable: bool) -> str:
             return value.type_name
     titled = acceptable and isinstance(value, ClassType | ResourceType)
     actual = str(value) if titled else str(infer(value).generalized())
-    raise Issue(f"Illegal Resource Type expression, expected result to be a type name, or untitled Resource, got {actual}")
+    raise LanguageError(f"Illegal Resource Type expression, expected result to be a type name, or untitled Resource, got {actual}")
 
 
 def _titles(value: Value, index: int, seen: set[str]) -> list[str]:
     operand = f"title {index}"
     if value is None:
-        raise Issue("Missing title. The title expression resulted in undef", operand=operand)
+        raise LanguageError("Missing title. The title expression resulted in undef", operand=operand)
     found: list[str] = []
     for position, title in enumerate(_flat(value)):
         if title is None:
-            raise Issue(f"Missing title at index {position}. The title expression resulted in an undef title", operand=operand)
+            raise LanguageError(f"Missing title at index {position}. The title expression resulted in an undef title", operand=operand)
         if title is DEFAULT:
             name = "default"
             if name in seen:
-                raise Issue(f"The title '{name}' has already been used in this resource expression")
+                raise LanguageError(f"The title '{name}' has already been used in this resource expression")
             seen.add(name)
             found.append("")
             continue
         if not isinstance(title, str):
             actual = infer(title).generalized()
-            raise Issue(f"Illegal title type at index {position}. Expected String, got {actual}", operand=operand)
+            raise LanguageError(f"Illegal title type at index {position}. Expected String, got {actual}", operand=operand)
         if not title:
-            raise Issue(f"Empty string title at {position}. Title strings must have a length greater than zero.", operand=operand)
+            raise LanguageError(f"Empty string title at {position}. Title strings must have a length greater than zero.", operand=operand)
         if title in seen:
-            raise Issue(f"The title '{title}' has already been used in this resource expression")
+            raise LanguageError(f"The title '{title}' has already been used in this resource expression")
         seen.add(title)
         found.append(title)
     return found
@@ -159,7 +159,7 @@ def _as_attributes(values: dict[str, Value]) -> dict[str, Value]:
         try:
             attributes[name] = as_attribute(value)
         except EvaluationError as error:
-            raise Refused(error.message, operand=f"attribute {name}", label="a '=>' expression") from None
+            raise OperandError(error.message, operand=f"attribute {name}", label="a '=>' expression") from None
     return attributes
 
 
@@ -279,7 +279,7 @@ def set_defaults(scope: Scope, type_: Value, line: int, values: dict[str, Value]
     if not (isinstance(type_, ResourceType) and type_.type_name is not None and type_.title is None):
         actual = infer(type_).generalized()
         message = f"Illegal Resource Type expression, expected result to be a type name, or untitled Resource, got {actual}"
-        raise Issue(message, operand="type")
+        raise LanguageError(message, operand="type")
     name = capitalized_type(type_.type_name)
     table = scope.defaults.setdefault(name, {})
     for attribute_name, attribute in _given(scope, values, line, lines).items():
@@ -298,7 +298,7 @@ def override(scope: Scope, references: Value, line: int, values: dict[str, Value
     given = _given(scope, values, line, lines, appended)
     for reference in _flat(references):
         if not isinstance(reference, ResourceType) or reference.type_name is None or reference.title is None:
-            raise Issue(f"Resource Override can only operate on resources, got: {label(reference)}")
+            raise LanguageError(f"Resource Override can only operate on resources, got: {label(reference)}")
         key = (capitalized_type(reference.type_name), reference.title)
         if "tag" in given:
             check_tags(flat_tags(given["tag"].value), Location(_file(), line))

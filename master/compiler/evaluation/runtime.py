@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from shared.errors import EvaluationError, Location
+from shared.regexps import Regexp
 
 from ..callables import operators
 from ..callables.signatures import Closure, Parameter, Signature, of_type
@@ -13,14 +14,13 @@ from ..catalog.collectors import test_all, test_any, test_is
 from ..catalog.relationships import relate
 from ..catalog.resources import capitalized_type
 from ..errors.control import Break, Next, Return
-from ..errors.issues import Issue
-from ..types.base import Type, TypeReference
+from ..errors.issues import LanguageError
+from ..types.base import PuppetType, TypeReference
 from ..types.notation.operands import flattened
 from ..types.objects import LOOKUP_CONTEXT
 from ..types.references import ClassType, ResourceType
 from ..values.core import DEFAULT, Instance, Sensitive, Value, key_of
 from ..values.members import WITH_MEMBERS, member
-from ..values.regexps import Regexp
 from ..values.text import inspect, inspect_bare, to_s
 from . import resource_expressions
 from .definitions import capital
@@ -175,16 +175,16 @@ def fact(scope: Scope, name: str) -> Value:
     return scope.compiler.fact(name)
 
 
-def _attribute_access(scope: Scope, reference: Type, type_name: str, title: str, keys: Sequence[Value]) -> Value:
+def _attribute_access(scope: Scope, reference: PuppetType, type_name: str, title: str, keys: Sequence[Value]) -> Value:
     resource = scope.compiler.catalog.find(capitalized_type(type_name), title)
     if resource is None:
         shown = f"Class['{reference.class_name}']" if isinstance(reference, ClassType) else reference.shown()
-        raise Issue(f"Resource not found: {shown}")
+        raise LanguageError(f"Resource not found: {shown}")
     found: list[Value] = []
     for key in flattened(keys):
         if not isinstance(key, str) or not resource.has_parameter(key):
             shown = f"{'Class' if isinstance(reference, ClassType) else type_name.capitalize()}['{_own_title(reference, title)}']"
-            raise Issue(f"The resource {shown} does not have a parameter called '{inspect_bare(key)}'")
+            raise LanguageError(f"The resource {shown} does not have a parameter called '{inspect_bare(key)}'")
         value = resource.values.get(key)
         if value is None and resource.scope is not None:
             defaults = resource.scope.default_attributes(resource.type)
@@ -194,21 +194,21 @@ def _attribute_access(scope: Scope, reference: Type, type_name: str, title: str,
     return found[0] if len(found) == 1 else found
 
 
-def _own_title(reference: Type, title: str) -> str:
+def _own_title(reference: PuppetType, title: str) -> str:
     return reference.class_name or "" if isinstance(reference, ClassType) else title
 
 
 # --- names --------------------------------------------------------------------------------------------------------
 
 
-def type_named(scope: Scope, name: str) -> Type:
+def type_named(scope: Scope, name: str) -> PuppetType:
     found = scope.compiler.find_type(name)
     if found is None:
-        raise Issue(f"Resource type not found: {name.removeprefix('::')}")
+        raise LanguageError(f"Resource type not found: {name.removeprefix('::')}")
     return found
 
 
-def type_or_reference(scope: Scope, name: str) -> Type:
+def type_or_reference(scope: Scope, name: str) -> PuppetType:
     """The type, or the mere name of one that is not there."""
     found = scope.compiler.find_type(name)
     return found if found is not None else TypeReference(name.removeprefix("::"))
@@ -220,28 +220,30 @@ def checked_syntax(scope: Scope, syntax: str, value: Value) -> Value:
 
     found = problem(syntax, value)
     if found is not None:
-        raise Issue(str(found))
+        raise LanguageError(str(found))
     return value
 
 
 def reassigned(name: str, value: Value) -> Value:
-    raise Issue(f"Cannot reassign variable '${name}'")
+    raise LanguageError(f"Cannot reassign variable '${name}'")
 
 
 def refuse_reserved(name: str, value: Value) -> Value:
     """What an assignment to a reserved name does in a lambda or function."""
     if name == "server_facts":
-        raise Issue(f"Attempt to assign to a reserved variable name: '${name}'")
+        raise LanguageError(f"Attempt to assign to a reserved variable name: '${name}'")
     raise EvaluationError(f"Attempt to assign to a reserved variable name: '{name}'")
 
 
 def once(current: Value, name: str, value: Value) -> Value:
     if current is not UNSET:
-        raise Issue(f"Cannot reassign variable '${name}'")
+        raise LanguageError(f"Cannot reassign variable '${name}'")
     return value
 
 
-def rest(given: tuple[Value, ...], default: Callable[[], Value], type_: Type | None = None, label: str = "", name: str = "") -> list[Value]:
+def rest(
+    given: tuple[Value, ...], default: Callable[[], Value], type_: PuppetType | None = None, label: str = "", name: str = ""
+) -> list[Value]:
     """A captures-rest parameter with a default, which a single undef stands for as well."""
     if not given or (len(given) == 1 and given[0] is None):
         value = default()
@@ -264,7 +266,7 @@ def _split(scope: Scope, shape: tuple[Any, ...], value: Value, into: list[Value]
             key = part if isinstance(part, str) else key_of(_name_list(part))
             if key not in value:
                 shown = part if isinstance(part, str) else inspect(_name_list(part))
-                raise Issue(f"No value for required key '{shown}' in assignment to variables from hash")
+                raise LanguageError(f"No value for required key '{shown}' in assignment to variables from hash")
             if isinstance(part, str):
                 into.append(value[key])
             else:
@@ -272,17 +274,17 @@ def _split(scope: Scope, shape: tuple[Any, ...], value: Value, into: list[Value]
         return
     if isinstance(value, ClassType) and value.class_name is not None:
         if scope.compiler.catalog.find("Class", capital(value.class_name)) is None:
-            raise Issue(f"Resource not found: Class['{value.class_name}']", operand="value")
+            raise LanguageError(f"Resource not found: Class['{value.class_name}']", operand="value")
         for name in _names(shape):
             found = scope.compiler.qualified(value.class_name, name)
             if found is MISSING:
                 message = f"No value for required variable '${value.class_name}::{name}' in assignment to variables from class reference"
-                raise Issue(message, operand=f"${name}")
+                raise LanguageError(message, operand=f"${name}")
             into.append(found)
         return
     values = value if isinstance(value, list) else [value]
     if len(values) != len(shape):
-        raise Issue(f"Mismatched number of assignable entries and values, expected {len(shape)}, got {len(values)}")
+        raise LanguageError(f"Mismatched number of assignable entries and values, expected {len(shape)}, got {len(values)}")
     for part, item in zip(shape, values, strict=True):
         if isinstance(part, tuple):
             _split(scope, part, item, into)
@@ -335,13 +337,13 @@ def call_method(scope: Scope, name: str, block: Closure | None, *operands: Value
     return call(scope, name, block, *operands)
 
 
-def signature(parameters: Sequence[tuple[str, Type | None, bool, bool]], returns: Type | None) -> Signature:
+def signature(parameters: Sequence[tuple[str, PuppetType | None, bool, bool]], returns: PuppetType | None) -> Signature:
     made = [Parameter.declared(name, type_, default=default, splat=splat) for name, type_, default, splat in parameters]
     return Signature(made, returns=returns)
 
 
 def required_after_optional(name: str) -> None:
-    raise Issue(f"Parameter ${name} is required but appears after optional parameters")
+    raise LanguageError(f"Parameter ${name} is required but appears after optional parameters")
 
 
 def stray(jump: Any, line: int) -> EvaluationError:
@@ -355,7 +357,7 @@ def stray(jump: Any, line: int) -> EvaluationError:
 
 
 def no_selector_entry(value: Value) -> None:
-    raise Issue(f"No matching entry for selector parameter with value '{inspect_bare(value)}'")
+    raise LanguageError(f"No matching entry for selector parameter with value '{inspect_bare(value)}'")
 
 
 NAMES: Final[dict[str, Any]] = {

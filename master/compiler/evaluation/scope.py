@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from shared.errors import EvaluationError
 
-from ..errors.issues import Issue, NotYet
+from ..errors.issues import LanguageError, UnsetParameter
 from ..values.core import Reporter, Strictness, Value
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Scope:
             if value is not MISSING:
                 return value
             if scope.pending is not None and name in scope.pending:
-                raise NotYet(scope.pending[name])
+                raise UnsetParameter(scope.pending[name])
             scope = scope.next
         return self._unknown(name)
 
@@ -170,11 +170,11 @@ class Scope:
     def _refuse(self, name: str) -> None:
         if name in RESERVED:
             if name == "server_facts" or name in self.vars:
-                raise Issue(f"Attempt to assign to a reserved variable name: '${name}'")
+                raise LanguageError(f"Attempt to assign to a reserved variable name: '${name}'")
             raise EvaluationError(f"Attempt to assign to a reserved variable name: '{name}'")
         if name in ("title", "name") and self.kind != "local":
-            raise Issue(f"Cannot reassign built in (or already assigned) variable '${name}'")
-        raise Issue(f"Cannot reassign variable '${name}'")
+            raise LanguageError(f"Cannot reassign built in (or already assigned) variable '${name}'")
+        raise LanguageError(f"Cannot reassign variable '${name}'")
 
     def enter_matches(self) -> Matches:
         """The match variables of a body: at first those of the scope around it, if a match is in force there."""

@@ -24,7 +24,7 @@ from shared.errors import EvaluationError
 
 from ..callables.signatures import Closure, Parameter, Signature
 from ..types.aliases import AliasType
-from ..types.base import ANY, OptionalType, Type
+from ..types.base import ANY, OptionalType, PuppetType
 from ..types.descriptions.describe import describe_signatures, signature_text
 from ..types.infer import arguments_type
 from ..types.notation.parse import parse_type
@@ -37,7 +37,7 @@ __all__ = ["Closure", "Context", "Dispatch", "Function", "LegacyFunction", "Type
 class Types(Protocol):
     """Where type names that are not built in are found: aliases, Object types, resource types."""
 
-    def find_type(self, name: str) -> Type | None:
+    def find_type(self, name: str) -> PuppetType | None:
         """The type called `name` (any case, `::` between its segments), or None."""
 
 
@@ -125,7 +125,7 @@ class LocalTypes:
         for name, text in declared.items():
             self.aliases[name].define(parse_type(text, self))
 
-    def find_type(self, name: str) -> Type | None:
+    def find_type(self, name: str) -> PuppetType | None:
         if name in self.aliases:
             return self.aliases[name]
         return self.types.find_type(name) if self.types is not None else None

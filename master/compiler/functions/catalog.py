@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from shared.errors import EvaluationError, Location
 
 from ..catalog.resources import Resource, capitalized_type, flat_tags
-from ..types.base import Type
+from ..types.base import PuppetType
 from ..types.references import ClassType, ResourceType, TypeType, as_legacy_argument
 from ..values.core import Value, entries
 from ..values.text import to_s
@@ -222,7 +222,7 @@ def _is_defined(scope: Scope, value: Any) -> bool:
     raise EvaluationError(f"Invalid argument of type '{value}' to 'defined'")
 
 
-def _is_known(scope: Scope, value: Type | None) -> bool:
+def _is_known(scope: Scope, value: PuppetType | None) -> bool:
     compiler = scope.compiler
     if isinstance(value, ResourceType):
         if value.type_name is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..errors.control import Break, Next, Return
-from ..types.notation.operands import BadOperand
+from ..errors.issues import BadOperand
 from ..values.core import Value
 from .api import Context, function, legacy_function
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from shared.errors import EvaluationError
 
 from ..callables.conversions import new as converted
-from ..types.base import Type
+from ..types.base import PuppetType
 from ..types.descriptions.describe import describe_mismatch
 from ..types.infer import infer, infer_set
 from ..types.notation.parse import parse_type
@@ -14,37 +14,37 @@ from .api import Closure, Context, function
 
 
 @function("new", "Type type", "Any args*", "Callable &block?")
-def new(context: Context, type_: Type, *args: Value, block: Closure | None = None) -> Value:
+def new(context: Context, type_: PuppetType, *args: Value, block: Closure | None = None) -> Value:
     """A value of the type, made of the arguments; a lambda gets it."""
     value = converted(type_, args, context)
     return block(value) if block is not None else value
 
 
 @function("convert_to", "Any value", "Type type", "Any args*", "Callable[1,1] &block?")
-def convert_to(context: Context, value: Value, type_: Type, *args: Value, block: Closure | None = None) -> Value:
+def convert_to(context: Context, value: Value, type_: PuppetType, *args: Value, block: Closure | None = None) -> Value:
     """As `new`, the value first."""
     made = converted(type_, (value, *args), context)
     return block(made) if block is not None else made
 
 
 @function("type", "Any value", "Enum[detailed] inference_method?")
-def type_(context: Context, value: Value, inference_method: str = "detailed") -> Type:
+def type_(context: Context, value: Value, inference_method: str = "detailed") -> PuppetType:
     """The type of the value: detailed, reduced (one element type), or generalized (no ranges)."""
     return infer_set(value)
 
 
 @type_.also("Any value", "Enum[reduced] inference_method")
-def type_reduced(context: Context, value: Value, inference_method: str) -> Type:
+def type_reduced(context: Context, value: Value, inference_method: str) -> PuppetType:
     return infer(value)
 
 
 @type_.also("Any value", "Enum[generalized] inference_method")
-def type_generalized(context: Context, value: Value, inference_method: str) -> Type:
+def type_generalized(context: Context, value: Value, inference_method: str) -> PuppetType:
     return infer(value).generalized()
 
 
 @function("assert_type", "Type type", "Any value", "Callable[Type, Type] &block?")
-def assert_type(context: Context, type_: Type, value: Value, *, block: Closure | None = None) -> Value:
+def assert_type(context: Context, type_: PuppetType, value: Value, *, block: Closure | None = None) -> Value:
     """The value, when it is of the type; else an error, or what the lambda gives for expected and actual type."""
     if type_.instance(value):
         return value

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 from shared.errors import EvaluationError
 
 from ..errors.locations import FINAL
-from ..types.base import Type
+from ..types.base import PuppetType
 from ..types.descriptions.describe import describe_wrong_type
 from ..values.core import Instance, Strictness, Value
 from ..values.text import program as quoted
@@ -24,7 +24,7 @@ def _scope(context: Context) -> Scope:
 
 _ALIASES = {
     "NameType": "Variant[String, Array[String]]",
-    "ValueType": "Type",
+    "ValueType": "PuppetType",
     "DefaultValueType": "Any",
     "MergeType": "Variant[String[1], Hash[String, Scalar]]",
     "BlockType": "Callable[NameType]",
@@ -40,18 +40,18 @@ _ALIASES = {
 
 
 @function("lookup", "NameType name", "ValueType value_type?", "MergeType merge?", aliases=_ALIASES)
-def lookup(context: Context, name: Value, value_type: Type | None = None, merge: Value = None) -> Value:
+def lookup(context: Context, name: Value, value_type: PuppetType | None = None, merge: Value = None) -> Value:
     """A value of the site's data, or what the block gives."""
     return _lookup(_scope(context), name, {"value_type": value_type, "merge": merge}, None)
 
 
 @lookup.also("NameType name", "Optional[ValueType] value_type", "Optional[MergeType] merge", "DefaultValueType default_value")
-def _lookup_default(context: Context, name: Value, value_type: Type | None, merge: Value, default_value: Value) -> Value:
+def _lookup_default(context: Context, name: Value, value_type: PuppetType | None, merge: Value, default_value: Value) -> Value:
     return _lookup(_scope(context), name, {"value_type": value_type, "merge": merge, "default_value": default_value}, None)
 
 
 @lookup.also("NameType name", "ValueType value_type?", "MergeType merge?", "BlockType &block")
-def _lookup_block(context: Context, name: Value, value_type: Type | None = None, merge: Value = None, *, block: Closure) -> Value:
+def _lookup_block(context: Context, name: Value, value_type: PuppetType | None = None, merge: Value = None, *, block: Closure) -> Value:
     return _lookup(_scope(context), name, {"value_type": value_type, "merge": merge}, block)
 
 
@@ -94,7 +94,7 @@ def _lookup(scope: Scope, name: Value, options: dict[str, Value], block: Closure
     raise EvaluationError(f"Function lookup() did not find a value for any of the names [{shown}]", where=FINAL)
 
 
-def _checked(what: str, value: Value, wanted: Type | None) -> Value:
+def _checked(what: str, value: Value, wanted: PuppetType | None) -> Value:
     if wanted is None or wanted.instance(value):
         return value
     raise EvaluationError(describe_wrong_type(what, wanted, value))

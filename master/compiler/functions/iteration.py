@@ -18,7 +18,7 @@ from ..callables.signatures import Closure
 from ..errors.control import Break
 from ..types.aliases import AliasType
 from ..types.attributes import attributes_of
-from ..types.base import ANY, Type, UnitType, VariantType
+from ..types.base import ANY, PuppetType, UnitType, VariantType
 from ..types.containers import TupleType
 from ..types.infer import infer_set
 from ..types.notation.parse import parse_type
@@ -276,7 +276,7 @@ def _sliced(values: Value, size: int, filler: Value, block: Closure | None) -> V
 # --- lazy iterators -----------------------------------------------------------------------------------------------
 
 
-def _element_type(value: Value) -> Type:
+def _element_type(value: Value) -> PuppetType:
     kind = value.__class__
     if kind is Iterator:
         return value.element_type or ANY
@@ -287,7 +287,7 @@ def _element_type(value: Value) -> Type:
         return VariantType.of(map(infer_set, value)) if value else UnitType()
     if kind is int:
         return IntegerType(0, value - 1) if value else UnitType()
-    if isinstance(value, Type):
+    if isinstance(value, PuppetType):
         return value
     return parse_type("String[1,1]")
 
@@ -374,7 +374,7 @@ def _option(options: dict[str, Value], name: str) -> bool:
 
 
 def _walk(root: Value, options: dict[str, Value]) -> PythonIterator[tuple[list[Value], Value]]:
-    containers: Type = options.get("container_type") or _CONTAINERS
+    containers: PuppetType = options.get("container_type") or _CONTAINERS
     if not _CONTAINERS.assignable(containers):
         raise EvaluationError(f"Only Array, Hash, and Object types can be used as container types. Got {containers}")
     with_containers, with_values = _option(options, "include_containers"), _option(options, "include_values")
@@ -388,7 +388,7 @@ def _walk(root: Value, options: dict[str, Value]) -> PythonIterator[tuple[list[V
 
 
 def _visited(
-    root: Value, containers: Type, with_root: bool, with_containers: bool, with_values: bool, depth_first: bool
+    root: Value, containers: PuppetType, with_root: bool, with_containers: bool, with_values: bool, depth_first: bool
 ) -> PythonIterator[tuple[list[Value], Value]]:
     if with_root:
         yield [], root
@@ -413,7 +413,7 @@ def _children(value: Value) -> PythonIterator[tuple[Value, Value]]:
         return iter(list(value.attributes.items()))
     if isinstance(value, Deferred):
         return iter([("name", value.name), ("arguments", value.arguments)])
-    if isinstance(value, Type):
+    if isinstance(value, PuppetType):
         return iter(attributes_of(value))
     return iter(pairs(value))
 

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Final
 
 from shared.errors import EvaluationError
+from shared.regexps import Regexp
 
 from ..types.aliases import AliasType
 from ..types.base import VariantType
 from ..types.containers import ArrayType, HashType
 from ..types.scalars import NumericType, StringType
 from ..values.core import Binary, Sensitive, Value, entries, key_of
-from ..values.regexps import Regexp
 from ..values.text import inspect, to_s
 from .api import Context, Dispatch, Function, function, legacy_function
 from .iteration import elements

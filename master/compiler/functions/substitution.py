@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from shared.errors import EvaluationError
+from shared.regexps import Match, Regexp
 
 from ..callables.sprintf import format_text
 from ..types.aliases import AliasType
@@ -14,7 +15,6 @@ from ..types.base import VariantType
 from ..types.scalars import PatternType, RegexpType
 from ..values.core import Value
 from ..values.labels import ruby_class
-from ..values.regexps import Match, Regexp
 from .api import Context, function, legacy_function
 
 

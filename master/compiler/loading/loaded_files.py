@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from shared.errors import EvaluationError, Location
+from shared.regexps import Regexp
 
 from ..callables.signatures import Signature, WrongDefaultError
 from ..codegen import Marks
@@ -17,8 +18,7 @@ from ..errors.locations import UNIT
 from ..evaluation.definitions import Body, Define, HostClass, NodeBlock, ParameterSpec, Thunk
 from ..functions import Dispatch, Function
 from ..syntax.source import Source
-from ..types.base import Type
-from ..values.regexps import Regexp
+from ..types.base import PuppetType
 
 if TYPE_CHECKING:
     from ..evaluation.scope import Scope
@@ -94,8 +94,8 @@ class Registered:
     defines: list[Define] = field(default_factory=list)
     nodes: list[NodeBlock] = field(default_factory=list)
     functions: list[_LanguageFunction] = field(default_factory=list)
-    aliases: list[tuple[str, Callable[[Scope], Type]]] = field(default_factory=list)
-    members: list[tuple[str, Callable[[Scope], Type]]] = field(default_factory=list)  # of type sets
+    aliases: list[tuple[str, Callable[[Scope], PuppetType]]] = field(default_factory=list)
+    members: list[tuple[str, Callable[[Scope], PuppetType]]] = field(default_factory=list)  # of type sets
     places: list[tuple[str, str, Location]] = field(default_factory=list)
     main: list[Body] = field(default_factory=list)
     template: Template | None = None
@@ -133,8 +133,8 @@ def registered(file: LoadedFile, module: str) -> Registered:
     return made
 
 
-def _alias_value(code: _FileCode, scope: Scope) -> Type:
-    found: Type = code.body()(scope)
+def _alias_value(code: _FileCode, scope: Scope) -> PuppetType:
+    found: PuppetType = code.body()(scope)
     return found
 
 

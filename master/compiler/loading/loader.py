@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from shared.errors import ConfigError, EvaluationError, Location, ParseError, Unsupported
+from shared.regexps import Regexp
 
 from ..codegen.codecache import CodeCache
 from ..codegen.units import Unit
@@ -18,19 +19,17 @@ from ..evaluation.definitions import Body, Define, Definition, HostClass, NodeBl
 from ..functions import Function
 from ..functions.api import collect
 from ..functions.stdlib import Library
-from ..syntax.checker import Issue as Finding
-from ..syntax.checker import check, namespace_of, refuse
+from ..syntax.checker import Diagnostic, check, namespace_of, refuse
 from ..syntax.nodes import Program
 from ..syntax.parser import parse
 from ..syntax.source import Source
 from ..types.aliases import AliasType
-from ..types.base import Type
+from ..types.base import PuppetType
 from ..types.builtin import BUILTIN_TYPES
 from ..types.notation.access import IllegalAlias, declared_type
 from ..types.notation.parse import parse_type
 from ..types.objects import ObjectType
 from ..types.type_sets import TypeSetType
-from ..values.regexps import Regexp
 from ..world import World
 from .loaded_files import LoadedFile, Registered, Template, registered
 
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Loader"]
 
-Log = Callable[[str, Finding], None]
+Log = Callable[[str, Diagnostic], None]
 _NAME = re.compile(r"[a-z]\w*(?:::[a-z]\w*)*", re.ASCII)
 
 
@@ -62,9 +61,9 @@ class Loader:
         self.nodes: list[NodeBlock] = []
         self.node_names: dict[str, NodeBlock] = {}
         self.functions: dict[str, Function] = dict(builtins)
-        self.aliases: dict[str, tuple[str, Callable[[Scope], Type]]] = {}
-        self.members: dict[str, tuple[str, Callable[[Scope], Type]]] = {}  # the types of type sets
-        self.types: dict[str, Type] = {}
+        self.aliases: dict[str, tuple[str, Callable[[Scope], PuppetType]]] = {}
+        self.members: dict[str, tuple[str, Callable[[Scope], PuppetType]]] = {}  # the types of type sets
+        self.types: dict[str, PuppetType] = {}
         self.mains: list[Body] = []
         self.templates: dict[str, tuple[Template, Unit]] = {}
         self.places: dict[tuple[str, str], Location] = {}
@@ -129,7 +128,7 @@ class Loader:
 
     def _warn_of(self, unit: Unit, source: Source) -> None:
         """Log what is odd in a file that was checked before: of a template at each use."""
-        refuse([_finding(each, source.file) for each in unit.warnings], self.log)
+        refuse([_diagnostic(each, source.file) for each in unit.warnings], self.log)
 
     def _run(self, source: Source, namespace: str | None, module: str) -> Registered:
         """Read a file, and make known what it defines: all of it, or, when it is refused, nothing."""
@@ -221,7 +220,7 @@ class Loader:
         return found
 
     def _warn(self, message: str) -> None:
-        self.log("warning", Finding("warning", message, FINAL))
+        self.log("warning", Diagnostic("warning", message, FINAL))
 
     def _no_taken_type(self, name: str) -> None:
         """An alias may not have the name of a type that Puppet brings."""
@@ -348,7 +347,7 @@ class Loader:
             found[name].pure = False  # nobody knows what it reads
         self.functions[name] = found[name]
 
-    def find_alias(self, name: str, scope: Scope) -> Type | None:
+    def find_alias(self, name: str, scope: Scope) -> PuppetType | None:
         """The type alias of that name in any case, its definition resolved."""
         lower = name.lower()
         found = self.types.get(lower)
@@ -369,7 +368,7 @@ class Loader:
                 return found
         return self._defined_type(lower, known, scope)
 
-    def _defined_type(self, lower: str, known: tuple[str, Callable[[Scope], Type]], scope: Scope) -> Type:
+    def _defined_type(self, lower: str, known: tuple[str, Callable[[Scope], PuppetType]], scope: Scope) -> PuppetType:
         declared, value = known
         alias = AliasType(declared)
         self.types[lower] = alias
@@ -393,7 +392,7 @@ class Loader:
     def _resolve(self, lower: str, made: TypeSetType, scope: Scope) -> None:
         """Find the types of a set; it is known only when all of them are."""
 
-        def member(name: str) -> Type | None:
+        def member(name: str) -> PuppetType | None:
             key = name.lower()
             known = self.members.get(key)
             return self.types.get(key) or (self._defined_type(key, known, scope) if known is not None else None)
@@ -407,7 +406,7 @@ class Loader:
                 self.types.pop(name, None)
             raise
 
-    def _bundled_alias(self, lower: str) -> tuple[str, Callable[[Scope], Type]] | None:
+    def _bundled_alias(self, lower: str) -> tuple[str, Callable[[Scope], PuppetType]] | None:
         bundled = self.library.type_declaration(lower)
         if bundled is None:
             return None
@@ -494,6 +493,6 @@ class Loader:
         return made.template
 
 
-def _finding(stored: tuple[str, str, int | None, int | None, bool], file: str | None) -> Finding:
+def _diagnostic(stored: tuple[str, str, int | None, int | None, bool], file: str | None) -> Diagnostic:
     severity, message, line, column, lexical = stored
-    return Finding(severity, message, Location(file, line, column), lexical=lexical)  # type: ignore[arg-type]
+    return Diagnostic(severity, message, Location(file, line, column), lexical=lexical)  # type: ignore[arg-type]

@@ -1,5 +1,5 @@
 """
-The type system: `lattice.py` names all type classes; each has `instance(value)` and `assignable(other)`.
+The type system: each class has `instance(value)` and `assignable(other)`.
 
 Not imported from here: `values.py` and the types need each other, so the modules are imported by name.
 `parse.parse_type(text)`, `access.type_from_access(base, keys)`, `infer.infer(value)`, `infer.infer_set(value)`,

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shared.errors import EvaluationError
 
-from .base import UNDEF, Expansion, Guard, NotUndefType, OptionalType, Type, VariantType
-
-if TYPE_CHECKING:
-    from ..values.core import Value
+from ..values.core import Value
+from .base import UNDEF, Expansion, Guard, NotUndefType, OptionalType, PuppetType, VariantType
 
 
-class AliasType(Type):
+class AliasType(PuppetType):
     """
     A name for another type, which may refer back to the alias; `define` closes the circle.
 
@@ -23,7 +21,7 @@ class AliasType(Type):
 
     __slots__ = ("_definition", "_is_settled", "alias", "builtin", "recursive")
 
-    def __init__(self, alias: str, definition: Type | None = None, *, builtin: bool = False) -> None:
+    def __init__(self, alias: str, definition: PuppetType | None = None, *, builtin: bool = False) -> None:
         self.alias = alias
         self._definition = definition
         self._is_settled = True
@@ -35,14 +33,14 @@ class AliasType(Type):
         return self.alias
 
     @property
-    def definition(self) -> Type:
+    def definition(self) -> PuppetType:
         if self._definition is None:
             raise EvaluationError(f"Reference to unresolved type {self.alias}")
         if not self._is_settled:
             self._settle(self._definition)
         return self._definition
 
-    def define(self, definition: Type) -> None:
+    def define(self, definition: PuppetType) -> None:
         """
         Say what the alias stands for. It may name aliases that wait for this one; then it is looked at when it is first used.
 
@@ -54,17 +52,17 @@ class AliasType(Type):
         if not has_undefined(definition):
             self._settle(definition)
 
-    def _settle(self, definition: Type) -> None:
+    def _settle(self, definition: PuppetType) -> None:
         self._is_settled = True
         definition = self._without_itself(definition)
         self._definition = definition
         self._definition = definition.normalized()
         self.recursive = _reaches(self._definition, self, set())
 
-    def _without_itself(self, definition: Type) -> Type:
+    def _without_itself(self, definition: PuppetType) -> PuppetType:
         """Return `definition` without the alias as one of its own alternatives, as that adds nothing; a real type has to remain."""
         if _is_alternative(self, definition, set()):
-            members: dict[Type, None] = {}
+            members: dict[PuppetType, None] = {}
             _add_alternatives(self, definition, {id(self)}, members)
             is_optional = UNDEF in members and len(members) > 1
             real = [member for member in members if member is not UNDEF or not is_optional]
@@ -80,9 +78,9 @@ class AliasType(Type):
             raise EvaluationError(f"Type alias '{self.alias}' cannot be resolved to a real type")
         return definition
 
-    def resolved(self) -> Type:
+    def resolved(self) -> PuppetType:
         """The type behind the alias, through further aliases."""
-        found: Type = self
+        found: PuppetType = self
         while isinstance(found, AliasType):
             found = found.definition
         return found
@@ -90,10 +88,10 @@ class AliasType(Type):
     def instance(self, value: Value) -> bool:
         return self.definition.instance(value)
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         return self.assignable(other, guard)
 
-    def assignable(self, other: Type, guard: Guard = None) -> bool:
+    def assignable(self, other: PuppetType, guard: Guard = None) -> bool:
         if other is self:
             return True
         definition = self.definition
@@ -103,7 +101,7 @@ class AliasType(Type):
                 return True
         return definition.assignable(other, guard)
 
-    def assign_to(self, target: Type, guard: Guard) -> bool:
+    def assign_to(self, target: PuppetType, guard: Guard) -> bool:
         definition = self.definition
         if self.recursive:
             guard = set() if guard is None else guard
@@ -119,14 +117,14 @@ class AliasType(Type):
     def __str__(self) -> str:
         return self.expanded()
 
-    def parts(self) -> Iterable[Type]:
+    def parts(self) -> Iterable[PuppetType]:
         return (self.definition,)
 
     def key(self) -> tuple[Any, ...]:
         return (self.alias,)
 
     @property
-    def iterable_of(self) -> Type | None:
+    def iterable_of(self) -> PuppetType | None:
         return self.definition.iterable_of
 
     @property
@@ -145,7 +143,7 @@ def _is_asked_again(pair: tuple[int, int], guard: set[tuple[int, int]]) -> bool:
     return False
 
 
-def _reaches(start: Type, wanted: Type, seen: set[int]) -> bool:
+def _reaches(start: PuppetType, wanted: PuppetType, seen: set[int]) -> bool:
     if start is wanted:
         return True
     if isinstance(start, AliasType):
@@ -155,7 +153,7 @@ def _reaches(start: Type, wanted: Type, seen: set[int]) -> bool:
     return any(_reaches(part, wanted, seen) for part in start.parts())
 
 
-def has_undefined(type_: Type, seen: set[int] | None = None) -> bool:
+def has_undefined(type_: PuppetType, seen: set[int] | None = None) -> bool:
     """Whether an alias that is not defined yet is in a type or in what its aliases stand for."""
     seen = set() if seen is None else seen
     if isinstance(type_, AliasType):
@@ -168,7 +166,7 @@ def has_undefined(type_: Type, seen: set[int] | None = None) -> bool:
     return any(has_undefined(part, seen) for part in type_.parts())
 
 
-def _alternatives(type_: Type) -> Sequence[Type]:
+def _alternatives(type_: PuppetType) -> Sequence[PuppetType]:
     """Return the types of which a value has to be one to be of `type_`, when that is what the type says."""
     if isinstance(type_, VariantType):
         return type_.types
@@ -177,7 +175,7 @@ def _alternatives(type_: Type) -> Sequence[Type]:
     return [type_._definition] if isinstance(type_, AliasType) and type_._definition is not None else []
 
 
-def _is_alternative(alias: AliasType, type_: Type, seen: set[int]) -> bool:
+def _is_alternative(alias: AliasType, type_: PuppetType, seen: set[int]) -> bool:
     """Whether `alias` is `type_`, or an alternative of it at any depth."""
     if type_ is alias:
         return True
@@ -187,7 +185,7 @@ def _is_alternative(alias: AliasType, type_: Type, seen: set[int]) -> bool:
     return any(_is_alternative(alias, each, seen) for each in _alternatives(type_))
 
 
-def _add_alternatives(alias: AliasType, type_: Type, seen: set[int], members: dict[Type, None]) -> None:
+def _add_alternatives(alias: AliasType, type_: PuppetType, seen: set[int], members: dict[PuppetType, None]) -> None:
     """Add the alternatives of `type_` that are real types, or aliases that do not lead back to `alias`."""
     if id(type_) in seen:
         return
@@ -195,7 +193,7 @@ def _add_alternatives(alias: AliasType, type_: Type, seen: set[int], members: di
         members[type_] = None
         return
     seen.add(id(type_))
-    inner: dict[Type, None] = {}
+    inner: dict[PuppetType, None] = {}
     for each in _alternatives(type_):
         _add_alternatives(alias, each, seen, inner)
     if isinstance(type_, NotUndefType):
@@ -205,7 +203,7 @@ def _add_alternatives(alias: AliasType, type_: Type, seen: set[int], members: di
     members.update(inner)
 
 
-def _only_aliases(type_: Type, seen: set[int]) -> bool:
+def _only_aliases(type_: PuppetType, seen: set[int]) -> bool:
     """Whether nothing but aliases and variants of them is there."""
     if isinstance(type_, AliasType):
         if id(type_) in seen or type_._definition is None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ..values.core import Instance, Value
 from .aliases import AliasType
-from .base import Type, VariantType, Wrapper, entry_for
+from .base import PuppetType, VariantType, Wrapper, entry_for
 from .containers import ArrayType, CollectionType, HashType, StructType, TupleType
 from .objects import ObjectType
 from .references import CallableType, ClassType, InitType, ResourceType
@@ -36,7 +36,7 @@ Attributes = Sequence[tuple[Value, Value]]
 _STRUCT_ELEMENT: Final = ObjectType("Pcore::StructElement", {})
 
 
-def attributes_of(type_: Type) -> Attributes:
+def attributes_of(type_: PuppetType) -> Attributes:
     """Return name and value of each attribute; none for types that the reference shows none of, as numbers."""
     describe = entry_for(type_, _ATTRIBUTES)
     return () if describe is None else describe(type_)

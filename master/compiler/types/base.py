@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 
-from ..values.text import quoted
-
-if TYPE_CHECKING:
-    from ..values.core import Value
+from ..values.core import TypeValue, Value
+from ..values.text import float_text, quoted
 
 Entry = TypeVar("Entry")
 
@@ -24,7 +22,7 @@ Expansion: TypeAlias = "frozenset[str] | None"
 """How aliases are printed: None by name; else by name and definition, except those whose names are in the set."""
 
 
-class Type:
+class PuppetType(TypeValue):
     """
     A type of the language. Immutable; equal by structure.
 
@@ -39,23 +37,23 @@ class Type:
         """Whether `value` is of this type."""
         raise NotImplementedError
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         """Whether `other`, which is no wrapper (Variant, Optional, NotUndef, alias, Unit), is this type or narrower."""
         raise NotImplementedError
 
-    def assignable(self, other: Type, guard: Guard = None) -> bool:
+    def assignable(self, other: PuppetType, guard: Guard = None) -> bool:
         """Whether every value of `other` is a value of this type."""
         return other.assign_to(self, guard)
 
-    def assign_to(self, target: Type, guard: Guard) -> bool:
+    def assign_to(self, target: PuppetType, guard: Guard) -> bool:
         """Whether `target` takes this type: the turn of the wrappers, which ask for each of their parts."""
         return target.accepts(self, guard)
 
-    def generalized(self) -> Type:
+    def generalized(self) -> PuppetType:
         """Without ranges, sizes and literal values."""
         return self
 
-    def normalized(self) -> Type:
+    def normalized(self) -> PuppetType:
         """The simplest equal type: variants flat and merged, needless wrappers gone."""
         return self
 
@@ -67,7 +65,7 @@ class Type:
         """The texts between the brackets; none at all for the bare type."""
         return []
 
-    def parts(self) -> Iterable[Type]:
+    def parts(self) -> Iterable[PuppetType]:
         """The types this one is made of."""
         return ()
 
@@ -86,7 +84,7 @@ class Type:
         return inspect_type(self)
 
     @property
-    def iterable_of(self) -> Type | None:
+    def iterable_of(self) -> PuppetType | None:
         """The type of the elements when values of this type can be iterated over; else None."""
         return None
 
@@ -107,20 +105,20 @@ class Type:
         return f"<{self}>"
 
 
-class AnyType(Type):
+class AnyType(PuppetType):
     __slots__ = ()
 
     def instance(self, value: Value) -> bool:
         return True
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         return True
 
-    def assignable(self, other: Type, guard: Guard = None) -> bool:
+    def assignable(self, other: PuppetType, guard: Guard = None) -> bool:
         return True
 
 
-class UnitType(Type):
+class UnitType(PuppetType):
     """Accepts and is accepted by everything; the element type of empty collections. Has no name in the language."""
 
     __slots__ = ()
@@ -129,24 +127,24 @@ class UnitType(Type):
     def instance(self, value: Value) -> bool:
         return True
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         return True
 
-    def assignable(self, other: Type, guard: Guard = None) -> bool:
+    def assignable(self, other: PuppetType, guard: Guard = None) -> bool:
         return True
 
-    def assign_to(self, target: Type, guard: Guard) -> bool:
+    def assign_to(self, target: PuppetType, guard: Guard) -> bool:
         return True
 
 
-class UndefType(Type):
+class UndefType(PuppetType):
     __slots__ = ()
     name = "Undef"
 
     def instance(self, value: Value) -> bool:
         return value is None
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         return isinstance(other, UndefType)
 
 
@@ -155,31 +153,31 @@ UNIT: Final = UnitType()
 UNDEF: Final = UndefType()
 
 
-class Wrapper(Type):
+class Wrapper(PuppetType):
     """A type around one other; `type` None where none was given."""
 
     __slots__ = ("type",)
 
-    def __init__(self, type_: Type | None = None) -> None:
+    def __init__(self, type_: PuppetType | None = None) -> None:
         self.type = type_
 
     def key(self) -> tuple[Any, ...]:
         return (self.type,)
 
-    def parts(self) -> Iterable[Type]:
+    def parts(self) -> Iterable[PuppetType]:
         return () if self.type is None else (self.type,)
 
-    def generalized(self) -> Type:
+    def generalized(self) -> PuppetType:
         return self if self.type is None else self.__class__(self.type.generalized())
 
-    def normalized(self) -> Type:
+    def normalized(self) -> PuppetType:
         return self if self.type is None else self.__class__(self.type.normalized())
 
     def parameters(self, expansion: Expansion) -> list[str]:
         return [] if self.type is None else [shown_content(self.type, expansion)]
 
 
-def shown_content(type_: Type, expansion: Expansion) -> str:
+def shown_content(type_: PuppetType, expansion: Expansion) -> str:
     """The text of a wrapped type; a literal string is shown as that string."""
     literal = getattr(type_, "value", None)
     return quoted(literal) if type_.name == "String" and isinstance(literal, str) else type_.shown(expansion)
@@ -192,15 +190,15 @@ class OptionalType(Wrapper):
     def instance(self, value: Value) -> bool:
         return value is None or (self.type is not None and self.type.instance(value))
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         return isinstance(other, UndefType) or self.type is None or self.type.assignable(other, guard)
 
-    def assign_to(self, target: Type, guard: Guard) -> bool:
+    def assign_to(self, target: PuppetType, guard: Guard) -> bool:
         if target.__class__ is OptionalType and target.type is None:
             return True
         return target.assignable(UNDEF) and (self.type is None or target.assignable(self.type, guard))
 
-    def normalized(self) -> Type:
+    def normalized(self) -> PuppetType:
         if self.type is None:
             return self
         inner = self.type.normalized()
@@ -217,23 +215,23 @@ class NotUndefType(Wrapper):
     __slots__ = ()
     name = "NotUndef"
 
-    def __init__(self, type_: Type | None = None) -> None:
+    def __init__(self, type_: PuppetType | None = None) -> None:
         super().__init__(None if isinstance(type_, AnyType) else type_)
 
     def instance(self, value: Value) -> bool:
         return value is not None and (self.type is None or self.type.instance(value))
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         return not other.assignable(UNDEF, guard) and (self.type is None or self.type.assignable(other, guard))
 
-    def assign_to(self, target: Type, guard: Guard) -> bool:
+    def assign_to(self, target: PuppetType, guard: Guard) -> bool:
         if self.type is not None and not self.type.assignable(UNDEF):
             return target.assignable(self.type, guard)
         if isinstance(target, NotUndefType):
             return target.type is None or (self.type is not None and target.type.assignable(self.type, guard))
         return target.accepts(self, guard)
 
-    def normalized(self) -> Type:
+    def normalized(self) -> PuppetType:
         if self.type is None:
             return self
         inner = self.type.normalized()
@@ -242,17 +240,17 @@ class NotUndefType(Wrapper):
         return NotUndefType(inner) if inner.assignable(UNDEF) else inner
 
 
-class VariantType(Type):
+class VariantType(PuppetType):
     __slots__ = ("types",)
     name = "Variant"
 
-    def __init__(self, types: Sequence[Type] = ()) -> None:
+    def __init__(self, types: Sequence[PuppetType] = ()) -> None:
         self.types = tuple(types)
 
     @staticmethod
-    def of(types: Iterable[Type]) -> Type:
+    def of(types: Iterable[PuppetType]) -> PuppetType:
         """A variant of these, nested ones flat and each once; the type itself when it is one."""
-        flat: dict[Type, None] = {}
+        flat: dict[PuppetType, None] = {}
         for type_ in types:
             flat.update(dict.fromkeys(type_.types if isinstance(type_, VariantType) else (type_,)))
         return next(iter(flat)) if len(flat) == 1 else VariantType(tuple(flat))
@@ -263,18 +261,18 @@ class VariantType(Type):
                 return True
         return False
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         return any(type_.assignable(other, guard) for type_ in self.types)
 
-    def assign_to(self, target: Type, guard: Guard) -> bool:
+    def assign_to(self, target: PuppetType, guard: Guard) -> bool:
         if isinstance(target, VariantType) and not target.types:
             return True
         return bool(self.types) and all(target.assignable(type_, guard) for type_ in self.types)
 
-    def generalized(self) -> Type:
+    def generalized(self) -> PuppetType:
         return VariantType.of([t.generalized() for t in self.types]) if self.types else self
 
-    def normalized(self) -> Type:
+    def normalized(self) -> PuppetType:
         from .merge import normalized_variant
 
         return normalized_variant(self)
@@ -282,7 +280,7 @@ class VariantType(Type):
     def parameters(self, expansion: Expansion) -> list[str]:
         return [t.shown(expansion) for t in self.types]
 
-    def parts(self) -> Iterable[Type]:
+    def parts(self) -> Iterable[PuppetType]:
         return self.types
 
     def key(self) -> tuple[Any, ...]:
@@ -293,12 +291,12 @@ class VariantType(Type):
         return all(t.is_callable for t in self.types)
 
     @property
-    def iterable_of(self) -> Type | None:
+    def iterable_of(self) -> PuppetType | None:
         found = [t.iterable_of for t in self.types]
         return VariantType.of([t for t in found if t is not None]) if found and None not in found else None
 
 
-class TypeReference(Type):
+class TypeReference(PuppetType):
     """A name that no type was found for; accepts nothing."""
 
     __slots__ = ("text",)
@@ -310,7 +308,7 @@ class TypeReference(Type):
     def instance(self, value: Value) -> bool:
         return False
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         return self == other
 
     def parameters(self, expansion: Expansion) -> list[str]:
@@ -320,7 +318,7 @@ class TypeReference(Type):
         return (self.text,)
 
 
-def entry_for(type_: Type, table: Mapping[type, Entry]) -> Entry | None:
+def entry_for(type_: PuppetType, table: Mapping[type, Entry]) -> Entry | None:
     """Return what a table has for the class of a type, or else for the nearest class that it derives from; None for neither."""
     return next((table[kind] for kind in type(type_).__mro__ if kind in table), None)
 
@@ -341,8 +339,6 @@ def range_texts(range_: Range | None, unlimited: Range = (-INF, INF)) -> list[st
 
 
 def number_text(number: float) -> str:
-    from ..values.text import float_text
-
     return float_text(number) if isinstance(number, float) else str(number)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from . import containers, references, scalars
 from .aliases import AliasType
-from .base import ANY, UNDEF, NotUndefType, OptionalType, Type, VariantType
+from .base import ANY, UNDEF, NotUndefType, OptionalType, PuppetType, VariantType
 from .references import TypeType
 from .scalars import STRING, DefaultType, NumericType, ScalarDataType, ScalarType
 
@@ -74,7 +74,7 @@ def _rich_data() -> AliasType:
     return alias
 
 
-def _alias(name: str, definition: Type) -> AliasType:
+def _alias(name: str, definition: PuppetType) -> AliasType:
     alias = AliasType(name, builtin=True)
     alias.define(definition)
     return alias
@@ -109,11 +109,11 @@ def _error() -> ObjectType:
 ERROR: Final = _error()
 
 
-def _named() -> dict[str, Type]:
+def _named() -> dict[str, PuppetType]:
     from .objects import BUILTIN_OBJECTS, ObjectType
     from .type_sets import TypeSetType
 
-    types: list[Type] = [
+    types: list[PuppetType] = [
         ANY, UNDEF, OptionalType(), NotUndefType(), VariantType(), DATA, RICH_DATA, RICH_DATA_KEY,
         scalars.DefaultType(), scalars.ScalarType(), scalars.ScalarDataType(), scalars.NumericType(), scalars.IntegerType(),
         scalars.FloatType(), scalars.BooleanType(), scalars.STRING, scalars.EnumType(), scalars.PatternType(), scalars.RegexpType(),

@@ -19,8 +19,8 @@ from .base import (
     Guard,
     NotUndefType,
     OptionalType,
+    PuppetType,
     Range,
-    Type,
     UnitType,
     VariantType,
     Wrapper,
@@ -31,7 +31,7 @@ from .base import (
 from .scalars import EnumType, IntegerType, StringType
 
 
-class CollectionType(Type):
+class CollectionType(PuppetType):
     __slots__ = ("size",)
     name = "Collection"
 
@@ -49,13 +49,13 @@ class CollectionType(Type):
         kind = value.__class__
         return (kind is list or kind is dict) and self.fits(len(value))
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         return isinstance(other, CollectionType | TupleType | StructType) and within(self.sizes, other.sizes)
 
-    def generalized(self) -> Type:
+    def generalized(self) -> PuppetType:
         return CollectionType()
 
-    def normalized(self) -> Type:
+    def normalized(self) -> PuppetType:
         return CollectionType() if self.__class__ is CollectionType else self
 
     def parameters(self, expansion: Expansion) -> list[str]:
@@ -65,7 +65,7 @@ class CollectionType(Type):
         return (self.size,)
 
     @property
-    def iterable_of(self) -> Type | None:
+    def iterable_of(self) -> PuppetType | None:
         return ANY
 
 
@@ -73,9 +73,9 @@ class ArrayType(CollectionType):
     __slots__ = ("element",)
     name = "Array"
 
-    def __init__(self, element: Type | None = None, size: Range | None = None) -> None:
+    def __init__(self, element: PuppetType | None = None, size: Range | None = None) -> None:
         super().__init__(size)
-        self.element: Type = UNIT if self.size == (0, 0) else element if element is not None else ANY
+        self.element: PuppetType = UNIT if self.size == (0, 0) else element if element is not None else ANY
 
     def instance(self, value: Value) -> bool:
         if value.__class__ is not list or not self.fits(len(value)):
@@ -88,16 +88,16 @@ class ArrayType(CollectionType):
                 return False
         return True
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         if isinstance(other, TupleType):
             count = (len(other.types), len(other.types)) if other.size is None else other.size
             return within(self.sizes, count) and all(self.element.assignable(t, guard) for t in other.types)
         return isinstance(other, ArrayType) and within(self.sizes, other.sizes) and self.element.assignable(other.element, guard)
 
-    def generalized(self) -> Type:
+    def generalized(self) -> PuppetType:
         return ArrayType(None if self.element == ANY else self.element.generalized())
 
-    def normalized(self) -> Type:
+    def normalized(self) -> PuppetType:
         # The reference forgets the size of arrays of anything here, so that a wrong one goes unnoticed; so do we.
         return ARRAY if self.element == ANY else ArrayType(self.element.normalized(), self.size)
 
@@ -110,11 +110,11 @@ class ArrayType(CollectionType):
     def key(self) -> tuple[Any, ...]:
         return (self.element, self.size)
 
-    def parts(self) -> Iterable[Type]:
+    def parts(self) -> Iterable[PuppetType]:
         return (self.element,)
 
     @property
-    def iterable_of(self) -> Type | None:
+    def iterable_of(self) -> PuppetType | None:
         return self.element
 
 
@@ -122,11 +122,11 @@ class HashType(CollectionType):
     __slots__ = ("key_type", "value_type")
     name = "Hash"
 
-    def __init__(self, key: Type | None = None, value: Type | None = None, size: Range | None = None) -> None:
+    def __init__(self, key: PuppetType | None = None, value: PuppetType | None = None, size: Range | None = None) -> None:
         super().__init__(size)
         empty = self.size == (0, 0)
-        self.key_type: Type = UNIT if empty else key if key is not None else ANY
-        self.value_type: Type = UNIT if empty else value if value is not None else ANY
+        self.key_type: PuppetType = UNIT if empty else key if key is not None else ANY
+        self.value_type: PuppetType = UNIT if empty else value if value is not None else ANY
 
     def instance(self, value: Value) -> bool:
         if value.__class__ is not dict or not self.fits(len(value)):
@@ -140,7 +140,7 @@ class HashType(CollectionType):
             return all(map(instance, value.values()))
         return True
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         if isinstance(other, HashType):
             if self.sizes[0] == 0 and other.size == (0, 0):
                 return True
@@ -155,12 +155,12 @@ class HashType(CollectionType):
             and all(self.key_type.instance(e.name) and self.value_type.assignable(e.value_type, guard) for e in other.elements)
         )
 
-    def generalized(self) -> Type:
+    def generalized(self) -> PuppetType:
         if self.size == (0, 0):
             return self
         return HashType(self.key_type.generalized(), self.value_type.generalized())
 
-    def normalized(self) -> Type:
+    def normalized(self) -> PuppetType:
         return self if self.size == (0, 0) else HashType(self.key_type.normalized(), self.value_type.normalized(), self.size)
 
     def parameters(self, expansion: Expansion) -> list[str]:
@@ -173,22 +173,22 @@ class HashType(CollectionType):
     def key(self) -> tuple[Any, ...]:
         return (self.key_type, self.value_type, self.size)
 
-    def parts(self) -> Iterable[Type]:
+    def parts(self) -> Iterable[PuppetType]:
         return (self.key_type, self.value_type)
 
     @property
-    def iterable_of(self) -> Type | None:
+    def iterable_of(self) -> PuppetType | None:
         any_ = self.size == (0, 0) or self == HASH
         return TupleType((UNIT, UNIT) if any_ else (self.key_type, self.value_type), (2, 2))
 
 
-class TupleType(Type):
+class TupleType(PuppetType):
     """One type a position; with a size, the last one repeats. No types at all: any array."""
 
     __slots__ = ("size", "types")
     name = "Tuple"
 
-    def __init__(self, types: Sequence[Type] = (), size: tuple[float, float | None] | None = None) -> None:
+    def __init__(self, types: Sequence[PuppetType] = (), size: tuple[float, float | None] | None = None) -> None:
         self.types = tuple(types)
         self.size = None if size is None else as_size((size[0], INF if size[1] is None else size[1]))
 
@@ -199,7 +199,7 @@ class TupleType(Type):
         count = len(self.types)
         return (count, count) if count else ANY_SIZE
 
-    def at(self, index: int) -> Type:
+    def at(self, index: int) -> PuppetType:
         return self.types[index] if index < len(self.types) else self.types[-1]
 
     def instance(self, value: Value) -> bool:
@@ -207,7 +207,7 @@ class TupleType(Type):
             return False
         return not self.types or all(self.at(index).instance(item) for index, item in enumerate(value))
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         if self == other:
             return True
         if isinstance(other, TupleType):
@@ -225,10 +225,10 @@ class TupleType(Type):
             return all(self.at(index).assignable(other.element, guard) for index in range(count))
         return False
 
-    def generalized(self) -> Type:
+    def generalized(self) -> PuppetType:
         return TupleType([t.generalized() for t in self.types], self.size)
 
-    def normalized(self) -> Type:
+    def normalized(self) -> PuppetType:
         return TupleType([t.normalized() for t in self.types], self.size)
 
     def parameters(self, expansion: Expansion) -> list[str]:
@@ -237,11 +237,11 @@ class TupleType(Type):
     def key(self) -> tuple[Any, ...]:
         return (self.types, self.size)
 
-    def parts(self) -> Iterable[Type]:
+    def parts(self) -> Iterable[PuppetType]:
         return self.types
 
     @property
-    def iterable_of(self) -> Type | None:
+    def iterable_of(self) -> PuppetType | None:
         return VariantType.of(self.types)
 
 
@@ -250,7 +250,7 @@ class StructElement:
 
     __slots__ = ("key_type", "lookup", "name", "optional", "value_type")
 
-    def __init__(self, key_type: Type, value_type: Type) -> None:
+    def __init__(self, key_type: PuppetType, value_type: PuppetType) -> None:
         inner = key_type.type if isinstance(key_type, OptionalType | NotUndefType) else key_type
         assert isinstance(inner, StringType) and inner.value is not None
         self.key_type = OptionalType(inner) if isinstance(key_type, OptionalType) else inner
@@ -262,7 +262,7 @@ class StructElement:
     def literal(self) -> StringType:
         return StringType(None, self.name)
 
-    def with_value(self, type_: Type) -> StructElement:
+    def with_value(self, type_: PuppetType) -> StructElement:
         return StructElement(self.key_type, type_)
 
     def shown_key(self) -> str:
@@ -283,7 +283,7 @@ class StructElement:
         return hash((self.name, self.optional, self.value_type))
 
 
-class StructType(Type):
+class StructType(PuppetType):
     __slots__ = ("by_name", "elements")
     name = "Struct"
 
@@ -312,7 +312,7 @@ class StructType(Type):
                 return False
         return matched == len(value)
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         if isinstance(other, StructType):
             matched = 0
             for mine in self.elements:
@@ -331,10 +331,10 @@ class StructType(Type):
             return fits and within((len(required), len(self.elements)), other.sizes)
         return False
 
-    def generalized(self) -> Type:
+    def generalized(self) -> PuppetType:
         return StructType([e.with_value(e.value_type.generalized()) for e in self.elements])
 
-    def normalized(self) -> Type:
+    def normalized(self) -> PuppetType:
         return StructType([e.with_value(e.value_type.normalized()) for e in self.elements])
 
     def parameters(self, expansion: Expansion) -> list[str]:
@@ -345,11 +345,11 @@ class StructType(Type):
     def key(self) -> tuple[Any, ...]:
         return (self.elements,)
 
-    def parts(self) -> Iterable[Type]:
+    def parts(self) -> Iterable[PuppetType]:
         return [part for e in self.elements for part in (e.key_type, e.value_type)]
 
     @property
-    def iterable_of(self) -> Type | None:
+    def iterable_of(self) -> PuppetType | None:
         if not self.elements:
             return TupleType((UNIT, UNIT), (2, 2))
         keys = VariantType.of([e.key_type for e in self.elements])
@@ -375,7 +375,7 @@ class IterableType(Wrapper):
 
         return self.assignable(infer(value))
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         element = other.iterable_of
         if element is None:
             return False
@@ -385,7 +385,7 @@ class IterableType(Wrapper):
         return not isinstance(element, AnyType) and self.type.assignable(element, guard)
 
     @property
-    def iterable_of(self) -> Type | None:
+    def iterable_of(self) -> PuppetType | None:
         return self.type if self.type is not None else ANY
 
 
@@ -396,13 +396,13 @@ class IteratorType(Wrapper):
     def instance(self, value: Value) -> bool:
         return value.__class__ is Iterator and (self.type is None or self.type.assignable(value.element_type or ANY))
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         return isinstance(other, IteratorType) and (
             self.type is None or (other.type is not None and self.type.assignable(other.type, guard))
         )
 
     @property
-    def iterable_of(self) -> Type | None:
+    def iterable_of(self) -> PuppetType | None:
         return self.type if self.type is not None else ANY
 
 

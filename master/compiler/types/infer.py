@@ -4,26 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..values.core import DEFAULT, Binary, Deferred, Instance, Iterator, Sensitive, Value, value_of
-from ..values.regexps import Regexp
+from shared.regexps import Regexp
+
+from ..values.core import DEFAULT, Binary, Deferred, Instance, Iterator, LambdaValue, Sensitive, Value, value_of
 from ..values.times import Timespan, Timestamp
 from ..values.uris import URI
 from ..values.versions import SemVer, SemVerRange
 from . import containers, scalars
-from .base import UNDEF, Type, VariantType
+from .base import UNDEF, PuppetType, VariantType
 from .merge import common_of
 from .objects import DEFERRED, ObjectExtension, ObjectType
 from .references import TypeType
 
 
-def _instance_type(value: Instance) -> Type:
+def _instance_type(value: Instance) -> PuppetType:
     """The type of an object, with its attributes as type parameters where it has such of their names."""
-    base: ObjectType = value.type
+    base = value.type
+    assert isinstance(base, ObjectType)
     given = {name: value.attributes[name] for name in base.type_parameters if value.attributes.get(name) is not None}
     return ObjectExtension(base, given) if given else base
 
 
-def infer(value: Value) -> Type:
+def infer(value: Value) -> PuppetType:
     """The type of `value`; elements of collections get their common type."""
     kind = value.__class__
     if kind is list:
@@ -38,7 +40,7 @@ def infer(value: Value) -> Type:
     return _infer_single(value)
 
 
-def infer_set(value: Value) -> Type:
+def infer_set(value: Value) -> PuppetType:
     """The type of `value` with every element's own: arrays as tuples, hashes with string keys as structs."""
     kind = value.__class__
     if kind is list:
@@ -56,7 +58,7 @@ def infer_set(value: Value) -> Type:
     return _infer_single(value)
 
 
-def _infer_single(value: Value) -> Type:
+def _infer_single(value: Value) -> PuppetType:
     kind = value.__class__
     if kind is str:
         return scalars.StringType(None, value)
@@ -68,7 +70,7 @@ def _infer_single(value: Value) -> Type:
         return UNDEF
     if kind is bool:
         return scalars.BooleanType(value)
-    if isinstance(value, Type):
+    if isinstance(value, PuppetType):
         return TypeType(value)
     if value is DEFAULT:
         return scalars.DefaultType()
@@ -92,15 +94,13 @@ def _infer_single(value: Value) -> Type:
     if kind is Deferred:
         return DEFERRED
     if kind in simple:
-        plain: Type = simple[kind]()
+        plain: PuppetType = simple[kind]()
         return plain
-    from ..callables.signatures import Closure
-
-    if isinstance(value, Closure):
-        return value.type
+    if isinstance(value, LambdaValue):
+        return value.type  # type: ignore[no-any-return]
     return scalars.RuntimeType("python", f"{kind.__module__}.{kind.__qualname__}")
 
 
-def arguments_type(args: Sequence[Value], block: Value = None) -> Type:
+def arguments_type(args: Sequence[Value], block: Value = None) -> PuppetType:
     """Return the type of a call's arguments in full detail, the lambda `block` last unless it is None."""
     return infer_set([*args, block] if block is not None else list(args))

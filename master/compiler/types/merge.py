@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from functools import reduce
 from typing import TypeAlias
 
-from .base import ANY, UNDEF, NotUndefType, OptionalType, Type, UnitType, VariantType
+from ..values.text import ascii_fold
+from .base import ANY, UNDEF, NotUndefType, OptionalType, PuppetType, UnitType, VariantType
 from .containers import ArrayType, HashType
 from .references import CallableType, ClassType, ResourceType, TypeType
 from .scalars import (
@@ -22,13 +23,12 @@ from .scalars import (
     StringType,
     TimespanType,
     TimestampType,
-    ascii_fold,
 )
 
 Ranged: TypeAlias = "IntegerType | FloatType | TimespanType | TimestampType"
 
 
-def normalized_variant(variant: VariantType) -> Type:
+def normalized_variant(variant: VariantType) -> PuppetType:
     """Flat, without undef in it (an Optional around it instead), with enums, patterns and ranges merged."""
     if not variant.types:
         return variant
@@ -52,7 +52,7 @@ def normalized_variant(variant: VariantType) -> Type:
     return VariantType.of(types)
 
 
-def _merged_not_undefs(types: list[Type]) -> list[Type]:
+def _merged_not_undefs(types: list[PuppetType]) -> list[PuppetType]:
     wrapped = [t for t in types if isinstance(t, NotUndefType)]
     if len(wrapped) < 2:
         return types
@@ -60,7 +60,7 @@ def _merged_not_undefs(types: list[Type]) -> list[Type]:
     return [t for t in types if not isinstance(t, NotUndefType)] + [united]
 
 
-def _merged_enums(types: list[Type]) -> list[Type]:
+def _merged_enums(types: list[PuppetType]) -> list[PuppetType]:
     plain = [
         t for t in types if (isinstance(t, EnumType) and t.values and not t.any_case) or (isinstance(t, StringType) and t.value is not None)
     ]
@@ -74,18 +74,18 @@ def _merged_enums(types: list[Type]) -> list[Type]:
     return types
 
 
-def _literals(type_: Type) -> tuple[str, ...]:
+def _literals(type_: PuppetType) -> tuple[str, ...]:
     if isinstance(type_, EnumType):
         return type_.values
     assert isinstance(type_, StringType) and type_.value is not None
     return (type_.value,)
 
 
-def _merged_ranges(kind: type[Ranged], types: list[Type]) -> list[Type]:
+def _merged_ranges(kind: type[Ranged], types: list[PuppetType]) -> list[PuppetType]:
     ranges = [t for t in types if type(t) is kind]
     if len(ranges) < 2:
         return types
-    merged: list[Type] = []
+    merged: list[PuppetType] = []
     while ranges:
         current = ranges.pop()
         apart = []
@@ -111,7 +111,7 @@ def _joined(one: Ranged, two: Ranged) -> Ranged | None:
     return one.__class__(first.low, last.high)  # type: ignore[arg-type]
 
 
-def common_type(one: Type | None, two: Type | None) -> Type:
+def common_type(one: PuppetType | None, two: PuppetType | None) -> PuppetType:
     """The narrowest type that inference knows for both; undef adds nothing."""
     if one is None or one == UNDEF:
         return two if two is not None else UNDEF
@@ -136,7 +136,7 @@ def common_type(one: Type | None, two: Type | None) -> Type:
     return RICH_DATA if RICH_DATA.assignable(one) and RICH_DATA.assignable(two) else ANY
 
 
-def _common_of_kind(one: Type, two: Type) -> Type | None:
+def _common_of_kind(one: PuppetType, two: PuppetType) -> PuppetType | None:
     if isinstance(one, ArrayType) and isinstance(two, ArrayType):
         return ArrayType(common_type(one.element, two.element))
     if isinstance(one, HashType) and isinstance(two, HashType):
@@ -162,7 +162,7 @@ def _common_of_kind(one: Type, two: Type) -> Type | None:
     return None
 
 
-def _common_string(one: StringType | EnumType, two: StringType | EnumType) -> Type:
+def _common_string(one: StringType | EnumType, two: StringType | EnumType) -> PuppetType:
     if isinstance(one, StringType) and isinstance(two, StringType):
         if one.size is not None and two.size is not None:
             return StringType((min(one.size[0], two.size[0]), max(one.size[1], two.size[1])))
@@ -178,5 +178,5 @@ def _common_string(one: StringType | EnumType, two: StringType | EnumType) -> Ty
     return EnumType(values)
 
 
-def common_of(types: Iterable[Type]) -> Type:
+def common_of(types: Iterable[PuppetType]) -> PuppetType:
     return reduce(common_type, types, UNDEF)  # type: ignore[arg-type]

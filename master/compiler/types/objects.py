@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from shared.errors import EvaluationError
+from shared.regexps import Regexp
 
 from ..values.core import DEFAULT, Deferred, Instance, Value, same
-from ..values.regexps import Regexp
 from ..values.text import program
 from .aliases import AliasType
-from .base import INF, Expansion, Guard, OptionalType, Type
+from .base import INF, Expansion, Guard, OptionalType, PuppetType
 from .containers import ArrayType, StructElement, StructType
 from .scalars import PatternType, StringType
 
@@ -28,7 +28,7 @@ _KINDS = ("constant", "derived", "given_or_derived", "reference")
 @dataclass(frozen=True, slots=True)
 class Attribute:
     name: str
-    type: Type
+    type: PuppetType
     default: Value = _MISSING
     kind: str = ""
     override: bool = False
@@ -47,7 +47,7 @@ class Attribute:
         return "{" + ", ".join(parts) + "}"
 
 
-class ObjectType(Type):
+class ObjectType(PuppetType):
     """
     An Object type; the one called `Object` without attributes is the widest.
 
@@ -62,7 +62,7 @@ class ObjectType(Type):
         self.own: dict[str, Attribute] = {}
         self.constants: dict[str, Attribute] = {}
         self.functions: dict[str, Attribute] = {}
-        self.type_parameters: dict[str, Type] = {}
+        self.type_parameters: dict[str, PuppetType] = {}
         self.equality: tuple[str, ...] | None = None  # None: all attributes
         self.include_type = True
         self.pending: Mapping[str, Value] | None = None
@@ -123,7 +123,7 @@ class ObjectType(Type):
         self.include_type = definition.get("equality_include_type", True) is not False
 
     def _attribute(self, name: str, given: Value) -> Attribute:
-        if isinstance(given, Type):
+        if isinstance(given, PuppetType):
             # What is written as Optional may be left out; an alias or variant that takes undef may not.
             return Attribute(name, given, None) if given.__class__ is OptionalType else Attribute(name, given)
         label = f"initializer for attribute {self._name}[{name}] has wrong type"
@@ -135,7 +135,7 @@ class ObjectType(Type):
             if key not in _ATTRIBUTE_KEYS:
                 raise EvaluationError(f"{label}, unrecognized key '{key}'")
         type_, kind = given.get("type"), given.get("kind", "")
-        if not isinstance(type_, Type):
+        if not isinstance(type_, PuppetType):
             raise EvaluationError(f"{label}, expects a value for key 'type'")
         if kind != "" and kind not in _KINDS:
             got = f"'{kind}'" if isinstance(kind, str) else _generalized(kind)
@@ -299,13 +299,13 @@ class ObjectType(Type):
         if kind is Deferred:
             return self.name in ("Deferred", "Object")
         # A type is an object of the type that describes it, as every type of the language has one.
-        return self._is_any_object and isinstance(value, Type)
+        return self._is_any_object and isinstance(value, PuppetType)
 
     @property
     def _is_any_object(self) -> bool:
         return self.name == "Object" and not self.own and not self.pending
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         if isinstance(other, ObjectExtension):
             other = other.base
         if not isinstance(other, ObjectType):
@@ -349,7 +349,7 @@ class ObjectType(Type):
         return (self.name, tuple(self.own))
 
 
-class ObjectExtension(Type):
+class ObjectExtension(PuppetType):
     """An Object type whose type parameters are given: `Box[3]`."""
 
     __slots__ = ("base", "given")
@@ -372,7 +372,7 @@ class ObjectExtension(Type):
         for name, value in given.items():
             if name not in base.type_parameters:
                 raise EvaluationError(f"'{name}' is not a known type parameter for {base.name}-Type")
-            if not base.type_parameters[name].instance(value) and not isinstance(value, Type):
+            if not base.type_parameters[name].instance(value) and not isinstance(value, PuppetType):
                 from .descriptions.describe import describe_mismatch
                 from .infer import infer_set
 
@@ -389,7 +389,7 @@ class ObjectExtension(Type):
             return False
         return all(matches(value.attributes.get(n), wanted) for n, wanted in self.given.items())
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         if not isinstance(other, ObjectExtension) or not self.base.accepts(other.base, guard):
             return False
         return all(name in other.given and _takes(wanted, other.given[name]) for name, wanted in self.given.items())
@@ -407,18 +407,18 @@ def _takes(wanted: Value, value: Value) -> bool:
     """Whether a type parameter takes what another has: types by what they accept, anything else as an option of `case`."""
     from ..values.comparison import matches
 
-    if isinstance(wanted, Type) and isinstance(value, Type):
+    if isinstance(wanted, PuppetType) and isinstance(value, PuppetType):
         return wanted.assignable(value)
     return bool(matches(value, wanted))
 
 
-def _generalized(value: Value) -> Type:
+def _generalized(value: Value) -> PuppetType:
     from .infer import infer
 
     return infer(value).generalized()
 
 
-def _key(name: str, optional: bool) -> Type:
+def _key(name: str, optional: bool) -> PuppetType:
     literal = StringType(None, name)
     return OptionalType(literal) if optional else literal
 

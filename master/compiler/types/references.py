@@ -8,14 +8,14 @@ from operator import is_
 from typing import Any, Final
 
 from shared.errors import EvaluationError
+from shared.regexps import Regexp
 
-from ..values.core import Binary, Iterator, Value, entries, key_of
-from ..values.regexps import Regexp
+from ..values.core import Binary, Iterator, LambdaValue, Value, entries, key_of
 from ..values.text import inspect, program, quoted
 from ..values.times import Timespan, Timestamp
 from ..values.versions import SemVer, SemVerRange
 from .aliases import AliasType
-from .base import ANY, UNDEF, UNIT, AnyType, Expansion, Guard, Range, Type, UnitType, Wrapper, range_texts
+from .base import ANY, UNDEF, UNIT, AnyType, Expansion, Guard, PuppetType, Range, UnitType, Wrapper, range_texts
 from .containers import TupleType
 from .scalars import EnumType, IntegerType
 
@@ -25,22 +25,22 @@ class TypeType(Wrapper):
     name = "Type"
 
     def instance(self, value: Value) -> bool:
-        return isinstance(value, Type) and (self.type is None or self.type.assignable(value))
+        return isinstance(value, PuppetType) and (self.type is None or self.type.assignable(value))
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         if not isinstance(other, TypeType):
             return False
         return self.type is None or (other.type is not None and self.type.assignable(other.type, guard))
 
     @property
-    def iterable_of(self) -> Type | None:
+    def iterable_of(self) -> PuppetType | None:
         inner = self.type.resolved() if isinstance(self.type, AliasType) else self.type
         if isinstance(inner, EnumType):
             return inner
         return inner if isinstance(inner, IntegerType) and inner.finite else None
 
 
-class CallableType(Type):
+class CallableType(PuppetType):
     """
     What may be called with arguments `params` (None: any) and a block, and what it gives.
 
@@ -50,17 +50,15 @@ class CallableType(Type):
     __slots__ = ("block", "params", "returns")
     name = "Callable"
 
-    def __init__(self, params: TupleType | None = None, block: Type | None = None, returns: Type | None = None) -> None:
+    def __init__(self, params: TupleType | None = None, block: PuppetType | None = None, returns: PuppetType | None = None) -> None:
         self.params = params
         self.block = block
         self.returns = None if isinstance(returns, AnyType) else returns
 
     def instance(self, value: Value) -> bool:
-        from ..callables.signatures import Closure
+        return isinstance(value, LambdaValue) and ((self.params is None and self.returns is None) or self.assignable(value.type))
 
-        return isinstance(value, Closure) and ((self.params is None and self.returns is None) or self.assignable(value.type))
-
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         if not isinstance(other, CallableType):
             return False
         if self.returns is not None and not self.returns.assignable(other.returns or ANY, guard):
@@ -71,11 +69,11 @@ class CallableType(Type):
             return False
         return (other.block or UNDEF).assignable(self.block or UNDEF, guard)
 
-    def generalized(self) -> Type:
+    def generalized(self) -> PuppetType:
         params = self.params.generalized() if self.params is not None else None
         return CallableType(params, self.block and self.block.generalized(), self.returns and self.returns.generalized())  # type: ignore[arg-type]
 
-    def normalized(self) -> Type:
+    def normalized(self) -> PuppetType:
         params = self.params.normalized() if self.params is not None else None
         return CallableType(params, self.block and self.block.normalized(), self.returns and self.returns.normalized())  # type: ignore[arg-type]
 
@@ -93,7 +91,7 @@ class CallableType(Type):
     def key(self) -> tuple[Any, ...]:
         return (self.params, self.block, self.returns)
 
-    def parts(self) -> Iterable[Type]:
+    def parts(self) -> Iterable[PuppetType]:
         return [t for t in (self.params, self.block, self.returns) if t is not None]
 
     @property
@@ -101,14 +99,14 @@ class CallableType(Type):
         return True
 
 
-class CatalogEntryType(Type):
+class CatalogEntryType(PuppetType):
     __slots__ = ()
     name = "CatalogEntry"
 
     def instance(self, value: Value) -> bool:
         return False  # a reference is a type, an instance of Type[CatalogEntry]
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         return isinstance(other, CatalogEntryType)
 
 
@@ -121,7 +119,7 @@ class ClassType(CatalogEntryType):
     def __init__(self, class_name: str | None = None) -> None:
         self.class_name = class_name
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         return isinstance(other, ClassType) and (self.class_name is None or self.class_name == other.class_name)
 
     def parameters(self, expansion: Expansion) -> list[str]:
@@ -142,7 +140,7 @@ class ResourceType(CatalogEntryType):
         self.lower = None if type_name is None else type_name.lower()
         self.title = title
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         if not isinstance(other, ResourceType):
             return False
         return self.lower is None or (self.lower == other.lower and (self.title is None or self.title == other.title))
@@ -169,7 +167,7 @@ class InitType(Wrapper):
     __slots__ = ("arguments",)
     name = "Init"
 
-    def __init__(self, type_: Type | None = None, arguments: Sequence[Value] = ()) -> None:
+    def __init__(self, type_: PuppetType | None = None, arguments: Sequence[Value] = ()) -> None:
         super().__init__(type_)
         self.arguments = tuple(arguments)
 
@@ -184,7 +182,7 @@ class InitType(Wrapper):
             return True
         return not self.arguments and value.__class__ is list and convertible(self.type, value, several=True)
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         from ..callables.conversions import check_constructible, converts_type
         from .builtin import RICH_DATA
 
@@ -197,10 +195,10 @@ class InitType(Wrapper):
             return True
         return not self.arguments and converts_type(self.type, other)
 
-    def generalized(self) -> Type:
+    def generalized(self) -> PuppetType:
         return self
 
-    def normalized(self) -> Type:
+    def normalized(self) -> PuppetType:
         return self
 
     def parameters(self, expansion: Expansion) -> list[str]:
@@ -213,12 +211,14 @@ class InitType(Wrapper):
 NO_PARAMETERS: Final = TupleType((), (0, 0))
 
 
-def callable_of(types: Sequence[Type], size: Range | None = None, block: Type | None = None, returns: Type | None = None) -> CallableType:
+def callable_of(
+    types: Sequence[PuppetType], size: Range | None = None, block: PuppetType | None = None, returns: PuppetType | None = None
+) -> CallableType:
     return CallableType(TupleType(types, size) if types or size else TupleType((UNIT,), (0, 0)), block, returns)
 
 
 def reference_text(value: ResourceType | ClassType) -> str | None:
-    """`Type[title]`, as references stand in catalogs; None for the bare type `Resource`."""
+    """`PuppetType[title]`, as references stand in catalogs; None for the bare type `Resource`."""
     if isinstance(value, ClassType):
         return "Class[]" if value.class_name is None else f"Class[{_catalog_name(value.class_name) or 'main'}]"
     return None if value.type_name is None else f"{_catalog_name(value.type_name)}[{value.title or ''}]"
@@ -245,6 +245,7 @@ class AttributeReference(ResourceType):
     """
 
     __slots__ = ()
+    is_selected_by_equality = True
 
     def __str__(self) -> str:
         return str(reference_text(self))
@@ -270,6 +271,7 @@ class AttributeClassReference(ClassType):
     """As AttributeReference, of a class: it is shown as `Class[Two]`."""
 
     __slots__ = ()
+    is_selected_by_equality = True
 
     def __str__(self) -> str:
         return str(reference_text(self))

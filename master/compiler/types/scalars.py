@@ -6,28 +6,29 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from shared.errors import EvaluationError
+from shared.regexps import Regexp
 
+from ..values.comparison import matches
 from ..values.core import DEFAULT, Binary, Sensitive, Value
-from ..values.regexps import Regexp
-from ..values.text import program, quoted
+from ..values.text import ascii_fold, program, quoted
 from ..values.times import Timespan, Timestamp
 from ..values.uris import URI
 from ..values.versions import SemVer, SemVerRange
-from .base import ANY, ANY_SIZE, INF, AnyType, Expansion, Guard, Range, Type, Wrapper, as_size, range_texts, within
+from .base import ANY, ANY_SIZE, INF, AnyType, Expansion, Guard, PuppetType, Range, Wrapper, as_size, range_texts, within
 
 
-class DefaultType(Type):
+class DefaultType(PuppetType):
     __slots__ = ()
     name = "Default"
 
     def instance(self, value: Value) -> bool:
         return value is DEFAULT
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         return isinstance(other, DefaultType)
 
 
-class ScalarType(Type):
+class ScalarType(PuppetType):
     __slots__ = ()
     name = "Scalar"
     _values: ClassVar[frozenset[type]] = frozenset((str, int, float, bool, Regexp, SemVer, SemVerRange, Timespan, Timestamp))
@@ -35,7 +36,7 @@ class ScalarType(Type):
     def instance(self, value: Value) -> bool:
         return value.__class__ in self._values
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         return isinstance(other, ScalarType)
 
 
@@ -44,7 +45,7 @@ class ScalarDataType(ScalarType):
     name = "ScalarData"
     _values = frozenset((str, int, float, bool))
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         return isinstance(other, ScalarDataType)
 
 
@@ -66,10 +67,10 @@ class RangeType(ScalarDataType):
     def range(self) -> Range:
         return (self.low, self.high)
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         return isinstance(other, self.__class__) and self.low <= other.low and self.high >= other.high
 
-    def generalized(self) -> Type:
+    def generalized(self) -> PuppetType:
         return self.__class__()
 
     def parameters(self, expansion: Expansion) -> list[str]:
@@ -87,7 +88,7 @@ class NumericType(RangeType):
         kind = value.__class__
         return (kind is int or kind is float) and self.low <= value <= self.high
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         return isinstance(other, RangeType) and self.low <= other.low and self.high >= other.high
 
 
@@ -103,7 +104,7 @@ class IntegerType(RangeType):
         return self.low != -INF and self.high != INF
 
     @property
-    def iterable_of(self) -> Type | None:
+    def iterable_of(self) -> PuppetType | None:
         return INTEGER
 
 
@@ -131,10 +132,10 @@ class BooleanType(ScalarDataType):
     def instance(self, value: Value) -> bool:
         return value.__class__ is bool and (self.value is None or self.value is value)
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         return isinstance(other, BooleanType) and (self.value is None or self.value is other.value)
 
-    def generalized(self) -> Type:
+    def generalized(self) -> PuppetType:
         return BooleanType()
 
     def parameters(self, expansion: Expansion) -> list[str]:
@@ -164,7 +165,7 @@ class StringType(ScalarDataType):
             return self.size[0] <= len(value) <= self.size[1]
         return self.value is None or self.value == value
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         if self.size is not None:
             if isinstance(other, StringType):
                 return within(self.size, other.sizes)
@@ -184,7 +185,7 @@ class StringType(ScalarDataType):
             return self.size
         return ANY_SIZE if self.value is None else (len(self.value), len(self.value))
 
-    def generalized(self) -> Type:
+    def generalized(self) -> PuppetType:
         return STRING
 
     def parameters(self, expansion: Expansion) -> list[str]:
@@ -194,7 +195,7 @@ class StringType(ScalarDataType):
         return (self.size, self.value)
 
     @property
-    def iterable_of(self) -> Type | None:
+    def iterable_of(self) -> PuppetType | None:
         return StringType((1, 1))
 
 
@@ -213,7 +214,7 @@ class EnumType(ScalarDataType):
     def instance(self, value: Value) -> bool:
         return value.__class__ is str and (ascii_fold(value) if self.any_case else value) in self._folded
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         if self == other:
             return True
         if not self.values and isinstance(other, StringType | EnumType | PatternType):
@@ -224,7 +225,7 @@ class EnumType(ScalarDataType):
             return bool(other.values) and (self.any_case or not other.any_case) and all(map(self.instance, other.values))
         return False
 
-    def generalized(self) -> Type:
+    def generalized(self) -> PuppetType:
         if not self.values:
             return STRING
         sizes = [len(v) for v in self.values]
@@ -237,16 +238,8 @@ class EnumType(ScalarDataType):
         return (self.values, self.any_case)
 
     @property
-    def iterable_of(self) -> Type | None:
+    def iterable_of(self) -> PuppetType | None:
         return StringType((1, 1))
-
-
-def ascii_fold(text: str) -> str:
-    """`text` with A-Z in lower case, and nothing else changed: how the language compares strings."""
-    return text.lower() if text.isascii() else text.translate(_LOWER)
-
-
-_LOWER = {code: code + 32 for code in range(65, 91)}
 
 
 class PatternType(ScalarDataType):
@@ -261,7 +254,7 @@ class PatternType(ScalarDataType):
             return False
         return not self.patterns or any(p.search(value) for p in self.patterns)
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         if self == other or not self.patterns:
             return isinstance(other, StringType | EnumType | PatternType)
         if isinstance(other, StringType):
@@ -285,7 +278,7 @@ class RegexpType(ScalarType):
     def instance(self, value: Value) -> bool:
         return value.__class__ is Regexp and (self.regexp is None or self.regexp == value)
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         return isinstance(other, RegexpType) and (self.regexp is None or self.regexp == other.regexp)
 
     def parameters(self, expansion: Expansion) -> list[str]:
@@ -317,10 +310,10 @@ class TimeType(ScalarType):
     def instance(self, value: Value) -> bool:
         return value.__class__ is self.of and self.range[0] <= value.nanoseconds <= self.range[1]
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         return isinstance(other, self.__class__) and within(self.range, other.range)
 
-    def generalized(self) -> Type:
+    def generalized(self) -> PuppetType:
         return self.__class__()
 
     def parameters(self, expansion: Expansion) -> list[str]:
@@ -355,7 +348,7 @@ class SemVerType(ScalarType):
     def instance(self, value: Value) -> bool:
         return value.__class__ is SemVer and (not self.ranges or any(r.includes(value) for r in self.ranges))
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         if not isinstance(other, SemVerType):
             return False
         return not self.ranges or (bool(other.ranges) and all(any(m.covers(o) for m in self.ranges) for o in other.ranges))
@@ -367,32 +360,32 @@ class SemVerType(ScalarType):
         return (self.ranges,)
 
 
-class SemVerRangeType(Type):
+class SemVerRangeType(PuppetType):
     __slots__ = ()
     name = "SemVerRange"
 
     def instance(self, value: Value) -> bool:
         return value.__class__ is SemVerRange
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         return isinstance(other, SemVerRangeType)
 
 
 # --- the rest -----------------------------------------------------------------------------------------------------
 
 
-class BinaryType(Type):
+class BinaryType(PuppetType):
     __slots__ = ()
     name = "Binary"
 
     def instance(self, value: Value) -> bool:
         return value.__class__ is Binary
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         return isinstance(other, BinaryType)
 
 
-class URIType(Type):
+class URIType(PuppetType):
     """URIs, some of whose parts match: `parts` maps their names to what a `case` option could be."""
 
     __slots__ = ("wanted",)
@@ -419,23 +412,22 @@ class URIType(Type):
     def instance(self, value: Value) -> bool:
         if value.__class__ is not URI:
             return False
-        from ..values.comparison import matches
-
         return all(matches(getattr(value, n), wanted) for n, wanted in (self.wanted or {}).items())
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         if not isinstance(other, URIType):
             return False
-        from ..values.comparison import matches
-
         theirs = other.wanted or {}
         return all(
             n in theirs
-            and (matches(theirs[n], mine) or (isinstance(mine, Type) and isinstance(theirs[n], Type) and mine.assignable(theirs[n])))
+            and (
+                matches(theirs[n], mine)
+                or (isinstance(mine, PuppetType) and isinstance(theirs[n], PuppetType) and mine.assignable(theirs[n]))
+            )
             for n, mine in (self.wanted or {}).items()
         )
 
-    def generalized(self) -> Type:
+    def generalized(self) -> PuppetType:
         return URIType()
 
     def parameters(self, expansion: Expansion) -> list[str]:
@@ -449,14 +441,14 @@ class SensitiveType(Wrapper):
     __slots__ = ()
     name = "Sensitive"
 
-    def __init__(self, type_: Type | None = None) -> None:
+    def __init__(self, type_: PuppetType | None = None) -> None:
         super().__init__(type_.generalized() if type_ is not None else ANY)
 
     def instance(self, value: Value) -> bool:
         assert self.type is not None
         return value.__class__ is Sensitive and self.type.instance(value.unwrap())
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         assert self.type is not None
         return isinstance(other, SensitiveType) and other.type is not None and self.type.assignable(other.type, guard)
 
@@ -464,7 +456,7 @@ class SensitiveType(Wrapper):
         return [] if self.type is None or isinstance(self.type, AnyType) else [self.type.shown(expansion)]
 
 
-class RuntimeType(Type):
+class RuntimeType(PuppetType):
     """A type of the implementation's language, which no value of ours has."""
 
     __slots__ = ("pattern", "runtime")
@@ -477,7 +469,7 @@ class RuntimeType(Type):
     def instance(self, value: Value) -> bool:
         return False
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         return isinstance(other, RuntimeType) and (self.runtime is None or self == other)
 
     def parameters(self, expansion: Expansion) -> list[str]:

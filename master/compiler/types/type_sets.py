@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from shared.errors import EvaluationError
+from shared.regexps import Regexp
 
 from ..values.core import Value
-from ..values.regexps import Regexp
 from ..values.text import program
 from ..values.versions import SemVer, SemVerRange
 from .aliases import AliasType
-from .base import ANY, INF, Guard, OptionalType, Type
+from .base import ANY, INF, Guard, OptionalType, PuppetType
 from .containers import HashType, StructElement, StructType
 from .objects import ObjectType
 from .scalars import STRING, PatternType, StringType
@@ -28,7 +28,7 @@ _UNDERSTOOD: Final = SemVerRange.parse("1.x")
 _SHORT_NAME: Final = PatternType([Regexp(r"\A[A-Z]\w*\z")])
 
 
-def _struct(required: Mapping[str, Type], optional: Mapping[str, Type]) -> StructType:
+def _struct(required: Mapping[str, PuppetType], optional: Mapping[str, PuppetType]) -> StructType:
     elements = [StructElement(StringType(None, name), type_) for name, type_ in required.items()]
     return StructType([*elements, *(StructElement(OptionalType(StringType(None, name)), type_) for name, type_ in optional.items())])
 
@@ -47,7 +47,7 @@ _INITIALIZER: Final = _struct(
 )
 
 
-class TypeSetType(Type):
+class TypeSetType(PuppetType):
     """
     A set of types under one namespace; without a definition all of them.
 
@@ -60,7 +60,7 @@ class TypeSetType(Type):
         self._name = name
         self.definition = definition
         self.version: SemVer | None = None
-        self.members: dict[str, Type] = {}
+        self.members: dict[str, PuppetType] = {}
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -95,7 +95,7 @@ class TypeSetType(Type):
                 )
         return made
 
-    def resolve(self, find: Callable[[str], Type | None], member: Callable[[str], Type | None]) -> None:
+    def resolve(self, find: Callable[[str], PuppetType | None], member: Callable[[str], PuppetType | None]) -> None:
         """
         Look at what the definition refers to.
 
@@ -122,7 +122,7 @@ class TypeSetType(Type):
                 )
             self.members[short] = type_
 
-    def _check_reference(self, name: str, versions: SemVerRange, find: Callable[[str], Type | None]) -> None:
+    def _check_reference(self, name: str, versions: SemVerRange, find: Callable[[str], PuppetType | None]) -> None:
         mine = f"TypeSet '{self.name}' reference to TypeSet named '{name}'"
         other = find(name)
         if other is None:
@@ -135,7 +135,7 @@ class TypeSetType(Type):
     def instance(self, value: Value) -> bool:
         return False
 
-    def accepts(self, other: Type, guard: Guard) -> bool:
+    def accepts(self, other: PuppetType, guard: Guard) -> bool:
         return isinstance(other, TypeSetType) and (self.definition is None or other.name == self.name)
 
     def described(self) -> str:

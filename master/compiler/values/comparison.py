@@ -9,14 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from shared.errors import EvaluationError
+from shared.regexps import Match, Regexp
 
-from ..types.base import Type
-from ..types.notation.operands import BadOperand
-from ..types.references import AttributeClassReference, AttributeReference
-from ..types.scalars import ascii_fold
-from .core import DEFAULT, Binary, Value, value_of
+from ..errors.issues import BadOperand
+from .core import DEFAULT, Binary, TypeValue, Value, value_of
 from .labels import label, with_article
-from .regexps import Match, Regexp
+from .text import ascii_fold
 from .times import SECOND, Timespan, Timestamp
 from .versions import SemVer, SemVerRange
 
@@ -55,9 +53,9 @@ def equals(left: Value, right: Value) -> bool:
         return right.__class__ is dict and len(left) == len(right) and all(equals(right.get(k), v) for k, v in left.items())
     if kind in _TIMES or right.__class__ in _TIMES:
         return _times_equal(left, right)
-    if isinstance(left, Type):
+    if isinstance(left, TypeValue):
         # Types that accept the same are equal, however they are written.
-        return isinstance(right, Type) and (left == right or (_takes(left, "==", right, right, left) and left.assignable(right)))
+        return isinstance(right, TypeValue) and (left == right or (_takes(left, "==", right, right, left) and left.assignable(right)))
     return bool(left == right)
 
 
@@ -131,7 +129,7 @@ def _compared(left: Value, operator: str, right: Value) -> int:
         raise BadOperand(f"Comparison of: {label(left)} {operator} {label(right)}, is not possible. Caused by '{error.message}'.") from None
 
 
-def _takes(left: Type, operator: str, right: Type, wide: Type, narrow: Type) -> bool:
+def _takes(left: TypeValue, operator: str, right: TypeValue, wide: TypeValue, narrow: TypeValue) -> bool:
     """Whether `wide` takes `narrow`; these are the two operands, in the order that `operator` asks for."""
     try:
         return wide.assignable(narrow)
@@ -141,26 +139,26 @@ def _takes(left: Type, operator: str, right: Type, wide: Type, narrow: Type) -> 
 
 def less(left: Value, right: Value) -> bool:
     """`<`; of types: whether left is narrower."""
-    if isinstance(left, Type):
-        return isinstance(right, Type) and _takes(left, "<", right, right, left) and not equals(left, right)
+    if isinstance(left, TypeValue):
+        return isinstance(right, TypeValue) and _takes(left, "<", right, right, left) and not equals(left, right)
     return _compared(left, "<", right) < 0
 
 
 def less_equal(left: Value, right: Value) -> bool:
-    if isinstance(left, Type):
-        return isinstance(right, Type) and _takes(left, "<=", right, right, left)
+    if isinstance(left, TypeValue):
+        return isinstance(right, TypeValue) and _takes(left, "<=", right, right, left)
     return _compared(left, "<=", right) <= 0
 
 
 def greater(left: Value, right: Value) -> bool:
-    if isinstance(left, Type):
-        return isinstance(right, Type) and _takes(left, ">", right, left, right) and not equals(left, right)
+    if isinstance(left, TypeValue):
+        return isinstance(right, TypeValue) and _takes(left, ">", right, left, right) and not equals(left, right)
     return _compared(left, ">", right) > 0
 
 
 def greater_equal(left: Value, right: Value) -> bool:
-    if isinstance(left, Type):
-        return isinstance(right, Type) and _takes(left, ">=", right, left, right)
+    if isinstance(left, TypeValue):
+        return isinstance(right, TypeValue) and _takes(left, ">=", right, left, right)
     return _compared(left, ">=", right) >= 0
 
 
@@ -173,7 +171,7 @@ def match(left: Value, right: Value) -> Match | bool:
 
     `!~` is `not match(…)`; it, too, sets the match variables when the expression matches.
     """
-    if isinstance(right, Type):
+    if isinstance(right, TypeValue):
         return right.instance(left)
     if right.__class__ is SemVerRange:
         return _in_versions(right, left)
@@ -244,7 +242,7 @@ def _in_array(left: Value, right: list[Value]) -> Match | bool:
         )
     if kind is SemVer:
         return any(bool(matches(left, item)) for item in right)
-    if isinstance(left, Type):
+    if isinstance(left, TypeValue):
         return any(left.instance(item) for item in right)
     return any(equals(item, left) for item in right)
 
@@ -256,10 +254,8 @@ def matches(value: Value, option: Value) -> Match | bool:
         return value.__class__ is str and (value == option or ascii_fold(value) == ascii_fold(option))
     if kind is Regexp:
         return option.search(value) or False if value.__class__ is str else False
-    if isinstance(option, AttributeReference | AttributeClassReference):
-        return equals(value, option)
-    if isinstance(option, Type):
-        return option.instance(value)
+    if isinstance(option, TypeValue):
+        return equals(value, option) if option.is_selected_by_equality else option.instance(value)
     if kind is list:
         return value.__class__ is list and len(value) == len(option) and all(map(matches, value, option))
     if kind is dict:

@@ -3,7 +3,7 @@ Puppet values in Python.
 
     Integer int · Float float · String str · Boolean bool · undef None · default DEFAULT · Array list · Hash dict
     Regexp, Sensitive, Binary, Timestamp, Timespan, SemVer, SemVerRange, URI, Deferred, Instance: classes
-    types, and resource and class references: `types.lattice.Type` · lambdas: Closure · lazy sequences: Iterator
+    types, and resource and class references: `types.base.PuppetType` · lambdas: Closure · lazy sequences: Iterator
 
 Arrays and hashes are never changed once they are a value: build a new one.
 
@@ -20,17 +20,14 @@ from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Iterator as PythonIterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
 from shared.errors import EvaluationError
+from shared.regexps import Regexp
 
-from .regexps import Regexp
 from .times import Timespan, Timestamp
 from .uris import URI
 from .versions import SemVer, SemVerRange
-
-if TYPE_CHECKING:
-    from ..types.objects import ObjectType
 
 __all__ = [
     "DEFAULT",
@@ -40,7 +37,9 @@ __all__ = [
     "Deferred",
     "HashKey",
     "Instance",
+    "InstanceType",
     "Iterator",
+    "LambdaValue",
     "Regexp",
     "Reporter",
     "SemVer",
@@ -49,6 +48,7 @@ __all__ = [
     "Strictness",
     "Timespan",
     "Timestamp",
+    "TypeValue",
     "Value",
     "entries",
     "key_of",
@@ -197,6 +197,50 @@ class Deferred:
         return hash((self.name, key_of(self.arguments)))
 
 
+class TypeValue:
+    """
+    A type as a value: the base class of `types.base.PuppetType`, with what comparisons and messages about values ask of a type.
+
+    Attributes:
+        is_selected_by_equality: whether this type, as an option of `case` or of a selector, selects the values that equal it
+            instead of its instances.
+    """
+
+    __slots__ = ()
+    is_selected_by_equality: ClassVar[bool] = False
+
+    def instance(self, value: Value) -> bool:
+        """Return whether `value` is of this type."""
+        raise NotImplementedError
+
+    def assignable(self, other: Any, guard: Any = None) -> bool:
+        """Return whether every value of the type `other` is a value of this type."""
+        raise NotImplementedError
+
+
+class LambdaValue:
+    """A lambda as a value: the base class of `callables.signatures.Closure`."""
+
+    __slots__ = ()
+
+    @property
+    def type(self) -> Any:
+        """The CallableType of the lambda."""
+        raise NotImplementedError
+
+
+class InstanceType(Protocol):
+    """What an Instance asks of its Object type."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def equality(self) -> tuple[str, ...] | None: ...
+    def same_instance(self, one: Instance, two: Instance) -> bool: ...
+    def member(self, instance: Instance, name: str) -> Value: ...
+    def init_hash(self, instance: Instance) -> dict[str, Value]: ...
+
+
 class Instance:
     """
     An instance of an Object type: its type, and its attributes in declaration order.
@@ -206,7 +250,7 @@ class Instance:
 
     __slots__ = ("attributes", "behind", "type")
 
-    def __init__(self, type_: ObjectType, attributes: dict[str, Value], behind: Any = None) -> None:
+    def __init__(self, type_: InstanceType, attributes: dict[str, Value], behind: Any = None) -> None:
         self.type = type_
         self.attributes = attributes
         self.behind = behind

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..types.base import Type
-from .core import DEFAULT, Binary, Deferred, Instance, Iterator, Sensitive, Value
-from .regexps import Regexp
+from shared.regexps import Regexp
+
+from .core import DEFAULT, Binary, Deferred, Instance, Iterator, Sensitive, TypeValue, Value
 from .times import Timespan, Timestamp
 from .uris import URI
 from .versions import SemVer, SemVerRange
@@ -36,7 +36,7 @@ _LABELS: Final = {
 
 def label(value: Value) -> str:
     """`Integer`, `Undef Value`, `Notify['a']-Type`."""
-    if isinstance(value, Type):
+    if isinstance(value, TypeValue):
         return f"{value}-Type"
     if value is DEFAULT:
         return "Symbol"
@@ -58,7 +58,7 @@ def uppercase_article(noun: str) -> str:
 
 def ruby_class(value: Value) -> str:
     """What the reference's own language calls the value's class, for messages that let it through."""
-    if isinstance(value, Type):
+    if isinstance(value, TypeValue):
         return f"Puppet::Pops::Types::P{value.__class__.__name__}"
     if value is DEFAULT:
         return "Symbol"

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING
+from typing import Any
 
 from shared.errors import EvaluationError
-
-if TYPE_CHECKING:
-    from .core import Value
 
 __all__ = ["MAX_INTEGER", "MIN_INTEGER", "to_number", "whole"]
 
@@ -30,7 +27,7 @@ def whole(text: str, base: int = 10) -> int:
     return int(text, base)
 
 
-def to_number(value: Value) -> int | float | None:
+def to_number(value: Any) -> int | float | None:
     """`value` as a number, when it is one or is a string that holds one; else None."""
     kind = value.__class__
     if kind is int or kind is float:

@@ -11,13 +11,14 @@ import re
 import unicodedata
 from collections.abc import Callable
 
+from shared.regexps import Regexp
+
 from .core import DEFAULT, Binary, Deferred, Instance, Iterator, Sensitive, Value, entries
-from .regexps import Regexp
 from .times import Timespan, Timestamp
 from .uris import URI
 from .versions import SemVer, SemVerRange
 
-__all__ = ["float_text", "inspect", "inspect_bare", "join", "program", "quoted", "to_s"]
+__all__ = ["ascii_fold", "float_text", "inspect", "inspect_bare", "join", "program", "quoted", "to_s"]
 
 
 def to_s(value: Value) -> str:
@@ -46,6 +47,14 @@ def to_s(value: Value) -> str:
     if kind is Instance or kind is Deferred:
         return program(value)
     return str(value)
+
+
+def ascii_fold(text: str) -> str:
+    """Return `text` with A-Z in lower case and nothing else changed: the language compares strings in this form."""
+    return text.lower() if text.isascii() else text.translate(_LOWER)
+
+
+_LOWER = {code: code + 32 for code in range(65, 91)}
 
 
 def join(values: list[Value] | tuple[Value, ...], separator: str = " ") -> str:

@@ -9,7 +9,7 @@ from pathlib import PurePath
 
 import pytest
 
-from master.compiler.syntax.checker import MISPLACED, Issue, check, namespace_of, problem, refuse
+from master.compiler.syntax.checker import MISPLACED, Diagnostic, check, namespace_of, problem, refuse
 from master.compiler.syntax.parser import parse
 from master.compiler.syntax.source import Source
 from shared.errors import Location, ParseError
@@ -17,7 +17,7 @@ from shared.errors import Location, ParseError
 FORGOTTEN = "A value was produced and then forgotten (one or more preceding expressions may have the wrong form)"
 
 
-def issues(text: str, *, epp: bool = False, namespace: str | None = None, strict: str = "warning") -> list[Issue]:
+def issues(text: str, *, epp: bool = False, namespace: str | None = None, strict: str = "warning") -> list[Diagnostic]:
     source = Source(text, "m.pp")
     return check(parse(source, epp=epp), source, namespace=namespace, strict=strict)  # type: ignore[arg-type]
 
@@ -179,7 +179,7 @@ def test_text_that_claims_a_syntax_is_held_to_it(text: str, syntax: str, wrong: 
     assert (problem(text, syntax) is not None) is wrong
 
 
-def refused(found: list[Issue]) -> tuple[list[tuple[str, str]], str]:
+def refused(found: list[Diagnostic]) -> tuple[list[tuple[str, str]], str]:
     log: list[tuple[str, str]] = []
     try:
         refuse(found, lambda level, issue: log.append((level, issue.message)))
@@ -188,8 +188,8 @@ def refused(found: list[Issue]) -> tuple[list[tuple[str, str]], str]:
     return log, ""
 
 
-def issue(severity: str, number: int, *, lexical: bool = False) -> Issue:
-    return Issue(severity, f"{severity}{number}", Location("m.pp", number, 1), lexical=lexical)  # type: ignore[arg-type]
+def issue(severity: str, number: int, *, lexical: bool = False) -> Diagnostic:
+    return Diagnostic(severity, f"{severity}{number}", Location("m.pp", number, 1), lexical=lexical)  # type: ignore[arg-type]
 
 
 def test_one_error_is_raised_as_it_is() -> None:

@@ -11,7 +11,7 @@ from master.compiler.callables.signatures import Closure, Parameter, Signature
 from master.compiler.functions import Context, Function, builtin_functions, function, legacy_function
 from master.compiler.functions.api import collect, signature_of
 from master.compiler.types.aliases import AliasType
-from master.compiler.types.base import Type
+from master.compiler.types.base import PuppetType
 from master.compiler.types.notation.parse import parse_type
 from master.compiler.types.scalars import IntegerType
 from master.compiler.values.core import Value
@@ -23,7 +23,7 @@ class World:
 
     class types:
         @staticmethod
-        def find_type(name: str) -> Type | None:
+        def find_type(name: str) -> PuppetType | None:
             return AliasType("Port", IntegerType(1, 9)) if name.lower() == "port" else None
 
 

@@ -8,18 +8,18 @@ import pytest
 
 from master.compiler.callables.signatures import Closure, Parameter, Signature
 from master.compiler.errors.control import Break, Next, Return
+from master.compiler.errors.issues import BadOperand
 from master.compiler.functions import Context, builtin_functions
 from master.compiler.functions.digests import seeded_number
 from master.compiler.functions.scan import scanned
 from master.compiler.functions.strings import compare_versions
-from master.compiler.types.notation.operands import BadOperand
 from master.compiler.types.notation.parse import parse_type
 from master.compiler.types.scalars import INTEGER, IntegerType
 from master.compiler.values.core import Binary, Iterator, Reporter, Sensitive, Value, key_of
-from master.compiler.values.regexps import Regexp
 from master.compiler.values.times import Timespan, Timestamp
 from master.compiler.values.versions import SemVer
 from shared.errors import EvaluationError
+from shared.regexps import Regexp
 
 FUNCTIONS = builtin_functions()
 

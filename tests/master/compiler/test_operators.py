@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from master.compiler.callables import operators as o
+from master.compiler.errors.issues import BadOperand
 from master.compiler.types.base import UNDEF, OptionalType, VariantType
-from master.compiler.types.notation.operands import BadOperand
 from master.compiler.types.scalars import INTEGER, STRING, IntegerType, NumericType
 from master.compiler.values.core import DEFAULT, Binary, Reporter, Strictness, Value, key_of
 from master.compiler.values.numbers import to_number
-from master.compiler.values.regexps import Regexp
 from master.compiler.values.times import Timespan, Timestamp
 from master.compiler.values.uris import URI
 from master.compiler.values.versions import SemVer, SemVerRange
 from shared.errors import EvaluationError
+from shared.regexps import Regexp
 
 
 class Ear(Reporter):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from master.compiler.values.regexps import Regexp, quoted
 from shared.errors import EvaluationError
-from shared.regexps import PATTERN_TIMEOUT
+from shared.regexps import PATTERN_TIMEOUT, Regexp, quoted
 
 MATCHES = [
     (r"^b", "a\nb", True),

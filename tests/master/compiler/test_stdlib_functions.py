@@ -18,9 +18,9 @@ from master.compiler.functions.stdlib.aliases import ALIASES
 from master.compiler.loading.builtins import all_functions
 from master.compiler.loading.loader import Loader
 from master.compiler.values.core import DEFAULT, Sensitive, Value
-from master.compiler.values.regexps import Regexp
 from master.compiler.world import NodeInput
 from shared.errors import CompileError, PuppetError
+from shared.regexps import Regexp
 from tests.support.compiling import compiled, world_of
 
 TODAY = """

@@ -10,12 +10,12 @@ from master.compiler.types.notation.parse import parse_type
 from master.compiler.types.references import ClassType, ResourceType
 from master.compiler.types.scalars import IntegerType
 from master.compiler.values.core import DEFAULT, Binary, Deferred, Sensitive, Value, key_of
-from master.compiler.values.regexps import Regexp
 from master.compiler.values.text import float_text, inspect, program, quoted, to_s
 from master.compiler.values.times import Timespan, Timestamp
 from master.compiler.values.uris import URI
 from master.compiler.values.versions import SemVer
 from shared.errors import EvaluationError
+from shared.regexps import Regexp
 
 TO_S: list[tuple[Value, str]] = [
     ("a", "a"),

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import pytest
 
+from master.compiler.errors.issues import BadOperand
 from master.compiler.types.aliases import AliasType
 from master.compiler.types.base import ANY, VariantType
 from master.compiler.types.containers import ArrayType
 from master.compiler.types.infer import infer, infer_set
 from master.compiler.types.merge import common_type
 from master.compiler.types.notation.access import declared_type, type_from_access
-from master.compiler.types.notation.operands import BadOperand
 from master.compiler.types.notation.parse import parse_type
 from master.compiler.types.references import ClassType, ResourceType
 from master.compiler.types.scalars import INTEGER, STRING, EnumType, IntegerType
 from master.compiler.values.core import DEFAULT, Deferred, Iterator, Sensitive, Value, key_of
-from master.compiler.values.regexps import Regexp
 from master.compiler.values.times import Timespan
 from master.compiler.values.versions import SemVer
 from shared.errors import EvaluationError
+from shared.regexps import Regexp
 
 INSTANCES: list[tuple[str, list[Value], list[Value]]] = [
     ("Integer[1, 10]", [1, 10], [0, 11, 5.0, "5", True, None]),

@@ -7,8 +7,8 @@ import pickle
 import pytest
 
 from master.compiler.values.core import DEFAULT, Binary, Deferred, HashKey, Sensitive, entries, key_of, same, strictly, value_of
-from master.compiler.values.regexps import Regexp
 from shared.errors import EvaluationError
+from shared.regexps import Regexp
 
 
 def test_keys_that_python_takes_for_one_stay_three() -> None:

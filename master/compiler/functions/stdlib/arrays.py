@@ -7,12 +7,12 @@ from itertools import islice
 from typing import Final
 
 from shared.errors import EvaluationError
+from shared.regexps import Regexp
 
 from ...types.notation.operands import flattened
 from ...values.core import Value, entries, key_of, same, value_of
 from ...values.labels import ruby_class
 from ...values.numbers import whole
-from ...values.regexps import Regexp
 from ..api import Context, legacy_function
 from ..strings import ruby_text
 from .booleans import truth

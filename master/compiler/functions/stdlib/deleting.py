@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 from shared.errors import EvaluationError
+from shared.regexps import Regexp
 
 from ...values.core import Value, key_of, same, value_of
 from ...values.labels import ruby_class
 from ...values.numbers import whole
-from ...values.regexps import Regexp
 from ..api import Context, legacy_function
 from ..iteration import elements
 from ..strings import ruby_text

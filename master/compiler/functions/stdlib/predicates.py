@@ -8,7 +8,7 @@ from typing import Final
 
 from shared.errors import EvaluationError
 
-from ...types.base import Type
+from ...types.base import PuppetType
 from ...types.infer import infer_set
 from ...values.core import Value
 from ...values.labels import ruby_class
@@ -34,13 +34,13 @@ _EMAIL_HOST: Final = re.compile(r"[a-z\d\-]+(\.[a-z]+)*\.[a-z]+")
 
 
 @function("is_a", "Any value", "Type type")
-def is_a(context: Context, value: Value, type_: Type) -> bool:
+def is_a(context: Context, value: Value, type_: PuppetType) -> bool:
     """Whether a value is of a type."""
     return type_.instance(value)
 
 
 @function("stdlib::type_of", "Any value")
-def type_of(context: Context, value: Value) -> Type:
+def type_of(context: Context, value: Value) -> PuppetType:
     """The type of a value, in detail."""
     return infer_set(value)
 

@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable
 
 from shared.errors import EvaluationError
+from shared.regexps import quoted
 
 from ...values.core import Value
 from ...values.labels import ruby_class
-from ...values.regexps import quoted
 from ..api import Context, function, legacy_function
 from .octets import octets
 

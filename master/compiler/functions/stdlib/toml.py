@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from shared.errors import EvaluationError
+from shared.regexps import Regexp
 
 from ...values.core import Value, entries
 from ...values.labels import ruby_class, with_article
-from ...values.regexps import Regexp
 from ...values.text import float_text, inspect
 from ..strings import ruby_text
 

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, cast
 
 from shared.errors import EvaluationError
+from shared.regexps import Regexp
 
 from ...callables.sprintf import to_float, to_integer
-from ...types.base import Type
+from ...types.base import PuppetType
 from ...types.descriptions.describe import describe_mismatch
 from ...types.infer import infer_set
 from ...types.notation.operands import flattened
 from ...values.core import Value
 from ...values.labels import ruby_class
-from ...values.regexps import Regexp
 from ...values.text import inspect
 from ..api import Context, Dispatch, Function, function
 from ..strings import ruby_text
@@ -51,7 +51,7 @@ def validate_email_address(context: Context, *values: Value) -> None:
 
 
 @function("validate_legacy", "Type target_type", "String function_name", "Any value", "Any args*")
-def validate_legacy(context: Context, target_type: Type, function_name: str, value: Value, *args: Value) -> None:
+def validate_legacy(context: Context, target_type: PuppetType, function_name: str, value: Value, *args: Value) -> None:
     """Refuse a value that is not of the type; the name and arguments of the function it replaces count for nothing."""
     if not target_type.instance(value):
         raise EvaluationError(describe_mismatch(f"validate_legacy({target_type}, ...)", target_type, infer_set(value)))

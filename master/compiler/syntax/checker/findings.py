@@ -7,7 +7,8 @@ from typing import Any, Literal, NamedTuple
 
 from .. import nodes as n
 from ..source import Source
-from .issues import Issue
+from .diagnostics import Diagnostic
+from .syntaxes import Check
 
 Strict = Literal["off", "warning", "error"]
 
@@ -22,23 +23,24 @@ class Place(NamedTuple):
 class Findings:
     """What the rules of one file write into, and what they may know of it."""
 
-    def __init__(self, source: Source, namespace: str | None, strict: Strict) -> None:
+    def __init__(self, source: Source, namespace: str | None, strict: Strict, check: Check) -> None:
         self.source = source
         self.namespace = namespace
         self.strict = strict
-        self.issues: list[Issue] = []
+        self.check = check  # for a manifest inside a heredoc
+        self.issues: list[Diagnostic] = []
         self.good_names: set[str] = set()  # of variables, seen already
 
     def error(self, message: str, at: n.Node, hint: str = "") -> None:
-        self.issues.append(Issue("error", message, self.source.locate(at.at), hint))
+        self.issues.append(Diagnostic("error", message, self.source.locate(at.at), hint))
 
     def deprecated(self, message: str, at: n.Node) -> None:
-        self.issues.append(Issue("deprecation", message, self.source.locate(at.at)))
+        self.issues.append(Diagnostic("deprecation", message, self.source.locate(at.at)))
 
     def by_strict(self, message: str, at: n.Node) -> None:
         """As severe as the setting `strict` says."""
         if self.strict != "off":
-            self.issues.append(Issue(self.strict, message, self.source.locate(at.at)))
+            self.issues.append(Diagnostic(self.strict, message, self.source.locate(at.at)))
 
 
 Rule = Callable[[Any, Place, Findings], None]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from shared.errors import EvaluationError
+from shared.regexps import Regexp
 
-from ...values.regexps import Regexp
 from .. import nodes as n
 from . import definitions, syntaxes
 from .effects import untitled_resource, without_effect
@@ -112,7 +112,7 @@ def _literal(node: n.Node) -> tuple[str, object] | None:
 
 def _heredoc(node: n.Heredoc, place: Place, found: Findings) -> None:
     if isinstance(node.text, n.String):
-        problem = syntaxes.problem(node.text.value, node.syntax)
+        problem = syntaxes.problem(node.text.value, node.syntax, found.check)
         if problem:
             found.error(problem, node.text)
 

@@ -5,33 +5,40 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from shared.errors import ParseError
 
+from ..nodes import Program
 from ..parser import parse
 from ..source import Source
+from .diagnostics import Diagnostic
+
+Check: TypeAlias = Callable[[Program, Source], Sequence[Diagnostic]]
+"""Returns what is wrong with a manifest; the checker itself, which checks heredocs by the functions here."""
 
 
-def problem(text: str, syntax: str) -> str | None:
+def problem(text: str, syntax: str, check: Check) -> str | None:
     """
-    What is wrong with `text` as `syntax`; None when nothing is, or when nobody here knows the syntax.
+    Return what is wrong with `text` as `syntax`; None when nothing is, or when the syntax has no check here.
 
-    Of `a+b+json` the longest known tail counts. Source: language reference 1.8.
+    Of `a+b+json` the longest known tail counts. `check` is called for text that is a manifest. Source: language reference 1.8.
     """
     if not syntax:
         return None
     segments = syntax.split("+")
-    known = next((check for at in range(len(segments)) if (check := _CHECKS.get("+".join(segments[at:])))), None)
-    found = known(text) if known else None
-    return f"Invalid produced text having syntax: '{syntax}'. {found}" if found else None
+    tails = ("+".join(segments[at:]) for at in range(len(segments)))
+    checker = next((_CHECKS[tail] for tail in tails if tail in _CHECKS), None)
+    reason = checker(text, check) if checker else None
+    return f"Invalid produced text having syntax: '{syntax}'. {reason}" if reason else None
 
 
 def _shown(error: object, limit: int) -> str:
     return str(error)[:limit].replace("\r\n", "\\n").replace("\n", "\\n")
 
 
-def _json(text: str) -> str | None:
+def _json(text: str, check: Check) -> str | None:
     try:
         json.loads(text)
     except ValueError as error:
@@ -41,18 +48,16 @@ def _json(text: str) -> str | None:
     return None
 
 
-def _puppet(text: str) -> str | None:
-    from .walk import check  # the checker checks heredocs, and heredocs may hold manifests
-
+def _puppet(text: str, check: Check) -> str | None:
     try:
         source = Source(text)
-        errors = [issue for issue in check(parse(source), source) if issue.severity == "error"]
+        errors = [diagnostic for diagnostic in check(parse(source), source) if diagnostic.severity == "error"]
     except ParseError as error:
         return f'PP syntax checker: "{_shown(error, 500)}"'
     return f'PP syntax checker: "{_shown(errors[0], 500)}"' if errors else None
 
 
-def _epp(text: str) -> str | None:
+def _epp(text: str, check: Check) -> str | None:
     try:
         parse(Source(text), epp=True)
     except ParseError as error:
@@ -60,7 +65,7 @@ def _epp(text: str) -> str | None:
     return None
 
 
-def _base64(text: str) -> str | None:
+def _base64(text: str, check: Check) -> str | None:
     packed = "".join(text.split())
     if len(packed) % 4:
         return "Base64 syntax checker: Cannot parse invalid Base64 string - padding is not correct"
@@ -71,4 +76,4 @@ def _base64(text: str) -> str | None:
     return None
 
 
-_CHECKS: dict[str, Callable[[str], str | None]] = {"json": _json, "pp": _puppet, "epp": _epp, "base64": _base64}
+_CHECKS: dict[str, Callable[[str, Check], str | None]] = {"json": _json, "pp": _puppet, "epp": _epp, "base64": _base64}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from .. import nodes as n
 from ..source import Source
+from .diagnostics import Diagnostic
 from .findings import CHILDREN, Findings, Place, Strict
-from .issues import Issue
 from .labels import label
 from .rules import RULES
 
@@ -13,7 +13,7 @@ _NOTHING_TO_SAY = frozenset(kind for kind, below in CHILDREN.items() if not belo
 """Kinds of nodes that no rule is about, and nothing is below."""
 
 
-def check(program: n.Program, source: Source, *, namespace: str | None = None, strict: Strict = "warning") -> list[Issue]:
+def check(program: n.Program, source: Source, *, namespace: str | None = None, strict: Strict = "warning") -> list[Diagnostic]:
     """
     Everything wrong with a parsed file, in the order in which the reference finds it; empty when it is good.
 
@@ -21,8 +21,8 @@ def check(program: n.Program, source: Source, *, namespace: str | None = None, s
     manifests, templates, code that has no file). `strict` is the setting: how severe a duplicate key is.
     Source: language reference 1 to 5.
     """
-    found = Findings(source, namespace, strict)
-    found.issues.extend(Issue("warning", message, source.locate(at), lexical=True) for at, message in program.warnings)
+    found = Findings(source, namespace, strict, check)
+    found.issues.extend(Diagnostic("warning", message, source.locate(at), lexical=True) for at, message in program.warnings)
     if namespace is not None:
         _top_constructs(program, found)
     pending = [Place(program.body, Place(program, None))]

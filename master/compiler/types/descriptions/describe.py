@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ...values.core import Value
 from ..aliases import AliasType
-from ..base import ANY, INF, UNDEF, OptionalType, Range, Type, TypeReference, VariantType
+from ..base import ANY, INF, UNDEF, OptionalType, PuppetType, Range, TypeReference, VariantType
 from ..containers import ArrayType, HashType, StructType, TupleType
 from ..references import CallableType, ClassType, ResourceType, TypeType, capitalized
 from ..scalars import EnumType, PatternType
@@ -42,7 +42,7 @@ __all__ = ["check_parameters", "describe_mismatch", "describe_signatures", "mism
 # --- finding what is wrong ----------------------------------------------------------------------------------------
 
 
-def mismatches(expected: Type, actual: Type, path: Path = ()) -> list[Mismatch]:
+def mismatches(expected: PuppetType, actual: PuppetType, path: Path = ()) -> list[Mismatch]:
     """What keeps `actual` from being `expected`; empty when it is."""
     unresolved = _unresolved(expected, set())
     if unresolved is not None:
@@ -50,7 +50,7 @@ def mismatches(expected: Type, actual: Type, path: Path = ()) -> list[Mismatch]:
     return _compare(expected.normalized(), expected, actual, path)
 
 
-def _unresolved(type_: Type, seen: set[int]) -> str | None:
+def _unresolved(type_: PuppetType, seen: set[int]) -> str | None:
     if isinstance(type_, TypeReference):
         return type_.text
     if isinstance(type_, AliasType):
@@ -60,11 +60,11 @@ def _unresolved(type_: Type, seen: set[int]) -> str | None:
     return next((found for part in type_.parts() if (found := _unresolved(part, seen)) is not None), None)
 
 
-def _kind(path: Path, expected: Type, actual: Type) -> list[Mismatch]:
+def _kind(path: Path, expected: PuppetType, actual: PuppetType) -> list[Mismatch]:
     return [Kind(path, expected.normalized(), actual.normalized())]
 
 
-def _compare(expected: Type, original: Type, actual: Type, path: Path) -> list[Mismatch]:
+def _compare(expected: PuppetType, original: PuppetType, actual: PuppetType, path: Path) -> list[Mismatch]:
     if isinstance(expected, VariantType):
         return _variants(expected, original, actual, path)
     if isinstance(expected, StructType):
@@ -88,7 +88,7 @@ def _compare(expected: Type, original: Type, actual: Type, path: Path) -> list[M
     return [] if expected.assignable(actual) else _kind(path, original, actual)
 
 
-def _variants(expected: VariantType, original: Type, actual: Type, path: Path) -> list[Mismatch]:
+def _variants(expected: VariantType, original: PuppetType, actual: PuppetType, path: Path) -> list[Mismatch]:
     types = [UNDEF, *expected.types] if isinstance(original, OptionalType) else list(expected.types)
     found = []
     for index, type_ in enumerate(types):
@@ -126,7 +126,7 @@ def _merged(position: int, arguments: bool, found: Sequence[list[Mismatch]]) -> 
     return [unique[0].without(position)] if len(unique) == 1 else unique
 
 
-def _array(expected: ArrayType, original: Type, actual: Type, path: Path) -> list[Mismatch]:
+def _array(expected: ArrayType, original: PuppetType, actual: PuppetType, path: Path) -> list[Mismatch]:
     if isinstance(actual, TupleType):
         sizes = actual.size if actual.size is not None else (len(actual.types), len(actual.types))
         if not _fits(expected.size, sizes):
@@ -148,7 +148,7 @@ def _fits(size: Range | None, actual: Range) -> bool:
     return size is None or (size[0] <= actual[0] and actual[1] <= size[1])
 
 
-def _hash(expected: HashType, original: Type, actual: Type, path: Path) -> list[Mismatch]:
+def _hash(expected: HashType, original: PuppetType, actual: PuppetType, path: Path) -> list[Mismatch]:
     if isinstance(actual, StructType):
         sizes = (actual.required, len(actual.elements))
         if not _fits(expected.size, sizes):
@@ -167,7 +167,7 @@ def _hash(expected: HashType, original: Type, actual: Type, path: Path) -> list[
     return _kind(path, original, actual)
 
 
-def _struct(expected: StructType, original: Type, actual: Type, path: Path) -> list[Mismatch]:
+def _struct(expected: StructType, original: PuppetType, actual: PuppetType, path: Path) -> list[Mismatch]:
     if isinstance(actual, StructType):
         found: list[Mismatch] = []
         rest = dict(actual.by_name)
@@ -189,7 +189,7 @@ def _struct(expected: StructType, original: Type, actual: Type, path: Path) -> l
     return _kind(path, original, actual)
 
 
-def _tuple(expected: TupleType, original: Type, actual: Type, path: Path, *, arguments: bool) -> list[Mismatch]:
+def _tuple(expected: TupleType, original: PuppetType, actual: PuppetType, path: Path, *, arguments: bool) -> list[Mismatch]:
     if expected == actual or (not expected.types and isinstance(actual, ArrayType) and not arguments):
         return []
     if isinstance(actual, TupleType):
@@ -209,7 +209,7 @@ def _tuple(expected: TupleType, original: Type, actual: Type, path: Path, *, arg
     return _kind(path, original, actual)
 
 
-def _callable(expected: CallableType, original: Type, actual: Type, path: Path) -> list[Mismatch]:
+def _callable(expected: CallableType, original: PuppetType, actual: PuppetType, path: Path) -> list[Mismatch]:
     if not isinstance(actual, CallableType):
         return _kind(path, original, actual)
     if expected.params is None and expected.returns is None:
@@ -229,7 +229,7 @@ def _callable(expected: CallableType, original: Type, actual: Type, path: Path) 
 # --- texts --------------------------------------------------------------------------------------------------------
 
 
-def describe_mismatch(subject: str, expected: Type, actual: Type) -> str:
+def describe_mismatch(subject: str, expected: PuppetType, actual: PuppetType) -> str:
     """`subject expects a …, got …`, on as many lines as there are problems; '' when there are none."""
     found = mismatches(expected, actual, (Step("subject", subject),))
     if len(found) == 1:
@@ -238,10 +238,10 @@ def describe_mismatch(subject: str, expected: Type, actual: Type) -> str:
 
 
 class _Resolver(Protocol):
-    def __call__(self, value: Value) -> Type | None: ...
+    def __call__(self, value: Value) -> PuppetType | None: ...
 
 
-def describe_wrong_type(subject: str, wanted: Type, value: Value) -> str:
+def describe_wrong_type(subject: str, wanted: PuppetType, value: Value) -> str:
     """Return what is said of a value of another type, each line as `SUBJECT has wrong type, …`."""
     from ..infer import infer_set
 
@@ -251,7 +251,7 @@ def describe_wrong_type(subject: str, wanted: Type, value: Value) -> str:
 
 def check_parameters(
     subject: str,
-    parameters: Sequence[tuple[str, Type, bool]],
+    parameters: Sequence[tuple[str, PuppetType, bool]],
     given: dict[str, Value],
     *,
     missing_ok: bool = False,
@@ -289,7 +289,7 @@ def check_parameters(
     return f"{subject}:\n " + "\n ".join(m.text() for m in found)
 
 
-def _given_type(value: Value) -> Type:
+def _given_type(value: Value) -> PuppetType:
     """The type of a parameter's value; a class reference counts as a resource's, as the reference hands it over."""
     from ..infer import infer_set
 
@@ -298,7 +298,7 @@ def _given_type(value: Value) -> Type:
     return infer_set(value)
 
 
-def describe_signatures(name: str, signatures: Sequence[Signature], args: Type) -> str:
+def describe_signatures(name: str, signatures: Sequence[Signature], args: PuppetType) -> str:
     """Why a call fits none of `signatures`; `name` is the function's, `lambda` for a block; `args` from `arguments_type`."""
     problems = [_argument_problems(s, args, (Step("signature", i),)) for i, s in enumerate(signatures)]
     if not all(problems):
@@ -319,14 +319,14 @@ def describe_signatures(name: str, signatures: Sequence[Signature], args: Type) 
     return "\n".join(lines)
 
 
-def _argument_types(args: Type) -> tuple[list[Type], Type | None]:
+def _argument_types(args: PuppetType) -> tuple[list[PuppetType], PuppetType | None]:
     types = list(args.types) if isinstance(args, TupleType) else []
     if types and types[-1].is_callable:
         return types[:-1], types[-1]
     return types, None
 
 
-def _argument_problems(signature: Signature, args: Type, path: Path) -> list[Mismatch]:
+def _argument_problems(signature: Signature, args: PuppetType, path: Path) -> list[Mismatch]:
     types, _ = _argument_types(args)
     count = len(types)
     if not signature.accepts_count(count):
@@ -340,7 +340,7 @@ def _argument_problems(signature: Signature, args: Type, path: Path) -> list[Mis
     return []
 
 
-def _block_problems(signature: Signature, args: Type, path: Path) -> list[Mismatch]:
+def _block_problems(signature: Signature, args: PuppetType, path: Path) -> list[Mismatch]:
     _, block = _argument_types(args)
     wanted = signature.block
     if block is not None:

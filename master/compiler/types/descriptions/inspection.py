@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from ...values.text import inspect
 from ..aliases import AliasType
-from ..base import INF, UNDEF, Type, TypeReference, UnitType, VariantType, Wrapper, entry_for
+from ..base import INF, UNDEF, PuppetType, TypeReference, UnitType, VariantType, Wrapper, entry_for
 from ..builtin import DATA, RICH_DATA, RICH_DATA_KEY
 from ..containers import ArrayType, CollectionType, HashType, StructElement, StructType, TupleType
 from ..objects import ObjectType
@@ -74,7 +74,7 @@ _ALIASES: Final = {
     "RichDataKey": ("Variant[String,Numeric]", "(StaticLoader)"),
 }
 """For builtin aliases how the reference declares them, and which of its loaders has them."""
-_DEFINITIONS: Final[dict[str, Type]] = {
+_DEFINITIONS: Final[dict[str, PuppetType]] = {
     "Data": VariantType(
         (
             ScalarDataType(),
@@ -103,13 +103,13 @@ _DEFINITIONS: Final[dict[str, Type]] = {
 """What these stand for, in the reference's order, which is lost where aliases are simplified."""
 
 
-def inspect_type(type_: Type) -> str:
+def inspect_type(type_: PuppetType) -> str:
     """Return the text for a type; attributes in the reference's order."""
     return _inspect(type_, ())
 
 
-def _inspect(type_: Type, open_aliases: tuple[Type, ...]) -> str:
-    def inner(part: Type | None) -> str:
+def _inspect(type_: PuppetType, open_aliases: tuple[PuppetType, ...]) -> str:
+    def inner(part: PuppetType | None) -> str:
         return "nil" if part is None else _inspect(part, open_aliases)
 
     if isinstance(type_, AliasType):
@@ -124,11 +124,11 @@ def _object(class_name: str, attributes: Attributes) -> str:
     return f"#<Puppet::Pops::Types::{class_name}{' ' if shown else ''}{shown}>"
 
 
-def _class_name(type_: Type) -> str:
+def _class_name(type_: PuppetType) -> str:
     return f"P{type(type_).__name__}"
 
 
-def _inspect_alias(alias: AliasType, open_aliases: tuple[Type, ...]) -> str:
+def _inspect_alias(alias: AliasType, open_aliases: tuple[PuppetType, ...]) -> str:
     declaration = _ALIASES.get(alias.alias) if alias.builtin else None
     if declaration is None:
         return str(alias)
@@ -145,7 +145,7 @@ def _inspect_alias(alias: AliasType, open_aliases: tuple[Type, ...]) -> str:
     return _object("PTypeAliasType", attributes)
 
 
-Inner = Callable[[Type | None], str]
+Inner = Callable[[PuppetType | None], str]
 
 
 def _items(parts: Iterable[str]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..aliases import AliasType
-from ..base import INF, AnyType, OptionalType, Range, Type, VariantType, Wrapper
+from ..base import INF, AnyType, OptionalType, PuppetType, Range, VariantType, Wrapper
 from ..containers import ArrayType, HashType, StructType, TupleType
 from ..scalars import StringType
 
@@ -115,8 +115,8 @@ def _range_text(range_: Range, zero: str) -> str:
 class Kind(Mismatch):
     """A value of the wrong type."""
 
-    expected: Type
-    actual: Type
+    expected: PuppetType
+    actual: PuppetType
 
     def joined(self, other: Mismatch) -> Mismatch:
         assert isinstance(other, Kind)
@@ -162,13 +162,13 @@ def with_article(noun: str) -> str:
     return f"an {noun}" if noun[:1].lower() in "aeiouy" else f"a {noun}"
 
 
-def short_name(type_: Type) -> str:
+def short_name(type_: PuppetType) -> str:
     if isinstance(type_, Wrapper) and type_.type is not None and not isinstance(type_.type, AnyType):
         return f"{type_.name}[{type_.type.name}]"
     return type_.name
 
 
-def _same_kind(wanted: Type, actual: Type) -> bool:
+def _same_kind(wanted: PuppetType, actual: PuppetType) -> bool:
     if wanted.__class__ is actual.__class__ or isinstance(wanted, AliasType) or isinstance(actual, AliasType):
         return True
     return (isinstance(wanted, StructType) and isinstance(actual, HashType)) or (
@@ -176,7 +176,7 @@ def _same_kind(wanted: Type, actual: Type) -> bool:
     )
 
 
-def _widest(type_: Type) -> Type:
+def _widest(type_: PuppetType) -> PuppetType:
     """The bare type of the same class."""
     found = type_.resolved() if isinstance(type_, AliasType) else type_
     try:
@@ -185,11 +185,11 @@ def _widest(type_: Type) -> Type:
         return found
 
 
-def _in_detail(wanted: Sequence[Type], actual: Type) -> bool:
+def _in_detail(wanted: Sequence[PuppetType], actual: PuppetType) -> bool:
     return any(_same_kind(t, actual) or _widest(t).assignable(actual) for t in wanted)
 
 
-def _detailed(wanted: Sequence[Type], actual: Type) -> str:
+def _detailed(wanted: Sequence[PuppetType], actual: PuppetType) -> str:
     resolved = [t.resolved() if isinstance(t, AliasType) else t for t in wanted]
     if any(_same_kind(t, actual) for t in resolved):
         return actual.expanded()

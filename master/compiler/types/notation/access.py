@@ -1,5 +1,5 @@
 """
-`Type[keys]`: the parameterized type for a bare one and the values between its brackets.
+`PuppetType[keys]`: the parameterized type for a bare one and the values between its brackets.
 
 Source: language reference 2.5, 7.1; texts as of the reference implementation.
 """
@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from shared.errors import EvaluationError
+from shared.regexps import Regexp
 
+from ...errors.issues import BadOperand
 from ...values.core import DEFAULT, Value, value_of
 from ...values.labels import label, ruby_class, uppercase_article, with_article
-from ...values.regexps import Regexp
 from ...values.times import Timespan, Timestamp
 from ...values.versions import SemVerRange
 from ..aliases import has_undefined
-from ..base import INF, UNDEF, UNIT, NotUndefType, OptionalType, Range, Type, TypeReference, VariantType
+from ..base import INF, UNDEF, UNIT, NotUndefType, OptionalType, PuppetType, Range, TypeReference, VariantType
 from ..containers import ArrayType, CollectionType, HashType, IterableType, IteratorType, StructElement, StructType, TupleType
 from ..infer import infer
 from ..objects import ObjectExtension, ObjectType
@@ -39,12 +40,12 @@ from ..scalars import (
 )
 from ..type_sets import TypeSetType
 from .named_references import class_reference, resource_reference
-from .operands import BadOperand, Keys, arity, checked, flattened, kind_name, limits, size_of
+from .operands import Keys, arity, checked, flattened, kind_name, limits, size_of
 
 __all__ = ["IllegalAlias", "declared_type", "type_from_access"]
 
 
-def type_from_access(base: Type, keys: Sequence[Value]) -> Value:
+def type_from_access(base: PuppetType, keys: Sequence[Value]) -> Value:
     """
     `base[keys]`. For `Class` and resource types: a reference, or an array of them.
 
@@ -57,14 +58,16 @@ def type_from_access(base: Type, keys: Sequence[Value]) -> Value:
     return make(base, keys)
 
 
-def _one_type(base: str, make: Callable[[Type], Type], literal: bool = False) -> Callable[[Type, Sequence[Value]], Type]:
+def _one_type(
+    base: str, make: Callable[[PuppetType], PuppetType], literal: bool = False
+) -> Callable[[PuppetType, Sequence[Value]], PuppetType]:
     """For types around one other type; `literal`: a string stands for itself."""
 
-    def made(_: Type, keys: Sequence[Value]) -> Type:
+    def made(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
         keys = flattened(keys)
         if len(keys) != 1:
             raise arity(base, 1, 1, len(keys))
-        if isinstance(keys[0], Type):
+        if isinstance(keys[0], PuppetType):
             return make(keys[0])
         if literal and isinstance(keys[0], str):
             return make(StringType(None, keys[0]))
@@ -73,7 +76,7 @@ def _one_type(base: str, make: Callable[[Type], Type], literal: bool = False) ->
     return made
 
 
-def _not_undef(_: Type, keys: Sequence[Value]) -> Type:
+def _not_undef(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
     keys = flattened(keys)
     if not keys:
         return NotUndefType()
@@ -81,12 +84,12 @@ def _not_undef(_: Type, keys: Sequence[Value]) -> Type:
         raise arity("NotUndef-Type", 0, 1, len(keys))
     if isinstance(keys[0], str):
         return NotUndefType(StringType(None, keys[0]))
-    if isinstance(keys[0], Type):
+    if isinstance(keys[0], PuppetType):
         return NotUndefType(keys[0])
     raise BadOperand(f"NotUndef-Type[] argument must be a Type or a String. Got {ruby_class(keys[0])}", 0)
 
 
-def _integer(_: Type, keys: Sequence[Value]) -> Type:
+def _integer(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
     keys = flattened(keys)
     if not 1 <= len(keys) <= 2:
         raise BadOperand(f"Integer-Type supports [] with one or two arguments (from, to). Got {len(keys)}")
@@ -96,7 +99,7 @@ def _integer(_: Type, keys: Sequence[Value]) -> Type:
     return IntegerType(*limits(keys))
 
 
-def _float(_: Type, keys: Sequence[Value]) -> Type:
+def _float(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
     keys = flattened(keys)
     if not 1 <= len(keys) <= 2:
         raise BadOperand(f"Float-Type supports [] with one or two arguments (from, to). Got {len(keys)}")
@@ -106,20 +109,20 @@ def _float(_: Type, keys: Sequence[Value]) -> Type:
     return FloatType(*limits(keys))
 
 
-def _string(_: Type, keys: Sequence[Value]) -> Type:
+def _string(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
     keys = flattened(keys)
     if not 1 <= len(keys) <= 2:
         raise BadOperand(f"String supports [] with one or two arguments. Got {len(keys)}")
     return StringType(size_of(keys, 0))
 
 
-def _boolean(base: Type, keys: Sequence[Value]) -> Type:
+def _boolean(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
     keys = flattened(keys)
     checked(base, keys, 1, 1, [(bool, "TrueClass or FalseClass")])
     return BooleanType(keys[0])
 
 
-def _enum(base: Type, keys: Sequence[Value]) -> Type:
+def _enum(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
     keys = flattened(keys)
     any_case = False
     if keys and keys[-1].__class__ is bool:
@@ -128,13 +131,13 @@ def _enum(base: Type, keys: Sequence[Value]) -> Type:
     return EnumType(keys, any_case)
 
 
-def _variant(base: Type, keys: Sequence[Value]) -> Type:
+def _variant(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
     keys = flattened(keys)
-    checked(base, keys, 1, INF, [(Type, "Any-Type")])
+    checked(base, keys, 1, INF, [(PuppetType, "Any-Type")])
     return VariantType.of(keys)
 
 
-def _pattern(base: Type, keys: Sequence[Value]) -> Type:
+def _pattern(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
     keys = flattened(keys)
     names = [(str, "String"), (Regexp, "Regexp"), (PatternType, "Pattern-Type"), (RegexpType, "Regexp-Type")]
     checked(base, keys, 1, INF, names)
@@ -154,7 +157,7 @@ def _compiled(regexp: Regexp) -> Regexp:
     return regexp
 
 
-def _regexp(base: Type, keys: Sequence[Value]) -> Type:
+def _regexp(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
     keys = flattened(keys)
     if len(keys) != 1:
         error = arity(uppercase_article(label(base)), 1, 1, len(keys))
@@ -164,13 +167,13 @@ def _regexp(base: Type, keys: Sequence[Value]) -> Type:
     return RegexpType(_compiled(Regexp(keys[0]) if isinstance(keys[0], str) else keys[0]))
 
 
-def _sem_ver(base: Type, keys: Sequence[Value]) -> Type:
+def _sem_ver(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
     keys = flattened(keys)
     checked(base, keys, 1, INF, [(str, "String"), (SemVerRange, "SemverRange")])
     return SemVerType([SemVerRange.parse(k) if isinstance(k, str) else k for k in keys])
 
 
-def _time(base: Type, keys: Sequence[Value]) -> Type:
+def _time(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
     keys = flattened(keys)
     assert isinstance(base, TimeType)
     if len(keys) > 2:
@@ -188,30 +191,30 @@ def _moment(base: TimeType, key: Value) -> Timespan | Timestamp:
     return found
 
 
-def _array(_: Type, keys: Sequence[Value]) -> Type:
+def _array(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
     keys = flattened(keys)
     if not 1 <= len(keys) <= 3:
         raise arity("Array-Type", 1, 3, len(keys))
-    if isinstance(keys[0], Type):
+    if isinstance(keys[0], PuppetType):
         return ArrayType(keys[0], size_of(keys[1:], 1) if len(keys) > 1 else None)
     if len(keys) == 2:
         return ArrayType(None, size_of(keys, 0))
     raise BadOperand(f"Array-Type[] arguments must be types. Got {ruby_class(keys[0])}", 0)
 
 
-def _hash(_: Type, keys: Sequence[Value]) -> Type:
+def _hash(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
     keys = flattened(keys)
     if len(keys) == 2 and all(k.__class__ is int for k in keys):
         return HashType(None, None, IntegerType(*limits(keys)).range)
     for index, key in enumerate(keys[:2]):
-        if not isinstance(key, Type):
+        if not isinstance(key, PuppetType):
             raise BadOperand(f"Hash-Type[] arguments must be types. Got {ruby_class(key)}", index)
     if not 2 <= len(keys) <= 4:
         raise arity("Hash-Type", 2, 4, len(keys))
     return HashType(keys[0], keys[1], size_of(keys[2:], 2) if len(keys) > 2 else None)
 
 
-def _collection(_: Type, keys: Sequence[Value]) -> Type:
+def _collection(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
     keys = flattened(keys)
     if not 1 <= len(keys) <= 2:
         raise arity("Collection-Type", 1, 2, len(keys))
@@ -228,13 +231,13 @@ def _split_size(keys: Keys) -> tuple[Keys, Range | None]:
     return keys[: len(keys) - count], IntegerType(*limits(keys[len(keys) - count :])).range
 
 
-def _tuple(base: Type, keys: Sequence[Value]) -> Type:
+def _tuple(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
     types, size = _split_size(flattened(keys))
-    checked(base, types, 1, INF, [(Type, "Any-Type")])
+    checked(base, types, 1, INF, [(PuppetType, "Any-Type")])
     return TupleType(types, size)
 
 
-def _struct(base: Type, keys: Sequence[Value]) -> Type:
+def _struct(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
     keys = list(keys)
     checked(base, keys, 1, 1, [(dict, "Hash")])
     return StructType([struct_element(value_of(k), v) for k, v in keys[0].items()])
@@ -242,36 +245,36 @@ def _struct(base: Type, keys: Sequence[Value]) -> Type:
 
 def struct_element(key: Value, value: Value) -> StructElement:
     """One entry of a Struct; a plain key is optional when its value may be undef."""
-    if not isinstance(value, Type):
+    if not isinstance(value, PuppetType):
         raise EvaluationError(f"Struct element value_type must be a Type. Got {ruby_class(value)}")
     inner = key.type if isinstance(key, OptionalType | NotUndefType) else key
     literal = inner.value if isinstance(inner, StringType) else inner
     if isinstance(inner, EnumType) and len(inner.values) == 1:
         literal = inner.values[0]
     if not isinstance(literal, str) or not literal:
-        shown = key if isinstance(key, Type) else label(key)
+        shown = key if isinstance(key, PuppetType) else label(key)
         raise EvaluationError(f"Illegal Struct member key type. Expected NotUndef, Optional, String, or Enum. Got: {shown}")
     optional = isinstance(key, OptionalType) or (not isinstance(key, NotUndefType) and not has_undefined(value) and value.assignable(UNDEF))
     plain = StringType(None, literal)
     return StructElement(OptionalType(plain) if optional else plain, value)
 
 
-def _callable(_: Type, keys: Sequence[Value]) -> Type:
-    returns: Type | None = None
+def _callable(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
+    returns: PuppetType | None = None
     if keys and keys[0].__class__ is list:
         if len(keys) != 2:
             raise arity("A Callable-Type", 2, 2, len(keys))
-        if not isinstance(keys[1], Type):
+        if not isinstance(keys[1], PuppetType):
             raise BadOperand(
                 f"Error creating type specialization of a Callable-Type, Cannot use {kind_name(keys[1])} where Any-Type is expected", 1
             )
         keys, returns = keys[0], keys[1]
     rest = list(keys)
-    block: Type | None = None
-    if rest and isinstance(rest[-1], Type) and rest[-1].is_callable:
+    block: PuppetType | None = None
+    if rest and isinstance(rest[-1], PuppetType) and rest[-1].is_callable:
         block = rest.pop()
     types, size = _split_size(rest)
-    types = [type_ if isinstance(type_, Type) else _type_of_parameter(type_) for type_ in types]
+    types = [type_ if isinstance(type_, PuppetType) else _type_of_parameter(type_) for type_ in types]
     if not types:
         if size is None and (block is not None or returns is not None) and not rest:
             # Shown as [0, 0], but compared as a Tuple without limits.
@@ -281,26 +284,26 @@ def _callable(_: Type, keys: Sequence[Value]) -> Type:
     return CallableType(TupleType(types, size), block, returns)
 
 
-def _type_of_parameter(value: Value) -> Type:
+def _type_of_parameter(value: Value) -> PuppetType:
     """What the reference takes a value for that stands where a Callable has the type of a parameter."""
     if value.__class__ is str:
         return RuntimeType("ruby", value)
     return infer(value).generalized()
 
 
-def _init(_: Type, keys: Sequence[Value]) -> Type:
-    if not keys or not isinstance(keys[0], Type):
+def _init(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
+    if not keys or not isinstance(keys[0], PuppetType):
         raise BadOperand(f"Init-Type[] arguments must be types. Got {ruby_class(keys[0] if keys else None)}", 0)
     return InitType(keys[0], keys[1:])
 
 
-def _runtime(base: Type, keys: Sequence[Value]) -> Type:
+def _runtime(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
     keys = flattened(keys)
     checked(base, keys, 2, 2, [(str, "String"), (str, "String")])
     return RuntimeType(keys[0], keys[1])
 
 
-def _uri(_: Type, keys: Sequence[Value]) -> Type:
+def _uri(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
     from ...values.uris import URI
 
     keys = flattened(keys)
@@ -313,7 +316,7 @@ def _uri(_: Type, keys: Sequence[Value]) -> Type:
     raise BadOperand(f"URI-Type[] arguments must be types. Got {ruby_class(keys[0])}", 0)
 
 
-def _object(base: Type, keys: Sequence[Value]) -> Type:
+def _object(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
     keys = flattened(keys)
     assert isinstance(base, ObjectType)
     if base.name != "Object":
@@ -329,7 +332,7 @@ class IllegalAlias(EvaluationError):
     """An alias whose definition would have to be evaluated."""
 
 
-def declared_type(name: str, value: Value) -> Type:
+def declared_type(name: str, value: Value) -> PuppetType:
     """
     What `type Name = value` declares, when it is an Object type; any other type is what an alias stands for.
 
@@ -344,17 +347,17 @@ def declared_type(name: str, value: Value) -> Type:
         value = ObjectType.unnamed({value_of(k): v for k, v in value.items()})
     if isinstance(value, ObjectType | TypeSetType):
         return value.named(name)
-    if not isinstance(value, Type):
+    if not isinstance(value, PuppetType):
         raise EvaluationError(f"The alias {name} stands for {with_article(label(value))}, which is no type")
     return value
 
 
-def _unknown(base: Type, keys: Sequence[Value]) -> Value:
+def _unknown(base: PuppetType, keys: Sequence[Value]) -> Value:
     assert isinstance(base, TypeReference)
     raise BadOperand(f"Resource type not found: {base.text}")
 
 
-def _type_set(base: Type, keys: Sequence[Value]) -> Value:
+def _type_set(base: PuppetType, keys: Sequence[Value]) -> Value:
     if len(keys) != 1:
         raise arity("TypeSet-Type", 1, 1, len(keys))
     if not isinstance(keys[0], dict):
@@ -362,7 +365,7 @@ def _type_set(base: Type, keys: Sequence[Value]) -> Value:
     return TypeSetType("TypeSet", {value_of(k): v for k, v in keys[0].items()} or None)
 
 
-_MAKERS: dict[type[Type], Callable[..., Value]] = {
+_MAKERS: dict[type[PuppetType], Callable[..., Value]] = {
     IntegerType: _integer, FloatType: _float, StringType: _string, BooleanType: _boolean, EnumType: _enum, VariantType: _variant,
     PatternType: _pattern, RegexpType: _regexp, SemVerType: _sem_ver, TimespanType: _time, TimestampType: _time, ArrayType: _array,
     HashType: _hash, CollectionType: _collection, TupleType: _tuple, StructType: _struct, CallableType: _callable, InitType: _init,

@@ -6,11 +6,12 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
+from ...errors.issues import BadOperand
 from ...values.core import Value
 from ...values.labels import label, uppercase_article, with_article
-from ..base import INF, Type
+from ..base import INF, PuppetType
 from ..references import ClassType, ResourceType, capitalized
-from .operands import BadOperand, Keys, arity, flattened, kind_name
+from .operands import Keys, arity, flattened, kind_name
 
 _NAME = re.compile(r"(?:(?:::)?[a-z_]\w*)(?:::[a-z]\w*)*", re.ASCII)
 _CLASSREF = re.compile(r"(?:::)?[A-Z][\w-]*(?:::[A-Z][\w-]*)*", re.ASCII)
@@ -23,7 +24,7 @@ def _titles(keys: Sequence[Value]) -> tuple[Keys, bool] | None:
     return (titles, many) if titles or not keys else None
 
 
-def class_reference(base: Type, keys: Sequence[Value]) -> Value:
+def class_reference(base: PuppetType, keys: Sequence[Value]) -> Value:
     """`Class[names]`."""
     assert isinstance(base, ClassType)
     if not keys:
@@ -46,7 +47,7 @@ def class_reference(base: Type, keys: Sequence[Value]) -> Value:
     return references if many else references[0]
 
 
-def resource_reference(base: Type, keys: Sequence[Value]) -> Value:
+def resource_reference(base: PuppetType, keys: Sequence[Value]) -> Value:
     """`Resource[type, titles]` and `File[titles]`."""
     assert isinstance(base, ResourceType)
     if not keys:
@@ -70,7 +71,7 @@ def resource_reference(base: Type, keys: Sequence[Value]) -> Value:
 
 @lru_cache(maxsize=8192)
 def reference(type_name: str, title: str) -> ResourceType:
-    """`Type['title']`; the same object for the same one, as catalogs name the same resources over and over."""
+    """`PuppetType['title']`; the same object for the same one, as catalogs name the same resources over and over."""
     return ResourceType(type_name, title)
 
 

@@ -4,25 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shared.errors import EvaluationError
-
+from ...errors.issues import BadOperand
 from ...values.core import DEFAULT, Value
 from ...values.labels import label, ruby_class, uppercase_article, with_article
-from ..base import INF, Range, Type
+from ..base import INF, PuppetType, Range
 from ..infer import infer
 from ..scalars import IntegerType
-
-
-class BadOperand(EvaluationError):
-    """
-    An operand that cannot be used. `operand` says which one the error is about, so that its place can be shown:
-    of binary operators 0 is left and 1 is right; of `x[a, b]` -1 is x, 0 is a, 1 is b; None is the whole expression.
-    """
-
-    def __init__(self, message: str, operand: int | None = None, *, hint: str = "") -> None:
-        super().__init__(message, hint=hint)
-        self.operand = operand
-
 
 Keys = list[Value]
 
@@ -47,7 +34,7 @@ def arity(base: str, low: int, high: float, count: int) -> BadOperand:
     return BadOperand(f"{base}[] accepts {text}. Got {count}")
 
 
-def checked(base: Type, keys: Keys, low: int, high: float, wanted: Sequence[tuple[type, str]]) -> None:
+def checked(base: PuppetType, keys: Keys, low: int, high: float, wanted: Sequence[tuple[type, str]]) -> None:
     if not low <= len(keys) <= high:
         raise arity(uppercase_article(label(base)), 1, high, len(keys))
     for index, key in enumerate(keys):
@@ -74,7 +61,7 @@ def size_of(keys: Keys, start: int) -> Range:
         if key is not DEFAULT and key.__class__ is not int:
             raise BadOperand(
                 "A Type's size constraint arguments must be a single Integer type, or 1-2 integers (or default). "
-                f"Got {with_article(label(key) if isinstance(key, Type) else ruby_class(key))}",
+                f"Got {with_article(label(key) if isinstance(key, PuppetType) else ruby_class(key))}",
                 start + index,
             )
     return IntegerType(*limits(keys)).range

@@ -2,7 +2,7 @@
 Types from text: `Optional[String[1]]`.
 
 One small parser for what the language calls type expressions: names, brackets, literals, arrays and hashes.
-Used for function signatures, `Type.new`, lookup options and data; manifests go through the compiler itself.
+Used for function signatures, `PuppetType.new`, lookup options and data; manifests go through the compiler itself.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from functools import lru_cache
 from typing import Protocol
 
 from shared.errors import EvaluationError
+from shared.regexps import Regexp
 
 from ...values.core import DEFAULT, Value, key_of
 from ...values.numbers import whole
-from ...values.regexps import Regexp
-from ..base import Type, TypeReference
+from ..base import PuppetType, TypeReference
 from ..builtin import BUILTIN_TYPES
 from .access import type_from_access
 
@@ -24,7 +24,7 @@ __all__ = ["parse_type"]
 
 
 class Resolver(Protocol):
-    def find_type(self, name: str) -> Type | None: ...
+    def find_type(self, name: str) -> PuppetType | None: ...
 
 
 _TOKEN = re.compile(
@@ -42,7 +42,7 @@ _TOKEN = re.compile(
 _WORDS = {"default": DEFAULT, "undef": None, "true": True, "false": False}
 
 
-def parse_type(text: str, resolver: Resolver | None = None) -> Type:
+def parse_type(text: str, resolver: Resolver | None = None) -> PuppetType:
     """
     The type that `text` writes.
 
@@ -57,7 +57,7 @@ def parse_type(text: str, resolver: Resolver | None = None) -> Type:
 
 
 @lru_cache(maxsize=1024)
-def _builtin(text: str) -> Type:
+def _builtin(text: str) -> PuppetType:
     return _Parser(text, None).whole()
 
 
@@ -83,9 +83,9 @@ class _Parser:
             f"The expression <{self.text}> is not a valid type specification.", hint="Write a type as in Optional[String[1]]."
         )
 
-    def whole(self) -> Type:
+    def whole(self) -> PuppetType:
         value = self.value()
-        if self.tokens[self.at][0] != "end" or not isinstance(value, Type):
+        if self.tokens[self.at][0] != "end" or not isinstance(value, PuppetType):
             raise self.error()
         return value
 
@@ -119,14 +119,14 @@ class _Parser:
             return self.hash()
         raise self.error()
 
-    def named(self, name: str) -> Type:
+    def named(self, name: str) -> PuppetType:
         name = name.removeprefix("::")
         found = BUILTIN_TYPES.get(name.lower())
         if found is None and self.resolver is not None:
             found = self.resolver.find_type(name)
         return found if found is not None else TypeReference(name)
 
-    def access(self, base: Type) -> Value:
+    def access(self, base: PuppetType) -> Value:
         found: Value = base
         while self.take("["):
             keys = self.listed("]")

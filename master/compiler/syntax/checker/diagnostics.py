@@ -11,7 +11,7 @@ from shared.errors import Location, ParseError
 
 
 @dataclass(frozen=True, slots=True)
-class Issue:
+class Diagnostic:
     """
     One thing wrong (`error`) or odd (`warning`, `deprecation`: a warning with a limit of its own) with a file.
 
@@ -28,7 +28,7 @@ class Issue:
         return f"{self.message} {self.where}"
 
 
-def refuse(issues: Sequence[Issue], log: Callable[[str, Issue], None], *, limit: int = 10) -> None:
+def refuse(issues: Sequence[Diagnostic], log: Callable[[str, Diagnostic], None], *, limit: int = 10) -> None:
     """
     Log what was found and raise if there is an error among it.
 
