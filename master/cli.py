@@ -18,7 +18,7 @@ from shared.process.service import account_of, make_room
 from shared.settings import AgentSettings, MasterSettings, flags_of, load, read, unknown
 
 from .process import CHANGED_USER, become_service, serve
-from .service.folders import folders
+from .service.folders import written_folders
 
 log = logging.getLogger("puppet.master")
 
@@ -82,7 +82,7 @@ def run(argv: list[str]) -> int:
         raise ConfigError("--json is an option of --check", hint="Try 'puppet master --help'.")
     settings = load(MasterSettings, section="master", flags=flags)
     foreground = bool(node) or not settings.daemonize
-    make_room(settings, folders(settings))
+    make_room(settings, written_folders(settings))
     logs.set_up_by(settings, foreground=foreground, ident="puppet-master")
     for sentence in unknown(read(settings.config), MasterSettings, AgentSettings):
         log.warning("%s", sentence)

@@ -26,7 +26,7 @@ from shared.settings import MasterSettings
 from .environments.first import prepare_environments
 from .observability.longtasks import COLLECT_GARBAGE, MEASURE_LOOP, NOTIFY_SYSTEMD, RELOAD, master_supervisor
 from .pools.compile_pool import processors
-from .service.folders import folders
+from .service.folders import written_folders
 from .service.hard_end import GRACE, HardEnd
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def become_service(settings: MasterSettings) -> bool:
         return True
     try:
         uid, gid = daemon.account(settings.user, settings.group)
-        daemon.own(folders(settings), uid, gid)
+        daemon.own(written_folders(settings), uid, gid)
         daemon.own([settings.code_cache], uid, gid, mode=0o700)
         if settings.auditlog.startswith("/") and Path(settings.auditlog).parent.is_dir():
             os.close(appending(Path(settings.auditlog), owner=(uid, gid)))
@@ -156,14 +156,14 @@ async def until_signalled(
         supervisor.start(COLLECT_GARBAGE, lambda: collecting(lambda: master.http.deserted, lambda: master.http.idle))
         if notifier.watchdog:
             supervisor.start(NOTIFY_SYSTEMD, lambda: heartbeat(notifier, lambda: supervisor.is_sound))
-        supervisor.start(RELOAD, lambda: reloading(master, settings, reread, hup, notifier, status))
+        supervisor.start(RELOAD, lambda: reload_on_hup(master, settings, reread, hup, notifier, status))
         try:
-            await first_of(asked, supervisor.gave_up)
+            await wait_for_first(asked, supervisor.gave_up)
             if supervisor.gave_up.is_set():
                 log.critical("%s; this master ends, so that it can be started anew", supervisor.reason)
                 end_within(settings.drain_timeout + GRACE)
             notifier.stopping()
-            await stopped(master, settings.drain_timeout, again)
+            await stop_within(master, settings.drain_timeout, again)
         finally:
             await supervisor.stop(MEASURE_LOOP, COLLECT_GARBAGE, NOTIFY_SYSTEMD, RELOAD)
     return TASK_FAILED if supervisor.gave_up.is_set() else 0
@@ -176,7 +176,7 @@ def describe_logs(metrics: Metrics, queues: LogQueues) -> None:
     metrics.read("puppet_log_lines_waiting", "gauge", "Lines that wait for a destination of the logs.", queues.waits, "destination")
 
 
-async def first_of(*events: asyncio.Event) -> None:
+async def wait_for_first(*events: asyncio.Event) -> None:
     """Wait until one of the events is set."""
     waits = [asyncio.create_task(event.wait()) for event in events]
     try:
@@ -186,7 +186,7 @@ async def first_of(*events: asyncio.Event) -> None:
             wait.cancel()
 
 
-async def stopped(master: Master, drain: float, again: asyncio.Event) -> None:
+async def stop_within(master: Master, drain: float, again: asyncio.Event) -> None:
     """Let what is under way end within `drain` seconds, or until `again` is set; then nothing is under way any more."""
     stopping = asyncio.create_task(master.stop(drain))
     impatient = asyncio.create_task(again.wait())
@@ -207,7 +207,9 @@ async def heartbeat(notifier: Notifier, is_sound: Callable[[], bool]) -> None:
         await asyncio.sleep(notifier.watchdog / 2)
 
 
-async def reloading(master: Master, settings: MasterSettings, reread: Reread, hup: asyncio.Event, notifier: Notifier, status: str) -> None:
+async def reload_on_hup(
+    master: Master, settings: MasterSettings, reread: Reread, hup: asyncio.Event, notifier: Notifier, status: str
+) -> None:
     """Runs until cancelled: reads everything anew that can be, each time that HUP comes."""
     while True:
         await hup.wait()
@@ -216,7 +218,7 @@ async def reloading(master: Master, settings: MasterSettings, reread: Reread, hu
         notifier.reloading()
         try:
             await master.reload()
-            for name in await asyncio.to_thread(changed, settings, reread):
+            for name in await asyncio.to_thread(changed_settings, settings, reread):
                 log.warning("The setting %s has changed; it counts from the next start on", name)
             log.log(NOTICE, "Read everything anew")
         except PuppetError as err:
@@ -224,7 +226,7 @@ async def reloading(master: Master, settings: MasterSettings, reread: Reread, hu
         notifier.ready(status)
 
 
-def changed(settings: MasterSettings, reread: Reread) -> list[str]:
+def changed_settings(settings: MasterSettings, reread: Reread) -> list[str]:
     """The names of settings that the file gives another value now. Blocks."""
     new = reread()
     return [name for name in type(settings).model_fields if getattr(new, name) != getattr(settings, name)]

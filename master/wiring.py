@@ -45,7 +45,7 @@ from shared.process.supervision import Supervisor
 from shared.settings import MasterSettings
 from shared.wire.dialects import MODERN
 
-from .authorization.patterns import entry
+from .authorization.patterns import acl_entry
 from .authorization.rules import Prefix, Rule
 from .ca import audit
 from .ca.audit import Audit
@@ -64,7 +64,7 @@ from .environments.code_commands import CodeCommands
 from .environments.directories import Environments
 from .environments.settings import environment_settings
 from .http.identity import ProxyRules
-from .http.limits import Limits
+from .http.limits import HttpLimits
 from .http.server import HttpServer
 from .http.tls import TrustFiles
 from .observability.health import Health
@@ -78,8 +78,8 @@ from .reports.processors import Http, Logged, Processed, Processor, Store, proce
 from .reports.writers import Writers
 from .service.conditions import conditions
 from .service.crl_refresh import CrlRefresh
-from .service.expiry import Expiries, of_agents, of_server
-from .service.folders import tidy
+from .service.expiry import Expiries, agent_endings, server_endings
+from .service.folders import remove_leftovers
 from .service.refusals import Refusals, queued_refusals
 from .termini.bucket import BucketFiles
 from .termini.ca import CaCertificates, CaCrls, CaOcsp, CaRequests, CaStatuses, NoCa
@@ -130,8 +130,8 @@ class Master:
 
 def mount_matcher(allow: Sequence[str], deny: Sequence[str], client: Client) -> bool:
     """The patterns of a mount, as those of auth.conf; `deny *` only says what holds anyway."""
-    entries = [entry(pattern, True, Location("fileserver.conf")) for pattern in allow]
-    entries += [entry(pattern, False, Location("fileserver.conf")) for pattern in deny if pattern != "*"]
+    entries = [acl_entry(pattern, True, Location("fileserver.conf")) for pattern in allow]
+    entries += [acl_entry(pattern, False, Location("fileserver.conf")) for pattern in deny if pattern != "*"]
     return Rule("mount", Prefix("/"), tuple(entries)).decides(client, ())
 
 
@@ -395,7 +395,7 @@ async def _serving(
     environments = Environments(environment_settings(settings))
     health = Health()
     workers = workers_for(settings, environments, metrics, supervisor, partial(health.note, Workers.CONDITION))
-    limits = Limits.of(settings)
+    limits = HttpLimits.of(settings)
     parsers = Parsers.of(settings)
     parsers.describe(metrics)
     indirector = await asyncio.to_thread(bind, settings, environments, workers, ca, parsers)
@@ -425,7 +425,7 @@ async def _serving(
         supervisor=supervisor,
     )
     collectors = MetricsListener(metrics.text, limits)
-    expiries = Expiries(lambda: [*of_server(trust_files(settings)), *(of_agents(ca.authority) if ca else ())])
+    expiries = Expiries(lambda: [*server_endings(trust_files(settings)), *(agent_endings(ca.authority) if ca else ())])
     expiries.describe(metrics)
     health.add(conditions(settings, workers, lambda: http.tls.trust))
     health.describe(metrics)
@@ -446,7 +446,7 @@ async def _serving(
             ca.on_revocation.append(http.tls.reload)
             supervisor.start(RENEW_CRL, ca.keep_fresh)
         supervisor.start(WATCH_HEALTH, health.watch)
-        supervisor.start(REMOVE_LEFTOVERS, partial(asyncio.to_thread, tidy, settings))
+        supervisor.start(REMOVE_LEFTOVERS, partial(asyncio.to_thread, remove_leftovers, settings))
         yield Master(http, indirector, environments, workers, health, refusals, host, port)
     finally:
         await supervisor.stop(WARN_OF_EXPIRIES, REFRESH_CRL, RENEW_CRL, WATCH_HEALTH, REMOVE_LEFTOVERS)

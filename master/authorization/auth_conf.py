@@ -25,8 +25,8 @@ from shared.names import shown
 
 from . import auth_hocon
 from .defaults import LEGACY_RULES, MODERN_RULES
-from .patterns import name, network, regex
-from .rules import Entry, Matcher, Pattern, Prefix, Rule
+from .patterns import name_entry, network_entry, ruby_regex
+from .rules import AclEntry, Matcher, PathRegex, Prefix, Rule
 
 log = logging.getLogger("puppet.auth")
 
@@ -63,7 +63,7 @@ def _denies_the_rest(rule: Rule) -> bool:
 class _Stanza:
     name: str
     line: int
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[AclEntry] = field(default_factory=list)
     verbs: list[str] = field(default_factory=list)
     environments: list[str] = field(default_factory=list)
     authenticated: bool = True
@@ -98,7 +98,7 @@ def _fail(message: str, where: Location) -> NoReturn:
 def _rule(stanza: _Stanza, file: str) -> Rule:
     matcher: Matcher
     if stanza.name.startswith("~ "):
-        matcher = Pattern(regex(stanza.name[2:], Location(file, stanza.line)))
+        matcher = PathRegex(ruby_regex(stanza.name[2:], Location(file, stanza.line)))
     else:
         if not stanza.name.startswith("/"):
             _fail(f"The path {shown(stanza.name)} does not begin with '/'", Location(file, stanza.line))
@@ -134,9 +134,9 @@ def _add(stanza: _Stanza, directive: str, value: str, where: Location) -> None:
                     _fail(f"'{shown(each)[1:-1]}' is already in the '{stanza.name}' ACL", where)
                 stanza.environments.append(each)
         case "allow" | "deny":
-            stanza.entries += [name(part, directive == "allow", where) for part in values]
+            stanza.entries += [name_entry(part, directive == "allow", where) for part in values]
         case _:
-            stanza.entries += [network(part, directive == "allow_ip", where) for part in values]
+            stanza.entries += [network_entry(part, directive == "allow_ip", where) for part in values]
 
 
 def rules_of(text: str, file: str, names: OidNames) -> Rules:

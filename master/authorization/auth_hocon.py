@@ -23,9 +23,8 @@ from shared.indirector.core import Client
 from shared.names import shown
 from shared.suggestions import nearest_name
 
-from .patterns import name as pattern
-from .patterns import regex
-from .rules import ALT_NAMES, Entry, Matcher, Pattern, Prefix, Question, Rule
+from .patterns import name_entry, ruby_regex
+from .rules import ALT_NAMES, AccessRequest, AclEntry, Matcher, PathRegex, Prefix, Rule
 
 log = logging.getLogger("puppet.auth")
 
@@ -53,7 +52,7 @@ class UrlRule(Rule):
     query: tuple[tuple[str, frozenset[str]], ...] = ()
     anyone: bool = False
 
-    def applies(self, question: Question) -> Sequence[str] | None:
+    def applies(self, question: AccessRequest) -> Sequence[str] | None:
         if self.methods and question.method not in self.methods:
             return None
         for name, wanted in self.query:
@@ -88,7 +87,7 @@ def parse(text: str, file: str, names: OidNames) -> tuple[Rule, ...]:
     if not isinstance(section, dict):
         raise ConfigError("There is no section 'authorization'", where=Location(file))
     if section.get("version") != 1:
-        raise ConfigError(f"The version is {_said(section.get('version'))}, and only 1 is known", where=Location(file))
+        raise ConfigError(f"The version is {_described(section.get('version'))}, and only 1 is known", where=Location(file))
     if section.get("allow-header-cert-info"):
         log.warning("%s: allow-header-cert-info does nothing here: the settings allow_header_cert_info and proxy_addresses do", file)
     rules = section.get("rules")
@@ -142,16 +141,16 @@ def _rule(given: object, number: int, file: str, names: OidNames) -> tuple[int, 
     rule.warn_of_others(given, _RULE_KEYS)
     order = given.get("sort-order")
     if not isinstance(order, int) or isinstance(order, bool) or not 1 <= order <= 999:
-        rule.fail(f"the sort-order is {_said(order)}, and has to be a number from 1 to 999")
+        rule.fail(f"the sort-order is {_described(order)}, and has to be a number from 1 to 999")
     match = given.get("match-request")
     if not isinstance(match, dict):
         rule.fail("it has no 'match-request'")
     rule.warn_of_others(match, _MATCH_KEYS)
     matcher = _matcher(rule, match)
-    groups = matcher.regex.groups if isinstance(matcher, Pattern) else 0
+    groups = matcher.regex.groups if isinstance(matcher, PathRegex) else 0
     anyone = given.get("allow-unauthenticated", False)
     if not isinstance(anyone, bool):
-        rule.fail(f"allow-unauthenticated is {_said(anyone)}, and has to be true or false")
+        rule.fail(f"allow-unauthenticated is {_described(anyone)}, and has to be true or false")
     if anyone == ("allow" in given or "deny" in given):
         rule.fail("allow-unauthenticated stands beside allow or deny" if anyone else "it has no 'allow', 'deny' or 'allow-unauthenticated'")
     entries = [entry for key in ("deny", "allow") for entry in _entries(rule, key, groups, names)]
@@ -164,23 +163,23 @@ def _rule(given: object, number: int, file: str, names: OidNames) -> tuple[int, 
 def _matcher(rule: _Rule, match: Mapping[str, Any]) -> Matcher:
     path, kind = match.get("path"), match.get("type")
     if not isinstance(path, str):
-        rule.fail(f"the path is {_said(path)}, and has to be a text")
+        rule.fail(f"the path is {_described(path)}, and has to be a text")
     if kind not in ("path", "regex"):
-        rule.fail(f"the type is {_said(kind)}, and has to be 'path' or 'regex'")
+        rule.fail(f"the type is {_described(kind)}, and has to be 'path' or 'regex'")
     if kind == "path":
         return Prefix(path)
     with rule.named():
-        return Pattern(regex(path, Location(rule.file)))
+        return PathRegex(ruby_regex(path, Location(rule.file)))
 
 
 def _methods(rule: _Rule, match: Mapping[str, Any]) -> frozenset[str]:
     given = match.get("method", "any")
-    methods = [each.lower() if isinstance(each, str) else each for each in _list(given)]
+    methods = [each.lower() if isinstance(each, str) else each for each in _as_list(given)]
     if methods == ["any"] and "method" not in match:
         return frozenset()
     for method in methods:
         if method not in METHODS:
-            rule.fail(f"the method is {_said(method)}, and has to be one or more of {', '.join(METHODS)}")
+            rule.fail(f"the method is {_described(method)}, and has to be one or more of {', '.join(METHODS)}")
     return frozenset(methods)
 
 
@@ -189,15 +188,15 @@ def _query(rule: _Rule, match: Mapping[str, Any]) -> tuple[tuple[str, frozenset[
     if not isinstance(given, dict):
         rule.fail("query-params is not a map")
     for name, values in given.items():
-        if not all(isinstance(value, str) for value in _list(values)):
-            rule.fail(f"the query-param {shown(name)} is {_said(values)}, and has to be a text or a list of texts")
-    return tuple((name, frozenset(_list(values))) for name, values in given.items())
+        if not all(isinstance(value, str) for value in _as_list(values)):
+            rule.fail(f"the query-param {shown(name)} is {_described(values)}, and has to be a text or a list of texts")
+    return tuple((name, frozenset(_as_list(values))) for name, values in given.items())
 
 
-def _entries(rule: _Rule, key: str, groups: int, names: OidNames) -> list[Entry]:
+def _entries(rule: _Rule, key: str, groups: int, names: OidNames) -> list[AclEntry]:
     """What stands under `allow` or `deny`."""
-    found: list[Entry] = []
-    for given in _list(rule.given.get(key, [])):
+    found: list[AclEntry] = []
+    for given in _as_list(rule.given.get(key, [])):
         if isinstance(given, str):
             found += _by_name(rule, given, key == "allow", groups)
             continue
@@ -210,23 +209,23 @@ def _entries(rule: _Rule, key: str, groups: int, names: OidNames) -> list[Entry]
             case ["extensions"] if isinstance(given["extensions"], dict):
                 found.append(_by_extensions(rule, given["extensions"], key == "allow", names))
             case _:
-                rule.fail(f"the '{key}' has {_said(given)}, and takes a name or a map with either certname or extensions")
+                rule.fail(f"the '{key}' has {_described(given)}, and takes a name or a map with either certname or extensions")
     return found
 
 
-def _by_name(rule: _Rule, text: str, allows: bool, groups: int) -> list[Entry]:
+def _by_name(rule: _Rule, text: str, allows: bool, groups: int) -> list[AclEntry]:
     for reference in _BACK_REFERENCE.findall(text):
         if not 1 <= int(reference) <= groups:
             rule.fail(f"{shown(text)} means a group of the path that there is not")
     if text == "*":
-        return [Entry(allows, "all", text)]
+        return [AclEntry(allows, "all", text)]
     with rule.named():
-        made = pattern(text, allows, Location(rule.file))
+        made = name_entry(text, allows, Location(rule.file))
     # Here `*.x` is x as well.
-    return [made, Entry(allows, "exact", text[2:])] if made.kind == "domain" else [made]
+    return [made, AclEntry(allows, "exact", text[2:])] if made.kind == "domain" else [made]
 
 
-def _by_extensions(rule: _Rule, given: Mapping[str, Any], allows: bool, names: OidNames) -> Entry:
+def _by_extensions(rule: _Rule, given: Mapping[str, Any], allows: bool, names: OidNames) -> AclEntry:
     found: list[tuple[str, frozenset[str]]] = []
     for written, values in given.items():
         with rule.named():
@@ -235,16 +234,16 @@ def _by_extensions(rule: _Rule, given: Mapping[str, Any], allows: bool, names: O
             for kind in values:
                 if kind not in _ALT_NAMES:
                     rule.fail(f"{ALT_NAMES} knows {', '.join(_ALT_NAMES)}, and not {shown(kind)}")
-            values = [f"{_ALT_NAMES[kind]}:{value}" for kind, each in values.items() for value in _list(each)]
-        if isinstance(values, dict) or not all(isinstance(value, str) for value in _list(values)):
-            rule.fail(f"the extension {shown(written)} is {_said(values)}, and has to be a text or a list of texts")
-        found.append((name, frozenset(_list(values))))
-    return Entry(allows, "extensions", ", ".join(name for name, _ in found), extensions=tuple(found))
+            values = [f"{_ALT_NAMES[kind]}:{value}" for kind, each in values.items() for value in _as_list(each)]
+        if isinstance(values, dict) or not all(isinstance(value, str) for value in _as_list(values)):
+            rule.fail(f"the extension {shown(written)} is {_described(values)}, and has to be a text or a list of texts")
+        found.append((name, frozenset(_as_list(values))))
+    return AclEntry(allows, "extensions", ", ".join(name for name, _ in found), extensions=tuple(found))
 
 
-def _list(given: Any) -> list[Any]:
+def _as_list(given: Any) -> list[Any]:
     return given if isinstance(given, list) else [given]
 
 
-def _said(given: object) -> str:
+def _described(given: object) -> str:
     return "missing" if given is None else shown(given if isinstance(given, str) else json.dumps(given))

@@ -7,14 +7,14 @@ covers more than it names. Source: protocol reference 4.2 (scheme A) and 4.4 (sc
 
 from __future__ import annotations
 
-from .rules import Below, Entry, Exactly, Matcher, OneOf, Rule
+from .rules import AclEntry, Below, Exactly, Matcher, OneOf, Rule
 
-_EVERYBODY = Entry(True, "all", "*")
-_OWN_NAME = Entry(True, "captured", "$1")
-_ADMINISTRATOR = Entry(True, "extensions", "pp_cli_auth", extensions=(("pp_cli_auth", frozenset({"true"})),))
+_EVERYBODY = AclEntry(True, "all", "*")
+_OWN_NAME = AclEntry(True, "captured", "$1")
+_ADMINISTRATOR = AclEntry(True, "extensions", "pp_cli_auth", extensions=(("pp_cli_auth", frozenset({"true"})),))
 
 
-def _rule(name: str, matcher: Matcher, verbs: str, *entries: Entry, authenticated: bool = True) -> Rule:
+def _rule(name: str, matcher: Matcher, verbs: str, *entries: AclEntry, authenticated: bool = True) -> Rule:
     return Rule(name, matcher, entries, frozenset(verbs.split()), authenticated=authenticated)
 
 

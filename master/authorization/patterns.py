@@ -9,7 +9,7 @@ from shared.errors import ConfigError, Location
 from shared.names import shown
 
 from .expressions import Expression, Invalid
-from .rules import Entry, Network
+from .rules import AclEntry, Network
 
 _HOST = re.compile(r"(\w[-\w]*\.)+[-\w]+", re.ASCII)
 _DOMAIN = re.compile(r"\*(\.\w[-\w]*)+", re.ASCII)
@@ -19,7 +19,7 @@ _OCTETS = re.compile(r"((?:\d{1,3}\.){1,3})\*", re.ASCII)
 _RUBY_ONLY = ((r"\A", r"\A"), (r"\z", r"\Z"), (r"\h", "[0-9a-fA-F]"), ("(?<", "(?P<"))
 
 
-def regex(text: str, where: Location) -> Expression:
+def ruby_regex(text: str, where: Location) -> Expression:
     """A regular expression as Ruby writes it; keys hold no control characters, so that lines do not matter."""
     for ruby, python in _RUBY_ONLY:
         text = text.replace(ruby, python) if ruby != "(?<" else re.sub(r"\(\?<(?![=!])", python, text)
@@ -29,31 +29,31 @@ def regex(text: str, where: Location) -> Expression:
         raise ConfigError(f"The regular expression {shown(text)} is not valid: {err}", where=where) from err
 
 
-def entry(text: str, allows: bool, where: Location) -> Entry:
+def acl_entry(text: str, allows: bool, where: Location) -> AclEntry:
     """One pattern, of a name or of addresses, as fileserver.conf has both under `allow`; ConfigError when it is neither."""
     is_address = text != "*" and re.fullmatch(r"[0-9a-fA-F.:/*]+", text) is not None and any(c in text for c in ".:")
-    return network(text, allows, where) if is_address else name(text, allows, where)
+    return network_entry(text, allows, where) if is_address else name_entry(text, allows, where)
 
 
-def name(text: str, allows: bool, where: Location) -> Entry:
+def name_entry(text: str, allows: bool, where: Location) -> AclEntry:
     if text == "*" and allows:
-        return Entry(True, "all", text)
+        return AclEntry(True, "all", text)
     if _HOST.fullmatch(text):
-        return Entry(allows, "exact", text)
+        return AclEntry(allows, "exact", text)
     if _DOMAIN.fullmatch(text):
-        return Entry(allows, "domain", text[1:])
+        return AclEntry(allows, "domain", text[1:])
     if text.startswith("/") and text.endswith("/") and len(text) > 2:
-        return Entry(allows, "regex", text, regex=regex(text[1:-1], where))
+        return AclEntry(allows, "regex", text, regex=ruby_regex(text[1:-1], where))
     if _CAPTURED.fullmatch(text):
-        return Entry(allows, "captured", text)
+        return AclEntry(allows, "captured", text)
     if _WORD.fullmatch(text):
-        return Entry(allows, "exact", text)
+        return AclEntry(allows, "exact", text)
     raise ConfigError(f"Invalid pattern {shown(text)[1:-1]}", where=where)
 
 
-def network(text: str, allows: bool, where: Location) -> Entry:
+def network_entry(text: str, allows: bool, where: Location) -> AclEntry:
     if text == "*" and allows:
-        return Entry(True, "all", text)
+        return AclEntry(True, "all", text)
     found: Network
     try:
         if octets := _OCTETS.fullmatch(text):
@@ -63,4 +63,4 @@ def network(text: str, allows: bool, where: Location) -> Entry:
             found = ipaddress.ip_network(text, strict=False)
     except ValueError:
         raise ConfigError(f"Invalid IP pattern {shown(text)[1:-1]}", where=where) from None
-    return Entry(allows, "network", text, network=found)
+    return AclEntry(allows, "network", text, network=found)

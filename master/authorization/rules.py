@@ -22,7 +22,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class AccessRequest:
     """
     What is asked. `paths`: the names of the thing, the first is `/<singular indirection>/<key>`; scheme B adds the URL's path.
 
@@ -56,7 +56,7 @@ class Prefix:
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
+class PathRegex:
     """An unanchored regular expression, as `path ~ x` in 3.8's file."""
 
     regex: Expression
@@ -103,7 +103,7 @@ class OneOf:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class AclEntry:
     """
     One allow or deny. `kind`: all, exact, captured (text with `$1`), domain (`*.x`), regex, network, extensions.
 
@@ -137,7 +137,7 @@ class Entry:
             case "exact":
                 return name == self.text.lower()
             case "captured":
-                return name == _filled(self.text, captures).lower()
+                return name == _fill_captures(self.text, captures).lower()
             case "domain":
                 return name.endswith(self.text.lower()) and len(name) > len(self.text)
             case "regex":
@@ -154,7 +154,7 @@ def _extension(client: Client, name: str) -> frozenset[str]:
     return frozenset({client.extensions[name]} if name in client.extensions else ())
 
 
-def _filled(text: str, captures: Sequence[str]) -> str:
+def _fill_captures(text: str, captures: Sequence[str]) -> str:
     return re.sub(r"\$([1-9])", lambda found: captures[int(found[1]) - 1] if int(found[1]) <= len(captures) else "", text)
 
 
@@ -171,13 +171,13 @@ class Rule:
 
     name: str
     matcher: Matcher
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[AclEntry, ...] = ()
     verbs: frozenset[str] = frozenset()
     environments: frozenset[str] = frozenset()
     authenticated: bool = True
     line: int = 0
 
-    def applies(self, question: Question) -> Sequence[str] | None:
+    def applies(self, question: AccessRequest) -> Sequence[str] | None:
         """The captures when this rule is the one to ask, else None."""
         if self.authenticated and not question.client.authenticated:
             return None
@@ -203,14 +203,14 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class AccessDecision:
     """`rule`: the one that decided, None when none applied."""
 
     allowed: bool
     rule: Rule | None = None
 
 
-def allowed(rules: Sequence[Rule], question: Question) -> Decision:
+def decide(rules: Sequence[Rule], question: AccessRequest) -> AccessDecision:
     """The decision of the first rule that applies; no rule: denied. HEAD is allowed where find or save is."""
     if question.verb == "head":
         first = _first(rules, question, "find")
@@ -218,10 +218,10 @@ def allowed(rules: Sequence[Rule], question: Question) -> Decision:
     return _first(rules, question, question.verb)
 
 
-def _first(rules: Sequence[Rule], question: Question, verb: str) -> Decision:
+def _first(rules: Sequence[Rule], question: AccessRequest, verb: str) -> AccessDecision:
     asked = replace(question, verb=verb)
     for rule in rules:
         captures = rule.applies(asked)
         if captures is not None:
-            return Decision(rule.decides(question.client, captures), rule)
-    return Decision(False)
+            return AccessDecision(rule.decides(question.client, captures), rule)
+    return AccessDecision(False)

@@ -13,8 +13,8 @@ from ..ca.authority import Authority
 from ..ca.configured import ca_rules
 from ..ca.storage.store import CaFiles, CaStore
 from ..http import tls
-from ..service.crl_refresh import out_of_date
-from ..service.expiry import Ending, of_agents, of_server, sentences
+from ..service.crl_refresh import overdue_since
+from ..service.expiry import Ending, agent_endings, expiry_warnings, server_endings
 from ..wiring import trust_files
 from .findings import Finding, tried
 
@@ -44,7 +44,7 @@ def check(settings: MasterSettings, now: datetime) -> list[Finding]:
 
 
 def _refreshed(settings: MasterSettings, now: datetime) -> Iterator[Finding]:
-    last = out_of_date(settings.hostcrl, settings.crl_refresh_interval, now)
+    last = overdue_since(settings.hostcrl, settings.crl_refresh_interval, now)
     if last is not None:
         message = f"The CRL {settings.hostcrl} is out of date: it was last refreshed on {certificates.time_text(last)}"
         hint = f"A running master fetches it from {settings.ca_server}:{settings.ca_port}, and says in its log why it could not."
@@ -62,20 +62,20 @@ def _authority(settings: MasterSettings, store: CaStore, now: datetime) -> Itera
         yield Finding(AREA, "warning", message, "Is it from a back-up? Restore the rest of the CA's directory, too (docs/operation.md).")
     authority.crl()
     verify.verify_bundle(authority.bundle)
-    yield from _ending(of_agents(authority), now)
+    yield from _ending(agent_endings(authority), now)
 
 
 def _server(settings: MasterSettings, now: datetime) -> Iterator[Finding]:
     files = trust_files(settings)
     trust = tls.load(files)
-    yield from _ending(of_server(files), now)
+    yield from _ending(server_endings(files), now)
     own = bundles.certificate(files.certificate.read_bytes())
     verify.verify(own, verify.Trust(trust.authorities, trust.crls, "leaf"), now=now, purpose="server")
     verify.verify_host(own, settings.certname)
 
 
 def _ending(endings: list[Ending], now: datetime) -> Iterator[Finding]:
-    for each in sentences(endings, now):
+    for each in expiry_warnings(endings, now):
         message, _, hint = each.partition(". ")
         over = " ended on " in message and not message.startswith("Certificates of agents")
         yield Finding(AREA, "error" if over else "warning", message, hint)

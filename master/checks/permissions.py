@@ -16,7 +16,7 @@ from shared.process import daemon
 from shared.settings import MasterSettings
 
 from ..ca.storage.store import CaFiles
-from ..service.folders import folders
+from ..service.folders import written_folders
 from .findings import Finding
 
 AREA: Final = "permissions"
@@ -63,7 +63,7 @@ def check(settings: MasterSettings) -> Iterator[Finding]:
     files = CaFiles.at(settings.cadir)
     private = [settings.hostprivkey, *((files.cakey, files.capass) if settings.ca else ())]
     read = [settings.config, settings.rest_authconfig, settings.fileserverconfig, settings.hostcert, *private]
-    written = folders(settings)
+    written = written_folders(settings)
     if settings.ca:
         written += [files.cadir, files.csrdir, files.signeddir]
         read += [files.cacert, files.cacrl, files.serial, files.cert_inventory]

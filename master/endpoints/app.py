@@ -27,15 +27,15 @@ from shared.process.log import ORIGIN, Origin
 from ..authorization.auth_conf import AuthFile, Rules
 from ..http import access_log, identity
 from ..http.admission import Admission
-from ..http.answers import Answer, send, text
 from ..http.connection import HttpRequest
 from ..http.identity import Peer, ProxyRules
-from ..http.limits import Limits
+from ..http.limits import HttpLimits
+from ..http.responses import Response, send, text_response
 from ..http.tls import ServerTls
 from .handlers import OF_THE_CA, Handlers
 from .puppetserver import ServerEndpoints, server_endpoint
 from .schemes import LEGACY_SCHEME, MODERN_SCHEME, PLAIN_SCHEME, Scheme, is_internal, not_routed, one_line
-from .service import Native, Target, endpoint_of
+from .service import RequestTarget, ServiceEndpoints, endpoint_name
 
 log = logging.getLogger("puppet.http")
 
@@ -47,7 +47,7 @@ _LANES = frozenset({"catalog", "report"})  # of their own: they wait for a few p
 class Ca(Protocol):
     """The endpoints below /puppet-ca/v1."""
 
-    async def answer(self, request: HttpRequest, target: Target, client: Client, rules: Rules) -> Answer: ...
+    async def answer(self, request: HttpRequest, target: RequestTarget, client: Client, rules: Rules) -> Response: ...
 
 
 class MasterApp:
@@ -67,12 +67,12 @@ class MasterApp:
         self,
         *,
         handlers: Handlers,
-        native: Native,
+        native: ServiceEndpoints,
         server: ServerEndpoints | None,
         ca: Ca | None,
         auth: AuthFile,
         tls: ServerTls,
-        limits: Limits,
+        limits: HttpLimits,
         admission: Admission,
         proxy: ProxyRules | None = None,
         oid_names: OidNames | None = None,
@@ -122,14 +122,14 @@ class MasterApp:
                 answer = refusal.answer
             except PuppetError as err:
                 answer = scheme.incident(_request_number()) if not name and is_internal(err) else scheme.error(err)
-                report(err, answer.status, address, name, request.about)
+                log_error(err, answer.status, address, name, request.about)
             except Exception as err:  # the request's outermost frame
                 if isinstance(err, ConnectionError) and request.connection.gone:
                     raise  # a lost connection to somebody else is an incident
                 if isinstance(err, OSError) and err.errno in (errno.ENOSPC, errno.EDQUOT):
                     full = OutOfSpace("The master's disk is full", hint=f"Make room for {err.filename or 'what it stores'}.")
                     answer = scheme.error(full)
-                    report(full, answer.status, address, name, request.about)
+                    log_error(full, answer.status, address, name, request.about)
                 else:
                     answer = self._incident(scheme, request)
             status = answer.status
@@ -138,13 +138,13 @@ class MasterApp:
             except PuppetError as err:  # a stream that cannot even begin
                 answer = scheme.error(err)
                 status = answer.status
-                report(err, status, address, name, request.about)
+                log_error(err, status, address, name, request.about)
                 response, size = await send(request, self._ending(request, answer), compress_from=self.limits.compress_from)
             return response
         finally:
             seconds = time.monotonic() - started
             self.on_answer(request.about, request.method, status, seconds)
-            access_log.write(
+            access_log.log_request(
                 address=address, name=name, method=request.method, target=request.raw_path, status=status, size=size, seconds=seconds
             )
             if status in _REFUSALS:
@@ -160,17 +160,17 @@ class MasterApp:
                 )
             ORIGIN.reset(origin)
 
-    def _incident(self, scheme: Scheme, request: HttpRequest) -> Answer:
+    def _incident(self, scheme: Scheme, request: HttpRequest) -> Response:
         number = _request_number()
         log.exception("Incident %s while answering %s", number, shown(request.method + " " + request.raw_path.partition("?")[0], 200))
         return scheme.incident(number)
 
-    def _ending(self, request: HttpRequest, answer: Answer) -> Answer:
+    def _ending(self, request: HttpRequest, answer: Response) -> Response:
         """The answer, ending the connection when a stop is under way or a body was left unread."""
         unread = not request.content.is_eof() if request.body_exists else False
         if answer.close or not (self.draining() or (unread and answer.chunks is None)):
             return answer
-        return Answer(answer.status, answer.body, answer.content_type, answer.headers, answer.chunks, answer.size, close=True)
+        return Response(answer.status, answer.body, answer.content_type, answer.headers, answer.chunks, answer.size, close=True)
 
     def _client(self, request: HttpRequest, address: str) -> Client:
         """Who asks, checked against the revocations and the clock of this moment."""
@@ -180,23 +180,25 @@ class MasterApp:
         peer: Peer = connection.peer
         try:
             client = identity.still_valid(peer, self.tls.revocations, self.now())
-            claimed = identity.claims(request.headers)
+            claimed = identity.identity_headers(request.headers)
             if not claimed:
                 return client
             if not self.proxy.trusts(address):
                 log.warning("Ignored %s of %s(%s): it is not a configured proxy", shown(claimed[0]), client.name, address)
                 return client
-            passed = identity.passed_on(list(request.headers.items()), self.proxy, self.tls.trust, address, self.oid_names, self.now())
+            passed = identity.peer_behind_proxy(
+                list(request.headers.items()), self.proxy, self.tls.trust, address, self.oid_names, self.now()
+            )
             return identity.still_valid(passed, self.tls.revocations, self.now())
         except Denied as err:
             log.warning("Refused %s(%s): %s", peer.client.name, address, err)
-            raise _Refused(Answer(403, f"Forbidden request: {err}".encode("ascii", "replace"), "text/plain", close=True)) from err
+            raise _Refused(Response(403, f"Forbidden request: {err}".encode("ascii", "replace"), "text/plain", close=True)) from err
 
-    async def _answer(self, request: HttpRequest, client: Client, raw_path: str, raw_query: str, scheme: Scheme) -> Answer:
+    async def _answer(self, request: HttpRequest, client: Client, raw_path: str, raw_query: str, scheme: Scheme) -> Response:
         rules = await self.auth.rules()
         if scheme is PLAIN_SCHEME and self.server is not None:
             request.about = server_endpoint(raw_path)
-            target = Target.of(request.method, raw_path, raw_query)
+            target = RequestTarget.of(request.method, raw_path, raw_query)
             async with self.admission.slot(client.name, request.about if request.about in _LANES else ""):
                 return await self.server.answer(request, target, client, rules)
         if scheme is LEGACY_SCHEME or (raw_path.startswith("/puppet/v3/") and raw_path != "/puppet/v3/environments"):
@@ -208,12 +210,12 @@ class MasterApp:
                 return await self.handlers.answer(request, call, client, rules)
             async with self.admission.slot(client.name, call.indirection if call.indirection in _LANES else ""):
                 return await self.handlers.answer(request, call, client, rules)
-        target = Target.of(request.method, raw_path, raw_query)
+        target = RequestTarget.of(request.method, raw_path, raw_query)
         if target.segments[0] == "puppet-ca":
             if self.ca is None or target.segments[1:2] != ("v1",):
-                return text(404, "Not Found")
+                return text_response(404, "Not Found")
             return await self.ca.answer(request, target, client, rules)
-        request.about = endpoint_of(target.segments)
+        request.about = endpoint_name(target.segments)
         answer = await self.native.answer(target, client, rules)
         return answer or not_routed(target.path, request.headers.get("Accept", ""))
 
@@ -227,7 +229,7 @@ def _request_number() -> str:
 class _Refused(Exception):
     """An answer that is decided before the scheme has a say."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: Response) -> None:
         super().__init__(answer.status)
         self.answer = answer
 
@@ -240,7 +242,7 @@ def _certificate_of(transport: object) -> bytes | None:
     return found
 
 
-def report(error: PuppetError, status: int, address: str, name: str, about: str) -> None:
+def log_error(error: PuppetError, status: int, address: str, name: str, about: str) -> None:
     """Write a foreseen error into the log, as one record with its hint. `about`: the indirection that was asked."""
     hint = f" ({one_line(error.hint)})" if error.hint else ""
     missing = isinstance(error, NoEnvironment) and about == "catalog"  # not each of a run's questions that end so
@@ -248,7 +250,7 @@ def report(error: PuppetError, status: int, address: str, name: str, about: str)
     log.log(level, "%s %s: %s%s", address, name or "-", one_line(str(error))[:MAX_REPORTED], hint)
 
 
-def check_message(request: HttpRequest, limits: Limits) -> None:
+def check_message(request: HttpRequest, limits: HttpLimits) -> None:
     """
     What the parser lets through and we do not: other HTTP versions, targets that are no path, two Host headers, long headers.
 
@@ -257,14 +259,14 @@ def check_message(request: HttpRequest, limits: Limits) -> None:
     """
     headers = request.headers
     if request.unsupported_version:
-        raise _Refused(Answer(505, b"HTTP Version Not Supported", "text/plain", close=True))
+        raise _Refused(Response(505, b"HTTP Version Not Supported", "text/plain", close=True))
     if request.method in ("CONNECT", "TRACE"):
-        raise _Refused(Answer(405, b"Method Not Allowed", "text/plain", close=True))
+        raise _Refused(Response(405, b"Method Not Allowed", "text/plain", close=True))
     hosts = headers.getall("Host", [])
     if len(hosts) > 1 or (not hosts and request.version >= (1, 1)) or not request.raw_path.startswith("/"):
-        raise _Refused(Answer(400, b"Bad Request", "text/plain", close=True))
+        raise _Refused(Response(400, b"Bad Request", "text/plain", close=True))
     if sum(len(name) + len(value) for name, value in request.raw_headers) > limits.max_header_bytes:
-        raise _Refused(Answer(431, b"Request Header Fields Too Large", "text/plain", close=True))
+        raise _Refused(Response(431, b"Request Header Fields Too Large", "text/plain", close=True))
     expected = headers.get("Expect", "")
     if expected and expected.lower() != "100-continue":
-        raise _Refused(Answer(417, b"Expectation Failed", "text/plain", close=True))
+        raise _Refused(Response(417, b"Expectation Failed", "text/plain", close=True))

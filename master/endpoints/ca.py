@@ -27,12 +27,12 @@ from shared.wire.dialects import MODERN
 from ..authorization.auth_conf import Rules
 from ..ca.service import CaService
 from ..http import bodies
-from ..http.answers import Answer, text
 from ..http.conditional import Validators
 from ..http.connection import HttpRequest
-from ..http.limits import Limits
+from ..http.limits import HttpLimits
+from ..http.responses import Response, text_response
 from .schemes import is_internal, one_line
-from .service import Target, permitted
+from .service import RequestTarget, denial_for
 
 log = logging.getLogger("puppet.http")
 
@@ -40,19 +40,19 @@ T = TypeVar("T")
 
 _JSON_KINDS = ("application/json", "text/pson", "pson")
 _MAX_NAMES = 10_000  # in one clean or sign
-_DONE = Answer(204, content_type="text/plain")  # 5.x clients give up on an answer without a type
+_DONE = Response(204, content_type="text/plain")  # 5.x clients give up on an answer without a type
 _MISSPELT = "certificate_statuss"  # what 5.x clients make of the plural
 
 
 class CaEndpoints:
     """Answers what comes below /puppet-ca/v1; `clock` gives the seconds since the epoch."""
 
-    def __init__(self, ca: CaService, limits: Limits, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, ca: CaService, limits: HttpLimits, *, clock: Callable[[], float] = time.time) -> None:
         self.ca = ca
         self.limits = limits
         self.clock = clock
 
-    async def answer(self, request: HttpRequest, target: Target, client: Client, rules: Rules) -> Answer:
+    async def answer(self, request: HttpRequest, target: RequestTarget, client: Client, rules: Rules) -> Response:
         """The answer, errors included: here they are plain text. Raises those that a stranger must not read."""
         try:
             return await self._answer(request, target, client, rules)
@@ -62,22 +62,22 @@ class CaEndpoints:
             if err.status >= 500:
                 log.error("%s %s: %s", client.address, client.name, err)
             headers = {"Retry-After": str(err.retry_after)} if isinstance(err, Unavailable) else {}
-            return replace(text(err.status, one_line(err.message)), headers=headers)
+            return replace(text_response(err.status, one_line(err.message)), headers=headers)
 
-    async def _answer(self, request: HttpRequest, target: Target, client: Client, rules: Rules) -> Answer:
-        target = _spelt(target)
+    async def _answer(self, request: HttpRequest, target: RequestTarget, client: Client, rules: Rules) -> Response:
+        target = _corrected_spelling(target)
         name, *rest = target.segments[2:] or ("",)
         endpoint = self._endpoints().get(name)
         if endpoint is not None:
             request.about = name
-        denied = permitted(target, client, rules, *_rule_paths(name, rest), verb=_verb(name, target))
+        denied = denial_for(target, client, rules, *_rule_paths(name, rest), verb=_verb(name, target))
         if denied is not None:
             return denied
         if endpoint is None:
             raise NotFound("Not Found")
         return await endpoint(request, target, client, rest)
 
-    def _endpoints(self) -> dict[str, Callable[[HttpRequest, Target, Client, Sequence[str]], Awaitable[Answer]]]:
+    def _endpoints(self) -> dict[str, Callable[[HttpRequest, RequestTarget, Client, Sequence[str]], Awaitable[Response]]]:
         return {
             "certificate": self._certificate,
             "certificate_request": self._certificate_request,
@@ -91,49 +91,49 @@ class CaEndpoints:
             "ocsp": self._ocsp,
         }
 
-    async def _certificate(self, request: HttpRequest, target: Target, client: Client, rest: Sequence[str]) -> Answer:
-        name = _one(rest)
-        _only(target, "GET")
+    async def _certificate(self, request: HttpRequest, target: RequestTarget, client: Client, rest: Sequence[str]) -> Response:
+        name = _single_segment(rest)
+        _require_method(target, "GET")
         if name == "ca":
             return await self._unless_unchanged(request, self.ca.store.files.cacert, asyncio.to_thread(self.ca.authority_pem))
         pem = await self.ca.certificate(certname(name))
-        return _pem(_there(pem, f"Could not find certificate {name}"))
+        return _pem(_require(pem, f"Could not find certificate {name}"))
 
-    async def _certificate_request(self, request: HttpRequest, target: Target, client: Client, rest: Sequence[str]) -> Answer:
-        name = certname(_one(rest))
-        _only(target, "GET", "PUT", "DELETE")
+    async def _certificate_request(self, request: HttpRequest, target: RequestTarget, client: Client, rest: Sequence[str]) -> Response:
+        name = certname(_single_segment(rest))
+        _require_method(target, "GET", "PUT", "DELETE")
         missing = f"Could not find certificate_request {name}"
         if target.method == "PUT":
-            body = await bodies.whole(request, self.limits.max_request_body, self.limits)
+            body = await bodies.read_body(request, self.limits.max_request_body, self.limits)
             await self.ca.submit_request(name, body, client=client)
-            return text(200, "")
+            return text_response(200, "")
         if target.method == "DELETE":
             if not await self.ca.delete_request(name, client=client):
                 raise NotFound(missing)
             return _DONE
-        return _pem(_there(await self.ca.request(name), missing))
+        return _pem(_require(await self.ca.request(name), missing))
 
-    async def _crl(self, request: HttpRequest, target: Target, client: Client, rest: Sequence[str]) -> Answer:
+    async def _crl(self, request: HttpRequest, target: RequestTarget, client: Client, rest: Sequence[str]) -> Response:
         if target.method == "PUT" and not rest:
-            body = await bodies.whole(request, self.limits.max_crl_body, self.limits)
+            body = await bodies.read_body(request, self.limits.max_crl_body, self.limits)
             await self.ca.upload_crls(body, client=client)
-            return text(200, "Successfully updated CRLs.")
-        _one(rest)
-        _only(target, "GET")
+            return text_response(200, "Successfully updated CRLs.")
+        _single_segment(rest)
+        _require_method(target, "GET")
         return await self._unless_unchanged(request, self.ca.store.files.cacrl, self.ca.crl())
 
-    async def _unless_unchanged(self, request: HttpRequest, path: Path, pem: Awaitable[bytes]) -> Answer:
+    async def _unless_unchanged(self, request: HttpRequest, path: Path, pem: Awaitable[bytes]) -> Response:
         """The text, or 304 when the client certainly has it already. The time is read first: it is never later than the text."""
         info = await asyncio.to_thread(path.stat)
         body, now = await pem, self.clock()
         validators = Validators.of(body, info.st_mtime, now)
         if validators.match(request.headers, now):
-            return Answer(304, headers=validators.headers)
+            return Response(304, headers=validators.headers)
         return replace(_pem(body), headers=validators.headers)
 
-    async def _status(self, request: HttpRequest, target: Target, client: Client, rest: Sequence[str]) -> Answer:
-        name = certname(_one(rest))
-        _only(target, "GET", "PUT", "DELETE")
+    async def _status(self, request: HttpRequest, target: RequestTarget, client: Client, rest: Sequence[str]) -> Response:
+        name = certname(_single_segment(rest))
+        _require_method(target, "GET", "PUT", "DELETE")
         if target.method == "PUT":
             wish = await self._json_body(request)
             if "desired_state" not in wish:
@@ -144,69 +144,69 @@ class CaEndpoints:
             if not await self.ca.delete(name, client=client):
                 raise NotFound("Resource not found.")
             return _DONE
-        found = _there(await self.ca.status(name), "Resource not found.")
-        return _json(found.to_data(MODERN), _kind(request))
+        found = _require(await self.ca.status(name), "Resource not found.")
+        return _json(found.to_data(MODERN), _status_content_type(request))
 
-    async def _statuses(self, request: HttpRequest, target: Target, client: Client, rest: Sequence[str]) -> Answer:
-        _only(target, "GET")
+    async def _statuses(self, request: HttpRequest, target: RequestTarget, client: Client, rest: Sequence[str]) -> Response:
+        _require_method(target, "GET")
         if len(rest) != 1 or not rest[0]:
             raise BadRequest("Missing URL Segment")
         given = parameters(target.raw_query)
         state, kinds = single("state", given.get("state")), given.get("for", [])
         found = await self.ca.statuses(state or "", [kinds] if isinstance(kinds, str) else kinds)
-        return _json([each.to_data(MODERN) for each in found], _kind(request))
+        return _json([each.to_data(MODERN) for each in found], _status_content_type(request))
 
-    async def _expirations(self, request: HttpRequest, target: Target, client: Client, rest: Sequence[str]) -> Answer:
-        _none(rest)
-        _only(target, "GET")
+    async def _expirations(self, request: HttpRequest, target: RequestTarget, client: Client, rest: Sequence[str]) -> Response:
+        _require_no_segments(rest)
+        _require_method(target, "GET")
         return _json(await self.ca.expirations(), "application/json")
 
-    async def _clean(self, request: HttpRequest, target: Target, client: Client, rest: Sequence[str]) -> Answer:
-        _none(rest)
-        _only(target, "PUT")
-        names = _names(await self._json_body(request))
+    async def _clean(self, request: HttpRequest, target: RequestTarget, client: Client, rest: Sequence[str]) -> Response:
+        _require_no_segments(rest)
+        _require_method(target, "PUT")
+        names = _certnames(await self._json_body(request))
         if names is None:
             raise BadRequest('Invalid request body: expected {"certnames": [names]}')
         missing = await self.ca.clean(names, client=client)
         if not missing:
-            return text(200, "Successfully cleaned all certs.")
-        return text(200, f"The following certs do not exist and cannot be revoked: {json.dumps(missing)}")
+            return text_response(200, "Successfully cleaned all certs.")
+        return text_response(200, f"The following certs do not exist and cannot be revoked: {json.dumps(missing)}")
 
-    async def _sign(self, request: HttpRequest, target: Target, client: Client, rest: Sequence[str]) -> Answer:
-        _only(target, "POST")
+    async def _sign(self, request: HttpRequest, target: RequestTarget, client: Client, rest: Sequence[str]) -> Response:
+        _require_method(target, "POST")
         if list(rest) == ["all"]:
             return _json(await self.ca.sign_all(client=client), "application/json")
-        _none(rest)
+        _require_no_segments(rest)
         body = await self._json_body(request)
-        names = _names(body)
+        names = _certnames(body)
         if names is None:
             error = {"kind": "schema-violation", "submitted": body, "error": 'expected {"certnames": [names]}'}
             return replace(_json(error, "application/json"), status=422)
         return _json(await self.ca.sign(names, client=client), "application/json")
 
-    async def _renewal(self, request: HttpRequest, target: Target, client: Client, rest: Sequence[str]) -> Answer:
-        _none(rest)
-        _only(target, "POST")
+    async def _renewal(self, request: HttpRequest, target: RequestTarget, client: Client, rest: Sequence[str]) -> Response:
+        _require_no_segments(rest)
+        _require_method(target, "POST")
         return _pem(await self.ca.renew(client.certificate, client=client))
 
-    async def _ocsp(self, request: HttpRequest, target: Target, client: Client, rest: Sequence[str]) -> Answer:
+    async def _ocsp(self, request: HttpRequest, target: RequestTarget, client: Client, rest: Sequence[str]) -> Response:
         """RFC 6960 A.1: the request in the body of a POST, or in base64 behind a GET's path."""
-        _only(target, "GET", "POST")
+        _require_method(target, "GET", "POST")
         if target.method == "POST":
-            _none(rest)
+            _require_no_segments(rest)
             if request.headers.get("Content-Type", "").partition(";")[0].strip().lower() != REQUEST_MIME:
                 raise UnsupportedMediaType(f"An OCSP request has the Content-Type {REQUEST_MIME}")
-            asked = await bodies.whole(request, MAX_REQUEST_BYTES, self.limits)
+            asked = await bodies.read_body(request, MAX_REQUEST_BYTES, self.limits)
         else:
-            asked = request_of(_one(rest))
+            asked = request_of(_single_segment(rest))
         plain = request.headers.get("Accept", "").strip() == "application/octet-stream"  # a peer's rest terminus
-        return Answer(200, await self.ca.ocsp(asked), "application/octet-stream" if plain else RESPONSE_MIME)
+        return Response(200, await self.ca.ocsp(asked), "application/octet-stream" if plain else RESPONSE_MIME)
 
     async def _json_body(self, request: HttpRequest) -> dict[str, Any]:
         kind = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
         if kind and kind not in _JSON_KINDS:
             raise UnsupportedMediaType("Unsupported media type.")
-        body = await bodies.whole(request, self.limits.max_request_body, self.limits)
+        body = await bodies.read_body(request, self.limits.max_request_body, self.limits)
         if not body.strip():
             raise BadRequest("Empty request body.")
         try:
@@ -218,7 +218,7 @@ class CaEndpoints:
         return data
 
 
-def _spelt(target: Target) -> Target:
+def _corrected_spelling(target: RequestTarget) -> RequestTarget:
     """The target by the name that rules have for it."""
     if target.segments[2:3] != (_MISSPELT,):
         return target
@@ -233,41 +233,41 @@ def _rule_paths(name: str, rest: Sequence[str]) -> tuple[str, ...]:
     return (f"/{'certificate_status' if name == 'certificate_statuses' else name}/{'/'.join(rest)}",)
 
 
-def _verb(name: str, target: Target) -> str:
+def _verb(name: str, target: RequestTarget) -> str:
     return "search" if name == "certificate_statuses" and target.method == "GET" else target.verb
 
 
-def _one(rest: Sequence[str]) -> str:
+def _single_segment(rest: Sequence[str]) -> str:
     if len(rest) != 1 or not rest[0]:
         raise NotFound("Not Found")
     return rest[0]
 
 
-def _none(rest: Sequence[str]) -> None:
+def _require_no_segments(rest: Sequence[str]) -> None:
     if rest:
         raise NotFound("Not Found")
 
 
-def _only(target: Target, *methods: str) -> None:
+def _require_method(target: RequestTarget, *methods: str) -> None:
     if target.method not in methods and not (target.method == "HEAD" and "GET" in methods):
         raise MethodNotAllowed("Method not allowed.")
 
 
-def _there(found: T | None, message: str) -> T:
+def _require(found: T | None, message: str) -> T:
     if found is None:
         raise NotFound(message)
     return found
 
 
-def _pem(pem: bytes) -> Answer:
-    return Answer(200, pem, "text/plain")
+def _pem(pem: bytes) -> Response:
+    return Response(200, pem, "text/plain")
 
 
-def _json(data: object, kind: str) -> Answer:
-    return Answer(200, plainjson.dumps(data), kind)
+def _json(data: object, kind: str) -> Response:
+    return Response(200, plainjson.dumps(data), kind)
 
 
-def _kind(request: HttpRequest) -> str:
+def _status_content_type(request: HttpRequest) -> str:
     """The type of a status: what the client asks for, among those that are JSON."""
     accept = [item.split(";")[0].strip() for item in request.headers.get("Accept", "*/*").split(",")]
     for item in accept:
@@ -278,7 +278,7 @@ def _kind(request: HttpRequest) -> str:
     raise NotAcceptable("No acceptable resource available.")
 
 
-def _names(body: dict[str, Any]) -> list[str] | None:
+def _certnames(body: dict[str, Any]) -> list[str] | None:
     names = body.get("certnames")
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or len(names) > _MAX_NAMES:
         return None

@@ -15,11 +15,11 @@ from shared.names import certname, shown
 from shared.wire.formats import Format, accepted, of_content_type
 
 from ..authorization.auth_conf import Rules
-from ..authorization.rules import Decision, Question, allowed
+from ..authorization.rules import AccessDecision, AccessRequest, decide
 from ..http import bodies
-from ..http.answers import Answer
 from ..http.connection import HttpRequest
-from ..http.limits import Limits
+from ..http.limits import HttpLimits
+from ..http.responses import Response
 from ..pools.parse_pool import Parsers
 from .schemes import not_routed, scheme_of
 
@@ -42,7 +42,7 @@ OF_THE_CA = frozenset({"certificate", "certificate_request", "certificate_revoca
 _PLURALS = {"facts": "facts_search", "status": "statuses", "certificate_status": "certificate_statuses"}
 
 
-class Environments(Protocol):
+class EnvironmentLookup(Protocol):
     """What the HTTP layer asks about environments."""
 
     async def exists(self, name: str) -> bool:
@@ -58,12 +58,12 @@ class Environments(Protocol):
         ...
 
 
-def question_for(call: Call, client: Client) -> Question:
+def access_request_for(call: Call, client: Client) -> AccessRequest:
     """What the rules are asked about a call: its singular indirection and key, and in scheme B also the URL's path."""
     path = f"/{call.indirection}/{call.key}"
     paths = (path, call.path) if call.prefix else (path,)
     query = call.options if call.environment is None else {**call.options, "environment": call.environment}
-    return Question(paths, call.verb, call.environment, client, _modern_url(call), call.method.lower(), query)
+    return AccessRequest(paths, call.verb, call.environment, client, _modern_url(call), call.method.lower(), query)
 
 
 def _modern_url(call: Call) -> str:
@@ -84,13 +84,13 @@ def check_key(call: Call) -> None:
 class Handlers:
     """Answers calls from the bindings of this process."""
 
-    def __init__(self, indirector: Indirector, environments: Environments, limits: Limits, parsers: Parsers | None = None) -> None:
+    def __init__(self, indirector: Indirector, environments: EnvironmentLookup, limits: HttpLimits, parsers: Parsers | None = None) -> None:
         self.parsers = parsers
         self.indirector = indirector
         self.environments = environments
         self.limits = limits
 
-    async def answer(self, request: HttpRequest, call: Call, client: Client, rules: Rules) -> Answer:
+    async def answer(self, request: HttpRequest, call: Call, client: Client, rules: Rules) -> Response:
         """
         The answer to an indirected call, checked in the order of its scheme.
 
@@ -99,12 +99,12 @@ class Handlers:
         """
         return await (self._modern(request, call, client, rules) if call.prefix else self._legacy(request, call, client, rules))
 
-    async def _legacy(self, request: HttpRequest, call: Call, client: Client, rules: Rules) -> Answer:
+    async def _legacy(self, request: HttpRequest, call: Call, client: Client, rules: Rules) -> Response:
         assert call.environment is not None
         await self._check_environment(call.environment)
         self._check_key_present(call)
         check_key(call)
-        decision = allowed(rules.legacy, question_for(call, client))
+        decision = decide(rules.legacy, access_request_for(call, client))
         if not decision.allowed:
             return self._denied(call, client, decision)
         if call.indirection not in self.indirector:
@@ -113,7 +113,7 @@ class Handlers:
             raise BadRequest(f"Could not find indirection '{call.indirection}'")
         return await self._run(request, call, client)
 
-    async def _modern(self, request: HttpRequest, call: Call, client: Client, rules: Rules) -> Answer:
+    async def _modern(self, request: HttpRequest, call: Call, client: Client, rules: Rules) -> Response:
         known = self.indirector.get(call.indirection)
         if known is None or not known.indirection.remote or call.indirection in OF_THE_CA:
             return not_routed(call.path, request.headers.get("Accept", ""))
@@ -121,7 +121,7 @@ class Handlers:
             raise MethodNotAllowed(f"DELETE is not supported for {call.indirection}")
         if call.key:
             check_key(call)
-        decision = allowed(rules.modern, question_for(call, client))
+        decision = decide(rules.modern, access_request_for(call, client))
         if not decision.allowed:
             return self._denied(call, client, decision)
         call = await self._with_form(request, call)
@@ -132,7 +132,7 @@ class Handlers:
         self._check_key_present(call)
         return await self._run(request, call, client)
 
-    def _denied(self, call: Call, client: Client, decision: Decision) -> Answer:
+    def _denied(self, call: Call, client: Client, decision: AccessDecision) -> Response:
         path = shown(f"/{call.indirection}/{call.key}", 200)
         rule = decision.rule.name if decision.rule else "none"
         log.warning("Denied: %s(%s) access to %s [%s]; the rule that decided: %s", client.name, client.address, path, call.verb, rule)
@@ -152,12 +152,12 @@ class Handlers:
             return call
         limit = self.limits.body(self.indirector[call.indirection].indirection.limit)
         kind = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-        body = await bodies.whole(request, limit, self.limits)
+        body = await bodies.read_body(request, limit, self.limits)
         if body and kind != "application/x-www-form-urlencoded":
             raise BadRequest(f"A find by POST takes a form, not {shown(kind)}")
-        return await parsed(call.with_form, body)
+        return await parse_body(call.with_form, body)
 
-    async def _run(self, request: HttpRequest, call: Call, client: Client) -> Answer:
+    async def _run(self, request: HttpRequest, call: Call, client: Client) -> Response:
         binding = self.indirector[call.indirection]
         if not binding.indirection.remote:
             raise NoHandler(f"No handler for {call.indirection}")
@@ -178,55 +178,55 @@ class Handlers:
                 return await self._search(binding, asked, call, accept)
             case "head":
                 if not await binding.head(asked):
-                    raise _not_there(call)
-                return Answer()
+                    raise _missing(call)
+                return Response()
             case "save":
                 return await self._save(request, binding, asked, call, accept)
             case "destroy":
                 form = _result_formats(call, binding.indirection, accept)[0]
-                return _result(await binding.destroy(asked), form)
+                return _result_response(await binding.destroy(asked), form)
 
-    async def _find(self, binding: Binding[Any], asked: Request[Any], call: Call, accept: str | None) -> Answer:
+    async def _find(self, binding: Binding[Any], asked: Request[Any], call: Call, accept: str | None) -> Response:
         formats = _formats(call, binding.indirection, accept)
         found = await binding.find(asked)
         if found is None:
-            raise _not_there(call)
+            raise _missing(call)
         if isinstance(found, Stream):
-            return await _streamed(found, formats[0])
+            return await _stream_response(found, formats[0])
         if self.parsers is not None and self.parsers.takes_to_write(found):
             parsers = self.parsers
-            return await _written(formats, lambda form: parsers.dump(binding.indirection, found, call.dialect, form))
+            return await _render_first(formats, lambda form: parsers.dump(binding.indirection, found, call.dialect, form))
         brief = binding.indirection.brief or found.encoded(call.dialect, formats[0]) is not None  # then there is nothing to write
-        return await _rendered(formats, lambda form: call.dialect.dump(binding.indirection, found, form), brief=brief)
+        return await _render(formats, lambda form: call.dialect.dump(binding.indirection, found, form), brief=brief)
 
-    async def _search(self, binding: Binding[Any], asked: Request[Any], call: Call, accept: str | None) -> Answer:
+    async def _search(self, binding: Binding[Any], asked: Request[Any], call: Call, accept: str | None) -> Response:
         formats = _formats(call, binding.indirection, accept)
         found = await binding.search(asked)
         if found is None:
             raise NotFound(f"Could not find instances in {call.indirection} with '{shown(call.key)[1:-1]}'")
-        return await _rendered(formats, lambda form: call.dialect.dump_all(binding.indirection, found, form))
+        return await _render(formats, lambda form: call.dialect.dump_all(binding.indirection, found, form))
 
-    async def _save(self, request: HttpRequest, binding: Binding[Any], asked: Request[Any], call: Call, accept: str | None) -> Answer:
+    async def _save(self, request: HttpRequest, binding: Binding[Any], asked: Request[Any], call: Call, accept: str | None) -> Response:
         indirection = binding.indirection
         answer_format = _result_formats(call, indirection, accept)[0]
         form = of_content_type(request.headers.get("Content-Type"), call.dialect.formats_read(indirection))
         instance = await self._instance(request, indirection, call, form)
-        return _result(await binding.save(replace(asked, body=instance)), answer_format)
+        return _result_response(await binding.save(replace(asked, body=instance)), answer_format)
 
     async def _instance(self, request: HttpRequest, indirection: Indirection[Any], call: Call, form: Format) -> Model:
         limit = self.limits.body(indirection.limit)
         if not issubclass(indirection.model, Stream):
-            body = await bodies.whole(request, limit, self.limits)
+            body = await bodies.read_body(request, limit, self.limits)
             if self.parsers is not None and self.parsers.takes(indirection, body, form):
                 return await self.parsers.load(indirection, body, call.dialect, form)
-            return await parsed(lambda data: call.dialect.load(indirection, data, form), body, slow="yaml" in form.name)
+            return await parse_body(lambda data: call.dialect.load(indirection, data, form), body, slow="yaml" in form.name)
         if form.raw:
             size = request.content_length if not bodies.coding_of(request) else None
             if size is not None and size > limit:
                 raise bodies.too_large(limit)
-            return indirection.model.from_chunks(call.key, lambda: bodies.stream(request, limit, self.limits), size)
-        body = await bodies.whole(request, min(limit, _MAX_HELD), self.limits)
-        data = await parsed(form.load, body, slow="yaml" in form.name)
+            return indirection.model.from_chunks(call.key, lambda: bodies.body_chunks(request, limit, self.limits), size)
+        body = await bodies.read_body(request, min(limit, _MAX_HELD), self.limits)
+        data = await parse_body(form.load, body, slow="yaml" in form.name)
         contents = data.get("contents") if isinstance(data, dict) else None
         if not isinstance(contents, str):
             raise BadData(f"Expected an object with the text 'contents' to make a {indirection.model.__name__} of")
@@ -238,12 +238,12 @@ async def _pieces(data: bytes) -> Any:
     yield data
 
 
-async def parsed(load: Callable[[bytes], T], body: bytes, *, slow: bool = False) -> T:
+async def parse_body(load: Callable[[bytes], T], body: bytes, *, slow: bool = False) -> T:
     """`load(body)`, in a thread when the body is long."""
     return await asyncio.to_thread(load, body) if len(body) >= (_SLOW_FROM if slow else _IN_A_THREAD_FROM) else load(body)
 
 
-def _not_there(call: Call) -> NotFound:
+def _missing(call: Call) -> NotFound:
     return NotFound(f"Could not find {call.indirection} {shown(call.key, 400)[1:-1]}")
 
 
@@ -262,40 +262,40 @@ def _result_formats(call: Call, indirection: Indirection[Any], accept: str | Non
     return [default]
 
 
-async def _rendered(formats: list[Format], dump: Callable[[Format], bytes], *, brief: bool = False) -> Answer:
+async def _render(formats: list[Format], dump: Callable[[Format], bytes], *, brief: bool = False) -> Response:
     """The first of `formats` that can be written; in a thread unless the first is `brief`."""
 
     async def body(form: Format) -> bytes:
         return dump(form) if brief else await asyncio.to_thread(dump, form)
 
-    return await _written(formats, body)
+    return await _render_first(formats, body)
 
 
-async def _written(formats: list[Format], dump: Callable[[Format], Awaitable[bytes]]) -> Answer:
+async def _render_first(formats: list[Format], dump: Callable[[Format], Awaitable[bytes]]) -> Response:
     failure: PuppetError | None = None
     for form in formats:
         try:
-            return Answer(200, await dump(form), form.content_type)
+            return Response(200, await dump(form), form.content_type)
         except PuppetError as err:
             failure = failure or err
     raise failure or NotAcceptable("No supported formats are acceptable")
 
 
-async def _streamed(found: Stream, form: Format) -> Answer:
+async def _stream_response(found: Stream, form: Format) -> Response:
     if form.raw:
-        return Answer(200, content_type=form.content_type, chunks=found.chunks, size=found.size)
+        return Response(200, content_type=form.content_type, chunks=found.chunks, size=found.size)
     held = bytearray()
     async for chunk in found.chunks():
         held += chunk
         if len(held) > _MAX_HELD:
             raise BadRequest(f"The contents are too long for the format {form.name}; ask for them as they are")
-    return Answer(200, form.dump({"contents": held.decode("utf-8", "surrogateescape")}), form.content_type)
+    return Response(200, form.dump({"contents": held.decode("utf-8", "surrogateescape")}), form.content_type)
 
 
-def _result(result: object, form: Format) -> Answer:
+def _result_response(result: object, form: Format) -> Response:
     """What a save or destroy gave. Even an empty one has a Content-Type: 3.x clients give up without."""
     if not form.raw:
-        return Answer(200, form.dump(result), form.content_type)
+        return Response(200, form.dump(result), form.content_type)
     if result is None or isinstance(result, bytes):
-        return Answer(200, result or b"", form.content_type)
-    return Answer(200, str(result).encode(), form.content_type)
+        return Response(200, result or b"", form.content_type)
+    return Response(200, str(result).encode(), form.content_type)

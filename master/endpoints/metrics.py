@@ -10,9 +10,9 @@ from aiohttp.web_protocol import RequestHandler
 
 from shared.errors import ConfigError
 
-from ..http.answers import Answer, send, text
 from ..http.connection import Connection, ConnectionServer, HttpRequest
-from ..http.limits import Limits
+from ..http.limits import HttpLimits
+from ..http.responses import Response, send, text_response
 from ..observability.metrics import MIME
 
 MOST = 16  # connections at the same time; who comes then is cut
@@ -30,7 +30,7 @@ class _Few(ConnectionServer):
 class MetricsListener:
     """Answers `GET /metrics`, without TLS and to everybody who reaches it."""
 
-    def __init__(self, read: Callable[[], str], limits: Limits) -> None:
+    def __init__(self, read: Callable[[], str], limits: HttpLimits) -> None:
         self.read = read
         self.limits = limits
         self._connections = _Few(self._answer, limits)
@@ -55,9 +55,9 @@ class MetricsListener:
         response, _ = await send(request, self._answer_to(request.method, request.path), compress_from=self.limits.compress_from)
         return response
 
-    def _answer_to(self, method: str, path: str) -> Answer:
+    def _answer_to(self, method: str, path: str) -> Response:
         if path != "/metrics":
-            return text(404, "Not Found")
+            return text_response(404, "Not Found")
         if method not in ("GET", "HEAD"):
-            return text(405, "Method Not Allowed")
-        return Answer(200, self.read().encode(), MIME)
+            return text_response(405, "Method Not Allowed")
+        return Response(200, self.read().encode(), MIME)

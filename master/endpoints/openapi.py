@@ -30,7 +30,7 @@ from shared.models.status import STATUS
 from shared.wire.dialects import LEGACY, MODERN, Dialect
 
 from ..authorization.defaults import LEGACY_RULES, MODERN_RULES
-from ..authorization.rules import Question, Rule, allowed
+from ..authorization.rules import AccessRequest, Rule, decide
 
 SERVED: tuple[Indirection[Any], ...] = (
     *(CATALOG, FACTS, FILE_BUCKET_FILE, FILE_CONTENT, FILE_METADATA, NODE, REPORT),
@@ -105,7 +105,7 @@ _VERBS = {"GET": "find", "PUT": "save", "POST": "save", "DELETE": "destroy"}
 def who(rules: Sequence[Rule], paths: Iterable[str], verb: str) -> str:
     """Who may by default; paths name the node as node.example.com."""
     asked = tuple(paths)
-    return next((name for name, client in CALLERS if allowed(rules, Question(asked, verb, "production", client)).allowed), NOBODY)
+    return next((name for name, client in CALLERS if decide(rules, AccessRequest(asked, verb, "production", client)).allowed), NOBODY)
 
 
 def document() -> dict[str, Any]:

@@ -25,13 +25,13 @@ from ..authorization.auth_conf import Rules
 from ..catalogs.request import CatalogWanted, catalog_wanted, large_catalog_wanted
 from ..environments.code_commands import CodeCommands
 from ..http import bodies
-from ..http.answers import Answer
 from ..http.connection import HttpRequest
-from ..http.limits import Limits
+from ..http.limits import HttpLimits
+from ..http.responses import Response
 from ..pools.parse_pool import IN_PLACE, Parsers
-from .handlers import Environments, parsed
+from .handlers import EnvironmentLookup, parse_body
 from .schemes import not_routed
-from .service import Target, only, permitted
+from .service import RequestTarget, denial_for, require_method
 
 log = logging.getLogger("puppet.http")
 
@@ -55,7 +55,7 @@ def server_endpoint(raw_path: str) -> str:
     return match[1] or match[2] if match is not None else ""
 
 
-class Listing(Protocol):
+class ListingSource(Protocol):
     async def __call__(self, what: str, environment: str = "", module: str = "", name: str = "") -> bytes:
         """What is listed of an environment, or of all, or of something in a module, as JSON; NotFound, Unavailable."""
 
@@ -70,10 +70,10 @@ class ServerEndpoints:
 
     def __init__(
         self,
-        environments: Environments,
-        listing: Listing,
+        environments: EnvironmentLookup,
+        listing: ListingSource,
         catalogs: Catalogs,
-        limits: Limits,
+        limits: HttpLimits,
         code: CodeCommands | None = None,
         parsers: Parsers | None = None,
     ) -> None:
@@ -84,11 +84,11 @@ class ServerEndpoints:
         self.limits = limits
         self.code = code
 
-    async def answer(self, request: HttpRequest, target: Target, client: Client, rules: Rules) -> Answer:
+    async def answer(self, request: HttpRequest, target: RequestTarget, client: Client, rules: Rules) -> Response:
         """The answer of the endpoint that the target names; PuppetError for the plain scheme to put into words."""
         name, *thing = target.segments[2:]  # what comes behind a name is a module and a task or plan of it, or nobody's business
-        only(target, "POST" if name in ("catalog", "compile") else "GET")
-        denied = permitted(target, client, rules)
+        require_method(target, "POST" if name in ("catalog", "compile") else "GET")
+        denied = denial_for(target, client, rules)
         if denied is not None:
             return denied
         options = parameters(target.raw_query)
@@ -110,18 +110,18 @@ class ServerEndpoints:
                 return not_routed(target.path, request.headers.get("Accept", ""))
         raise NotFound(f"{target.path} is not served here: {_MISSING[name]}")
 
-    async def _catalog(self, request: HttpRequest) -> Answer:
-        body = await bodies.whole(request, self.limits.body(CATALOG.limit), self.limits)
+    async def _catalog(self, request: HttpRequest) -> Response:
+        body = await bodies.read_body(request, self.limits.body(CATALOG.limit), self.limits)
         if self.parsers is not None and len(body) >= IN_PLACE:
             wanted = await large_catalog_wanted(body, self.parsers)
         else:
-            wanted = await parsed(catalog_wanted, body)
-        return Answer(200, await self.catalogs.find(wanted), "application/json")
+            wanted = await parse_body(catalog_wanted, body)
+        return Response(200, await self.catalogs.find(wanted), "application/json")
 
-    async def _task(self, environment: str, module: str, name: str) -> Answer:
+    async def _task(self, environment: str, module: str, name: str) -> Response:
         found = plainjson.loads(await self.listing("task", environment, module, name))
         if "error" in found:
-            return Answer(500, plainjson.dumps(found["error"]), _JSON)
+            return Response(500, plainjson.dumps(found["error"]), _JSON)
         code_id = await self.code.code_id(environment) if self.code is not None else None
         for file in found["files"]:
             file["uri"] = await self._uri(environment, code_id, file.pop("place"), file["sha256"])
@@ -158,13 +158,13 @@ class ServerEndpoints:
         return name
 
 
-def _json(body: bytes) -> Answer:
-    return Answer(200, body, _JSON)
+def _json(body: bytes) -> Response:
+    return Response(200, body, _JSON)
 
 
-async def _tagged(body: bytes, known: str) -> Answer:
+async def _tagged(body: bytes, known: str) -> Response:
     """A body with its hash as its tag, bare as puppetserver has it; 304 for who knows it already. The body is made anew each time."""
     tag = await asyncio.to_thread(lambda: hashlib.sha256(body).hexdigest())
     if _PACKED.sub("", known) == tag:
-        return Answer(304, headers={"ETag": tag})
-    return Answer(200, body, "application/json", {"ETag": tag})
+        return Response(304, headers={"ETag": tag})
+    return Response(200, body, "application/json", {"ETag": tag})

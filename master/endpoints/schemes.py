@@ -29,9 +29,9 @@ from shared.indirector.core import Client, NotAuthorizedByTerminus
 from shared.indirector.paths import Call
 from shared.wire.dialects import LEGACY, MODERN, Dialect
 
-from ..authorization.rules import Decision, Rule
-from ..http.answers import Answer, text
+from ..authorization.rules import AccessDecision, Rule
 from ..http.bodies import TooSlow
+from ..http.responses import Response, text_response
 
 _PREFIXES: tuple[tuple[type[PuppetError], str], ...] = (
     (NotFound, "Not Found: "),
@@ -66,15 +66,15 @@ class Scheme(ABC):
     dialect: Dialect
 
     @abstractmethod
-    def error(self, error: PuppetError) -> Answer:
+    def error(self, error: PuppetError) -> Response:
         """The answer to a foreseen error."""
 
     @abstractmethod
-    def forbidden(self, call: Call, client: Client, decision: Decision) -> Answer:
+    def forbidden(self, call: Call, client: Client, decision: AccessDecision) -> Response:
         """The answer to a call that the rules deny."""
 
     @abstractmethod
-    def incident(self, number: str) -> Answer:
+    def incident(self, number: str) -> Response:
         """The answer to an unforeseen error: nothing but a number to look for in the log."""
 
     @abstractmethod
@@ -93,7 +93,7 @@ class LegacyScheme(Scheme):
 
     dialect = LEGACY
 
-    def error(self, error: PuppetError) -> Answer:
+    def error(self, error: PuppetError) -> Response:
         status, message = 400, error.legacy or str(error)
         if isinstance(error, NotAuthorizedByTerminus | UnsupportedMediaType):
             pass
@@ -101,16 +101,18 @@ class LegacyScheme(Scheme):
             status, message = error.status, _prefix(error) + message
         elif isinstance(error, (Denied, *_SAME_EVERYWHERE)):
             status = error.status
-        return replace(text(status, one_line(message)), headers=_headers(error))
+        return replace(text_response(status, one_line(message)), headers=_headers(error))
 
-    def forbidden(self, call: Call, client: Client, decision: Decision) -> Answer:
+    def forbidden(self, call: Call, client: Client, decision: AccessDecision) -> Response:
         who = f"{client.name}({client.address})"
         where = _place(decision.rule)
         authenticated = " authenticated " if client.authenticated else ""
-        return text(403, one_line(f"Forbidden request: {who} access to /{call.indirection}/{call.key} [{call.verb}]{authenticated}{where}"))
+        return text_response(
+            403, one_line(f"Forbidden request: {who} access to /{call.indirection}/{call.key} [{call.verb}]{authenticated}{where}")
+        )
 
-    def incident(self, number: str) -> Answer:
-        return replace(text(500, f"Internal Server Error (incident {number})"), close=True)
+    def incident(self, number: str) -> Response:
+        return replace(text_response(500, f"Internal Server Error (incident {number})"), close=True)
 
     def no_accept(self) -> PuppetError:
         return NotAcceptable("Missing required Accept header")
@@ -126,23 +128,23 @@ class ModernScheme(Scheme):
 
     dialect = MODERN
 
-    def error(self, error: PuppetError) -> Answer:
+    def error(self, error: PuppetError) -> Response:
         status = error.status
         if isinstance(error, NotAuthorizedByTerminus):
             status = 400  # the reference says 500; a bad request of a peer is never our error
         return self._json(status, _prefix(error) + str(error), error.issue_kind, error)
 
-    def _json(self, status: int, message: str, kind: str, error: PuppetError | None = None) -> Answer:
+    def _json(self, status: int, message: str, kind: str, error: PuppetError | None = None) -> Response:
         # Puppet's own agents read message and issue_kind alone; ours show the hint as well.
         hint = {"hint": one_line(error.hint)} if isinstance(error, _HINTS_FOR_PEERS) and error.hint else {}
         body = json.dumps({"message": one_line(message), "issue_kind": kind, **hint}).encode("ascii")
         headers = _headers(error) if error else {}
-        return Answer(status, body, "application/json;charset=utf-8", headers)
+        return Response(status, body, "application/json;charset=utf-8", headers)
 
-    def forbidden(self, call: Call, client: Client, decision: Decision) -> Answer:
+    def forbidden(self, call: Call, client: Client, decision: AccessDecision) -> Response:
         return forbidden_path(call.path, call.method)
 
-    def incident(self, number: str) -> Answer:
+    def incident(self, number: str) -> Response:
         return replace(self._json(500, f"Server Error: incident {number}", "RUNTIME_ERROR"), close=True)
 
     def no_accept(self) -> PuppetError:
@@ -152,13 +154,13 @@ class ModernScheme(Scheme):
 class PlainScheme(ModernScheme):
     """What puppetserver answers itself, without Puppet behind it: the message as text; nothing about its kind where a thing is missing."""
 
-    def error(self, error: PuppetError) -> Answer:
+    def error(self, error: PuppetError) -> Response:
         message = f"Internal Server Error: {error}" if error.status == 500 else str(error)
         kind = None if isinstance(error, NotFound) else PLAIN
-        return replace(text(error.status, one_line(message), kind), headers=_headers(error))
+        return replace(text_response(error.status, one_line(message), kind), headers=_headers(error))
 
-    def incident(self, number: str) -> Answer:
-        return replace(text(500, f"Internal Server Error: incident {number}", PLAIN), close=True)
+    def incident(self, number: str) -> Response:
+        return replace(text_response(500, f"Internal Server Error: incident {number}", PLAIN), close=True)
 
 
 def _prefix(error: PuppetError) -> str:
@@ -172,17 +174,21 @@ def _prefix(error: PuppetError) -> str:
     return "Server Error: " if isinstance(error, CompileError) or error.status == 500 else ""
 
 
-def forbidden_path(path: str, method: str) -> Answer:
+def forbidden_path(path: str, method: str) -> Response:
     """puppetserver's denial: text without a Content-Type."""
-    return text(403, one_line(f"Forbidden request: {path} (method :{method.lower()}). Please see the server logs for details."), None)
+    return text_response(
+        403, one_line(f"Forbidden request: {path} (method :{method.lower()}). Please see the server logs for details."), None
+    )
 
 
-def not_routed(path: str, accept: str) -> Answer:
+def not_routed(path: str, accept: str) -> Response:
     """The web server's own 404: a page, or JSON for who asks for it."""
     if "json" in accept:
-        return Answer(404, json.dumps({"message": "Not Found", "url": one_line(path), "status": "404"}).encode("ascii"), "application/json")
+        return Response(
+            404, json.dumps({"message": "Not Found", "url": one_line(path), "status": "404"}).encode("ascii"), "application/json"
+        )
     page = b"<html>\n<head><title>Error 404 Not Found</title></head>\n<body><h2>HTTP ERROR 404 Not Found</h2></body>\n</html>\n"
-    return Answer(404, page, "text/html;charset=utf-8")
+    return Response(404, page, "text/html;charset=utf-8")
 
 
 LEGACY_SCHEME = LegacyScheme()

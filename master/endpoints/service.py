@@ -16,11 +16,11 @@ from shared.names import environment as environment_name
 from shared.names import shown
 
 from ..authorization.auth_conf import Rules
-from ..authorization.rules import Question, allowed
-from ..http.answers import Answer, text
+from ..authorization.rules import AccessRequest, decide
+from ..http.responses import Response, text_response
 from ..observability.health import SERVICES, Health, State, worst
 from ..observability.metrics import MIME
-from .handlers import Environments
+from .handlers import EnvironmentLookup
 from .schemes import forbidden_path
 
 log = logging.getLogger("puppet.http")
@@ -30,7 +30,7 @@ _MODERN = {"/v2.0/environments": "/puppet/v3/environments"}  # for rules that kn
 _VERBS = {"GET": "find", "HEAD": "find", "PUT": "save", "POST": "save", "DELETE": "destroy"}
 
 
-def endpoint_of(segments: Sequence[str]) -> str:
+def endpoint_name(segments: Sequence[str]) -> str:
     """The endpoint that a path is of, by a short name; unknown for others."""
     match tuple(segments):
         case ("status", "v1", *_):
@@ -45,7 +45,7 @@ def endpoint_of(segments: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class RequestTarget:
     """A request's target, taken apart: `segments` are decoded once, `path` is the decoded whole."""
 
     method: str
@@ -55,7 +55,7 @@ class Target:
     segments: tuple[str, ...]
 
     @classmethod
-    def of(cls, method: str, raw_path: str, raw_query: str) -> Target:
+    def of(cls, method: str, raw_path: str, raw_query: str) -> RequestTarget:
         """BadName for broken escapes, and for a segment that holds a separator or a control character."""
         segments = tuple(decoded(part) for part in raw_path.split("/")[1:])
         if segments[:3] == ("puppet-ca", "v1", "ocsp") and len(segments) > 3:  # base64, where a slash is a letter
@@ -70,11 +70,13 @@ class Target:
         return _VERBS.get(self.method, "save")
 
 
-def permitted(target: Target, client: Client, rules: Rules, *paths: str, verb: str = "") -> Answer | None:
+def denial_for(target: RequestTarget, client: Client, rules: Rules, *paths: str, verb: str = "") -> Response | None:
     """The denial, or None when the rules allow it; `paths` stand before the URL's own, `verb` for the method's."""
     url = _MODERN.get(target.path, target.path)
-    asked = Question((*paths, target.path), verb or target.verb, None, client, url, target.method.lower(), parameters(target.raw_query))
-    decision = allowed(rules.modern, asked)
+    asked = AccessRequest(
+        (*paths, target.path), verb or target.verb, None, client, url, target.method.lower(), parameters(target.raw_query)
+    )
+    decision = decide(rules.modern, asked)
     if decision.allowed:
         return None
     rule = decision.rule.name if decision.rule else "none"
@@ -83,13 +85,13 @@ def permitted(target: Target, client: Client, rules: Rules, *paths: str, verb: s
     return forbidden_path(target.path, target.method)
 
 
-def only(target: Target, *methods: str) -> None:
+def require_method(target: RequestTarget, *methods: str) -> None:
     """MethodNotAllowed unless the request's method is one of `methods`; HEAD goes where GET does."""
     if target.method not in methods and not (target.method == "HEAD" and "GET" in methods):
         raise MethodNotAllowed(f"Only {', '.join(methods)} is allowed here")
 
 
-class Native:
+class ServiceEndpoints:
     """
     The status service and the environments.
 
@@ -100,7 +102,7 @@ class Native:
 
     def __init__(
         self,
-        environments: Environments,
+        environments: EnvironmentLookup,
         state: Callable[[], State],
         version: str,
         metrics: Callable[[], str] | None = None,
@@ -112,25 +114,25 @@ class Native:
         self.metrics = metrics
         self.health = health or Health()
 
-    async def answer(self, target: Target, client: Client, rules: Rules) -> Answer | None:
+    async def answer(self, target: RequestTarget, client: Client, rules: Rules) -> Response | None:
         """The answer, or None when there is no such endpoint; MethodNotAllowed when there is one for other methods."""
         match target.segments:
             case ("status", "v1", "simple", *rest) if len(rest) <= 1:
-                only(target, "GET")
-                return permitted(target, client, rules) or self._simple(rest)
+                require_method(target, "GET")
+                return denial_for(target, client, rules) or self._simple(rest)
             case ("status", "v1", "services", *rest) if len(rest) <= 1:
-                only(target, "GET")
-                return permitted(target, client, rules) or self._services(rest, parameters(target.raw_query))
+                require_method(target, "GET")
+                return denial_for(target, client, rules) or self._services(rest, parameters(target.raw_query))
             case ("v2.0", "environments") | ("puppet", "v3", "environments"):
-                only(target, "GET")
-                denied = permitted(target, client, rules)
-                return denied or Answer(200, plainjson.dumps(dict(await self.environments.listing())), "application/json")
+                require_method(target, "GET")
+                denied = denial_for(target, client, rules)
+                return denied or Response(200, plainjson.dumps(dict(await self.environments.listing())), "application/json")
             case ("puppet-admin-api", "v1", "environment-cache"):
-                only(target, "DELETE")
-                return permitted(target, client, rules) or await self._expire(parameters(target.raw_query))
+                require_method(target, "DELETE")
+                return denial_for(target, client, rules) or await self._expire(parameters(target.raw_query))
             case ("metrics",) if self.metrics is not None:
-                only(target, "GET")
-                return permitted(target, client, rules) or Answer(200, self.metrics().encode(), MIME)
+                require_method(target, "GET")
+                return denial_for(target, client, rules) or Response(200, self.metrics().encode(), MIME)
         return None
 
     def _state(self, service: str) -> State:
@@ -138,13 +140,13 @@ class Native:
         process = self.state()
         return process if process != "running" else self.health.state(service)
 
-    def _simple(self, names: Sequence[str]) -> Answer:
+    def _simple(self, names: Sequence[str]) -> Response:
         if names and names[0] not in SERVICES:
-            return text(404, f"not found: {names[0]}", "text/plain; charset=utf-8")
+            return text_response(404, f"not found: {names[0]}", "text/plain; charset=utf-8")
         state = worst(map(self._state, names or SERVICES))
-        return text(200 if state == "running" else 503, state, "text/plain; charset=utf-8")
+        return text_response(200 if state == "running" else 503, state, "text/plain; charset=utf-8")
 
-    def _services(self, names: Sequence[str], options: Mapping[str, Any]) -> Answer:
+    def _services(self, names: Sequence[str], options: Mapping[str, Any]) -> Response:
         level = options.get("level", "info")
         if level not in LEVELS:
             return _json(400, {"kind": "request-data-invalid", "msg": f"Invalid level, it must be one of {', '.join(LEVELS)}"})
@@ -165,13 +167,13 @@ class Native:
         status = 200 if worst(states.values()) == "running" else 503
         return _json(status, shapes[names[0]] if names else shapes)
 
-    async def _expire(self, options: Mapping[str, Any]) -> Answer:
+    async def _expire(self, options: Mapping[str, Any]) -> Response:
         name = single("environment", options.get("environment"))
         if name is not None and not await self.environments.exists(environment_name(name)):
             raise NotFound(f"Could not find environment '{name}'")
         await self.environments.expire(name)
-        return Answer(204)
+        return Response(204)
 
 
-def _json(status: int, data: object) -> Answer:
-    return Answer(status, json.dumps(data).encode("ascii"), "application/json;charset=utf-8")
+def _json(status: int, data: object) -> Response:
+    return Response(status, json.dumps(data).encode("ascii"), "application/json;charset=utf-8")

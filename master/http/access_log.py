@@ -9,7 +9,7 @@ log = logging.getLogger("puppet.access")
 MAX_PATH = 200  # characters; keys of a filebucket hold whole paths
 
 
-def line(*, address: str, name: str, method: str, target: str, status: int, size: int, seconds: float) -> str:
+def format_line(*, address: str, name: str, method: str, target: str, status: int, size: int, seconds: float) -> str:
     """`<address> <certname or -> "<method> <target>" <status> <bytes> <seconds>`, printable ASCII only, parameters left out."""
     path = target.partition("?")[0]
     cut = path if len(path) <= MAX_PATH else path[:MAX_PATH] + "..."
@@ -20,11 +20,11 @@ def _escaped(text: str) -> str:
     return "".join(c if "!" <= c <= "~" and c not in '"\\' else f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\u{ord(c):04x}" for c in text)
 
 
-def write(*, address: str, name: str, method: str, target: str, status: int, size: int, seconds: float) -> None:
+def log_request(*, address: str, name: str, method: str, target: str, status: int, size: int, seconds: float) -> None:
     """Log a request; destinations of objects get its parts by name."""
     if not log.isEnabledFor(logging.INFO):
         return
-    text = line(address=address, name=name, method=method, target=target, status=status, size=size, seconds=seconds)
+    text = format_line(address=address, name=name, method=method, target=target, status=status, size=size, seconds=seconds)
     fields = {
         "address": address,
         "certname": name,

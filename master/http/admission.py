@@ -1,4 +1,4 @@
-"""How many requests are worked on at once, and how many may wait; the rest is told to come back at a random time."""
+"""Admission of requests: a bounded number is worked on, a bounded number waits, and the rest is told to come back at a random time."""
 
 from __future__ import annotations
 
@@ -12,31 +12,39 @@ from shared.errors import Unavailable
 
 class Admission:
     """
-    At most `active` requests of a lane inside `slot` and `queued` waiting for one, first come first served; `each` of one client,
-    so that a single host, however slow it sends, cannot take all of them. What takes long by its nature has a lane of its own:
-    a report does not wait for the catalogs of all other agents, nor anything for a slow disk of reports.
+    Bounds the requests that are worked on.
 
-    `delay(most)` gives the seconds of Retry-After, random up to `most`, so that the agents turned away do not come back together.
+    In each lane at most `active` requests are worked on and others wait, first come first served. What takes long by its nature has a
+    lane of its own: a report does not wait for the catalogs of all other agents, nor anything for a slow disk of reports.
+
+    Args:
+        active: The requests of one lane that are worked on at the same time.
+        queued: The requests that may wait, in all lanes together.
+        per_client: The requests of one client, so that a single host, however slow it sends, cannot take all slots.
+        max_retry_delay: The most seconds that a client is told to wait.
+        delay: Returns the seconds of Retry-After, random up to the given maximum, so that the agents turned away do not come back together.
     """
 
-    def __init__(self, active: int, queued: int, each: int, most: int, delay: Callable[[int], int]) -> None:
+    def __init__(self, active: int, queued: int, per_client: int, max_retry_delay: int, delay: Callable[[int], int]) -> None:
         self.queued = queued
-        self.each = each
-        self.most = most
+        self.per_client = per_client
+        self.max_retry_delay = max_retry_delay
         self.delay = delay
         self.waiting = 0
         self._lanes: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(active))
-        self._of: Counter[str] = Counter()
+        self._requests_by_client: Counter[str] = Counter()
 
     @asynccontextmanager
     async def slot(self, client: str, lane: str = "") -> AsyncIterator[None]:
-        """One of the slots of a lane; Unavailable when too many wait already, or this client has too many."""
+        """Hold a slot of `lane` while the block runs; raise Unavailable when too many requests wait, or this client has too many."""
         slots = self._lanes[lane]
-        if self._of[client] >= self.each:
-            raise Unavailable(f"{client} has {self.each} requests under way already", retry_after=self.delay(min(self.most, 60)))
+        if self._requests_by_client[client] >= self.per_client:
+            raise Unavailable(
+                f"{client} has {self.per_client} requests under way already", retry_after=self.delay(min(self.max_retry_delay, 60))
+            )
         if slots.locked() and self.waiting >= self.queued:
-            raise Unavailable("Too many requests are waiting", retry_after=self.delay(self.most))
-        self._of[client] += 1
+            raise Unavailable("Too many requests are waiting", retry_after=self.delay(self.max_retry_delay))
+        self._requests_by_client[client] += 1
         try:
             self.waiting += 1
             try:
@@ -48,6 +56,6 @@ class Admission:
             finally:
                 slots.release()
         finally:
-            self._of[client] -= 1
-            if not self._of[client]:
-                del self._of[client]
+            self._requests_by_client[client] -= 1
+            if not self._requests_by_client[client]:
+                del self._requests_by_client[client]

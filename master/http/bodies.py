@@ -12,7 +12,7 @@ from shared.errors import BadData, BadRequest, PuppetError, TooLarge, Unsupporte
 from shared.names import shown
 
 from .connection import HttpRequest
-from .limits import Limits
+from .limits import HttpLimits
 
 _STEP = 256 * 1024  # bytes that unpacking gives at a time
 _CODINGS = {"": "", "identity": "", "gzip": "gzip", "x-gzip": "gzip", "deflate": "deflate"}
@@ -65,7 +65,7 @@ def _has_zlib_header(data: bytes) -> bool:
     return len(data) >= 2 and data[0] & 0x0F == 8 and (data[0] * 256 + data[1]) % 31 == 0
 
 
-def inflated(data: bytes, coding: str, limit: int) -> bytes:
+def unpack(data: bytes, coding: str, limit: int) -> bytes:
     """`data` unpacked; TooLarge as soon as it is more than `limit` bytes. Long data: call it in a thread."""
     found = bytearray()
     inflater = Inflater(coding)
@@ -84,7 +84,7 @@ def too_large(limit: int) -> TooLarge:
     return TooLarge(f"The body is larger than {limit} bytes", hint="The limits are settings of the master: max_..._body.")
 
 
-async def received(request: HttpRequest, limit: int, limits: Limits) -> AsyncIterator[bytes]:
+async def packed_chunks(request: HttpRequest, limit: int, limits: HttpLimits) -> AsyncIterator[bytes]:
     """
     The body's bytes as they arrive, still packed.
 
@@ -120,26 +120,26 @@ async def received(request: HttpRequest, limit: int, limits: Limits) -> AsyncIte
         yield chunk
 
 
-async def whole(request: HttpRequest, limit: int, limits: Limits) -> bytes:
-    """The body, unpacked, of at most `limit` bytes in either form; errors as `received` and `inflated`."""
+async def read_body(request: HttpRequest, limit: int, limits: HttpLimits) -> bytes:
+    """The body, unpacked, of at most `limit` bytes in either form; errors as `packed_chunks` and `unpack`."""
     coding = coding_of(request)
     body = bytearray()
-    async for chunk in received(request, limit, limits):
+    async for chunk in packed_chunks(request, limit, limits):
         body += chunk
     if not coding or not body:
         return bytes(body)
-    return await asyncio.to_thread(inflated, bytes(body), coding, limit)
+    return await asyncio.to_thread(unpack, bytes(body), coding, limit)
 
 
-async def stream(request: HttpRequest, limit: int, limits: Limits) -> AsyncIterator[bytes]:
-    """The body, unpacked, piece by piece in constant memory; errors as `whole`."""
+async def body_chunks(request: HttpRequest, limit: int, limits: HttpLimits) -> AsyncIterator[bytes]:
+    """The body, unpacked, piece by piece in constant memory; errors as `read_body`."""
     coding = coding_of(request)
     if not coding:
-        async for chunk in received(request, limit, limits):
+        async for chunk in packed_chunks(request, limit, limits):
             yield chunk
         return
     inflater, size = Inflater(coding), 0
-    async for chunk in received(request, limit, limits):
+    async for chunk in packed_chunks(request, limit, limits):
         for start in range(0, len(chunk), 1024):
             for piece in inflater.feed(chunk[start : start + 1024]):
                 size += len(piece)

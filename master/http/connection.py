@@ -17,7 +17,7 @@ from aiohttp.web_protocol import RequestHandler
 
 from shared.names import shown
 
-from .limits import Limits
+from .limits import HttpLimits
 
 log = logging.getLogger("puppet.http")
 
@@ -61,7 +61,7 @@ class Connection(RequestHandler):
     `peer` is what the identity module found out about the peer's certificate, once a connection.
     """
 
-    def __init__(self, manager: ConnectionServer, limits: Limits, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, manager: ConnectionServer, limits: HttpLimits, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(
             manager,
             loop=loop,
@@ -184,7 +184,7 @@ class Connection(RequestHandler):
 class ConnectionServer(web.Server):
     """Makes a Connection for each accepted socket and knows all of them."""
 
-    def __init__(self, handler: Handler, limits: Limits) -> None:
+    def __init__(self, handler: Handler, limits: HttpLimits) -> None:
         super().__init__(self._answered, request_factory=self._request)  # type: ignore[arg-type]  # we make the requests it is handed
         self.limits = limits
         self.handler = handler

@@ -19,7 +19,7 @@ from shared.errors import BadData, BadName, ConfigError, Denied, PeerNotTrusted
 from shared.indirector.core import Client
 from shared.names import certname, shown
 
-from .tls import Revocations, Trust
+from .tls import Revocations, ServerTrust
 
 log = logging.getLogger("puppet.http")
 
@@ -127,12 +127,14 @@ def still_valid(peer: Peer, revocations: Revocations, now: datetime) -> Client:
     return peer.client
 
 
-def claims(headers: Iterable[str]) -> list[str]:
+def identity_headers(headers: Iterable[str]) -> list[str]:
     """Those header names that claim an identity, in whatever spelling."""
     return [name for name in headers if _IDENTITY_HEADER.fullmatch(name.replace("_", "-").lower())]
 
 
-def passed_on(headers: Sequence[tuple[str, str]], rules: ProxyRules, trust: Trust, address: str, names: OidNames, now: datetime) -> Peer:
+def peer_behind_proxy(
+    headers: Sequence[tuple[str, str]], rules: ProxyRules, trust: ServerTrust, address: str, names: OidNames, now: datetime
+) -> Peer:
     """
     The peer that a trusted proxy speaks for; anonymous when the proxy says that nothing was verified.
 
@@ -153,7 +155,7 @@ def passed_on(headers: Sequence[tuple[str, str]], rules: ProxyRules, trust: Trus
     if not text or len(text) > MAX_HEADER_CERTIFICATE:
         raise Denied(f"The proxy passed on no certificate in {rules.certificate_header}")
     try:
-        certificate = bundles.certificate(_unfolded(text).encode("ascii", "replace"))
+        certificate = bundles.certificate(_restore_line_ends(text).encode("ascii", "replace"))
         verify.verify(certificate, verify.Trust(trust.authorities, trust.crls), now=now, purpose="client")
     except (BadData, PeerNotTrusted) as err:
         raise Denied(f"The certificate that the proxy passed on is not trusted: {err}") from err
@@ -166,7 +168,7 @@ def passed_on(headers: Sequence[tuple[str, str]], rules: ProxyRules, trust: Trus
     return peer
 
 
-def _unfolded(text: str) -> str:
+def _restore_line_ends(text: str) -> str:
     """PEM as proxies send it: its line ends may have become spaces or tabs."""
     body = re.sub(r"[\t ]+", "\n", text.replace("-----BEGIN CERTIFICATE-----", "").replace("-----END CERTIFICATE-----", "").strip())
     return f"-----BEGIN CERTIFICATE-----\n{body}\n-----END CERTIFICATE-----\n"

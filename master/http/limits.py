@@ -9,7 +9,7 @@ from shared.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class HttpLimits:
     """Times are seconds, sizes bytes, rates bytes a second. The names and their documentation are those of the settings."""
 
     handshake_timeout: float = 10
@@ -45,9 +45,9 @@ class Limits:
         return int(getattr(self, name))
 
     @classmethod
-    def of(cls, settings: Any) -> Limits:
+    def of(cls, settings: Any) -> HttpLimits:
         """The limits among the master's settings."""
         return cls(**{name: getattr(settings, name) for name in _NAMES if hasattr(settings, name)})
 
 
-_NAMES = frozenset(field.name for field in fields(Limits))
+_NAMES = frozenset(field.name for field in fields(HttpLimits))

@@ -20,7 +20,7 @@ from shared.process.threads import PacedThreads
 from ..observability.longtasks import ACCEPT, COUNT_TURNS, HANDSHAKE
 from .connection import ConnectionServer
 from .handshakes import Handshake, handed_over
-from .limits import Limits
+from .limits import HttpLimits
 from .tls import ServerTls
 
 log = logging.getLogger("puppet.tls")
@@ -29,9 +29,9 @@ BACKLOG = 1024
 _SPARE_DESCRIPTORS = 128  # for files, workers and the loop itself
 _AT_ONCE = 8  # connections accepted in one turn of the loop
 _TURN = 0.1  # seconds, at least, of one turn of the loop's clock
-_SILENT = 2  # turns after which a peer that has not begun gives way, when no handshake gets on
-_HESITANT = 10  # turns after which it does when others get on: it may be one of a herd, with a slow line
-_DRAGS_ON = 30  # turns after which a peer that has begun gives way
+_SILENT_TURNS = 2  # turns after which a peer that has not begun gives way, when no handshake gets on
+_HESITANT_TURNS = 10  # turns after which it does when others get on: it may be one of a herd, with a slow line
+_SLOW_TURNS = 30  # turns after which a peer that has begun gives way
 GAVE_WAY, TOO_SLOW = "gave way to newer connections", "handshake not finished in time"
 LOST, ONLY_CONNECTED, NOT_TLS = "connection lost", "only connected", "not TLS"
 USUAL_REFUSALS = ("certificate has expired", "certificate revoked", GAVE_WAY, TOO_SLOW, LOST, ONLY_CONNECTED, NOT_TLS)  # others: OpenSSL's
@@ -76,13 +76,13 @@ class Listener:
     CRLs count at once; a few threads compute them. `refused` counts failed handshakes by reason.
     """
 
-    def __init__(self, server: ConnectionServer, tls: ServerTls, limits: Limits, supervisor: Supervisor) -> None:
+    def __init__(self, server: ConnectionServer, tls: ServerTls, limits: HttpLimits, supervisor: Supervisor) -> None:
         self.server = server
         self.supervisor = supervisor
         self.tls = tls
         self.limits = limits
         self.refused: Counter[str] = Counter()
-        server.on_lost = self._made_room
+        server.on_lost = self._room_made
         self.draining = False
         self._socket: socket.socket | None = None
         self._handshakes: dict[asyncio.Task[None], Handshake] = {}  # the oldest first
@@ -126,7 +126,7 @@ class Listener:
                 self._make_room()
                 await self._wait_for_room(0.5)
                 continue
-            if len(self._handshakes) >= self.limits.max_handshakes and not self._end_a_dragging_one():
+            if len(self._handshakes) >= self.limits.max_handshakes and not self._drop_slowest_handshake():
                 await self._wait_for_room(_TURN)  # who comes waits in the kernel's queue
                 continue
             try:
@@ -143,7 +143,7 @@ class Listener:
             task = self.supervisor.spawn(HANDSHAKE, self._shake_hands(handshake, str(address[0])))
             self._handshakes[task] = handshake
             self._handshaking.set()
-            task.add_done_callback(self._shaken)
+            task.add_done_callback(self._handshake_ended)
 
     async def _next(self, listening: socket.socket) -> tuple[socket.socket, tuple[str, int]]:
         """The next that comes; those that wait already are taken several a turn, since turns are long when there is much to do."""
@@ -172,20 +172,20 @@ class Listener:
         except TimeoutError:
             pass
 
-    def _end_a_dragging_one(self) -> bool:
+    def _drop_slowest_handshake(self) -> bool:
         """End the oldest handshake of a silent peer, or else one that drags on; whether there was any."""
-        silent = _HESITANT if self._turn - self._done_last <= 1 else _SILENT
+        silent = _HESITANT_TURNS if self._turn - self._done_last <= 1 else _SILENT_TURNS
         old = [(task, each) for task, each in self._handshakes.items() if each.waited > silent]
-        found = next((task for task, each in old if each.waited > _DRAGS_ON or each.silent), None)
+        found = next((task for task, each in old if each.waited > _SLOW_TURNS or each.silent), None)
         if found is None:
             return False
         del self._handshakes[found]
         return found.cancel()
 
-    def _made_room(self) -> None:
+    def _room_made(self) -> None:
         self._room.set()
 
-    def _shaken(self, task: asyncio.Task[None]) -> None:
+    def _handshake_ended(self, task: asyncio.Task[None]) -> None:
         self._handshakes.pop(task, None)
         self._room.set()
 
@@ -201,28 +201,28 @@ class Listener:
             return
         except asyncio.CancelledError:
             if not self.draining:
-                self._refuse(address, GAVE_WAY)
+                self._report_refusal(address, GAVE_WAY)
         except ssl.SSLError as err:
             reason = getattr(err, "verify_message", "") or (err.reason or "").replace("_", " ").lower() or NOT_TLS
             if " alert " in reason:  # it is the peer that refuses
                 self.refused[reason] += 1
                 self._complain(_GIVEN_UP, address, reason)
             else:
-                self._refuse(address, reason)
+                self._report_refusal(address, reason)
         except TimeoutError:
-            self._refuse(address, TOO_SLOW)
+            self._report_refusal(address, TOO_SLOW)
         except OSError:
-            self._lose(address, handshake)
+            self._report_lost_handshake(address, handshake)
         except BaseException:
             peer.close()
             raise
         peer.close()
 
-    def _refuse(self, address: str, reason: str) -> None:
+    def _report_refusal(self, address: str, reason: str) -> None:
         self.refused[reason] += 1
         self._complain("Refused a TLS handshake of %s: %s", address, reason)
 
-    def _lose(self, address: str, handshake: Handshake) -> None:
+    def _report_lost_handshake(self, address: str, handshake: Handshake) -> None:
         """Count and report a handshake that the peer left: an agent that mistrusts us needs help, a port scan none."""
         self.refused[LOST if handshake.has_heard else ONLY_CONNECTED] += 1
         if handshake.has_answered:
@@ -250,7 +250,7 @@ class Listener:
 
         Nothing is closed while all are at work: then who comes has to wait.
         """
-        if self._end_a_dragging_one():
+        if self._drop_slowest_handshake():
             return
         idle = [each for each in self.server.all if not each.busy and each.transport is not None]
         if idle:

@@ -14,9 +14,9 @@ from shared.process.supervision import Supervisor
 
 from ..authorization.auth_conf import AuthFile
 from ..endpoints.app import Ca, MasterApp
-from ..endpoints.handlers import Environments, Handlers
+from ..endpoints.handlers import EnvironmentLookup, Handlers
 from ..endpoints.puppetserver import ServerEndpoints
-from ..endpoints.service import Native
+from ..endpoints.service import ServiceEndpoints
 from ..observability.health import Health, State
 from ..observability.longtasks import WATCH_CERTIFICATES, master_supervisor
 from ..observability.metrics import Metrics, Samples
@@ -24,7 +24,7 @@ from ..pools.parse_pool import Parsers
 from .admission import Admission
 from .connection import ConnectionServer
 from .identity import ProxyRules
-from .limits import Limits
+from .limits import HttpLimits
 from .listener import USUAL_REFUSALS, Listener
 from .tls import ServerTls, TrustFiles
 
@@ -50,9 +50,9 @@ class HttpServer:
         self,
         *,
         indirector: Indirector,
-        environments: Environments,
+        environments: EnvironmentLookup,
         trust: TrustFiles,
-        limits: Limits,
+        limits: HttpLimits,
         parsers: Parsers | None = None,
         server_endpoints: ServerEndpoints | None = None,
         ca: Ca | None = None,
@@ -80,7 +80,7 @@ class HttpServer:
         self.supervisor = supervisor or master_supervisor()
         self.app = MasterApp(
             handlers=Handlers(indirector, environments, limits, parsers),
-            native=Native(environments, lambda: self.state, __version__, self.metrics.text, health),
+            native=ServiceEndpoints(environments, lambda: self.state, __version__, self.metrics.text, health),
             server=server_endpoints,
             ca=ca,
             auth=self.auth,

@@ -60,7 +60,7 @@ class Revocations:
 
 
 @dataclass(frozen=True, slots=True)
-class Trust:
+class ServerTrust:
     """One loaded state of the files. `next_update`: when the first of the CRLs ends, None: never."""
 
     context: ssl.SSLContext
@@ -70,7 +70,7 @@ class Trust:
     next_update: datetime | None
 
 
-def load(files: TrustFiles) -> Trust:
+def load(files: TrustFiles) -> ServerTrust:
     """
     The state of `files` now. Blocks: call it in a thread.
 
@@ -82,7 +82,7 @@ def load(files: TrustFiles) -> Trust:
     crls = _crls(files, authorities)
     context = _context(files, authorities, crls)
     ends = [crl.next_update_utc for crl in crls if crl.next_update_utc is not None]
-    return Trust(context, Revocations.of(crls), authorities, crls, min(ends, default=None))
+    return ServerTrust(context, Revocations.of(crls), authorities, crls, min(ends, default=None))
 
 
 def _read(path: Path, what: str) -> bytes:
@@ -96,10 +96,10 @@ def _read(path: Path, what: str) -> bytes:
 
 
 def _crls(files: TrustFiles, authorities: tuple[x509.Certificate, ...]) -> tuple[x509.CertificateRevocationList, ...]:
-    return _genuine(bundles.revocation_lists(_read(files.crl, "CRL")), authorities, files.crl)
+    return _genuine_crls(bundles.revocation_lists(_read(files.crl, "CRL")), authorities, files.crl)
 
 
-def _genuine(
+def _genuine_crls(
     crls: tuple[x509.CertificateRevocationList, ...], authorities: tuple[x509.Certificate, ...], path: Path
 ) -> tuple[x509.CertificateRevocationList, ...]:
     """The CRLs that one of the authorities signed; others are left out, loudly."""
@@ -127,12 +127,12 @@ def _context(
     context.num_tickets = 0
     context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE
     context.verify_mode = ssl.CERT_OPTIONAL
-    _show(context, files)
-    _believe(context, authorities, crls, files.crl)
+    _load_own_certificate(context, files)
+    _load_trust(context, authorities, crls, files.crl)
     return context
 
 
-def _show(context: ssl.SSLContext, files: TrustFiles) -> None:
+def _load_own_certificate(context: ssl.SSLContext, files: TrustFiles) -> None:
     """Have our own certificate shown; ConfigError when it cannot be used."""
     try:
         context.load_cert_chain(files.certificate, files.key, password=_no_password)
@@ -144,7 +144,7 @@ def _show(context: ssl.SSLContext, files: TrustFiles) -> None:
         ) from err
 
 
-def _believe(
+def _load_trust(
     context: ssl.SSLContext,
     authorities: tuple[x509.Certificate, ...],
     crls: tuple[x509.CertificateRevocationList, ...],
@@ -162,7 +162,7 @@ def _believe(
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
 
 
-def asking_context(files: TrustFiles, now: datetime, *, known: bool) -> ssl.SSLContext:
+def client_context(files: TrustFiles, now: datetime, *, known: bool) -> ssl.SSLContext:
     """
     For asking the CA: it has to show a certificate of our CA for its name. Blocks.
 
@@ -182,9 +182,9 @@ def asking_context(files: TrustFiles, now: datetime, *, known: bool) -> ssl.SSLC
     except PuppetError:
         crls = ()
     current = all(each.next_update_utc is None or each.next_update_utc > now for each in crls)
-    _believe(context, authorities, crls if current else (), files.crl)
+    _load_trust(context, authorities, crls if current else (), files.crl)
     if known:
-        _show(context, files)
+        _load_own_certificate(context, files)
     return context
 
 
@@ -222,14 +222,14 @@ class ServerTls:
         self.interval = interval
         self.on_expired = on_expired
         self.now = now
-        self._trust: Trust | None = None
+        self._trust: ServerTrust | None = None
         self._seen: tuple[object, ...] = ()
         self._loaded = b""  # a sum of what the files held
         self._loading = asyncio.Lock()
         self._complained: datetime | None = None
 
     @property
-    def trust(self) -> Trust:
+    def trust(self) -> ServerTrust:
         if self._trust is None:
             raise ConfigError("TLS is not loaded yet")
         return self._trust

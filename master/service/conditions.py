@@ -12,17 +12,17 @@ from certs.certificates import time_text
 from shared.settings import MasterSettings
 
 from ..ca.storage.store import CaFiles
-from ..http.tls import Trust
+from ..http.tls import ServerTrust
 from ..observability.health import COMPILING, Condition
 from ..pools.compile_pool import Workers
 
-__all__ = ["conditions", "unwritable"]
+__all__ = ["conditions", "write_problem"]
 
 LEAST_FREE = 8 * 2**20  # bytes
 LEAST_FILES = 16
 
 
-def conditions(settings: MasterSettings, workers: Workers, trust: Callable[[], Trust]) -> Iterable[Condition]:
+def conditions(settings: MasterSettings, workers: Workers, trust: Callable[[], ServerTrust]) -> Iterable[Condition]:
     """All of them, for these settings; `trust`: the revocation lists in force."""
     yield Condition(Workers.CONDITION, "No catalog can be compiled", COMPILING, _self_test(workers))
     yield Condition("revocation-lists", "The revocation list has ended", ("ca", *COMPILING), _lists_in_force(trust))
@@ -47,7 +47,7 @@ def _self_test(workers: Workers) -> Callable[[], Awaitable[str]]:
     return problem
 
 
-def _lists_in_force(trust: Callable[[], Trust]) -> Callable[[], Awaitable[str]]:
+def _lists_in_force(trust: Callable[[], ServerTrust]) -> Callable[[], Awaitable[str]]:
     async def problem() -> str:
         end = trust().next_update
         ended = end is not None and end <= datetime.now(UTC)
@@ -58,12 +58,12 @@ def _lists_in_force(trust: Callable[[], Trust]) -> Callable[[], Awaitable[str]]:
 
 def _writable(*folders: Path) -> Callable[[], Awaitable[str]]:
     async def problem() -> str:
-        return await asyncio.to_thread(lambda: next(filter(None, map(unwritable, folders)), ""))
+        return await asyncio.to_thread(lambda: next(filter(None, map(write_problem, folders)), ""))
 
     return problem
 
 
-def unwritable(folder: Path) -> str:
+def write_problem(folder: Path) -> str:
     """Why this process cannot write a file into a folder, which may have to be made first; '' when it can. Blocks."""
     nearest = next(each for each in (folder, *folder.parents) if each.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK, effective_ids=True):

@@ -82,7 +82,7 @@ class CrlSource:
         indirection: Indirection[Any] = CERTIFICATE_REVOCATION_LIST
         request: Request[Any] = Request("ca", self.settings.environment)
         target = paths.build("find", indirection, request, dialect, prefix="puppet-ca").target
-        context = await asyncio.to_thread(tls.asking_context, self.files, self.now(), known=known)
+        context = await asyncio.to_thread(tls.client_context, self.files, self.now(), known=known)
         host = f"[{self.settings.ca_server}]" if ":" in self.settings.ca_server else self.settings.ca_server
         headers = {"Accept": "s" if dialect is LEGACY else "text/plain", "Accept-Encoding": "identity"}
         limit = aiohttp.ClientTimeout(total=self.settings.crl_refresh_timeout)
@@ -157,7 +157,7 @@ class CrlRefresh:
             PeerError, TooLarge, BadData: what is on disk stays as it was. OSError: it cannot be written.
         """
         pem = await self.fetch()
-        if await asyncio.to_thread(keep, self.files, pem, self.now()):
+        if await asyncio.to_thread(store_crls, self.files, pem, self.now()):
             log.log(NOTICE, "Took over the CRL of %s", self.source)
         self.refreshed = self.now()
 
@@ -193,7 +193,7 @@ class CrlRefresh:
         )
 
 
-def keep(files: TrustFiles, pem: bytes, now: datetime) -> bool:
+def store_crls(files: TrustFiles, pem: bytes, now: datetime) -> bool:
     """
     Put the CA's lists into the place of those on disk; whether they are others. Blocks.
 
@@ -235,7 +235,7 @@ def _known(path: Path, pem: bytes) -> tuple[x509.CertificateRevocationList, ...]
         return ()
 
 
-def out_of_date(path: Path, interval: float, now: datetime) -> datetime | None:
+def overdue_since(path: Path, interval: float, now: datetime) -> datetime | None:
     """When the lists were last refreshed, if that is too long ago for masters that ask each `interval` seconds. Blocks."""
     refreshed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     return refreshed if now - refreshed > max(LATE * timedelta(seconds=interval), LEAST_LATE) else None

@@ -53,7 +53,7 @@ class Ending:
         return min((days for days in DAYS if left <= timedelta(days=days)), default=None)
 
 
-def of_server(files: TrustFiles) -> list[Ending]:
+def server_endings(files: TrustFiles) -> list[Ending]:
     """The ends of a master's own certificate, of its authorities and of their lists. Blocks; PuppetError, OSError."""
     own = bundles.certificate(files.certificate.read_bytes())
     found = [Ending("master", certificates.name_of(own), own.not_valid_after_utc)]
@@ -65,7 +65,7 @@ def of_server(files: TrustFiles) -> list[Ending]:
     return found
 
 
-def of_agents(authority: Authority) -> list[Ending]:
+def agent_endings(authority: Authority) -> list[Ending]:
     """The ends of what is in signed/ and not revoked, by the inventory's dates. Blocks."""
     ledger, revoked, found = authority.store.ledger(), authority.revoked(), []
     for name in authority.store.signed_names():
@@ -75,7 +75,7 @@ def of_agents(authority: Authority) -> list[Ending]:
     return found
 
 
-def sentences(endings: Iterable[Ending], now: datetime) -> list[str]:
+def expiry_warnings(endings: Iterable[Ending], now: datetime) -> list[str]:
     """One for each thing of the master's that ends soon, and one for all agents of a step; the most urgent first."""
     found: list[tuple[int, str]] = []
     agents: dict[int, list[str]] = {}
@@ -123,7 +123,7 @@ class Expiries:
         steps = {(each.kind, each.name, each.end): (each, step) for each in endings if (step := each.step(now)) is not None}
         fresh = [each for key, (each, step) in steps.items() if self._told.get(key) != step]
         self._told = {key: step for key, (_, step) in steps.items()}
-        return sentences(fresh, now)
+        return expiry_warnings(fresh, now)
 
     async def watch(self, *, every: float = EVERY) -> None:
         """Runs until cancelled: warns."""

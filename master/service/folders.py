@@ -11,7 +11,7 @@ from shared.settings import MasterSettings
 log = logging.getLogger("puppet.master")
 
 
-def folders(settings: MasterSettings) -> list[Path]:
+def written_folders(settings: MasterSettings) -> list[Path]:
     """What the master writes into, the outer ones first."""
     return [
         settings.vardir,
@@ -25,7 +25,7 @@ def folders(settings: MasterSettings) -> list[Path]:
     ]
 
 
-def tidy(settings: MasterSettings) -> None:
+def remove_leftovers(settings: MasterSettings) -> None:
     """Remove the temporary files that a killed master left among what it stores. Blocks."""
     stores = [settings.reportdir, settings.yamldir, settings.server_datadir]
     try:

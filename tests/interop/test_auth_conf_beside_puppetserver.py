@@ -12,7 +12,7 @@ import pytest
 
 from certs.oids import OidNames
 from master.authorization.auth_hocon import parse
-from master.authorization.rules import Question, allowed
+from master.authorization.rules import AccessRequest, decide
 from tests.master.http.puppetservers_rules import ADMIN, ALIAS, ASKED, BAD, GOOD, OTHER, RULES, STRANGER, WEB, Asking, Parameters
 from tests.master.http.test_auth_hocon import client_of, one_rule
 from tests.support.processes import clean_environment
@@ -92,7 +92,9 @@ def test_our_rules_decide_as_puppetservers_do(tmp_path: Path) -> None:
 
     assert said[tmp_path / "rules.conf"] == [expected for *_, expected in ASKED]
     rules = parse(DEBIANS.read_text(), "auth.conf", OidNames())
-    ours = [allowed(rules, Question((), "find", None, client_of(who), url, method, query)).allowed for method, url, query, who in matrix]
+    ours = [
+        decide(rules, AccessRequest((), "find", None, client_of(who), url, method, query)).allowed for method, url, query, who in matrix
+    ]
     assert [each for each in zip(matrix, ours, said[DEBIANS], strict=True) if each[1] != each[2]] == []
     assert sum(ours) > 50
     assert {path: said[path] for path in bad if not str(said[path]).startswith("error: ")} == {}

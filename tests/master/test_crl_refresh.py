@@ -15,7 +15,7 @@ import pytest
 
 from certs import bundles, crl
 from master.http.tls import ServerTls, load
-from master.service.crl_refresh import CrlRefresh, CrlSource, keep, out_of_date
+from master.service.crl_refresh import CrlRefresh, CrlSource, overdue_since, store_crls
 from shared.errors import PeerAnswered, PeerNotTrusted, PeerUnreachable, PuppetError, TooLarge
 from shared.settings import Conf, MasterSettings
 from shared.settings import load as load_settings
@@ -59,7 +59,7 @@ def test_a_list_that_is_not_the_cas_next_one_is_refused_and_nothing_is_touched(n
     os.utime(ca.crl, (1, 1))
     before = ca.crl.read_bytes()
     with pytest.raises(PuppetError, match=said):
-        keep(ca.trust(NAME), make(ca), NOW)
+        store_crls(ca.trust(NAME), make(ca), NOW)
     assert ca.crl.read_bytes() == before
     assert ca.crl.stat().st_mtime == 1
     assert sorted(path.name for path in ca.folder.iterdir()) == ["ca.pem", "crl.pem", f"{NAME}.key", f"{NAME}.pem"]
@@ -70,7 +70,7 @@ def test_a_newer_list_takes_the_place_of_the_older_and_counts_in_the_listener(ca
     certificate = ca.issue("agent1.test")
     files = ca.trust(NAME)
     assert not load(files).revocations.revoked(certificate)
-    assert keep(files, numbered(ca, 6, revoked=(certificate.serial_number,)), NOW)
+    assert store_crls(files, numbered(ca, 6, revoked=(certificate.serial_number,)), NOW)
     assert load(files).revocations.revoked(certificate)
     assert ca.crl.stat().st_mode & 0o777 == 0o644
 
@@ -79,16 +79,16 @@ def test_the_same_list_is_left_as_it_is_but_for_its_time(ca: CaFolder) -> None:
     ca.crl.write_bytes(numbered(ca, 5))
     os.utime(ca.crl, (1, 1))
     before = ca.crl.stat().st_ino
-    assert not keep(ca.trust(NAME), ca.crl.read_bytes(), NOW)
+    assert not store_crls(ca.trust(NAME), ca.crl.read_bytes(), NOW)
     assert ca.crl.stat().st_ino == before
-    assert out_of_date(ca.crl, 300, datetime.now(UTC)) is None
+    assert overdue_since(ca.crl, 300, datetime.now(UTC)) is None
 
 
 def test_a_missing_list_and_one_that_cannot_be_read_are_replaced(ca: CaFolder, caplog: pytest.LogCaptureFixture) -> None:
     ca.crl.unlink()
-    assert keep(ca.trust(NAME), numbered(ca, 5), NOW)
+    assert store_crls(ca.trust(NAME), numbered(ca, 5), NOW)
     ca.crl.write_bytes(b"-----BEGIN X509 CRL-----\n")
-    assert keep(ca.trust(NAME), numbered(ca, 5), NOW)
+    assert store_crls(ca.trust(NAME), numbered(ca, 5), NOW)
     assert "cannot be read, and is replaced" in caplog.text
     assert crl.number_of(bundles.revocation_lists(ca.crl.read_bytes())[0]) == 5
 
@@ -96,7 +96,7 @@ def test_a_missing_list_and_one_that_cannot_be_read_are_replaced(ca: CaFolder, c
 def test_the_list_of_another_authority_of_ours_stays_when_the_ca_does_not_send_it(ca: CaFolder) -> None:
     ca.bundle.write_bytes(ca.pem + OTHER.pem)
     ca.crl.write_bytes(numbered(ca, 5) + numbered(OTHER, 3))
-    assert keep(ca.trust(NAME), numbered(ca, 6), NOW)
+    assert store_crls(ca.trust(NAME), numbered(ca, 6), NOW)
     stored = bundles.revocation_lists(ca.crl.read_bytes())
     assert [(each.issuer, crl.number_of(each)) for each in stored] == [(ca.certificate.subject, 6), (OTHER.certificate.subject, 3)]
 
@@ -105,7 +105,7 @@ def test_the_list_of_another_authority_of_ours_stays_when_the_ca_does_not_send_i
 def test_a_list_is_out_of_date_after_three_intervals_and_at_least_an_hour(age: int, interval: int, late: bool, ca: CaFolder) -> None:
     then = NOW - timedelta(seconds=age)
     os.utime(ca.crl, (then.timestamp(), then.timestamp()))
-    assert out_of_date(ca.crl, interval, NOW) == (then if late else None)
+    assert overdue_since(ca.crl, interval, NOW) == (then if late else None)
 
 
 class Source:

@@ -11,7 +11,7 @@ import pytest
 
 from master.http.tls import TrustFiles
 from master.observability.metrics import Metrics
-from master.service.expiry import Ending, Expiries, of_agents, of_server, sentences
+from master.service.expiry import Ending, Expiries, agent_endings, expiry_warnings, server_endings
 from tests.support.ca_site import START, Clock, Site, empty_site, pem, site
 
 __all__ = ["empty_site", "pem", "site"]
@@ -26,7 +26,7 @@ def test_the_most_urgent_is_said_first_and_agents_of_a_step_together() -> None:
     ends = [Ending("agent", f"web{number:02}", START + timedelta(days=6)) for number in range(12)]
     ends += [Ending("ca", "Puppet CA: x", START + timedelta(days=29)), Ending("master", "x", START - timedelta(days=1))]
     ends += [Ending("agent", "old", START - timedelta(days=1)), Ending("crl", "Puppet CA: x", START + timedelta(days=99))]
-    found = sentences(ends, START)
+    found = expiry_warnings(ends, START)
     assert [sentence.partition(". ")[0] for sentence in found] == [
         "Certificates of agents have ended: old",
         "The certificate of this master 'x' ended on 2026-11-20T12:00:00UTC",
@@ -36,7 +36,7 @@ def test_the_most_urgent_is_said_first_and_agents_of_a_step_together() -> None:
 
 
 def test_agents_whose_certificates_have_ended_are_not_said_to_renew_them() -> None:
-    ended, ending = (sentences([Ending("agent", "web1", START + timedelta(days=days))], START)[0] for days in (-1, 1))
+    ended, ending = (expiry_warnings([Ending("agent", "web1", START + timedelta(days=days))], START)[0] for days in (-1, 1))
     assert "cannot renew themselves" in ended and "puppet cert clean NAME" in ended and "puppet ssl clean" in ended
     assert "renew theirs at their runs" in ending and "cannot renew" not in ending
 
@@ -67,11 +67,11 @@ def test_what_ends_is_read_from_the_ca_and_the_masters_files(site: Site, pem: An
         registry.submit(name, pem(name), by="t")
         registry.sign(name, by="t", ttl=ttl * 86400)
     registry.authority.revoke("gone", by="t")
-    ends = {(each.kind, each.name): (each.end - START).days for each in of_agents(registry.authority)}
+    ends = {(each.kind, each.name): (each.end - START).days for each in agent_endings(registry.authority)}
     assert ends == {("agent", "web1"): 6, ("agent", "web2"): 60}
     files = TrustFiles(site.ssldir.hostcert, site.ssldir.hostprivkey, site.files.cacert, site.files.cacrl)
     name = "Puppet CA: master.example.com"
-    assert [(each.kind, each.name) for each in of_server(files)] == [("master", "master.example.com"), ("ca", name), ("crl", name)]
+    assert [(each.kind, each.name) for each in server_endings(files)] == [("master", "master.example.com"), ("ca", name), ("crl", name)]
 
 
 def test_the_metrics_have_the_ends() -> None:
@@ -91,7 +91,7 @@ def test_the_metrics_have_the_ends() -> None:
 
 async def test_files_that_cannot_be_read_do_not_end_the_watch(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     missing = TrustFiles(*(tmp_path / name for name in "abcd"))
-    watching = asyncio.create_task(Expiries(lambda: of_server(missing)).watch(every=0.01))
+    watching = asyncio.create_task(Expiries(lambda: server_endings(missing)).watch(every=0.01))
     for _ in range(200):
         await asyncio.sleep(0.01)
         if caplog.text.count("It is not known when certificates end") > 1:

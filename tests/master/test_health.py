@@ -11,7 +11,7 @@ import pytest
 
 from master.observability.health import COMPILING, Condition, Health, worst
 from master.observability.metrics import Metrics
-from master.service.conditions import unwritable
+from master.service.conditions import write_problem
 from shared.errors import PuppetError
 
 
@@ -144,16 +144,16 @@ def test_the_worst_state_is_that_of_all_together(states: list[str], all_together
 
 
 def test_a_folder_can_be_written_to_or_made_unless_it_is_something_else(tmp_path: Path) -> None:
-    assert unwritable(tmp_path) == ""
-    assert unwritable(tmp_path / "to" / "be" / "made") == ""
+    assert write_problem(tmp_path) == ""
+    assert write_problem(tmp_path / "to" / "be" / "made") == ""
     (tmp_path / "file").write_text("")
-    assert "file" in unwritable(tmp_path / "file" / "below")
-    assert unwritable(Path("/proc/sys")) != ""
+    assert "file" in write_problem(tmp_path / "file" / "below")
+    assert write_problem(Path("/proc/sys")) != ""
 
 
 def test_a_disk_without_room_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("master.service.conditions.LEAST_FREE", 2**70)
-    assert unwritable(tmp_path) == f"the disk of {tmp_path} is full"
+    assert write_problem(tmp_path) == f"the disk of {tmp_path} is full"
     monkeypatch.undo()
     monkeypatch.setattr("master.service.conditions.LEAST_FILES", 2**70)
-    assert unwritable(tmp_path) in ("", f"the disk of {tmp_path} takes no more files")
+    assert write_problem(tmp_path) in ("", f"the disk of {tmp_path} takes no more files")

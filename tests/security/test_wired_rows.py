@@ -286,7 +286,9 @@ async def test_R_43_a_ca_that_cannot_write_is_in_error_and_catalogs_are_not(wire
     client = await wired.client("agent1")
     health, folder = wired.master.health, str(wired.settings.cadir)
     assert (await wired.catalog(client, "agent1", {})).status == 200
-    monkeypatch.setattr("master.service.conditions.unwritable", lambda path: f"{path} is read-only" if str(path).startswith(folder) else "")
+    monkeypatch.setattr(
+        "master.service.conditions.write_problem", lambda path: f"{path} is read-only" if str(path).startswith(folder) else ""
+    )
     await health.look(health.conditions["ca-folder"])
     states = {name: (await client.ask("GET", f"/status/v1/simple/{name}")).text for name in ("ca", "server")}
     assert states == {"ca": "error", "server": "running"}

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from master.http.limits import Limits
+from master.http.limits import HttpLimits
 from master.http.server import HttpServer
 from shared.indirector.core import Binding, Indirector
 from shared.models.catalog import CATALOG, Catalog
@@ -76,7 +76,7 @@ def start(ca: CaFolder, shelves: Shelves) -> Start:
     def start(limits: dict[str, Any] | None = None, **options: Any) -> AbstractAsyncContextManager[RunningMaster]:
         bindings = [Binding(known[name], shelf) for name, shelf in shelves.items()]
         defaults: dict[str, Any] = {"environments": KnownEnvironments(["production", "secret"]), "trust": ca.trust("puppet")}
-        return running(HttpServer(indirector=Indirector(bindings), limits=Limits(**(limits or {})), **(defaults | options)), ca)
+        return running(HttpServer(indirector=Indirector(bindings), limits=HttpLimits(**(limits or {})), **(defaults | options)), ca)
 
     return start
 

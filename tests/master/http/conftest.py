@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from master.http.limits import Limits
+from master.http.limits import HttpLimits
 from master.http.server import HttpServer
 from shared.indirector.core import Binding, Indirector
 from shared.models.catalog import CATALOG, Catalog
@@ -48,7 +48,7 @@ def server_of(ca: CaFolder, termini: dict[str, Shelf[Any]], **options: Any) -> H
     """A server over shelves; `limits` and everything else as HttpServer takes it."""
     by_name = {indirection.name: indirection for indirection in SHELVES}
     bindings = [Binding(by_name[name], terminus) for name, terminus in termini.items()]
-    defaults: dict[str, Any] = {"environments": KnownEnvironments(), "limits": Limits(), "trust": ca.trust("puppet")}
+    defaults: dict[str, Any] = {"environments": KnownEnvironments(), "limits": HttpLimits(), "trust": ca.trust("puppet")}
     return HttpServer(indirector=Indirector(bindings), **(defaults | options))
 
 

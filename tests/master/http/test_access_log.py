@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from master.http.access_log import line
-from master.http.limits import Limits
+from master.http.access_log import format_line
+from master.http.limits import HttpLimits
 from shared.errors import ConfigError
 from shared.settings import MasterSettings
 
 
 def written(target: str, method: str = "GET", name: str = "web1") -> str:
-    return line(address="10.1.2.3", name=name, method=method, target=target, status=200, size=12, seconds=0.0123)
+    return format_line(address="10.1.2.3", name=name, method=method, target=target, status=200, size=12, seconds=0.0123)
 
 
 def test_a_line_names_peer_request_and_result() -> None:
@@ -32,11 +32,11 @@ def test_a_line_is_cut() -> None:
 
 
 def test_limits_come_from_settings_of_the_same_name() -> None:
-    names = set(Limits.__dataclass_fields__) - {"trust_poll_interval"}
+    names = set(HttpLimits.__dataclass_fields__) - {"trust_poll_interval"}
     assert names <= set(MasterSettings.model_fields)
 
 
 def test_an_unknown_limit_is_an_error_that_names_it() -> None:
-    assert Limits().body("max_facts_body") == 16 * 2**20
+    assert HttpLimits().body("max_facts_body") == 16 * 2**20
     with pytest.raises(ConfigError, match="max_nothing"):
-        Limits().body("max_nothing")
+        HttpLimits().body("max_nothing")

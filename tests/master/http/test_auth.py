@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from master.authorization.auth_conf import AuthFile, Rules, parse
-from master.authorization.rules import Question, allowed
+from master.authorization.rules import AccessRequest, decide
 from shared.errors import ConfigError
 from shared.indirector.core import Client
 
@@ -18,7 +18,7 @@ def who(name: str = "web1.example.com", address: str = "10.1.2.3", *, authentica
 
 
 def ask(text: str, path: str, verb: str = "find", client: Client | None = None, environment: str = "production") -> bool:
-    return allowed(parse(text, "auth.conf"), Question((path,), verb, environment, client or who())).allowed
+    return decide(parse(text, "auth.conf"), AccessRequest((path,), verb, environment, client or who())).allowed
 
 
 CASES = [
@@ -157,26 +157,26 @@ def test_the_shipped_file_gets_only_the_missing_default_and_it_is_never_reached(
     caplog.set_level("INFO", "puppet.auth")
     rules = Rules.of(parse(SHIPPED, "auth.conf"))
     assert [record.getMessage() for record in caplog.records] == ["Inserting default '/status' (auth true) ACL"]
-    assert not allowed(rules.legacy, Question(("/status/x",), "find", "production", who())).allowed
+    assert not decide(rules.legacy, AccessRequest(("/status/x",), "find", "production", who())).allowed
 
 
 def test_the_shipped_file_leaves_the_defaults_of_scheme_b_in_reach() -> None:
     rules = Rules.of(parse(SHIPPED, "auth.conf"))
     anonymous = who(authenticated=False)
     crl = ("/certificate_revocation_list/ca", "/puppet-ca/v1/certificate_revocation_list/ca")
-    assert allowed(rules.modern, Question(crl, "find", None, anonymous)).allowed
-    assert allowed(rules.modern, Question(("/facts/web1.example.com",), "save", "production", who())).allowed
-    assert not allowed(rules.modern, Question(("/facts/other",), "save", "production", who())).allowed
-    assert not allowed(rules.modern, Question(("/resource/x",), "find", "production", who())).allowed
+    assert decide(rules.modern, AccessRequest(crl, "find", None, anonymous)).allowed
+    assert decide(rules.modern, AccessRequest(("/facts/web1.example.com",), "save", "production", who())).allowed
+    assert not decide(rules.modern, AccessRequest(("/facts/other",), "save", "production", who())).allowed
+    assert not decide(rules.modern, AccessRequest(("/resource/x",), "find", "production", who())).allowed
 
 
 def test_a_sites_rule_counts_in_both_schemes_by_either_path() -> None:
     rules = Rules.of(parse("path /catalog\nallow admin\npath ~ ^/puppet/v3/tasks\nallow ops\n", "auth.conf"))
-    asked = Question(("/catalog/web1", "/puppet/v3/catalog/web1"), "find", "production", who("admin"))
-    assert allowed(rules.legacy, asked).allowed
-    assert allowed(rules.modern, asked).allowed
-    assert not allowed(rules.modern, Question(asked.paths, "find", "production", who("web1"))).allowed
-    assert allowed(rules.modern, Question(("/tasks/", "/puppet/v3/tasks/x"), "find", None, who("ops"))).allowed
+    asked = AccessRequest(("/catalog/web1", "/puppet/v3/catalog/web1"), "find", "production", who("admin"))
+    assert decide(rules.legacy, asked).allowed
+    assert decide(rules.modern, asked).allowed
+    assert not decide(rules.modern, AccessRequest(asked.paths, "find", "production", who("web1"))).allowed
+    assert decide(rules.modern, AccessRequest(("/tasks/", "/puppet/v3/tasks/x"), "find", None, who("ops"))).allowed
 
 
 DEFAULTS = [
@@ -213,17 +213,17 @@ DEFAULTS = [
 
 @pytest.mark.parametrize(("path", "verb", "authenticated", "legacy", "modern"), DEFAULTS)
 def test_the_defaults_are_those_of_the_reference(path: str, verb: str, authenticated: bool, legacy: bool, modern: bool) -> None:
-    question = Question((path,), verb, "production", who("me", authenticated=authenticated))
-    assert allowed(Rules().legacy, question).allowed is legacy
-    assert allowed(Rules().modern, question).allowed is modern
+    question = AccessRequest((path,), verb, "production", who("me", authenticated=authenticated))
+    assert decide(Rules().legacy, question).allowed is legacy
+    assert decide(Rules().modern, question).allowed is modern
 
 
 def test_only_administrators_reach_the_status_of_certificates() -> None:
-    question = Question(("/certificate_status/x",), "save", None, who("cli", pp_cli_auth="true"))
-    assert allowed(Rules().modern, question).allowed
-    assert not allowed(Rules().legacy, question).allowed
+    question = AccessRequest(("/certificate_status/x",), "save", None, who("cli", pp_cli_auth="true"))
+    assert decide(Rules().modern, question).allowed
+    assert not decide(Rules().legacy, question).allowed
     forged = who("cli", authenticated=False, pp_cli_auth="true")
-    assert not allowed(Rules().modern, Question(("/certificate_status/x",), "save", None, forged)).allowed
+    assert not decide(Rules().modern, AccessRequest(("/certificate_status/x",), "save", None, forged)).allowed
 
 
 async def test_a_changed_file_counts_after_filetimeout_and_a_broken_one_does_not(tmp_path: Path) -> None:
@@ -232,10 +232,10 @@ async def test_a_changed_file_counts_after_filetimeout_and_a_broken_one_does_not
     path.write_text("path /facts\nallow *\n")
     file = AuthFile(path, filetimeout=15, clock=lambda: now)
     await file.start()
-    facts = Question(("/facts/x",), "find", "production", who())
+    facts = AccessRequest(("/facts/x",), "find", "production", who())
 
     async def open_() -> bool:
-        return allowed((await file.rules()).legacy, facts).allowed
+        return decide((await file.rules()).legacy, facts).allowed
 
     assert await open_()
     path.write_text("path /facts\nallow other\n")

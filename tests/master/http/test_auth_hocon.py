@@ -13,7 +13,7 @@ import pytest
 from certs.oids import OidNames
 from master.authorization.auth_conf import AuthFile
 from master.authorization.auth_hocon import is_hocon, parse
-from master.authorization.rules import Question, allowed
+from master.authorization.rules import AccessRequest, decide
 from shared.errors import ConfigError
 from shared.indirector.core import Client
 from tests.master.http.puppetservers_rules import ASKED, BAD, GOOD, RULES, Asking, Parameters
@@ -29,8 +29,8 @@ def client_of(who: Asking) -> Client:
 def test_a_rule_decides_as_in_puppetserver(method: str, url: str, query: Parameters, who: Asking, expected: bool) -> None:
     rules = parse(RULES, "auth.conf", OidNames())
     verb = {"put": "save", "delete": "destroy", "head": "head"}.get(method, "find")
-    question = Question(("/of/3.8",), verb, None, client_of(who), url, method, query)
-    assert allowed(rules, question).allowed is expected
+    question = AccessRequest(("/of/3.8",), verb, None, client_of(who), url, method, query)
+    assert decide(rules, question).allowed is expected
 
 
 def one_rule(rule: str) -> str:
@@ -76,8 +76,8 @@ def test_a_name_of_a_sites_own_extension_is_known() -> None:
     for written in ("shift", '"1.3.6.1.4.1.34380.1.2.1"'):
         rules = parse(one_rule(GOOD.replace('"*"', "{ extensions: { " + written + ": night } }")), "auth.conf", names)
         for value, expected in (("night", True), ("day", False)):
-            question = Question((), "find", None, client_of(Asking(extensions={"shift": value})), "/x", "get")
-            assert allowed(rules, question).allowed is expected
+            question = AccessRequest((), "find", None, client_of(Asking(extensions={"shift": value})), "/x", "get")
+            assert decide(rules, question).allowed is expected
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from master.authorization.auth_conf import parse
 from master.authorization.defaults import LEGACY_RULES, MODERN_RULES
-from master.authorization.rules import Question, allowed
+from master.authorization.rules import AccessRequest, decide
 from shared.errors import ConfigError
 from shared.indirector.core import Client
 
@@ -32,7 +32,7 @@ def asked(kind: str, key: str) -> tuple[str, ...]:
 @given(clients, st.sampled_from(OWN), names, verbs)
 def test_what_is_a_nodes_own_is_given_to_nobody_else(client: Client, kind: str, key: str, verb: str) -> None:
     for rules in (LEGACY_RULES, MODERN_RULES):
-        if allowed(rules, Question(asked(kind, key), verb, "production", client)).allowed:
+        if decide(rules, AccessRequest(asked(kind, key), verb, "production", client)).allowed:
             assert client.authenticated and client.name.lower() == key.lower() and "/" not in key
 
 
@@ -42,7 +42,7 @@ def test_a_stranger_reaches_only_what_is_open(client: Client, path: str, verb: s
     stranger = Client(client.name, client.address, False)
     opened = re.compile(r"/(certificate|certificate_request|status/v1/(simple|services))(/.*)?|/certificate_revocation_list/ca")
     for rules in (LEGACY_RULES, MODERN_RULES):
-        if allowed(rules, Question((f"/{path}",), verb, None, stranger)).allowed:
+        if decide(rules, AccessRequest((f"/{path}",), verb, None, stranger)).allowed:
             assert opened.fullmatch(f"/{path}".replace("/puppet-ca/v1", "")), path
 
 
@@ -51,7 +51,7 @@ def test_a_stranger_reaches_only_what_is_open(client: Client, path: str, verb: s
 def test_only_an_administrator_manages_certificates(what: str, key: str, verb: str, name: str) -> None:
     agent = Client(name, "192.0.2.1", True, {"pp_role": "true", "pp_cli_auth": "false"})
     for path in (f"/puppet-ca/v1/{what}", f"/puppet-ca/v1/{what}/{key}"):
-        assert not allowed(MODERN_RULES, Question((path,), verb, None, agent)).allowed
+        assert not decide(MODERN_RULES, AccessRequest((path,), verb, None, agent)).allowed
 
 
 words = st.sampled_from(
@@ -69,11 +69,11 @@ def test_any_file_of_rules_is_read_or_refused_with_its_line(text: list[str], cli
     except ConfigError as err:
         assert "auth.conf" in f"{err} {err.hint}"
         return
-    decision = allowed(rules, Question(asked("catalog", key), verb, "production", client))
+    decision = decide(rules, AccessRequest(asked("catalog", key), verb, "production", client))
     assert not decision.allowed or decision.rule in rules
 
 
 @LAWS
 @given(clients, names, verbs)
 def test_without_rules_everything_is_denied(client: Client, key: str, verb: str) -> None:
-    assert not allowed((), Question(asked("catalog", key), verb, None, client)).allowed
+    assert not decide((), AccessRequest(asked("catalog", key), verb, None, client)).allowed

@@ -7,8 +7,8 @@ import zlib
 
 import pytest
 
-from master.http.answers import coding, packed
-from master.http.bodies import Inflater, inflated
+from master.http.bodies import Inflater, unpack
+from master.http.responses import compress, negotiate_coding
 from shared.errors import BadData, TooLarge
 
 
@@ -20,17 +20,17 @@ def bare_deflate(data: bytes) -> bytes:
 @pytest.mark.parametrize(("how", "pack"), [("gzip", gzip.compress), ("deflate", zlib.compress), ("deflate", bare_deflate)])
 @pytest.mark.parametrize("data", [b"", b"a", b"abc" * 100_000, bytes(range(256)) * 3000])
 def test_what_was_packed_is_unpacked(how: str, pack: object, data: bytes) -> None:
-    assert inflated(pack(data), how, 10**6) == data  # type: ignore[operator]
+    assert unpack(pack(data), how, 10**6) == data  # type: ignore[operator]
 
 
 @pytest.mark.parametrize(("length", "fits"), [(1000, True), (1001, False)])
 def test_the_limit_is_of_the_unpacked_size(length: int, fits: bool) -> None:
     body = gzip.compress(b"x" * length)
     if fits:
-        assert len(inflated(body, "gzip", 1000)) == 1000
+        assert len(unpack(body, "gzip", 1000)) == 1000
     else:
         with pytest.raises(TooLarge):
-            inflated(body, "gzip", 1000)
+            unpack(body, "gzip", 1000)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_the_limit_is_of_the_unpacked_size(length: int, fits: bool) -> None:
 )
 def test_what_is_not_whole_is_bad_data(how: str, body: bytes) -> None:
     with pytest.raises(BadData):
-        inflated(body, how, 10**6)
+        unpack(body, how, 10**6)
 
 
 def test_a_stream_is_unpacked_in_pieces_of_bounded_size() -> None:
@@ -76,8 +76,8 @@ def test_a_stream_is_unpacked_in_pieces_of_bounded_size() -> None:
     ],
 )
 def test_the_coding_is_what_the_client_asks_for(header: str, expected: str) -> None:
-    assert coding(header) == expected
+    assert negotiate_coding(header) == expected
 
 
 def test_packing_the_same_twice_gives_the_same() -> None:
-    assert packed(b"abc", "gzip") == packed(b"abc", "gzip")
+    assert compress(b"abc", "gzip") == compress(b"abc", "gzip")

@@ -21,7 +21,7 @@ from certs import csr
 from certs.bundles import dump
 from certs.keys import KeyKind
 from master.endpoints.ca import CaEndpoints
-from master.http.limits import Limits
+from master.http.limits import HttpLimits
 from master.http.server import HttpServer
 from shared.indirector.core import Indirector
 from shared.testing import KnownEnvironments
@@ -44,8 +44,8 @@ async def master(tmp_path: Path) -> AsyncIterator[RunningMaster]:
         indirector=Indirector([]),
         environments=KnownEnvironments(),
         trust=ca.trust("puppet"),
-        limits=Limits(),
-        ca=CaEndpoints(service, Limits()),
+        limits=HttpLimits(),
+        ca=CaEndpoints(service, HttpLimits()),
     )
     service.on_revocation.append(server.tls.reload)
     async with running(server, ca) as started:

@@ -5,8 +5,8 @@ import time
 import pytest
 
 from master.authorization.expressions import Expression
-from master.authorization.patterns import regex
-from master.authorization.rules import Client, Entry, Pattern, Question, Rule, allowed
+from master.authorization.patterns import ruby_regex
+from master.authorization.rules import AccessRequest, AclEntry, Client, PathRegex, Rule, decide
 from shared.errors import ConfigError, Denied, Location
 
 HERE = Location("auth.conf", 3)
@@ -27,15 +27,15 @@ def test_no_pattern_holds_up_the_loop(source: str, text: str) -> None:
 
 
 def test_what_may_run_away_decides_where_it_does_not() -> None:
-    rule = Rule("~", Pattern(regex(r"^/file/((a+)+)$", HERE)), (Entry(True, "captured", "$1.test"),), line=1)
+    rule = Rule("~", PathRegex(ruby_regex(r"^/file/((a+)+)$", HERE)), (AclEntry(True, "captured", "$1.test"),), line=1)
     client = Client("aaaa.test", "127.0.0.1", True)
-    assert allowed([rule], Question(("/file/aaaa",), "find", None, client)).allowed
+    assert decide([rule], AccessRequest(("/file/aaaa",), "find", None, client)).allowed
 
 
 def test_a_path_on_which_a_rule_runs_away_is_denied() -> None:
-    rule = Rule("~", Pattern(regex(r"^/file/((a|aa)+)$", HERE)), (Entry(True, "all", "*"),), line=1)
+    rule = Rule("~", PathRegex(ruby_regex(r"^/file/((a|aa)+)$", HERE)), (AclEntry(True, "all", "*"),), line=1)
     with pytest.raises(Denied):
-        allowed([rule], Question(("/file/" + "a" * 100 + "!",), "find", None, Client("web1.test", "127.0.0.1", True)))
+        decide([rule], AccessRequest(("/file/" + "a" * 100 + "!",), "find", None, Client("web1.test", "127.0.0.1", True)))
 
 
 def test_looking_around_and_groups_without_a_part_are_fine() -> None:
@@ -46,4 +46,4 @@ def test_looking_around_and_groups_without_a_part_are_fine() -> None:
 
 def test_what_is_no_regular_expression_is_refused_with_its_place() -> None:
     with pytest.raises(ConfigError, match=r"is not valid: .*\(file: auth.conf, line: 3\)"):
-        regex("(a", HERE)
+        ruby_regex("(a", HERE)

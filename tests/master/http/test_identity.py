@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from certs import certificates
 from certs.oids import OidNames
-from master.http.identity import ProxyRules, address_of, claims, peer_of, still_valid
+from master.http.identity import ProxyRules, address_of, identity_headers, peer_of, still_valid
 from master.http.tls import Revocations
 from shared.errors import ConfigError, Denied
 from tests.support.raw_master import CaFolder
@@ -81,7 +81,7 @@ def test_revoked_and_ended_certificates_are_denied_from_that_moment(tmp_path: Pa
     ],
 )
 def test_headers_that_claim_an_identity_are_known_in_every_spelling(name: str, claims_identity: bool) -> None:
-    assert bool(claims([name])) is claims_identity
+    assert bool(identity_headers([name])) is claims_identity
 
 
 def test_proxies_count_only_when_switched_on_and_by_address() -> None:

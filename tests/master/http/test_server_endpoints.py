@@ -14,7 +14,7 @@ import pytest
 from master.catalogs.request import CatalogWanted
 from master.endpoints.puppetserver import ServerEndpoints
 from master.environments.code_commands import CodeCommands
-from master.http.limits import Limits
+from master.http.limits import HttpLimits
 from shared.errors import CompileError, NotFound, PuppetError, Unavailable
 from shared.testing import KnownEnvironments
 from tests.support.raw_master import RunningMaster
@@ -67,7 +67,7 @@ def catalogs() -> Catalogs:
 
 @pytest.fixture
 def endpoints(lists: Lists, catalogs: Catalogs) -> ServerEndpoints:
-    return ServerEndpoints(KnownEnvironments(), lists, catalogs, Limits(max_facts_body=5000))
+    return ServerEndpoints(KnownEnvironments(), lists, catalogs, HttpLimits(max_facts_body=5000))
 
 
 @pytest.fixture
@@ -234,7 +234,7 @@ async def test_files_of_a_task_are_had_by_version_where_they_are_as_at_that(
         "name": "m::t",
         "files": [{"filename": name, "sha256": digest, "size_bytes": 10, "place": place} for name, place in PLACES.items()],
     }
-    endpoints = ServerEndpoints(KnownEnvironments(), lists, catalogs, Limits(), code)
+    endpoints = ServerEndpoints(KnownEnvironments(), lists, catalogs, HttpLimits(), code)
     async with serve(server_endpoints=endpoints) as master:
         answer = await (await master.client("agent1")).ask("GET", "/puppet/v3/tasks/m/t?environment=production")
     found = json.loads(answer.body)["files"]

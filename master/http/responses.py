@@ -20,7 +20,7 @@ _LEVEL = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """
     `content_type` None: no such header. `chunks`: a long body instead of `body`, `size` its length in bytes when known.
 
@@ -36,12 +36,12 @@ class Answer:
     close: bool = False
 
 
-def text(status: int, message: str, content_type: str | None = "text/plain") -> Answer:
+def text_response(status: int, message: str, content_type: str | None = "text/plain") -> Response:
     """A short text, on one line whatever it quotes."""
-    return Answer(status, message.encode("utf-8", "backslashreplace"), content_type)
+    return Response(status, message.encode("utf-8", "backslashreplace"), content_type)
 
 
-def coding(accept_encoding: str) -> str:
+def negotiate_coding(accept_encoding: str) -> str:
     """The packing a client asks for: `gzip`, `deflate`, or '' for none; `q` only counts when it is 0."""
     asked = {}
     for item in accept_encoding.lower().split(","):
@@ -53,12 +53,12 @@ def coding(accept_encoding: str) -> str:
     return ""
 
 
-def packed(body: bytes, how: str) -> bytes:
+def compress(body: bytes, how: str) -> bytes:
     """`body` in the coding `gzip` or `deflate` (zlib's form, which is what Ruby's clients read)."""
     return gzip.compress(body, _LEVEL, mtime=0) if how == "gzip" else zlib.compress(body, _LEVEL)
 
 
-async def send(request: HttpRequest, answer: Answer, *, compress_from: int) -> tuple[web.StreamResponse, int]:
+async def send(request: HttpRequest, answer: Response, *, compress_from: int) -> tuple[web.StreamResponse, int]:
     """
     Write `answer`; gives aiohttp's response and the number of body bytes.
 
@@ -71,18 +71,18 @@ async def send(request: HttpRequest, answer: Answer, *, compress_from: int) -> t
     if answer.chunks is not None and request.method != "HEAD":
         return await _send_stream(request, answer, headers)
     body = answer.body
-    how = coding(request.headers.get("Accept-Encoding", "")) if len(body) >= compress_from else ""
+    how = negotiate_coding(request.headers.get("Accept-Encoding", "")) if len(body) >= compress_from else ""
     if how and request.method != "HEAD":
-        body = await asyncio.to_thread(packed, body, how) if len(body) >= _IN_A_THREAD_FROM else packed(body, how)
+        body = await asyncio.to_thread(compress, body, how) if len(body) >= _IN_A_THREAD_FROM else compress(body, how)
         headers |= {"Content-Encoding": how, "Vary": "Accept-Encoding"}
     response = web.Response(status=answer.status, headers=headers, body=body)
-    _ending(request, response, answer)
+    _close_if_due(request, response, answer)
     await response.prepare(request)
     await response.write_eof()
     return response, 0 if request.method == "HEAD" else len(body)
 
 
-async def _send_stream(request: HttpRequest, answer: Answer, headers: dict[str, str]) -> tuple[web.StreamResponse, int]:
+async def _send_stream(request: HttpRequest, answer: Response, headers: dict[str, str]) -> tuple[web.StreamResponse, int]:
     """The first piece is asked for before anything is written: what fails there can still be told."""
     assert answer.chunks is not None
     chunks = answer.chunks()
@@ -91,10 +91,10 @@ async def _send_stream(request: HttpRequest, answer: Answer, headers: dict[str, 
         response = web.StreamResponse(status=answer.status, headers=headers)
         if answer.size is not None:
             response.content_length = answer.size
-        _ending(request, response, answer)
+        _close_if_due(request, response, answer)
         await response.prepare(request)
         try:
-            sent = await _pieces(response, chunk, chunks, answer.size)
+            sent = await _send_chunks(response, chunk, chunks, answer.size)
         except BaseException:
             request.connection.abort()
             raise
@@ -106,7 +106,7 @@ async def _send_stream(request: HttpRequest, answer: Answer, headers: dict[str, 
             await close()
 
 
-async def _pieces(response: web.StreamResponse, first: bytes | None, chunks: AsyncIterator[bytes], size: int | None) -> int:
+async def _send_chunks(response: web.StreamResponse, first: bytes | None, chunks: AsyncIterator[bytes], size: int | None) -> int:
     """Write all pieces; their number of bytes. ConnectionError when it is not `size`, since the length is announced already."""
     sent, chunk = 0, first
     while chunk is not None:
@@ -121,6 +121,6 @@ async def _pieces(response: web.StreamResponse, first: bytes | None, chunks: Asy
     return sent
 
 
-def _ending(request: HttpRequest, response: web.StreamResponse, answer: Answer) -> None:
+def _close_if_due(request: HttpRequest, response: web.StreamResponse, answer: Response) -> None:
     if answer.close or request.version < (1, 1) or not request.keep_alive:
         response.force_close()
