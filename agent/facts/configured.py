@@ -7,20 +7,20 @@ from pathlib import Path
 
 from shared.settings import AgentSettings
 
-from .external import Limits
-from .facter import Sources
+from .external import ExternalFactLimits
+from .facter import FactSources
 from .facterconf import CACHE, PLACE
 
 EXTERNAL_FACTS = ("/etc/puppetlabs/facter/facts.d", "/etc/facter/facts.d", "/opt/puppetlabs/facter/facts.d")
 
 
-def fact_sources(settings: AgentSettings) -> Sources:
+def fact_sources(settings: AgentSettings) -> FactSources:
     """Where this agent's facts come from."""
-    return Sources(
+    return FactSources(
         external=[settings.pluginfactdest],
         system=[*map(Path, EXTERNAL_FACTS)] if os.geteuid() == 0 else [Path.home() / ".facter" / "facts.d"],
         custom=[*settings.factpath, settings.plugindest / "facter"],
-        limits=Limits(settings.external_fact_timeout, settings.external_fact_output),
+        limits=ExternalFactLimits(settings.external_fact_timeout, settings.external_fact_output),
         core_seconds=settings.fact_timeout,
         legacy=settings.include_legacy_facts,
         ruby=settings.ruby_facts,

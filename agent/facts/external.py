@@ -23,7 +23,7 @@ _IGNORED = frozenset({".bak", ".orig", ".conf", ".md", ".yml", ".rpmnew", ".rpms
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ExternalFactLimits:
     """seconds a program may take, bytes it may print."""
 
     seconds: float = 300.0
@@ -78,7 +78,11 @@ def files_of(directory: Path) -> list[Path]:
 
 
 async def external_facts(
-    directories: Sequence[Path], *, environ: Mapping[str, str], limits: Limits | None = None, blocked: frozenset[str] = frozenset()
+    directories: Sequence[Path],
+    *,
+    environ: Mapping[str, str],
+    limits: ExternalFactLimits | None = None,
+    blocked: frozenset[str] = frozenset(),
 ) -> dict[str, Any]:
     """
     The facts of all directories; the first value of a fact wins. Programs run at the same time.
@@ -86,7 +90,7 @@ async def external_facts(
     A file that is wrong is an error in the log, and the others go on. `blocked`: names of files that are left out.
     """
     files = [each for directory in directories for each in await asyncio.to_thread(files_of, directory) if each.name not in blocked]
-    results = await asyncio.gather(*(_facts_of(each, environ, limits or Limits()) for each in files))
+    results = await asyncio.gather(*(_facts_of(each, environ, limits or ExternalFactLimits()) for each in files))
     found: dict[str, Any] = {}
     for facts in results:
         for name, value in facts.items():
@@ -94,7 +98,7 @@ async def external_facts(
     return found
 
 
-async def _facts_of(path: Path, environ: Mapping[str, str], limits: Limits) -> dict[str, Any]:
+async def _facts_of(path: Path, environ: Mapping[str, str], limits: ExternalFactLimits) -> dict[str, Any]:
     readers = {".txt": parse_text, ".yaml": lambda text: parse_map(plainyaml.loads(text)), ".json": _json}
     reader = readers.get(path.suffix)
     try:
@@ -124,7 +128,7 @@ def _read(path: Path) -> str:
     return body.decode("utf-8", "replace")
 
 
-async def _run(path: Path, environ: Mapping[str, str], limits: Limits) -> dict[str, Any]:
+async def _run(path: Path, environ: Mapping[str, str], limits: ExternalFactLimits) -> dict[str, Any]:
     reason = distrust(await asyncio.to_thread(path.stat), os.geteuid()) or distrust(await asyncio.to_thread(path.parent.stat), os.geteuid())
     if reason:
         log.warning("Not running the external fact %s: %s", shown(str(path)), reason)

@@ -15,8 +15,8 @@ from shared.models.facts import Facts
 from .builtin import augeas, hardware, machine, networking, operatingsystem, ssh, storage, virtual
 from .builtin.host import Host
 from .custom import custom_facts, declared
-from .external import Limits, external_facts
-from .facterconf import Cache, FacterConf, read_conf
+from .external import ExternalFactLimits, external_facts
+from .facterconf import FactCache, FacterConf, read_conf
 from .legacy import legacy_facts
 from .ruby import ruby_facts, unserved
 from .threads import in_thread
@@ -52,7 +52,7 @@ RESERVED = frozenset({"trusted", "facts", "server_facts", "clientcert", "clientv
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class FactSources:
     """
     Where facts come from.
 
@@ -67,7 +67,7 @@ class Sources:
     external: Sequence[Path] = ()
     system: Sequence[Path] = ()
     custom: Sequence[Path] = ()
-    limits: Limits = field(default_factory=Limits)
+    limits: ExternalFactLimits = field(default_factory=ExternalFactLimits)
     core_seconds: float = 20.0
     legacy: bool = True
     ruby: bool = False
@@ -76,10 +76,10 @@ class Sources:
     added: Mapping[str, Any] = field(default_factory=dict)
 
 
-async def gather(host: Host, sources: Sources, core: Sequence[Callable[[Host], dict[str, Any]]] = CORE) -> dict[str, Any]:
+async def gather(host: Host, sources: FactSources, core: Sequence[Callable[[Host], dict[str, Any]]] = CORE) -> dict[str, Any]:
     """The facts by name, sorted. Resolvers and programs run at the same time; what is late or fails is logged and missing."""
     conf = await asyncio.to_thread(read_conf, sources.conf) if sources.conf is not None else FacterConf()
-    cache = Cache(conf, sources.cache) if conf.ttls and sources.cache is not None else None
+    cache = FactCache(conf, sources.cache) if conf.ttls and sources.cache is not None else None
     kept = await asyncio.to_thread(cache.load) if cache else {}
     spared = conf.blocked | kept.keys()
     outer = () if conf.no_external else (*sources.external, *(conf.external or sources.system))
@@ -134,7 +134,7 @@ def _allowed(facts: Mapping[str, Any], kind: str) -> dict[str, Any]:
 class Facter(Terminus[Facts]):
     """This machine's facts; `now` gives ISO 8601 text."""
 
-    def __init__(self, host: Host, sources: Sources, now: Callable[[], str]) -> None:
+    def __init__(self, host: Host, sources: FactSources, now: Callable[[], str]) -> None:
         self.host = host
         self.sources = sources
         self.now = now

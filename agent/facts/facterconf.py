@@ -143,7 +143,7 @@ def seconds_of(text: str) -> float:
     return int(match[1]) * _UNITS[unit]
 
 
-class Cache:
+class FactCache:
     """
     Facts that are kept from run to run, a JSON file a group; `clock` gives seconds since 1970.
 

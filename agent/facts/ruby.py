@@ -13,7 +13,7 @@ from shared.data import plainjson
 from shared.errors import BadData, PuppetError
 from shared.indirector.termini import run_output
 
-from .external import Limits
+from .external import ExternalFactLimits
 
 log = logging.getLogger("puppet.facts")
 
@@ -33,7 +33,9 @@ def names_in(source: str) -> list[str]:
     return [name.lower() for name in dict.fromkeys(_NAME.findall(source))]
 
 
-async def ruby_facts(files: Sequence[Path], *, environ: Mapping[str, str], limits: Limits, program: str = "facter") -> dict[str, Any]:
+async def ruby_facts(
+    files: Sequence[Path], *, environ: Mapping[str, str], limits: ExternalFactLimits, program: str = "facter"
+) -> dict[str, Any]:
     """
     The values of the facts in Ruby `files`, as the real thing resolves them: weights, confines and core facts included.
 

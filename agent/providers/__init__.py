@@ -40,25 +40,25 @@ def builtin_providers(
         return [LogMessage(log)]
 
     def exec_() -> Sequence[Provider[Any]]:
-        from .exec.posix import ExecContext, Posix, Shell
+        from .exec.posix import ExecContext, PosixExec, ShellExec
 
         context = ExecContext(log)
-        return [Posix(context), Shell(context)]
+        return [PosixExec(context), ShellExec(context)]
 
     def file() -> Sequence[Provider[Any]]:
-        from .file.posix import Posix
+        from .file.posix import PosixFile
 
-        return [Posix(files())] if files else []
+        return [PosixFile(files())] if files else []
 
     def tidy() -> Sequence[Provider[Any]]:
-        from .tidy.posix import Finder
+        from .tidy.posix import TidyFinder
 
-        return [Finder(time.time)]
+        return [TidyFinder(time.time)]
 
     def resources() -> Sequence[Provider[Any]]:
-        from .resources.purging import Purge
+        from .resources.purging import ResourcesPurge
 
-        return [Purge(providers, types or {})] if providers else []
+        return [ResourcesPurge(providers, types or {})] if providers else []
 
     from .lines import line_providers
     from .systems import system_providers

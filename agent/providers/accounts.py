@@ -17,7 +17,7 @@ _SHADOW_DAYS = (("password_min_age", 3), ("password_max_age", 4), ("password_war
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class UserAccount:
     """One user: `groups` are the names of those besides the primary one, in the system's order."""
 
     name: str
@@ -41,13 +41,13 @@ class Account:
         }
 
 
-def parse_passwd(text: str) -> dict[str, Account]:
+def parse_passwd(text: str) -> dict[str, UserAccount]:
     """Accounts by name, of a file like /etc/passwd; lines that are none are left out, of two of a name the first counts."""
-    found: dict[str, Account] = {}
+    found: dict[str, UserAccount] = {}
     for line in text.splitlines():
         parts = line.split(":")
         if len(parts) == 7 and parts[2].isdigit() and parts[3].isdigit() and parts[0]:
-            found.setdefault(parts[0], Account(parts[0], int(parts[2]), int(parts[3]), parts[4], parts[5], parts[6]))
+            found.setdefault(parts[0], UserAccount(parts[0], int(parts[2]), int(parts[3]), parts[4], parts[5], parts[6]))
     return found
 
 
@@ -84,21 +84,21 @@ def _day(days: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Accounts:
+class AccountDatabase:
     """What the name services say; `etc` is where the local files are. All blocking."""
 
     etc: Path = field(default=Path("/etc"))
 
-    def user(self, name: str) -> Account | None:
+    def user(self, name: str) -> UserAccount | None:
         try:
             return self._account(pwd.getpwnam(name))
         except KeyError:
             return None
 
-    def users(self) -> Iterable[Account]:
+    def users(self) -> Iterable[UserAccount]:
         return [self._account(entry) for entry in pwd.getpwall()]
 
-    def _account(self, entry: pwd.struct_passwd) -> Account:
+    def _account(self, entry: pwd.struct_passwd) -> UserAccount:
         groups = []
         for gid in os.getgrouplist(entry.pw_name, entry.pw_gid):
             if gid != entry.pw_gid:
@@ -107,7 +107,7 @@ class Accounts:
                 except KeyError:
                     continue  # the group went while we looked
         names = tuple(dict.fromkeys(groups))
-        return Account(entry.pw_name, entry.pw_uid, entry.pw_gid, entry.pw_gecos, entry.pw_dir, entry.pw_shell, names)
+        return UserAccount(entry.pw_name, entry.pw_uid, entry.pw_gid, entry.pw_gecos, entry.pw_dir, entry.pw_shell, names)
 
     def group(self, name: str) -> tuple[int, tuple[str, ...]] | None:
         """Gid and members."""
@@ -120,12 +120,12 @@ class Accounts:
     def groups(self) -> Mapping[str, tuple[int, tuple[str, ...]]]:
         return {entry.gr_name: (entry.gr_gid, tuple(entry.gr_mem)) for entry in grp.getgrall()}
 
-    def local_users(self) -> dict[str, Account]:
+    def local_users(self) -> dict[str, UserAccount]:
         """Those of /etc/passwd alone, with their groups of /etc/group."""
         groups = self.local_groups()
         found = parse_passwd(self._read("passwd"))
         return {
-            name: Account(
+            name: UserAccount(
                 name,
                 each.uid,
                 each.gid,

@@ -74,9 +74,9 @@ def _ssh_authorized_key(run: _Run) -> Sequence[Provider[Any]]:
 
 
 def _mailalias(run: _Run) -> Sequence[Provider[Any]]:
-    from .mailalias.aliases import Aliases, AliasesFormat
+    from .mailalias.aliases import AliasesFormat, MailAliasFiles
 
-    return [Aliases(AliasesFormat(), run.flat("/etc/aliases"), run.log, default_target="/etc/aliases")]
+    return [MailAliasFiles(AliasesFormat(), run.flat("/etc/aliases"), run.log, default_target="/etc/aliases")]
 
 
 def _cron(run: _Run) -> Sequence[Provider[Any]]:
@@ -86,27 +86,27 @@ def _cron(run: _Run) -> Sequence[Provider[Any]]:
 
 
 def _file_line(run: _Run) -> Sequence[Provider[Any]]:
-    from .file_line.ruby import Ruby
+    from .file_line.ruby import FileLineRuby
 
-    return [Ruby()]
+    return [FileLineRuby()]
 
 
 def _ini_setting(run: _Run) -> Sequence[Provider[Any]]:
-    from .ini_setting.ruby import Ruby
+    from .ini_setting.ruby import IniSettingRuby
 
-    return [Ruby(run.show_diff)]
+    return [IniSettingRuby(run.show_diff)]
 
 
 def _ini_subsetting(run: _Run) -> Sequence[Provider[Any]]:
-    from .ini_subsetting.ruby import Ruby
+    from .ini_subsetting.ruby import IniSubsettingRuby
 
-    return [Ruby(run.show_diff)]
+    return [IniSubsettingRuby(run.show_diff)]
 
 
 def _k5login(run: _Run) -> Sequence[Provider[Any]]:
-    from .k5login.k5login import Files
+    from .k5login.k5login import K5loginFiles
 
-    return [Files()]
+    return [K5loginFiles()]
 
 
 def _yumrepo(run: _Run) -> Sequence[Provider[Any]]:

@@ -12,16 +12,16 @@ def system_providers(platform: Platform) -> Mapping[str, Callable[[], Sequence[P
     """For each of these types what makes its providers; nothing is imported before a catalog needs it."""
 
     def user() -> Sequence[Provider[Any]]:
-        from .accounts import Accounts
+        from .accounts import AccountDatabase
         from .user.useradd import Useradd
 
-        return [Useradd(Accounts(), platform)]
+        return [Useradd(AccountDatabase(), platform)]
 
     def group() -> Sequence[Provider[Any]]:
-        from .accounts import Accounts
+        from .accounts import AccountDatabase
         from .group.groupadd import Groupadd
 
-        return [Groupadd(Accounts(), platform)]
+        return [Groupadd(AccountDatabase(), platform)]
 
     def package() -> Sequence[Provider[Any]]:
         from .package.apk import Apk
@@ -43,7 +43,7 @@ def system_providers(platform: Platform) -> Mapping[str, Callable[[], Sequence[P
         ]  # fmt: skip
 
     def service() -> Sequence[Provider[Any]]:
-        from .service.base import Base
+        from .service.base import ServiceProvider
         from .service.debian import Debian
         from .service.init import Init
         from .service.openrc import Openrc
@@ -52,6 +52,6 @@ def system_providers(platform: Platform) -> Mapping[str, Callable[[], Sequence[P
         from .service.upstart import Upstart
 
         suse = str(platform.fact("os.family")).lower() == "suse"
-        return [Systemd(), Openrc(), Upstart(), Debian(), Redhat(suse=suse), Init(), Base()]
+        return [Systemd(), Openrc(), Upstart(), Debian(), Redhat(suse=suse), Init(), ServiceProvider()]
 
     return {"user": user, "group": group, "package": package, "service": service}

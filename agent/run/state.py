@@ -19,7 +19,7 @@ from shared.data.plainyaml import Symbol, Timestamp
 from shared.data.yamlscalars import Psych
 from shared.errors import BadData
 from shared.filesystem.files import make_directory, sweep, write_atomic
-from shared.ral.catalog import Resources
+from shared.ral.catalog import RalCatalog
 from shared.ral.components import Component
 from shared.settings import AgentSettings
 
@@ -226,7 +226,7 @@ async def write_classes(path: Path, classes: Iterable[str], log: RunLog) -> None
     await _write(path, "".join(f"{name}\n" for name in classes).encode(), 0o640, log)
 
 
-async def write_resources(path: Path, resources: Resources, log: RunLog) -> None:
+async def write_resources(path: Path, resources: RalCatalog, log: RunLog) -> None:
     """resources.txt: the references of all that is managed, in lower case."""
     managed = (str(r.ref).lower() for r in resources.order if not isinstance(r, Component) and r.manages_anything)
     await _write(path, "".join(f"{ref}\n" for ref in managed).encode(), 0o640, log)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from shared.filesystem.files import make_directory
-from shared.ral.catalog import Resources
+from shared.ral.catalog import RalCatalog
 from shared.settings import AgentSettings
 
 from .graph import Graph, Node, sort_key
@@ -33,7 +33,7 @@ def _document(name: str, nodes: Iterable[str], edges: Iterable[tuple[str, str]])
     return "\n".join([*parts, "}"]) + "\n"
 
 
-def containment(resources: Resources) -> str:
+def containment(resources: RalCatalog) -> str:
     """Which resource is in which."""
 
     def edges() -> Iterator[tuple[str, str]]:

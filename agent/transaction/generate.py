@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from shared.errors import ResourceError
 from shared.ral import Provider, Ref, Type
-from shared.ral.catalog import Resources
+from shared.ral.catalog import RalCatalog
 
 from .graph import EVENTS, ORDER, Anchor, Graph, Label, Node
 from .harness import reason_at
@@ -20,7 +20,7 @@ from .harness import reason_at
 class Generator:
     """Adds generated resources to a run; a failure is logged, remembered in `failed`, and the run goes on."""
 
-    def __init__(self, resources: Resources, adopt: Callable[[Type], None]) -> None:
+    def __init__(self, resources: RalCatalog, adopt: Callable[[Type], None]) -> None:
         self.resources = resources
         self.adopt = adopt
         self.failed = False

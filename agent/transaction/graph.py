@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from shared.ral import Ref, Type
-from shared.ral.catalog import Resources
+from shared.ral.catalog import RalCatalog
 from shared.ral.components import Component
 
 NONE = "NONE"
@@ -228,14 +228,14 @@ def describe_cycles(graph: Graph, cycles: Sequence[Sequence[Node]], file: str = 
 Note = Callable[[Type, str], None]
 
 
-def build(resources: Resources, note: Note) -> Graph:
+def build(resources: RalCatalog, note: Note) -> Graph:
     """The graph of a catalog: explicit edges, automatic ones where no explicit one is against them, anchors for containers."""
     graph = relationships(resources, note)
     expand(graph, resources)
     return graph
 
 
-def relationships(resources: Resources, note: Note) -> Graph:
+def relationships(resources: RalCatalog, note: Note) -> Graph:
     """The graph as manifests say it, containers still in it."""
     graph = Graph()
     for resource in resources.order:
@@ -248,7 +248,7 @@ def relationships(resources: Resources, note: Note) -> Graph:
     return graph
 
 
-def explicit_edges(resources: Resources, resource: Type) -> Iterator[tuple[Type, Type, Label]]:
+def explicit_edges(resources: RalCatalog, resource: Type) -> Iterator[tuple[Type, Type, Label]]:
     """What the relationship metaparameters of one resource say."""
     for refs, incoming, label in (
         (resource.require, True, ORDER),
@@ -260,14 +260,14 @@ def explicit_edges(resources: Resources, resource: Type) -> Iterator[tuple[Type,
             yield (other, resource, label) if incoming else (resource, other, label)
 
 
-def _found(resources: Resources, refs: Iterable[Ref]) -> Iterator[Type]:
+def _found(resources: RalCatalog, refs: Iterable[Ref]) -> Iterator[Type]:
     for ref in refs:
         found = resources.find(ref)
         if found is not None:
             yield found
 
 
-def _link_automatic(graph: Graph, resources: Resources, resource: Type, note: Note) -> None:
+def _link_automatic(graph: Graph, resources: RalCatalog, resource: Type, note: Note) -> None:
     for kind, refs, incoming, label in (
         ("require", resource.autorequire, True, ORDER),
         ("subscribe", resource.autosubscribe, True, EVENTS),
@@ -285,7 +285,7 @@ def _link_automatic(graph: Graph, resources: Resources, resource: Type, note: No
             graph.link(source, target, label)
 
 
-def expand(graph: Graph, resources: Resources) -> None:
+def expand(graph: Graph, resources: RalCatalog) -> None:
     """Put an admissible and a completed anchor in the place of each class, define and stage."""
     containers = [r for r in resources.order if isinstance(r, Component) or r.declaration.name == "stage"]
     first: dict[Node, Anchor] = {}

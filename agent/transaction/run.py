@@ -18,7 +18,7 @@ from shared.errors import PuppetError, ResourceError
 from shared.filesystem.files import write_atomic
 from shared.models.report import ResourceStatus
 from shared.ral import Provider, Providers, Ref, State, Type
-from shared.ral.catalog import Resources
+from shared.ral.catalog import RalCatalog
 from shared.ral.commands import keeping_secret
 from shared.ral.components import Component, Unmanaged
 from shared.ral.providers import drop_unsupported
@@ -97,7 +97,7 @@ class Applied:
 class Transaction:
     """One run over one catalog. It is the Surroundings of the catalog's resources."""
 
-    def __init__(self, resources: Resources, context: ApplyContext) -> None:
+    def __init__(self, resources: RalCatalog, context: ApplyContext) -> None:
         self.resources = resources
         self.context = context
         self.log_sink = context.log
@@ -131,10 +131,10 @@ class Transaction:
     def managed(self, type_name: str) -> Sequence[Type]:
         return [resource for resource in self.resources.order if resource.ref.type == type_name]
 
-    def followers(self, resource: Type, fits: Callable[[Type], bool]) -> Sequence[Type]:
+    def same_provider_successors(self, resource: Type, fits: Callable[[Type], bool]) -> Sequence[Type]:
         return [each for each in self._row(resource, fits, NEIGHBOURS) if not each.simulated]
 
-    def keep_turn(self, resources: Iterable[Type]) -> None:
+    def mark_applied_early(self, resources: Iterable[Type]) -> None:
         self._turns.update(resources)
 
     def path_of(self, resource: Type) -> str:
@@ -466,7 +466,7 @@ class Transaction:
         return schedule.matches(self.context.state.checked(str(resource.ref)), self.context.now().astimezone())
 
 
-async def apply_catalog(resources: Resources, context: ApplyContext) -> Applied:
+async def apply_catalog(resources: RalCatalog, context: ApplyContext) -> Applied:
     """
     Bring the system into the state that a catalog's resources describe (in noop: say what that would take).
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.facts.builtin.host import Host
-from agent.facts.facter import Sources, gather
+from agent.facts.facter import FactSources, gather
 from master.catalogs.compiler_terminus import trusted
 from master.compiler.catalog.wire import let_go, room, wire_catalog
 from master.compiler.codegen.codecache import CodeCache
@@ -100,7 +100,7 @@ def modules_of(environment: Environment) -> list[Path]:
     return list(found.values())
 
 
-async def facts_for(host: Host, sources: Sources, environment: Environment, *, certname: str, noop: bool) -> dict[str, Any]:
+async def facts_for(host: Host, sources: FactSources, environment: Environment, *, certname: str, noop: bool) -> dict[str, Any]:
     """This machine's facts; the environment's modules bring theirs, as no plugin sync comes first."""
     modules = modules_of(environment)
     sources = replace(

@@ -37,7 +37,7 @@ from shared.models.file_content import FILE_CONTENT
 from shared.models.file_metadata import FILE_METADATA
 from shared.models.report import Report
 from shared.ral import Providers
-from shared.ral.catalog import Resources, resources_of
+from shared.ral.catalog import RalCatalog, resources_of
 from shared.settings import AgentSettings, MasterSettings
 from shared.types import KNOWN
 from shared.types.filebucket import Filebucket
@@ -52,7 +52,7 @@ class Prepared:
     """The resources of a catalog and what manages them; of the catalog itself only the head is left."""
 
     head: Catalog
-    resources: Resources
+    resources: RalCatalog
     providers: Providers
 
 
@@ -118,7 +118,7 @@ class LocalRun:
     def _bucket(self) -> Filebucket:
         return Filebucket("puppet", {"path": str(self.settings.clientbucketdir)})
 
-    async def _applied(self, resources: Resources, providers: Providers) -> Applied:
+    async def _applied(self, resources: RalCatalog, providers: Providers) -> Applied:
         context = await ApplyContext.of(self.settings, self.log, providers)
         with stops(self.log) as stop:
             async with asyncio.timeout(self.settings.runtimeout or None):

@@ -16,7 +16,7 @@ from agent.servers.sources import LocalSources
 from shared.errors import ResourceError
 from shared.process.cli import invalid_option, options_in
 from shared.ral import Confine, Param, Platform, Provider, Providers, Type
-from shared.ral.attributes import Declaration, text_of
+from shared.ral.attributes import TypeDeclaration, text_of
 from shared.settings import AgentSettings, flags_of
 from shared.types import KNOWN, builtin_types
 
@@ -111,13 +111,13 @@ def described(cls: type[Type], providers: Sequence[Provider[Any]], wanted: Wante
     return "\n".join(parts)
 
 
-def _attributes(title: str, attributes: Mapping[str, Param[Any]], declaration: Declaration, *, short: bool) -> str:
+def _attributes(title: str, attributes: Mapping[str, Param[Any]], declaration: TypeDeclaration, *, short: bool) -> str:
     if short:
         return _headed(title, _names(attributes))
     return _headed(title, "\n".join(_attribute(attributes[name], declaration) for name in sorted(attributes)))
 
 
-def _attribute(attribute: Param[Any], declaration: Declaration) -> str:
+def _attribute(attribute: Param[Any], declaration: TypeDeclaration) -> str:
     said = [attribute.doc]
     if attribute.namevar:
         said.append("It names the resource; by default the title.")

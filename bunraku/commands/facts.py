@@ -12,7 +12,7 @@ from typing import Any
 
 from agent.facts.builtin.host import Host
 from agent.facts.configured import fact_sources
-from agent.facts.facter import Sources, gather
+from agent.facts.facter import FactSources, gather
 from agent.facts.known import Known
 from agent.facts.legacy import legacy_facts
 from agent.process.nodename import named
@@ -64,7 +64,7 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _sources(settings: AgentSettings, call: Call | None = None) -> Sources:
+def _sources(settings: AgentSettings, call: Call | None = None) -> FactSources:
     found = fact_sources(settings)
     if call is None:
         return replace(found, legacy=True)

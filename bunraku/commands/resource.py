@@ -24,7 +24,7 @@ from shared.filesystem.textdiff import Differ
 from shared.process import log as logs
 from shared.process.cli import invalid_option, options_in, value_of
 from shared.ral import ABSENT, Provider, Providers, State, Type, displayed
-from shared.ral.catalog import Resources
+from shared.ral.catalog import RalCatalog
 from shared.settings import AgentSettings, flags_of, load
 from shared.types import builtin_types
 
@@ -293,7 +293,7 @@ class Application:
         from agent.transaction.run import ApplyContext, apply_catalog
 
         assert self.providers is not None
-        resources = Resources(builtin_types(), name=self.settings.certname)
+        resources = RalCatalog(builtin_types(), name=self.settings.certname)
         resources.add(resource)
         self.providers.check_named(resources.order)
         context = ApplyContext(log=self.log, providers=self.providers, state=StateFile(None), noop=self.settings.noop)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, cast, overload
+from typing import Any, Generic, Literal, TypedDict, TypeVar, cast, overload
 
 import regex
 from typing_extensions import Unpack
@@ -14,9 +14,7 @@ from ..errors import PuppetError, ResourceError
 from ..regexps import match_whole
 from .messages import ABSENT, REDACTED, changed, displayed
 
-if TYPE_CHECKING:
-    from .core import Type
-
+Resource = Any  # a Type: types are made of attributes, so that this module cannot import it; overriding methods declare it as Type
 State = Mapping[str, Any]  # what is on the system: flat, by attribute name; a missing key is ABSENT
 
 T = TypeVar("T")
@@ -34,7 +32,7 @@ class Value:
     invalidate_refreshes: bool = False  # a change to this value drops a refresh that waits (a service just started)
 
 
-class Options(TypedDict, total=False):
+class ParamOptions(TypedDict, total=False):
     """What every attribute may be declared with."""
 
     doc: str
@@ -71,20 +69,28 @@ class Param(Generic[T]):
 
     @overload
     def __init__(
-        self: Param[list[K]], kind: type[K], *, many: Literal[True], default: Any = ..., namevar: bool = ..., **options: Unpack[Options]
+        self: Param[list[K]],
+        kind: type[K],
+        *,
+        many: Literal[True],
+        default: Any = ...,
+        namevar: bool = ...,
+        **options: Unpack[ParamOptions],
     ) -> None: ...
 
     @overload
-    def __init__(self: Param[K], kind: type[K], *, namevar: Literal[True], **options: Unpack[Options]) -> None: ...
+    def __init__(self: Param[K], kind: type[K], *, namevar: Literal[True], **options: Unpack[ParamOptions]) -> None: ...
 
     @overload
-    def __init__(self: Param[K], kind: type[K], *, default: K | Callable[[Any], K], **options: Unpack[Options]) -> None: ...
+    def __init__(self: Param[K], kind: type[K], *, default: K | Callable[[Any], K], **options: Unpack[ParamOptions]) -> None: ...
 
     @overload
-    def __init__(self: Param[K | None], kind: type[K], *, default: Callable[[Any], K | None] = ..., **options: Unpack[Options]) -> None: ...
+    def __init__(
+        self: Param[K | None], kind: type[K], *, default: Callable[[Any], K | None] = ..., **options: Unpack[ParamOptions]
+    ) -> None: ...
 
     def __init__(
-        self, kind: type[Any], *, many: bool = False, default: Any = None, namevar: bool = False, **options: Unpack[Options]
+        self, kind: type[Any], *, many: bool = False, default: Any = None, namevar: bool = False, **options: Unpack[ParamOptions]
     ) -> None:
         self.kind = kind
         self.many = many
@@ -109,39 +115,39 @@ class Param(Generic[T]):
     def __get__(self, resource: None, owner: type[Any]) -> Param[T]: ...
 
     @overload
-    def __get__(self, resource: Type, owner: type[Any]) -> T: ...
+    def __get__(self, resource: Resource, owner: type[Any]) -> T: ...
 
-    def __get__(self, resource: Type | None, owner: type[Any]) -> Param[T] | T:
+    def __get__(self, resource: Any, owner: type[Any]) -> Param[T] | T:
         if resource is None:
             return self
         return cast(T, resource.value_of(self.name))
 
-    def __set__(self, resource: Type, value: T) -> None:
+    def __set__(self, resource: Resource, value: T) -> None:
         resource.assign(self.name, value)
 
     # --- from what was given to what the resource holds; override for what options cannot say
 
-    def validate(self, resource: Type, value: Any) -> None:
+    def validate(self, resource: Resource, value: Any) -> None:
         """Raise ValueError when one value, as it was given, is not acceptable."""
         if self.values or self.patterns:
             self._validate_listed(value)
         if self._check:
             self._check(value)
 
-    def munge(self, resource: Type, value: Any) -> Any:
+    def munge(self, resource: Resource, value: Any) -> Any:
         """One acceptable value, converted."""
         listed = self._listed.get(text_of(value))
         if listed is not None:
             return listed.value
         return self._munge(value) if self._munge else convert(self.kind, value)
 
-    def accept(self, resource: Type, raw: Any) -> Any:
+    def accept(self, resource: Resource, raw: Any) -> Any:
         """The value to hold for what a manifest gave: validated, then munged; ValueError says why not."""
         if self.many:
             return [self._one(resource, value) for value in (raw if isinstance(raw, list | tuple) else [raw])]
         return self._one(resource, raw)
 
-    def _one(self, resource: Type, value: Any) -> Any:
+    def _one(self, resource: Resource, value: Any) -> Any:
         self.validate(resource, value)
         try:
             return self.munge(resource, value)
@@ -163,7 +169,7 @@ class Param(Generic[T]):
         """The declaration of a listed value."""
         return self._listed.get(text_of(value))
 
-    def default_for(self, resource: Type) -> Any:
+    def default_for(self, resource: Resource) -> Any:
         """The value to hold when none was given; None: none."""
         return self.default(resource) if callable(self.default) else self.default
 
@@ -187,7 +193,7 @@ class Property(Param[T]):
         default: Any = ...,
         idempotent: bool = ...,
         read_only: bool = ...,
-        **options: Unpack[Options],
+        **options: Unpack[ParamOptions],
     ) -> None: ...
 
     @overload
@@ -198,7 +204,7 @@ class Property(Param[T]):
         default: Any = ...,
         idempotent: bool = ...,
         read_only: bool = ...,
-        **options: Unpack[Options],
+        **options: Unpack[ParamOptions],
     ) -> None: ...
 
     def __init__(
@@ -209,13 +215,13 @@ class Property(Param[T]):
         default: Any = None,
         idempotent: bool = True,
         read_only: bool = False,
-        **options: Unpack[Options],
+        **options: Unpack[ParamOptions],
     ) -> None:
         Param.__init__(cast("Param[Any]", self), kind, many=many, default=default, **options)  # type: ignore[call-overload]
         self.idempotent = idempotent  # False: a change never counts as a repair of drift
         self.read_only = read_only
 
-    def accept(self, resource: Type, raw: Any) -> list[Any]:
+    def accept(self, resource: Resource, raw: Any) -> list[Any]:
         """All wanted values, as a list: the alternatives, or with `many` the whole array."""
         if self.read_only:
             raise ValueError(f"{self.name} is read-only")
@@ -223,7 +229,7 @@ class Property(Param[T]):
 
     # --- comparing; pure
 
-    def insync(self, resource: Type, state: State, wanted: list[Any]) -> bool:
+    def insync(self, resource: Resource, state: State, wanted: list[Any]) -> bool:
         """Whether what is (`state`, all of the resource) satisfies what is wanted of this property."""
         current = state.get(self.name, ABSENT)
         if not wanted:
@@ -243,7 +249,7 @@ class Property(Param[T]):
         listed = self.listed(wanted)
         return listed.requires if listed else ()
 
-    def should(self, resource: Type, state: State, wanted: list[Any]) -> Any:
+    def should(self, resource: Resource, state: State, wanted: list[Any]) -> Any:
         """What is set, and told of what is wanted: the whole array with `many`, else the first value."""
         if self.many:
             return wanted
@@ -251,19 +257,19 @@ class Property(Param[T]):
 
     # --- telling
 
-    def is_text(self, resource: Type, value: Any) -> str:
+    def is_text(self, resource: Resource, value: Any) -> str:
         """The current value, as a change message shows it."""
         return displayed(value)
 
-    def should_text(self, resource: Type, value: Any) -> str:
+    def should_text(self, resource: Resource, value: Any) -> str:
         """The wanted value, as a change message shows it."""
         return displayed(value)
 
-    def change_text(self, resource: Type, current: Any, wanted: Any) -> str:
+    def change_text(self, resource: Resource, current: Any, wanted: Any) -> str:
         """The message of a successful change."""
         return changed(self.name, current, wanted, self.is_text(resource, current), self.should_text(resource, wanted))
 
-    def event_name(self, resource: Type, wanted: Any) -> str:
+    def event_name(self, resource: Resource, wanted: Any) -> str:
         """The name of the event that a change to `wanted` is."""
         listed = self.listed(wanted)
         return listed.event if listed and listed.event else f"{self.name}_changed"
@@ -272,18 +278,18 @@ class Property(Param[T]):
 class Ensure(Property[str | None]):
     """`ensure`: whether the thing exists, or in which of several forms."""
 
-    def change_text(self, resource: Type, current: Any, wanted: Any) -> str:
+    def change_text(self, resource: Resource, current: Any, wanted: Any) -> str:
         if current in (ABSENT, None):
             return "created"
         if wanted == ABSENT:
             return "removed"
         return f"ensure changed {self.is_text(resource, current)} to {self.should_text(resource, wanted)}"
 
-    def event_name(self, resource: Type, wanted: Any) -> str:
+    def event_name(self, resource: Resource, wanted: Any) -> str:
         listed = self.listed(wanted)
         if listed and listed.event:
             return listed.event
-        return resource.declaration.name + {"present": "_created", ABSENT: "_removed"}.get(text_of(wanted), "_changed")
+        return str(resource.declaration.name) + {"present": "_created", ABSENT: "_removed"}.get(text_of(wanted), "_changed")
 
 
 def ensurable(*values: str | Value, default: str | None = "present", match: Sequence[str] = (), doc: str = "") -> Ensure:
@@ -293,7 +299,7 @@ def ensurable(*values: str | Value, default: str | None = "present", match: Sequ
     `default` holds only for a resource that manages something (has a property with a wanted value); None: no default.
     """
 
-    def when_managed(resource: Type) -> str | None:
+    def when_managed(resource: Resource) -> str | None:
         return default if resource.manages_anything else None
 
     listed = values or ("present", ABSENT)
@@ -339,7 +345,7 @@ def _inspected(value: Any) -> str:
     return text_of(value) if value is not None else "nil"
 
 
-def refused(name: str, resource: Type, value: Any, err: ValueError | PuppetError) -> ResourceError:
+def refused(name: str, resource: Resource, value: Any, err: ValueError | PuppetError) -> ResourceError:
     """The error that a resource shows for a value it does not accept; a secret value is not in it."""
     detail = err.message if isinstance(err, PuppetError) else str(err)
     if resource.is_sensitive(name) and (not text_of(value) or resource.redaction.reveals(detail)):
@@ -348,7 +354,7 @@ def refused(name: str, resource: Type, value: Any, err: ValueError | PuppetError
 
 
 @dataclass(frozen=True, slots=True)
-class Declaration:
+class TypeDeclaration:
     """All that a type's class body says, in its order; attributes carry the wire's names."""
 
     name: str

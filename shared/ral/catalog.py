@@ -21,7 +21,7 @@ _CONTAINERS = frozenset(("class", "node"))
 _HINT = "Resources of this type cannot be applied yet; the rest of the catalog is."
 
 
-class Resources:
+class RalCatalog:
     """
     Resources by reference and alias, in order, with what contains what.
 
@@ -149,7 +149,7 @@ def resources_of(
     late: bool = False,
     lenient: bool = False,
     broken: Mapping[str, PuppetError] | None = None,
-) -> Resources:
+) -> RalCatalog:
     """
     The resources of a catalog as it came over the wire.
 
@@ -166,7 +166,7 @@ def resources_of(
         ResourceError, BadData: the catalog does not hang together, or (not lenient) a resource of it is wrong.
     """
     catalog.checked()
-    resources = Resources(types, name=catalog.name, version=catalog.version, environment=catalog.environment)
+    resources = RalCatalog(types, name=catalog.name, version=catalog.version, environment=catalog.environment)
     resources.classes = list(catalog.classes)
     reader = _Reader(types, known, frozenset(edge.source for edge in catalog.edges), resolve, late, lenient, broken or {})
     made: dict[str, Type] = {}
@@ -199,14 +199,14 @@ def _without_secrets(resource: Type) -> Iterator[None]:
         raise
 
 
-def check_relationships(resources: Resources) -> None:
+def check_relationships(resources: RalCatalog) -> None:
     """Raise ResourceError for the first reference in a relationship that leads nowhere."""
     for resource in resources.order:
         with _without_secrets(resource):
             _check_relationships_of(resource, resources)
 
 
-def _check_relationships_of(resource: Type, resources: Resources) -> None:
+def _check_relationships_of(resource: Type, resources: RalCatalog) -> None:
     for attribute, word in (("require", "dependency"), ("subscribe", "dependency"), ("before", "dependent"), ("notify", "dependent")):
         for ref in resource.value_of(attribute):
             if resources.find(ref) is None:

@@ -10,14 +10,13 @@ import regex
 
 from ..errors import Location, PuppetError, ResourceError
 from ..regexps import match_whole
-from .attributes import Declaration, Param, Property, refused
+from .attributes import Param, Property, TypeDeclaration, refused
 from .messages import ABSENT
 from .metaparams import Metaparams
 from .references import Ref
 from .secrets import HIDDEN, Secrets
 
 if TYPE_CHECKING:
-    from .catalog import Resources
     from .providers import Provider
 
 TitlePatterns = Sequence[tuple[str, Sequence[str | tuple[str, Callable[[str], Any]]]]]
@@ -54,14 +53,14 @@ class Surroundings(Protocol):
     def managed(self, type_name: str) -> Sequence[Type]:
         """All resources of that type, in order."""
 
-    def followers(self, resource: Type, fits: Callable[[Type], bool]) -> Sequence[Type]:
+    def same_provider_successors(self, resource: Type, fits: Callable[[Type], bool]) -> Sequence[Type]:
         """
         What comes right after the resource whose turn it is, of the same provider, and may be changed: those that `fits` says yes to.
 
         The row ends with the first that does not fit, and where something else has its turn in between.
         """
 
-    def keep_turn(self, resources: Iterable[Type]) -> None:
+    def mark_applied_early(self, resources: Iterable[Type]) -> None:
         """These have been changed before their turn: they are evaluated whatever happens meanwhile, so that the change is told."""
 
     def path_of(self, resource: Type) -> str:
@@ -69,6 +68,21 @@ class Surroundings(Protocol):
 
     def log(self, level: str, message: str, *, resource: Type, attribute: str = "") -> None:
         """Log `message` with the resource (or one attribute of it) as its source."""
+
+
+class CompleteCatalog(Protocol):
+    """What a resource may ask of its catalog once all resources are in it; see `RalCatalog`."""
+
+    @property
+    def types(self) -> Mapping[str, type[Type]]:
+        """The types that can be applied, by name."""
+
+    @property
+    def order(self) -> Sequence[Type]:
+        """All resources, in the catalog's order."""
+
+    def find(self, ref: Ref) -> Type | None:
+        """Return the resource of that reference, aliases included; None: there is none."""
 
 
 class Type(Metaparams):
@@ -86,7 +100,7 @@ class Type(Metaparams):
     Nothing is registered by declaring: `shared.types.builtin_types` and the plugin loader collect.
     """
 
-    declaration: ClassVar[Declaration]
+    declaration: ClassVar[TypeDeclaration]
 
     # A manifest may choose among the providers by name.
     provider = Param(str, doc="The provider to use; by default the system's own.")
@@ -111,7 +125,7 @@ class Type(Metaparams):
         for member in vars(cls):
             if isinstance(vars(cls)[member], Param) and member in _MACHINERY:
                 raise TypeError(f"{cls.__name__}.{member} hides a part of Type; declare the attribute as {member}_")
-        cls.declaration = Declaration(
+        cls.declaration = TypeDeclaration(
             name=name,
             doc=(cls.__doc__ or "").strip(),
             attributes={n: a for n, a in _ordered(cls).items() if providers or n != "provider"},
@@ -316,8 +330,8 @@ class Type(Metaparams):
     def validate(self) -> None:
         """Raise ValueError when the attributes, each fine by itself, do not fit together."""
 
-    def check_catalog(self, resources: Resources) -> None:
-        """Raise ResourceError when the catalog, which is complete now, lacks what this cannot do without."""
+    def check_catalog(self, catalog: CompleteCatalog) -> None:
+        """Raise ResourceError when the catalog, which is complete now, lacks something that this resource needs."""
 
     def pre_run_check(self) -> None:
         """Raise ResourceError when the whole run may not start; called for every resource before the first is evaluated."""
@@ -356,9 +370,9 @@ class Type(Metaparams):
         """All resources of a type in the same run."""
         return self.surroundings.managed(type_name) if self.surroundings else ()
 
-    def followers(self, fits: Callable[[Type], bool]) -> Sequence[Type]:
+    def same_provider_successors(self, fits: Callable[[Type], bool]) -> Sequence[Type]:
         """What comes right after this one, which has its turn, and could be changed with it; see Surroundings."""
-        return self.surroundings.followers(self, fits) if self.surroundings else ()
+        return self.surroundings.same_provider_successors(self, fits) if self.surroundings else ()
 
     def log(self, level: str, message: str, attribute: str = "") -> None:
         """Say something with this resource (or one of its attributes) as the source."""
@@ -411,7 +425,7 @@ _MACHINERY = frozenset(n for n in vars(Type) if not n.startswith("_") and not is
     "title", "origin", "ref", "surroundings", "handler", "declaration", "pending",
 }  # fmt: skip
 
-__all__ = ["Origin", "Pending", "Ref", "Surroundings", "TitlePatterns", "Type"]
+__all__ = ["CompleteCatalog", "Origin", "Pending", "Ref", "Surroundings", "TitlePatterns", "Type"]
 
 
 def _texts_in(value: Any) -> Iterator[str]:

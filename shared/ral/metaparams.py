@@ -27,14 +27,14 @@ def _references(value: Any) -> Iterator[Ref]:
         raise ValueError(f"not a resource reference: {value!r}")
 
 
-class Relationship(Param[list[Ref]]):
+class RelationshipParam(Param[list[Ref]]):
     """References to other resources, nested arrays flattened."""
 
     def accept(self, resource: Any, raw: Any) -> list[Ref]:
         return list(_references(raw))
 
 
-class Audited(Param[list[str]]):
+class AuditParam(Param[list[str]]):
     """Names of attributes; `all` stands for every property."""
 
     def accept(self, resource: Any, raw: Any) -> list[str]:
@@ -53,12 +53,12 @@ class Metaparams:
 
     noop = Param(bool, meta=True, doc="Only say what would be done; beats the setting both ways.")
     schedule = Param(str, meta=True, doc="Name of the schedule that says when this resource is managed.")
-    audit = Audited(str, meta=True, many=True, doc="Attributes whose changes are reported, though not managed; or `all`.")
+    audit = AuditParam(str, meta=True, many=True, doc="Attributes whose changes are reported, though not managed; or `all`.")
     loglevel = Param(str, meta=True, values=LOGLEVELS, default="notice", doc="Level of change messages; verbose is info.")
     alias = Param(str, meta=True, many=True, doc="Further names that references may use.")
     tag = Param(str, meta=True, many=True, doc="Further tags.")
-    require = Relationship(object, meta=True, many=True, doc="Resources that come before this one.")
-    subscribe = Relationship(object, meta=True, many=True, doc="Resources that come before this one and refresh it when they change.")
-    before = Relationship(object, meta=True, many=True, doc="Resources that come after this one.")
-    notify = Relationship(object, meta=True, many=True, doc="Resources that come after this one and are refreshed when it changes.")
+    require = RelationshipParam(object, meta=True, many=True, doc="Resources that come before this one.")
+    subscribe = RelationshipParam(object, meta=True, many=True, doc="Resources that come before this one and refresh it when they change.")
+    before = RelationshipParam(object, meta=True, many=True, doc="Resources that come after this one.")
+    notify = RelationshipParam(object, meta=True, many=True, doc="Resources that come after this one and are refreshed when it changes.")
     stage = Param(str, meta=True, doc="The stage that a class belongs to.")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 
 from ..ral import Type
-from .known import CORE, KNOWN, KnownType
+from .known import CORE, KNOWN, UnsupportedType
 
 # Name → module and class. A type is imported when somebody looks it up: a catalog uses few of them.
 _TYPES: Mapping[str, str] = {
@@ -20,15 +20,15 @@ _TYPES: Mapping[str, str] = {
     "file_line": "file_line.FileLine",
     "filebucket": "filebucket.Filebucket",
     "group": "group.Group",
-    "host": "host.Host",
+    "host": "host.HostEntry",
     "ini_setting": "ini_setting.IniSetting",
     "ini_subsetting": "ini_subsetting.IniSubsetting",
     "k5login": "k5login.K5login",
     "mailalias": "mailalias.Mailalias",
-    "mount": "mount.Mount",
+    "mount": "mount.MountPoint",
     "notify": "notify.Notify",
     "package": "package.Package",
-    "resources": "resources.Resources",
+    "resources": "resources.ResourcesMetatype",
     "schedule": "schedule.Schedule",
     "selboolean": "selboolean.Selboolean",
     "selmodule": "selmodule.Selmodule",
@@ -68,4 +68,4 @@ def builtin_types() -> Mapping[str, type[Type]]:
     return _Builtin()
 
 
-__all__ = ["CORE", "KNOWN", "KnownType", "builtin_types"]
+__all__ = ["CORE", "KNOWN", "UnsupportedType", "builtin_types"]

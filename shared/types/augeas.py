@@ -9,7 +9,7 @@ from ..ral.attributes import text_of
 from ..ral.core import Type as Resource
 
 
-class Returns(Property[int]):
+class AugeasReturns(Property[int]):
     """`need_to_run` while the changes would change something."""
 
     def insync(self, resource: Resource, state: State, wanted: list[Any]) -> bool:
@@ -19,14 +19,14 @@ class Returns(Property[int]):
         return "executed successfully"
 
 
-class Lines(Param[list[str]]):
+class AugeasLines(Param[list[str]]):
     """Commands: an array, or one on each line of a text."""
 
     def accept(self, resource: Resource, raw: Any) -> list[str]:
         return [line for line in _flat(raw) if line]
 
 
-class Folders(Param[list[str]]):
+class AugeasLoadPath(Param[list[str]]):
     """Folders, as a list or joined by colons."""
 
     def accept(self, resource: Resource, raw: Any) -> list[str]:
@@ -42,14 +42,14 @@ def _flat(raw: Any) -> list[str]:
 class Augeas(Type, name="augeas", features={"parse_commands": "Reads commands.", "execute_changes": "Makes the changes."}):
     """Changes to a tree that Augeas makes of files; they are tried first, and made only if a file would change."""
 
-    returns = Returns(int, default=0, doc="Whether the changes had to be made; not for manifests.")
+    returns = AugeasReturns(int, default=0, doc="Whether the changes had to be made; not for manifests.")
 
     name = Param(str, namevar=True, doc="What the resource is called.")
     context = Param(str, default="", doc="What relative paths begin with; with `incl` that file.")
     onlyif = Param(str, default="", doc="A question; the changes are made only if it is answered by yes.")
-    changes = Lines(str, many=True, doc="The commands.")
+    changes = AugeasLines(str, many=True, doc="The commands.")
     root = Param(str, default="/", doc="Where the file system begins.")
-    load_path = Folders(str, many=True, doc="Further folders with lenses.")
+    load_path = AugeasLoadPath(str, many=True, doc="Further folders with lenses.")
     force = Param(bool, default=False, doc="Whether the changes are made even if no file would change.")
     type_check = Param(bool, default=False, doc="Whether lenses are type-checked.")
     lens = Param(str, doc="The lens that reads `incl`.")

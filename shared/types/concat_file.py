@@ -8,7 +8,7 @@ from typing import Any
 
 from ..ral import Ensure, Param, Ref, Type
 from ..ral.attributes import text_of
-from ..ral.catalog import Resources
+from ..ral.core import CompleteCatalog
 from ..ral.core import Type as Resource
 from .file_line import absolute
 
@@ -31,7 +31,7 @@ def _text(value: Any) -> None:
         raise ValueError("Content must be a String")
 
 
-class Urls(Param[list[str] | None]):
+class ConcatSources(Param[list[str] | None]):
     """One or more URLs; the first that exists counts."""
 
     def accept(self, resource: Resource, raw: Any) -> list[str]:
@@ -47,7 +47,7 @@ class ConcatFragment(Type, name="concat_fragment", providers=False):
     name = Param(str, namevar=True, doc="What the piece is called; pieces of the same order are sorted by it.")
     target = Param(str, doc="Path or title of the file it belongs to.")
     content = Param(object, check=_text, doc="The piece itself.")
-    source = Urls(object, doc="Where the piece comes from.")
+    source = ConcatSources(object, doc="Where the piece comes from.")
     order = Param(str, check=_order, default="10", doc="Where in the file it goes.")
     tag = Param(str, doc="The tag of the file it belongs to.")  # type: ignore[assignment]
 
@@ -64,8 +64,8 @@ class ConcatFragment(Type, name="concat_fragment", providers=False):
     def belongs_to(self, file: ConcatFile) -> bool:
         return self.target in (file.path, file.title) or bool(self.tag and self.tag == file.tag)
 
-    def check_catalog(self, resources: Resources) -> None:
-        self._orphan = not any(isinstance(other, ConcatFile) and self.belongs_to(other) for other in resources.order)
+    def check_catalog(self, catalog: CompleteCatalog) -> None:
+        self._orphan = not any(isinstance(other, ConcatFile) and self.belongs_to(other) for other in catalog.order)
 
     def autorequire(self) -> Iterator[Ref]:
         if self._orphan:
@@ -100,5 +100,5 @@ class ConcatFile(Type, name="concat_file", providers=False):
 
     fragments: tuple[ConcatFragment, ...] = ()
 
-    def check_catalog(self, resources: Resources) -> None:
-        self.fragments = tuple(other for other in resources.order if isinstance(other, ConcatFragment) and other.belongs_to(self))
+    def check_catalog(self, catalog: CompleteCatalog) -> None:
+        self.fragments = tuple(other for other in catalog.order if isinstance(other, ConcatFragment) and other.belongs_to(self))

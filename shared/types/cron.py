@@ -23,7 +23,7 @@ _SPAN = re.compile(r"\*/[0-9]+|[0-9]+-[0-9]+(/[0-9]+)?", re.ASCII)
 _ENVIRONMENT = re.compile(r"\s*(\w+)\s*=\s*(.*)\s*")
 
 
-class Times(Property[list[str]]):
+class CronTimes(Property[list[str]]):
     """One field of a schedule: numbers within limits, names, steps and spans; `*` is absent."""
 
     lowest, highest = 0, 59
@@ -63,23 +63,23 @@ class Times(Property[list[str]]):
         return ABSENT if wanted == [ABSENT] else wanted
 
 
-class Hours(Times):
+class CronHours(CronTimes):
     lowest, highest = 0, 23
 
 
-class Weekdays(Times):
+class CronWeekdays(CronTimes):
     lowest, highest, names = 0, 7, _WEEKDAYS
 
 
-class Months(Times):
+class CronMonths(CronTimes):
     lowest, highest, names = 1, 12, _MONTHS
 
 
-class Monthdays(Times):
+class CronMonthdays(CronTimes):
     lowest, highest = 1, 31
 
 
-class Environment(Property[list[str]]):
+class CronEnvironment(Property[list[str]]):
     """Settings that stand before the job; their order does not matter."""
 
     def validate(self, resource: Resource, value: Any) -> None:
@@ -95,7 +95,7 @@ class Environment(Property[list[str]]):
         return ",".join(map(text_of, value)) if isinstance(value, list) else super().should_text(resource, value)
 
 
-class Special(Property[str]):
+class CronSpecial(Property[str]):
     def validate(self, resource: Resource, value: Any) -> None:
         if value not in SPECIALS:
             raise ValueError(f'Invalid special schedule "{text_of(value)}"')
@@ -119,13 +119,13 @@ class Cron(Type, name="cron"):
     command = Property(
         str, check=one_line("Command"), munge=lambda v: text_of(v).strip(), doc="What to run; a percent sign needs a backslash."
     )
-    special = Special(str, doc="reboot, hourly, daily, … in place of times; absent for times.")
-    minute = Times(str, many=True, doc="0 to 59.")
-    hour = Hours(str, many=True, doc="0 to 23.")
-    weekday = Weekdays(str, many=True, doc="0 to 7 (both Sunday), or names.")
-    month = Months(str, many=True, doc="1 to 12, or names.")
-    monthday = Monthdays(str, many=True, doc="1 to 31.")
-    environment = Environment(str, many=True, doc="Settings for the job, each `NAME=value`.")
+    special = CronSpecial(str, doc="reboot, hourly, daily, … in place of times; absent for times.")
+    minute = CronTimes(str, many=True, doc="0 to 59.")
+    hour = CronHours(str, many=True, doc="0 to 23.")
+    weekday = CronWeekdays(str, many=True, doc="0 to 7 (both Sunday), or names.")
+    month = CronMonths(str, many=True, doc="1 to 12, or names.")
+    monthday = CronMonthdays(str, many=True, doc="1 to 31.")
+    environment = CronEnvironment(str, many=True, doc="Settings for the job, each `NAME=value`.")
     user = Property(str, check=one_line("User"), doc="Whose crontab; by default who runs this.")
     target = Property(str, check=one_line("Target"), default=_owner, doc="Whose crontab; leave it out and use `user`.")
 

@@ -33,7 +33,7 @@ def _qualified(resource: Type, command: Words) -> None:
         raise ValueError(f"'{program}' is not qualified and no path was specified. Please qualify the command or specify a path.")
 
 
-class Returns(Property[list[str]]):
+class ExecReturns(Property[list[str]]):
     """The exit codes that mean success; `notrun` while the conditions say that the command has to run."""
 
     def insync(self, resource: Type, state: State, wanted: list[Any]) -> bool:
@@ -46,7 +46,7 @@ class Returns(Property[list[str]]):
         return "executed_command"
 
 
-class CommandLine(Param[Any]):
+class ExecCommand(Param[Any]):
     """One command: a line, or a list of program and arguments."""
 
     def accept(self, resource: Type, raw: Any) -> Words:
@@ -57,7 +57,7 @@ class CommandLine(Param[Any]):
         raise ValueError(f"Command must be a String or Array<String>, got value of class {type(raw).__name__}")
 
 
-class Check(Param[Any]):
+class ExecCheck(Param[Any]):
     """One or more commands that decide; in an array, an inner array is a command with its arguments."""
 
     def accept(self, resource: Type, raw: Any) -> list[Words]:
@@ -68,14 +68,14 @@ class Check(Param[Any]):
         return commands
 
 
-class Refresh(CommandLine):
+class ExecRefresh(ExecCommand):
     def accept(self, resource: Type, raw: Any) -> Words:
         command = super().accept(resource, raw)
         _qualified(resource, command)
         return command
 
 
-class AbsolutePaths(Param[Any]):
+class ExecCreates(Param[Any]):
     """One or more absolute paths."""
 
     def accept(self, resource: Type, raw: Any) -> list[str]:
@@ -86,7 +86,7 @@ class AbsolutePaths(Param[Any]):
         return [text_of(each) for each in given]
 
 
-class SearchPath(Param[Any]):
+class ExecPath(Param[Any]):
     """Folders, as a list or joined by colons."""
 
     def accept(self, resource: Type, raw: Any) -> list[str]:
@@ -94,7 +94,7 @@ class SearchPath(Param[Any]):
         return [folder for each in given for folder in text_of(each).split(":") if folder]
 
 
-class Environment(Param[Any]):
+class ExecEnvironment(Param[Any]):
     def accept(self, resource: Type, raw: Any) -> list[str]:
         given = [text_of(each) for each in (raw if isinstance(raw, list | tuple) else [raw])]
         for each in given:
@@ -116,7 +116,7 @@ def _umask(value: Any) -> int:
     return int(text, 8)
 
 
-class Number(Param[Any]):
+class ExecNumber(Param[Any]):
     """A number whose refusal names the value, as Puppet's munging errors do."""
 
     problem = ""
@@ -132,7 +132,7 @@ class Number(Param[Any]):
         raise NotImplementedError
 
 
-class Timeout(Number):
+class ExecTimeout(ExecNumber):
     def accept(self, resource: Type, raw: Any) -> float:
         return float(self._one(resource, raw[0] if isinstance(raw, list) and raw else raw))
 
@@ -143,7 +143,7 @@ class Timeout(Number):
             raise ValueError("The timeout must be a number.") from err
 
 
-class Tries(Number):
+class ExecTries(ExecNumber):
     def number(self, value: Any) -> int:
         if not re.fullmatch(r"-?[0-9]+", text_of(value)) or (isinstance(value, str) and not value.isdigit()):
             raise ValueError("Tries must be an integer")
@@ -152,7 +152,7 @@ class Tries(Number):
         return int(value)
 
 
-class TrySleep(Number):
+class ExecTrySleep(ExecNumber):
     def number(self, value: Any) -> float:
         try:
             seconds = float(value)
@@ -166,24 +166,24 @@ class TrySleep(Number):
 class Exec(Type, name="exec", isomorphic=False, refreshable=True, features={"umask": "The provider can set the umask."}):
     """A command. It must be safe to run again, or be told by conditions when not to."""
 
-    returns = Returns(str, many=True, default=lambda _: ["0"], doc="Exit codes that mean success.")
+    returns = ExecReturns(str, many=True, default=lambda _: ["0"], doc="Exit codes that mean success.")
 
-    command = CommandLine(object, namevar=True, doc="The command: a line, or program and arguments.")
-    path = SearchPath(object, doc="Where programs are looked for; becomes PATH.")
+    command = ExecCommand(object, namevar=True, doc="The command: a line, or program and arguments.")
+    path = ExecPath(object, doc="Where programs are looked for; becomes PATH.")
     user = Param(str, doc="The user to run as.")
     group = Param(str, doc="The group to run as.")
     cwd = Param(str, check=_cwd, doc="The directory to run in.")
     logoutput = Param(str, values=("true", "false", "on_failure"), default="on_failure", doc="Whether the output is logged.")
-    refresh = Refresh(object, doc="Another command to run on a refresh.")
-    environment = Environment(object, doc="Further variables, as `NAME=value`.")
+    refresh = ExecRefresh(object, doc="Another command to run on a refresh.")
+    environment = ExecEnvironment(object, doc="Further variables, as `NAME=value`.")
     umask = Param(int, munge=_umask, requires=("umask",), doc="The umask to run with, octal.")
-    timeout = Timeout(float, default=300.0, doc="Seconds that each run of a command may take; 0: any.")
-    tries = Tries(int, default=1, doc="How often to try.")
-    try_sleep = TrySleep(float, default=0.0, doc="Seconds between tries.")
+    timeout = ExecTimeout(float, default=300.0, doc="Seconds that each run of a command may take; 0: any.")
+    tries = ExecTries(int, default=1, doc="How often to try.")
+    try_sleep = ExecTrySleep(float, default=0.0, doc="Seconds between tries.")
     refreshonly = Param(bool, doc="Whether the command only runs on a refresh.")
-    creates = AbsolutePaths(object, doc="Files; the command runs only while none of them exists.")
-    unless = Check(object, doc="Commands; if any of them succeeds, the command does not run.")
-    onlyif = Check(object, doc="Commands; unless all of them succeed, the command does not run.")
+    creates = ExecCreates(object, doc="Files; the command runs only while none of them exists.")
+    unless = ExecCheck(object, doc="Commands; if any of them succeeds, the command does not run.")
+    onlyif = ExecCheck(object, doc="Commands; unless all of them succeed, the command does not run.")
 
     def validate(self) -> None:
         _qualified(self, self.command)

@@ -13,7 +13,7 @@ from ..filesystem.checksums import Algorithm, Checksum
 from ..models.file_metadata import FileMetadata
 from ..ral import ABSENT, Ensure, Origin, Param, Property, Ref, State, TitlePatterns, Type, Value
 from ..ral.attributes import text_of
-from ..ral.catalog import Resources
+from ..ral.core import CompleteCatalog
 
 _ONLY_WITH_SOURCE = ("none", "ctime", "mtime")
 _NOT_FOR_CHILDREN = frozenset(
@@ -60,12 +60,12 @@ class FileEnsure(Ensure):
     def change_text(self, resource: Type, current: Any, wanted: Any) -> str:
         if wanted in ("file", "present") and resource.wanted("content"):
             content = resource.declaration.attributes["content"]
-            assert isinstance(content, Content)
+            assert isinstance(content, FileContentProperty)
             return content.change_text(resource, ABSENT, resource.value_of("content"))
         return super().change_text(resource, current, wanted)
 
 
-class Content(Property[str]):
+class FileContentProperty(Property[str]):
     """The content, held as its checksum; the text itself is `File.actual_content`."""
 
     def munge(self, resource: Type, value: Any) -> Any:
@@ -89,7 +89,7 @@ class Content(Property[str]):
         return f"undefined content from '{current}'" if wanted == ABSENT else f"content changed '{current}' to '{wanted}'"
 
 
-class ChecksumValue(Property[str]):
+class FileChecksumValue(Property[str]):
     """The checksum that the source's bytes must have; takes the place of metadata."""
 
     def insync(self, resource: Type, state: State, wanted: list[Any]) -> bool:
@@ -112,7 +112,7 @@ def _satisfied(current: Any, wanted: str) -> bool:
         return False
 
 
-class Target(Property[str]):
+class FileTarget(Property[str]):
     """The text of a link."""
 
     def insync(self, resource: Type, state: State, wanted: list[Any]) -> bool:
@@ -124,7 +124,7 @@ class Target(Property[str]):
         return bool(state.get("target", ABSENT) == wanted[0])
 
 
-class Account(Property[int]):
+class FileOwner(Property[int]):
     """An owner or group: ids once the provider has looked names up (see `File.names`); a name that is left does not exist."""
 
     def munge(self, resource: Type, value: Any) -> Any:
@@ -144,7 +144,7 @@ class Account(Property[int]):
         return self.is_text(resource, value)
 
 
-class Mode(Property[str]):
+class FileMode(Property[str]):
     """Permission bits: four octal digits, or a symbolic expression that is applied to the bits that are."""
 
     def validate(self, resource: Type, value: Any) -> None:
@@ -171,7 +171,7 @@ class Mode(Property[str]):
         return f"{super().change_text(resource, current, bits)} ({wanted})"
 
 
-class Sources(Param[list[str]]):
+class FileSourceParam(Param[list[str]]):
     """URLs; an absolute path becomes a `file:` URL."""
 
     def accept(self, resource: Type, raw: Any) -> list[str]:
@@ -192,7 +192,7 @@ def _source(value: Any) -> str:
     return text.rstrip("/")
 
 
-class Ignore(Param[list[str]]):
+class FileIgnore(Param[list[str]]):
     """Patterns for names; false for none."""
 
     def accept(self, resource: Type, raw: Any) -> list[str]:
@@ -235,12 +235,12 @@ class File(Type, name="file", features={"manages_symlinks": "The provider can ma
         match=(".+",),
         doc="present, absent, file, directory, link; any other text means a link to it.",
     )
-    content = Content(object, doc="The content, as text.")
-    checksum_value = ChecksumValue(str, munge=lambda v: text_of(v).lower(), doc="Checksum that the source's content must have.")
-    target = Target(str, doc="What a link leads to.")
-    owner = Account(object, doc="Name or id of the user it belongs to.")
-    group = Account(object, doc="Name or id of the group it belongs to.")
-    mode = Mode(str, doc="Permissions: octal digits or a symbolic expression.")
+    content = FileContentProperty(object, doc="The content, as text.")
+    checksum_value = FileChecksumValue(str, munge=lambda v: text_of(v).lower(), doc="Checksum that the source's content must have.")
+    target = FileTarget(str, doc="What a link leads to.")
+    owner = FileOwner(object, doc="Name or id of the user it belongs to.")
+    group = FileOwner(object, doc="Name or id of the group it belongs to.")
+    mode = FileMode(str, doc="Permissions: octal digits or a symbolic expression.")
     type_ = Property(str, read_only=True, doc="What is there: file, directory, link, …")
     seluser = Property(str, doc="SELinux user.")
     selrole = Property(str, doc="SELinux role.")
@@ -253,7 +253,7 @@ class File(Type, name="file", features={"manages_symlinks": "The provider can ma
     backup = Param(str, default="", munge=_backup, doc="Where what is replaced goes: a filebucket, an extension, or false.")
     checksum = Param(str, values=checksums.ALGORITHMS, default="sha256", doc="How contents are compared.")
     force = Param(bool, default=False, doc="Whether directories may be removed.")
-    ignore = Ignore(str, many=True, doc="Patterns of names that recursion passes over.")
+    ignore = FileIgnore(str, many=True, doc="Patterns of names that recursion passes over.")
     links = Param(str, values=("follow", "manage"), default="manage", doc="Whether links are managed or followed.")
     max_files = Param(int, match=(r"^[0-9]+$", r"^-1$"), default=0, doc="How many entries recursion may meet: 0 warns above 1000, -1 any.")
     purge = Param(bool, default=False, doc="Whether what recursion finds and nobody manages is removed.")
@@ -262,7 +262,7 @@ class File(Type, name="file", features={"manages_symlinks": "The provider can ma
     replace = Param(bool, default=True, doc="Whether an existing content, target or kind is changed.")
     selinux_ignore_defaults = Param(bool, default=False, doc="Whether the system's default contexts are not asked for.")
     show_diff = Param(bool, default=True, doc="Whether differences are shown.")
-    source = Sources(str, many=True, doc="Where the content comes from; the first that exists.")
+    source = FileSourceParam(str, many=True, doc="Where the content comes from; the first that exists.")
     source_permissions = Param(
         str, values=("use", "use_when_creating", "ignore"), default="ignore", doc="Whether owner, group and mode come from the source."
     )
@@ -367,9 +367,9 @@ class File(Type, name="file", features={"manages_symlinks": "The provider can ma
 
     # --- order
 
-    def check_catalog(self, resources: Resources) -> None:
+    def check_catalog(self, catalog: CompleteCatalog) -> None:
         bucket = self.backup
-        if bucket and not bucket.startswith(".") and bucket != "puppet" and resources.find(Ref("filebucket", bucket)) is None:
+        if bucket and not bucket.startswith(".") and bucket != "puppet" and catalog.find(Ref("filebucket", bucket)) is None:
             raise ResourceError(f"Could not find filebucket {bucket} specified in backup")
 
     def ancestors(self) -> Iterator[str]:

@@ -18,7 +18,7 @@ def absolute(value: Any) -> None:
         raise ValueError(f"File paths must be fully qualified, not '{text_of(value)}'")
 
 
-class Pattern(Param[Regexp | None]):
+class FileLinePattern(Param[Regexp | None]):
     """A regular expression of Ruby's, as text."""
 
     def accept(self, resource: Resource, raw: Any) -> Regexp:
@@ -30,7 +30,7 @@ class Pattern(Param[Regexp | None]):
         return found
 
 
-class Line(Property[str]):
+class FileLineText(Property[str]):
     """Not compared by itself: whether it is there is `ensure`."""
 
     def insync(self, resource: Resource, state: State, wanted: list[Any]) -> bool:
@@ -41,14 +41,14 @@ class FileLine(Type, name="file_line"):
     """A line of a file: appended, put behind another, or in place of what a pattern matches."""
 
     ensure = Ensure(str, values=("present", "absent"), default="present", doc="Whether it should be there.")
-    line = Line(str, check=one_line("Line"), doc="The line, without its end.")
+    line = FileLineText(str, check=one_line("Line"), doc="The line, without its end.")
 
     name = Param(str, namevar=True, doc="What the resource is called.")
     path = Param(str, check=absolute, doc="The file, which has to exist.")
-    match = Pattern(object, doc="Lines that match are replaced.")
+    match = FileLinePattern(object, doc="Lines that match are replaced.")
     match_for_absence = Param(bool, default=False, doc="With ensure absent: whether `match` says which lines go.")
     multiple = Param(bool, doc="Whether more than one line may match.")
-    after = Pattern(object, doc="A new line is put behind lines that match.")
+    after = FileLinePattern(object, doc="A new line is put behind lines that match.")
     replace = Param(bool, default=True, doc="Whether a line that matches is replaced; otherwise it is as good as the line.")
     replace_all_matches_not_matching_line = Param(bool, default=False, doc="Whether all other lines that match are replaced as well.")
     encoding = Param(str, default="UTF-8", doc="The file's encoding.")

@@ -8,7 +8,7 @@ from typing import Any
 from ..ral import ABSENT, Param, Property, State, Type, Value, displayed, ensurable
 from ..ral.attributes import text_of
 from . import arguments
-from .lists import Pairs
+from .lists import KeyValueList
 
 FEATURES = {
     "manages_members": "The members are a property of the group.",
@@ -24,7 +24,7 @@ def _gid(value: Any) -> Any:
     return int(value)
 
 
-class Members(Property[list[str]]):
+class GroupMembers(Property[list[str]]):
     """Names of users; whether all of them or those at least, `auth_membership` says."""
 
     def should(self, resource: Type, state: State, wanted: list[Any]) -> list[str]:
@@ -50,8 +50,8 @@ class Group(Type, name="group", features=FEATURES):
 
     ensure = ensurable(Value("present", event="group_created"), Value(ABSENT, event="group_removed"), doc="Whether the group exists.")
     gid = Property(int, munge=_gid, check=_gid, doc="The group's number.")
-    members = Members(str, many=True, check=arguments.field, requires=("manages_members",), doc="The group's members.")
-    attributes = Pairs(membership="attribute_membership", requires=("manages_aix_lam",), doc="Further attributes (AIX).")
+    members = GroupMembers(str, many=True, check=arguments.field, requires=("manages_members",), doc="The group's members.")
+    attributes = KeyValueList(membership="attribute_membership", requires=("manages_aix_lam",), doc="Further attributes (AIX).")
 
     name = Param(str, namevar=True, check=arguments.name, doc="The group's name.")
     auth_membership = Param(bool, default=False, doc="Whether members lists all of them.")

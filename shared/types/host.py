@@ -33,7 +33,7 @@ def _address(value: Any) -> None:
         raise ValueError(f'Invalid IP address "{text}"')
 
 
-class Aliases(Property[str]):
+class HostAliases(Property[str]):
     """All aliases, in order; told as one text with blanks between them."""
 
     def accept(self, resource: Resource, raw: Any) -> list[Any]:
@@ -55,12 +55,12 @@ class Aliases(Property[str]):
         return " ".join(value) if isinstance(value, list) else super().is_text(resource, value)
 
 
-class Host(Type, name="host"):
+class HostEntry(Type, name="host"):
     """A name for an address, in the system's table of hosts."""
 
     ensure = ensurable()
     ip = Property(str, check=_address, doc="The address, IPv4 or IPv6.")
-    host_aliases = Aliases(str, doc="All further names, in order.")
+    host_aliases = HostAliases(str, doc="All further names, in order.")
     comment = Property(str, check=one_line("Comment"), doc="A comment at the end of the line.")
     target = Property(str, doc="The file; by default /etc/hosts.")
 

@@ -16,7 +16,7 @@ from .lines import one_line
 SHOWN = (Value("true", aliases=("yes",)), Value("md5"), Value("false", aliases=("no",)))
 
 
-class Shown(Property[str]):
+class IniSettingValue(Property[str]):
     """A value that logs show only as far as `show_diff` (of the resource, and the setting of that name) allows."""
 
     def should_text(self, resource: Resource, value: Any) -> str:
@@ -34,7 +34,7 @@ class Shown(Property[str]):
         return resource.value_of("refreshonly") is True or super().insync(resource, state, wanted)
 
 
-class OnRefresh(Ensure):
+class IniSettingEnsure(Ensure):
     """Left alone until a refresh with `refreshonly`."""
 
     def insync(self, resource: Resource, state: State, wanted: list[Any]) -> bool:
@@ -44,8 +44,8 @@ class OnRefresh(Ensure):
 class IniSetting(Type, name="ini_setting", refreshable=True):
     """A setting of an INI file; everything else in the file stays as it is."""
 
-    ensure = OnRefresh(str, values=("present", "absent"), default="present", doc="Whether the setting should be there.")
-    value = Shown(str, check=one_line("Value"), munge=lambda v: text_of(v).strip(), doc="The setting's value.")
+    ensure = IniSettingEnsure(str, values=("present", "absent"), default="present", doc="Whether the setting should be there.")
+    value = IniSettingValue(str, check=one_line("Value"), munge=lambda v: text_of(v).strip(), doc="The setting's value.")
 
     name = Param(str, namevar=True, doc="What the resource is called.")
     section = Param(str, check=one_line("Section"), default="", doc="The section; '': above all sections.")

@@ -8,7 +8,7 @@ from typing import Any
 from ..ral import Ensure, Param, Ref, Type
 from ..ral.attributes import text_of
 from .file_line import absolute
-from .ini_setting import SHOWN, Shown
+from .ini_setting import SHOWN, IniSettingValue
 from .lines import one_line
 
 
@@ -21,7 +21,7 @@ class IniSubsetting(Type, name="ini_subsetting"):
     """One of several words that a setting of an INI file holds, as an option in a list of options."""
 
     ensure = Ensure(str, values=("present", "absent"), default="present", doc="Whether it should be there.")
-    value = Shown(str, check=one_line("Value"), doc="What follows the subsetting's name.")
+    value = IniSettingValue(str, check=one_line("Value"), doc="What follows the subsetting's name.")
 
     name = Param(str, namevar=True, doc="What the resource is called.")
     section = Param(str, check=one_line("Section"), default="", doc="The section; '': above all sections.")

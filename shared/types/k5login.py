@@ -14,7 +14,7 @@ from .file_line import absolute
 from .lines import one_word
 
 
-class Mode(Property[str]):
+class K5loginMode(Property[str]):
     """Permission bits, octal."""
 
     def accept(self, resource: Resource, raw: Any) -> list[Any]:
@@ -24,7 +24,7 @@ class Mode(Property[str]):
         return [modes.octal(int(text, 8))]
 
 
-class Principals(Property[list[str]]):
+class K5loginPrincipals(Property[list[str]]):
     def insync(self, resource: Resource, state: State, wanted: list[Any]) -> bool:
         current = state.get("principals", ABSENT)
         return (current if isinstance(current, list) else []) == wanted
@@ -34,8 +34,8 @@ class K5login(Type, name="k5login"):
     """A user's .k5login."""
 
     ensure = ensurable()
-    principals = Principals(str, many=True, check=one_word("Principal"), doc="All principals, one a line.")
-    mode = Mode(str, default="0644", doc="The file's permissions.")
+    principals = K5loginPrincipals(str, many=True, check=one_word("Principal"), doc="All principals, one a line.")
+    mode = K5loginMode(str, default="0644", doc="The file's permissions.")
     seluser = Property(str, doc="SELinux user; not managed here.")
     selrole = Property(str, doc="SELinux role; not managed here.")
     seltype = Property(str, doc="SELinux type; not managed here.")

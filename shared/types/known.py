@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class KnownType:
+class UnsupportedType:
     """A type by its attributes' names; `any_attribute`: they are not listed here, every name is taken."""
 
     name: str
@@ -27,8 +27,8 @@ class KnownType:
         return self.any_attribute or attribute in self.namevars or attribute in self.properties or attribute in self.parameters
 
 
-def _known(name: str, namevars: str, properties: str = "", parameters: str = "", **options: bool) -> KnownType:
-    return KnownType(name, tuple(namevars.split()), tuple(properties.split()), tuple(parameters.split()), **options)
+def _known(name: str, namevars: str, properties: str = "", parameters: str = "", **options: bool) -> UnsupportedType:
+    return UnsupportedType(name, tuple(namevars.split()), tuple(properties.split()), tuple(parameters.split()), **options)
 
 
 _NAGIOS = (

@@ -9,7 +9,7 @@ from ..ral import ABSENT, Property, State, Type, displayed
 from ..ral.attributes import text_of
 
 
-class Names(Property[Any]):
+class NameList(Property[Any]):
     """
     Names whose order does not matter; `membership` names the parameter that is `inclusive` or `minimum`.
 
@@ -42,7 +42,7 @@ class Names(Property[Any]):
         return f"{self.name} changed {self.is_text(resource, current)} to {displayed(names)}"
 
 
-class Pairs(Names):
+class KeyValueList(NameList):
     """`key=value` items, or a hash; of keys with several values the last counts."""
 
     def accept(self, resource: Type, raw: Any) -> list[Any]:

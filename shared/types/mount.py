@@ -9,7 +9,7 @@ from typing import Any
 
 from ..ral import ABSENT, Ensure, Param, Property, Ref, State, Type, Value
 from ..ral.attributes import text_of
-from ..ral.catalog import Resources
+from ..ral.core import CompleteCatalog
 from ..ral.core import Type as Resource
 from .lines import breaks_line, one_line
 
@@ -50,14 +50,16 @@ class MountEnsure(Ensure):
         return {ABSENT: "mount_deleted", "mounted": "mount_mounted"}.get(text_of(wanted), "mount_changed")
 
 
-class Atboot(Property[str]):
+class MountAtboot(Property[str]):
     """Of Solaris' table alone: elsewhere there is no field to hold it, so that whatever is wanted is how it is."""
 
     def insync(self, resource: Resource, state: State, wanted: list[Any]) -> bool:
         return True
 
 
-class Mount(Type, name="mount", refreshable=True, self_refresh=True, features={"refreshable": "The provider can remount the file system."}):
+class MountPoint(
+    Type, name="mount", refreshable=True, self_refresh=True, features={"refreshable": "The provider can remount the file system."}
+):
     """A file system: its line in /etc/fstab, and whether it is mounted. Its own changes remount it."""
 
     ensure = MountEnsure(
@@ -72,7 +74,7 @@ class Mount(Type, name="mount", refreshable=True, self_refresh=True, features={"
     pass_ = Property(
         int, match=r"\d+|-", munge=lambda v: text_of(v), default=lambda r: "0" if r.manages_anything else None, doc="When it is checked."
     )
-    atboot = Atboot(
+    atboot = MountAtboot(
         str,
         values=(Value("yes", aliases=("true",)), Value("no", aliases=("false",))),
         doc="Mount at boot, on Solaris. Elsewhere the option noauto says it, and this is ignored.",
@@ -85,9 +87,9 @@ class Mount(Type, name="mount", refreshable=True, self_refresh=True, features={"
 
     _files: tuple[str, ...] = ()
 
-    def check_catalog(self, resources: Resources) -> None:
+    def check_catalog(self, catalog: CompleteCatalog) -> None:
         prefix = str(self.name).rstrip("/") + "/"
-        paths = [str(other.value_of("path") or "") for other in resources.order if other.ref.type == "file"]
+        paths = [str(other.value_of("path") or "") for other in catalog.order if other.ref.type == "file"]
         self._files = tuple(path for path in paths if path.startswith(prefix) and len(path) > len(prefix))
 
     def autorequire(self) -> Iterator[Ref]:

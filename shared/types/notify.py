@@ -7,7 +7,7 @@ from typing import Any
 from ..ral import Param, Property, State, Type
 
 
-class Message(Property[Any]):
+class NotifyMessage(Property[Any]):
     """What is said: it never is in sync, and never counts as a repair."""
 
     def insync(self, resource: Type, state: State, wanted: list[Any]) -> bool:
@@ -17,6 +17,8 @@ class Message(Property[Any]):
 class Notify(Type, name="notify", providers=False, apply_to="both"):
     """Sends a message to the log of the run; each run counts it as a change."""
 
-    message = Message(object, idempotent=False, default=lambda notify: notify.name, doc="The message; of an array only the first element.")
+    message = NotifyMessage(
+        object, idempotent=False, default=lambda notify: notify.name, doc="The message; of an array only the first element."
+    )
     withpath = Param(bool, default=False, doc="Whether the log shows the resource's path.")
     name = Param(str, namevar=True, doc="A name of your own; the message, if none is given.")

@@ -11,7 +11,7 @@ from ..ral.attributes import text_of
 from . import arguments
 
 PURGED = "purged"
-GONE = (ABSENT, PURGED, None)
+NOT_INSTALLED = (ABSENT, PURGED, None)
 FEATURES = {
     "installable": "Packages are installed.",
     "uninstallable": "Packages are removed.",
@@ -32,7 +32,7 @@ FEATURES = {
 }
 
 
-class Presence(Ensure):
+class PackageEnsure(Ensure):
     """
     `ensure` of a package: there, gone, the latest, or a version.
 
@@ -45,21 +45,21 @@ class Presence(Ensure):
 
     def _holds(self, resource: Type, state: State, current: Any, value: Any) -> bool:
         if value == "present":
-            return current not in (*GONE, "disabled")
+            return current not in (*NOT_INSTALLED, "disabled")
         if value == ABSENT:
-            return current in GONE
+            return current in NOT_INSTALLED
         if value == PURGED:
             return bool(current == PURGED)
         versions = list(current) if isinstance(current, list | tuple) else [current]
         if value == "latest":
-            if current in GONE:
+            if current in NOT_INSTALLED:
                 return False
             if state.get("latest_error"):
                 raise ResourceError(f"Could not get latest version: {state['latest_error']}")
             return state.get("latest") in versions or current == "present"
         if value in versions:
             return True
-        return current not in GONE and bool(state.get("satisfied"))
+        return current not in NOT_INSTALLED and bool(state.get("satisfied"))
 
     def needs_for(self, wanted: Any) -> tuple[str, ...]:
         listed = self.listed(wanted)
@@ -68,7 +68,7 @@ class Presence(Ensure):
     def change_text(self, resource: Type, current: Any, wanted: Any) -> str:
         if wanted == PURGED:
             return "purged"
-        if current in GONE and wanted not in (ABSENT, PURGED):
+        if current in NOT_INSTALLED and wanted not in (ABSENT, PURGED):
             return "created"
         return super().change_text(resource, current, wanted)
 
@@ -91,7 +91,7 @@ def _settings(value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else value
 
 
-class Options(Param[list[Any]]):
+class PackageOptions(Param[list[Any]]):
     """Options of a command: texts, and hashes that become `key=value`."""
 
     def accept(self, resource: Type, raw: Any) -> list[Any]:
@@ -103,7 +103,7 @@ class Options(Param[list[Any]]):
 class Package(Type, name="package", refreshable=True, features=FEATURES):
     """A package. The same name may be managed once per provider and command."""
 
-    ensure = Presence(
+    ensure = PackageEnsure(
         str,
         values=(
             Value("present", aliases=("installed",), event="package_installed"),
@@ -140,8 +140,8 @@ class Package(Type, name="package", refreshable=True, features=FEATURES):
     allowcdrom = Param(bool, doc="Whether apt may use a CD.")
     enable_only = Param(bool, default=False, doc="Whether a dnf module is only enabled.")
     install_only = Param(bool, default=False, requires=("install_only",), doc="Whether it is only ever installed, beside older ones.")
-    install_options = Options(object, requires=("install_options",), doc="Further options for an installation.")
-    uninstall_options = Options(object, requires=("uninstall_options",), doc="Further options for a removal.")
+    install_options = PackageOptions(object, requires=("install_options",), doc="Further options for an installation.")
+    uninstall_options = PackageOptions(object, requires=("uninstall_options",), doc="Further options for a removal.")
     allow_virtual = Param(bool, requires=("virtual_packages",), doc="Whether the name may stand for what provides it.")
     reinstall_on_refresh = Param(bool, default=False, doc="Whether a refresh installs it anew.")
 
@@ -156,7 +156,7 @@ class Package(Type, name="package", refreshable=True, features=FEATURES):
         return str(self.name)
 
     def exists_in(self, state: Mapping[str, Any]) -> bool:
-        return state.get("ensure") not in GONE
+        return state.get("ensure") not in NOT_INSTALLED
 
     def validate(self) -> None:
         wanted = text_of(self.ensure)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import ResourceError
 from ..ral import Param, Type
 from ..ral.attributes import text_of
+from ..ral.core import CompleteCatalog
 from .known import KNOWN
-
-if TYPE_CHECKING:
-    from ..ral.catalog import Resources as Catalog
 
 NEVER_PURGED = frozenset(("root", "nobody", "bin", "noaccess", "daemon", "sys"))  # users
 
@@ -27,7 +25,7 @@ def _uid(value: Any) -> int:
         raise ValueError(f"Invalid value {text_of(value)}.") from err
 
 
-class Resources(Type, name="resources", providers=False):
+class ResourcesMetatype(Type, name="resources", providers=False):
     """Applies to all resources of one type that are not in the catalog."""
 
     name = Param(str, namevar=True, doc="The type.")
@@ -37,20 +35,20 @@ class Resources(Type, name="resources", providers=False):
     )
     unless_uid = Param(int, many=True, munge=_uid, doc="Keep users of these uids.")
 
-    def check_catalog(self, resources: Catalog) -> None:
-        found = resources.types.get(self.name)
-        if found is None and self.name not in KNOWN:
+    def check_catalog(self, catalog: CompleteCatalog) -> None:
+        purged_type = catalog.types.get(self.name)
+        if purged_type is None and self.name not in KNOWN:
             raise self._wrong("name", f"Could not find resource type '{self.name}'")
         if not self.purge:
             return
-        properties = [p.name for p in found.declaration.properties] if found else KNOWN[self.name].properties
+        properties = [p.name for p in purged_type.declaration.properties] if purged_type else KNOWN[self.name].properties
         if "ensure" not in properties:
             raise self._wrong("purge", "Purging is only supported on types that accept 'ensure'")
-        if found is None:
+        if purged_type is None:
             raise self._wrong("purge", f"Resources of the type '{self.name}' cannot be purged by this agent yet")
 
     def _wrong(self, attribute: str, message: str) -> ResourceError:
         return ResourceError(f"Parameter {attribute} failed on {self.ref}: {message}", where=self.origin.where)
 
 
-__all__ = ["NEVER_PURGED", "Resources"]
+__all__ = ["NEVER_PURGED", "ResourcesMetatype"]

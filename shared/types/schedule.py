@@ -47,7 +47,7 @@ def _weekday(value: Any) -> int:
     raise ValueError(f"{value} is not a valid day of the week")
 
 
-class Repeat(Param[int]):
+class ScheduleRepeat(Param[int]):
     """Checked against `periodmatch`, which is set before."""
 
     def validate(self, resource: Type, value: Any) -> None:
@@ -69,7 +69,7 @@ class Schedule(Type, name="schedule", providers=False, apply_to="both"):
         str, values=("number", "distance"), default="distance", doc="Whether periods are told apart by number (another hour) or distance."
     )
     period = Param(str, values=("hourly", "daily", "weekly", "monthly", "never"), doc="At most once in this period.")
-    repeat = Repeat(int, default=1, doc="How often in a period; only with `periodmatch => distance`.")
+    repeat = ScheduleRepeat(int, default=1, doc="How often in a period; only with `periodmatch => distance`.")
     weekday = Param(int, many=True, munge=_weekday, doc="Days: 0 (Sunday) to 6, or names. With a range across midnight, the day it began.")
 
     def matches(self, checked: datetime, now: datetime) -> bool:

@@ -21,7 +21,7 @@ FEATURES = {
 }
 
 
-class Enable(Property[str]):
+class ServiceEnable(Property[str]):
     """Whether it starts at boot; some units (systemd's static and indirect ones) cannot be told, and count as they are."""
 
     def insync(self, resource: Type, state: State, wanted: list[Any]) -> bool:
@@ -32,7 +32,7 @@ class Enable(Property[str]):
         return super().insync(resource, state, wanted)
 
 
-class Folders(Param[list[str]]):
+class ServicePath(Param[list[str]]):
     """Folders, as a list or joined by colons."""
 
     def accept(self, resource: Type, raw: Any) -> list[str]:
@@ -70,7 +70,7 @@ class Service(Type, name="service", refreshable=True, ensure_retrieved=False, fe
         ),
         doc="Whether it runs.",
     )
-    enable = Enable(
+    enable = ServiceEnable(
         str,
         values=(
             Value("true", event="service_enabled"),
@@ -91,7 +91,7 @@ class Service(Type, name="service", refreshable=True, ensure_retrieved=False, fe
     hasstatus = Param(
         bool, values=(Value(True, ("true",)), Value(False, ("false",))), default=True, doc="Whether the init script knows `status`."
     )
-    path = Folders(str, doc="Where init scripts are.")
+    path = ServicePath(str, doc="Where init scripts are.")
     pattern = Param(str, default=lambda r: r.value_of("binary") or r.value_of("name"), doc="Regex for the process table.")
     restart = Param(str, check=_command, doc="A command of its own to restart it.")
     start = Param(str, check=_command, doc="A command of its own to start it.")

@@ -30,7 +30,7 @@ def _key(value: Any) -> None:
         raise ValueError(f"Key must not contain whitespace: {text}")
 
 
-class Options(Property[list[str]]):
+class AuthorizedKeyOptions(Property[list[str]]):
     """All options of a key, in order; none by default."""
 
     def validate(self, resource: Resource, value: Any) -> None:
@@ -60,7 +60,9 @@ class SshAuthorizedKey(Type, name="ssh_authorized_key"):
     key_ = Property(str, check=_key, doc="The key itself, in base64.")
     user = Property(str, check=one_line("User"), doc="Whose key file it stands in.")
     target = Property(str, check=_target, doc="The file; by default .ssh/authorized_keys in the user's home.")
-    options = Options(str, many=True, default=lambda _: [ABSENT], doc='What the key may be used for, each `name` or `name="value"`.')
+    options = AuthorizedKeyOptions(
+        str, many=True, default=lambda _: [ABSENT], doc='What the key may be used for, each `name` or `name="value"`.'
+    )
 
     name = Param(str, namevar=True, check=one_line("Name"), doc="The key's comment.")
     drop_privileges = Param(bool, default=True, doc="Whether the file is the user's business; false: its folder must be root's alone.")

@@ -41,7 +41,7 @@ def _alias(value: Any) -> None:
         raise ValueError("Aliases must be provided as an array, not a comma-separated list")
 
 
-class Aliases(Property[list[str]]):
+class SshkeyAliases(Property[list[str]]):
     """All further names; in the given order."""
 
     def insync(self, resource: Resource, state: State, wanted: list[Any]) -> bool:
@@ -54,7 +54,7 @@ class Sshkey(Type, name="sshkey"):
 
     ensure = ensurable()
     key_ = Property(str, check=one_word("Key"), doc="The key itself, in base64.")
-    host_aliases = Aliases(str, many=True, check=_alias, doc="Further names and addresses of the host.")
+    host_aliases = SshkeyAliases(str, many=True, check=_alias, doc="Further names and addresses of the host.")
     target = Property(str, doc="The file; by default /etc/ssh/ssh_known_hosts.")
 
     name = Param(str, namevar=True, check=_name, doc="The host's name.")

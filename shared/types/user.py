@@ -9,7 +9,7 @@ from typing import Any
 from ..ral import ABSENT, Param, Property, Ref, State, Type, Value, ensurable
 from ..ral.attributes import text_of
 from . import arguments
-from .lists import Names, Pairs
+from .lists import KeyValueList, NameList
 
 FEATURES = {
     "allows_duplicates": "Two users may have one uid.",
@@ -74,7 +74,7 @@ def _no_number(what: str) -> Any:
     return check
 
 
-class PrimaryGroup(Property[Any]):
+class UserPrimaryGroup(Property[Any]):
     """The primary group by number or name; several are alternatives, of which the first that exists is set."""
 
     def insync(self, resource: Type, state: State, wanted: list[Any]) -> bool:
@@ -82,7 +82,7 @@ class PrimaryGroup(Property[Any]):
         return any(state.get("gid") == numbers.get(text_of(value), value) for value in wanted)
 
 
-class KeyFiles(Param[Any]):
+class UserPurgeKeys(Param[Any]):
     """`true`: the user's authorized_keys; or paths, in which `~/` and `%h/` stand for the home directory."""
 
     def accept(self, resource: Type, raw: Any) -> list[str]:
@@ -108,7 +108,7 @@ class User(Type, name="user", features=FEATURES):
     )
     home = Property(str, check=arguments.field, doc="The home directory; it is only made together with the user, see managehome.")
     uid = Property(object, munge=number_or_text, check=arguments.name, doc="The user's number.")
-    gid = PrimaryGroup(object, munge=number_or_text, check=arguments.name, doc="The primary group, by number or name.")
+    gid = UserPrimaryGroup(object, munge=number_or_text, check=arguments.name, doc="The primary group, by number or name.")
     comment = Property(str, check=arguments.field, doc="Who it is, usually the full name.")
     shell = Property(str, check=arguments.field, requires=("manages_shell",), doc="The login shell; it must exist.")
     password = Property(
@@ -123,18 +123,18 @@ class User(Type, name="user", features=FEATURES):
     password_warn_days = Property(
         int, check=_days("Password warning days"), requires=("manages_password_age",), doc="Days of warning before a password expires."
     )
-    groups = Names(check=_group_name, doc="Further groups, by name; whether only these, membership says.")
+    groups = NameList(check=_group_name, doc="Further groups, by name; whether only these, membership says.")
     expiry = Property(str, check=_expiry, requires=("manages_expiry",), doc="The day the account expires, YYYY-MM-DD, or absent.")
-    roles = Names(membership="role_membership", check=_no_number("Role"), requires=("manages_roles",), doc="Roles (Solaris).")
-    auths = Names(
+    roles = NameList(membership="role_membership", check=_no_number("Role"), requires=("manages_roles",), doc="Roles (Solaris).")
+    auths = NameList(
         membership="auth_membership", check=_no_number("Auth"), requires=("manages_solaris_rbac",), doc="Authorisations (Solaris)."
     )
     profiles = Property(
         str, many=True, check=_no_number("Profile"), requires=("manages_solaris_rbac",), doc="Profiles, in order (Solaris)."
     )
-    keys = Pairs(membership="key_membership", requires=("manages_solaris_rbac",), doc="Further attributes (Solaris).")
+    keys = KeyValueList(membership="key_membership", requires=("manages_solaris_rbac",), doc="Further attributes (Solaris).")
     project = Property(str, requires=("manages_solaris_rbac",), doc="The project (Solaris).")
-    attributes = Pairs(membership="attribute_membership", requires=("manages_aix_lam",), doc="Further attributes (AIX).")
+    attributes = KeyValueList(membership="attribute_membership", requires=("manages_aix_lam",), doc="Further attributes (AIX).")
     salt = Property(str, requires=("manages_password_salt",), doc="The password's salt (macOS).")
     iterations = Property(int, requires=("manages_password_salt",), doc="The password's rounds (macOS).")
     loginclass = Property(str, check=_no_number("Class"), requires=("manages_loginclass",), doc="The login class (BSD).")
@@ -151,7 +151,9 @@ class User(Type, name="user", features=FEATURES):
     ia_load_module = Param(str, requires=("manages_aix_lam",), doc="The loadable module (AIX).")
     attribute_membership = Param(str, values=_MEMBERSHIP, default="minimum", doc="Whether attributes lists all of them or those at least.")
     forcelocal = Param(bool, requires=("manages_local_users_and_groups",), doc="Whether only the local files count.")
-    purge_ssh_keys = KeyFiles(list, default=lambda _: [], doc="Whether keys that are not managed are removed, or the files to look into.")
+    purge_ssh_keys = UserPurgeKeys(
+        list, default=lambda _: [], doc="Whether keys that are not managed are removed, or the files to look into."
+    )
 
     def autorequire(self) -> Iterator[Ref]:
         for value in self.wanted("gid") or ():

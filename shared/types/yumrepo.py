@@ -15,7 +15,7 @@ _SCHEMES = frozenset(("file", "http", "https", "ftp"))
 _BOOLEAN = re.compile(r"(true|false|0|1|no|yes)", re.IGNORECASE)
 
 
-class Setting(Property[str]):
+class YumrepoSetting(Property[str]):
     """One key of the repository's section; `absent` removes it."""
 
     def validate(self, resource: Resource, value: Any) -> None:
@@ -26,15 +26,15 @@ class Setting(Property[str]):
         super().validate(resource, value)
 
 
-def _matching(pattern: str, doc: str) -> Setting:
-    return Setting(str, match=pattern, values=(Value(ABSENT),), doc=doc)
+def _matching(pattern: str, doc: str) -> YumrepoSetting:
+    return YumrepoSetting(str, match=pattern, values=(Value(ABSENT),), doc=doc)
 
 
-def _text(doc: str) -> Setting:
-    return Setting(str, doc=doc)
+def _text(doc: str) -> YumrepoSetting:
+    return YumrepoSetting(str, doc=doc)
 
 
-class Boolean(Setting):
+class YumrepoBoolean(YumrepoSetting):
     def validate(self, resource: Resource, value: Any) -> None:
         text = text_of(value)
         if text != ABSENT and not _BOOLEAN.fullmatch(text):
@@ -44,11 +44,11 @@ class Boolean(Setting):
         return ABSENT if text_of(value) == ABSENT else text_of(value).capitalize()
 
 
-def _flag(doc: str) -> Boolean:
-    return Boolean(str, doc=doc)
+def _flag(doc: str) -> YumrepoBoolean:
+    return YumrepoBoolean(str, doc=doc)
 
 
-class Urls(Setting):
+class YumrepoUrls(YumrepoSetting):
     """URLs, separated by blanks when `many_urls`; further words are those that yum understands."""
 
     many_urls = False
@@ -69,11 +69,11 @@ class Urls(Setting):
                 raise ValueError(f"Must be a valid URL, not {url}")
 
 
-class UrlList(Urls):
+class YumrepoUrlList(YumrepoUrls):
     many_urls = True
 
 
-class ProxyUrl(Urls):
+class YumrepoProxyUrl(YumrepoUrls):
     words = ("", "_none_")
 
 
@@ -88,17 +88,17 @@ class Yumrepo(Type, name="yumrepo"):
 
     ensure = ensurable()
     descr = _text("The repository's name, for people.")
-    mirrorlist = Urls(str, doc="URL of a list of mirrors.")
-    baseurl = UrlList(str, doc="URLs of the repository.")
+    mirrorlist = YumrepoUrls(str, doc="URL of a list of mirrors.")
+    baseurl = YumrepoUrlList(str, doc="URLs of the repository.")
     enabled = _flag("Whether it is used.")
     gpgcheck = _flag("Whether packages' signatures are checked.")
     payload_gpgcheck = _flag("Whether payloads' signatures are checked.")
     repo_gpgcheck = _flag("Whether the metadata's signature is checked.")
-    gpgkey = UrlList(str, doc="URLs of the keys.")
+    gpgkey = YumrepoUrlList(str, doc="URLs of the keys.")
     mirrorlist_expire = _matching(r"[0-9]+", "Seconds that the list of mirrors is kept.")
-    include = Urls(str, doc="URL of further configuration.")
+    include = YumrepoUrls(str, doc="URL of further configuration.")
     exclude = _text("Packages that are not taken.")
-    gpgcakey = Urls(str, doc="URL of the CA's key.")
+    gpgcakey = YumrepoUrls(str, doc="URL of the CA's key.")
     includepkgs = _text("Packages that alone are taken.")
     enablegroups = _flag("Whether package groups are used.")
     failovermethod = _matching(r"roundrobin|priority", "How mirrors are chosen.")
@@ -113,21 +113,21 @@ class Yumrepo(Type, name="yumrepo"):
     throttle = _matching(r"\d+[kMG%]?", "The most speed.")
     bandwidth = _matching(r"\d+[kMG]?", "The most speed of all.")
     cost = _matching(r"\d+", "What using it costs.")
-    proxy = ProxyUrl(str, doc="URL of a proxy, or _none_.")
+    proxy = YumrepoProxyUrl(str, doc="URL of a proxy, or _none_.")
     proxy_username = _text("User at the proxy.")
-    proxy_password = Setting(str, sensitive=True, doc="Password at the proxy.")
+    proxy_password = YumrepoSetting(str, sensitive=True, doc="Password at the proxy.")
     s3_enabled = _flag("Whether it is in S3.")
     sslcacert = _text("The CA's certificates.")
     sslverify = _flag("Whether certificates are verified.")
     sslclientcert = _text("Our certificate.")
     sslclientkey = _text("Our key.")
-    metalink = Urls(str, doc="URL of a metalink.")
+    metalink = YumrepoUrls(str, doc="URL of a metalink.")
     skip_if_unavailable = _flag("Whether it may be missing.")
     assumeyes = _flag("Whether questions are answered by yes.")
     deltarpm_percentage = _matching(r"\d+", "From which size on deltas are used.")
     deltarpm_metadata_percentage = _matching(r"\d+", "The same for metadata.")
     username = _text("User at the repository.")
-    password = Setting(str, sensitive=True, doc="Password at the repository.")
+    password = YumrepoSetting(str, sensitive=True, doc="Password at the repository.")
     module_hotfixes = _flag("Whether it has hotfixes for modules.")
 
     name = Param(str, namevar=True, check=_name, doc="The repository's id.")

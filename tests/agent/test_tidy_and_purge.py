@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from agent.providers.resources.purging import Purge
-from agent.providers.tidy.posix import Finder
+from agent.providers.resources.purging import ResourcesPurge
+from agent.providers.tidy.posix import TidyFinder
 from shared.errors import ResourceError
 from shared.ral import Param, Platform, Property, Provider, Providers, Ref, State, Type, ensurable
-from shared.types.resources import Resources
+from shared.types.resources import ResourcesMetatype
 from shared.types.tidy import Tidy
 
 NOW = 1_800_000_000.0
@@ -29,7 +29,7 @@ class Surroundings:
         self.said: list[str] = []
 
     def find(self, ref: Ref) -> Type | None:
-        return Resources(ref.title, {}) if ref in self.refs else None
+        return ResourcesMetatype(ref.title, {}) if ref in self.refs else None
 
     def managed(self, type_name: str) -> list[Type]:
         return []
@@ -55,7 +55,7 @@ async def found(root: Path, *refs: Ref, **given: Any) -> tuple[list[str], list[s
     resource = Tidy(str(root), given)
     surroundings = Surroundings(*refs)
     resource.surroundings = surroundings
-    made = await Finder(lambda: NOW).generate(resource)
+    made = await TidyFinder(lambda: NOW).generate(resource)
     return [str(Path(each.value_of("path")).relative_to(root)) for each in made], surroundings.said
 
 
@@ -95,7 +95,7 @@ async def test_removals_inherit_what_steers_but_not_the_alias(tmp_path: Path) ->
     tree(tmp_path, a=1)
     resource = Tidy(str(tmp_path), {"recurse": True, "noop": True, "loglevel": "info", "alias": "x", "backup": ".old"})
     resource.surroundings = Surroundings()
-    (made,) = await Finder(lambda: NOW).generate(resource)
+    (made,) = await TidyFinder(lambda: NOW).generate(resource)
     assert (made.noop, made.loglevel, made.alias, made.value_of("ensure"), made.value_of("backup")) == (True, "info", [], "absent", ".old")
 
 
@@ -113,9 +113,9 @@ class Listing(Provider[User], type=User):
 async def purged(tmp_path: Path, **given: Any) -> Sequence[str]:
     (tmp_path / "login.defs").write_text("# UID_MIN 3\nUID_MIN\t\t\t 1000\n")
     providers = Providers({"user": lambda: [Listing()]}, Platform())
-    resource = Resources("user", {"purge": True} | given)
+    resource = ResourcesMetatype("user", {"purge": True} | given)
     resource.surroundings = Surroundings(Ref("user", "kept"))
-    made = await Purge(lambda: providers, {"user": User}, login_defs=tmp_path / "login.defs").generate(resource)
+    made = await ResourcesPurge(lambda: providers, {"user": User}, login_defs=tmp_path / "login.defs").generate(resource)
     assert all(each.origin.purging and each.value_of("ensure") == "absent" for each in made)
     return [each.title for each in made]
 

@@ -27,12 +27,12 @@ def settings(root: Path) -> AgentSettings:
 
 def application(root: Path, *words: str, gid: int | None = 5, noop: bool = False) -> tuple[Application, dict[str, Program]]:
     """One whose groups are in memory: there is `ops`, or nothing."""
-    from agent.providers.accounts import Accounts
+    from agent.providers.accounts import AccountDatabase
     from agent.providers.group.groupadd import Groupadd
 
     groups = {} if gid is None else {"ops": (gid, ())}
 
-    class Memory(Accounts):
+    class Memory(AccountDatabase):
         def group(self, name: str) -> tuple[int, tuple[str, ...]] | None:
             return groups.get(name)
 

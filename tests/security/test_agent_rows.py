@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from agent.facts.builtin.host import Host
-from agent.facts.external import Limits as ProgramLimits
+from agent.facts.external import ExternalFactLimits as ProgramLimits
 from agent.facts.external import external_facts
-from agent.facts.facter import Sources, gather
+from agent.facts.facter import FactSources, gather
 from agent.process.agent import state_directories
 from agent.process.process_environment import clean, public, search, secure
 from shared.errors import ConfigError
@@ -236,7 +236,7 @@ async def test_AG_12_programs_that_others_can_change_are_not_run(tmp_path: Path,
 
 async def test_AG_12_reserved_names_are_not_overridden(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "x.yaml").write_text("trusted: {certname: evil}\nclientcert: evil\nfacts: {}\nfine: 1\n")
-    found = await gather(Host(environ={"PATH": "/bin", "FACTER_clientcert": "evil"}), Sources(external=[tmp_path]), [])
+    found = await gather(Host(environ={"PATH": "/bin", "FACTER_clientcert": "evil"}), FactSources(external=[tmp_path]), [])
     assert (found.get("trusted"), found.get("clientcert"), found["fine"]) == (None, None, 1)
     assert "these names are reserved" in caplog.text
 

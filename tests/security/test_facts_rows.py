@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent.facts.builtin.host import Host
-from agent.facts.facter import Sources, gather
+from agent.facts.facter import FactSources, gather
 from agent.wiring import CATALOG_MODE
 from tests.support.scripted_master import Scripted
 
@@ -75,7 +75,7 @@ async def test_AG_13_a_cloud_is_not_asked_for_its_metadata(cloud: str, tmp_path:
     for name in ("curl", "wget", "ec2-metadata", "cloud-init", "ps"):
         (programs / name).write_text(f"#!/bin/sh\necho {name} >> {asked}\necho {SECRET}\n")
         (programs / name).chmod(0o755)
-    facts = await gather(Host(root=tmp_path, environ={"PATH": str(programs), "AWS_SECRET_ACCESS_KEY": SECRET}), Sources())
+    facts = await gather(Host(root=tmp_path, environ={"PATH": str(programs), "AWS_SECRET_ACCESS_KEY": SECRET}), FactSources())
     assert not asked.exists()
     assert SECRET not in json.dumps(facts, default=str)
     wrong = ("ec2_metadata", "ec2_userdata", "gce", "az_metadata", "cloud_metadata", "processes", "env", "environment")
@@ -95,5 +95,5 @@ async def test_AG_13_what_an_agent_keeps_of_a_run_is_for_nobody_else(tmp_path: P
 async def test_AG_13_kept_facts_are_for_root_only(tmp_path: Path) -> None:
     conf, cache = tmp_path / "facter.conf", tmp_path / "cache"
     conf.write_text('facts : { ttls : [ { "memory" : 1 hours } ] }')
-    await gather(Host(), Sources(conf=conf, cache=cache))
+    await gather(Host(), FactSources(conf=conf, cache=cache))
     assert [(path.name, path.stat().st_mode & 0o777) for path in cache.iterdir()] == [("memory", 0o600)]

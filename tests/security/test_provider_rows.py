@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agent.providers.accounts import Accounts
+from agent.providers.accounts import AccountDatabase
 from agent.providers.group.groupadd import Groupadd
 from agent.providers.package.apt import Apt
 from agent.providers.package.dpkg import Dpkg
@@ -128,11 +128,11 @@ async def arguments(provider: Any, call: Any, monkeypatch: pytest.MonkeyPatch) -
 PLATFORM = Platform(find_program=lambda name: None)
 HOSTILE = "x; id > /tmp/owned $(id) `id` * ../x"  # nothing that a shell would be needed for is ever split or expanded
 TOLD: list[tuple[Any, Any]] = [
-    (lambda: Useradd(Accounts(), PLATFORM), lambda p: p.create(User(HOSTILE, {}), None)),
-    (lambda: Useradd(Accounts(), PLATFORM), lambda p: p.destroy(User(HOSTILE, {}), None)),
-    (lambda: Useradd(Accounts(), PLATFORM), lambda p: p.set(User(HOSTILE, {}), "comment", "-o", None)),
-    (lambda: Groupadd(Accounts(), PLATFORM), lambda p: p.create(Group(HOSTILE, {}), None)),
-    (lambda: Groupadd(Accounts(), PLATFORM), lambda p: p.destroy(Group(HOSTILE, {}), None)),
+    (lambda: Useradd(AccountDatabase(), PLATFORM), lambda p: p.create(User(HOSTILE, {}), None)),
+    (lambda: Useradd(AccountDatabase(), PLATFORM), lambda p: p.destroy(User(HOSTILE, {}), None)),
+    (lambda: Useradd(AccountDatabase(), PLATFORM), lambda p: p.set(User(HOSTILE, {}), "comment", "-o", None)),
+    (lambda: Groupadd(AccountDatabase(), PLATFORM), lambda p: p.create(Group(HOSTILE, {}), None)),
+    (lambda: Groupadd(AccountDatabase(), PLATFORM), lambda p: p.destroy(Group(HOSTILE, {}), None)),
     (Apt, lambda p: p.install(Package(HOSTILE, {}), None)),
     (Apt, lambda p: p.uninstall(Package(HOSTILE, {}), None)),
     (Dpkg, lambda p: p.install(Package("x", {"source": HOSTILE}), None)),

@@ -18,7 +18,7 @@ from agent.transaction.summary import RunFacts, report_of
 from shared.errors import PuppetError, ResourceError
 from shared.models.catalog import Catalog
 from shared.ral import Platform, Provider, Providers, State, Type
-from shared.ral.catalog import Resources, resources_of
+from shared.ral.catalog import RalCatalog, resources_of
 from shared.ral.secrets import HIDDEN, Secrets
 from shared.types import builtin_types
 from tests.conformance.runner import answer
@@ -121,7 +121,7 @@ class Loud(Provider[Type], type=Type):
         self._fail(resource)
 
 
-async def applied(resources: Resources, folder: Path, *, noop: bool) -> str:
+async def applied(resources: RalCatalog, folder: Path, *, noop: bool) -> str:
     """What a run over `resources` says at debug level: to whoever prints, in its report, and in the files it leaves."""
     log = RunLog(level="debug", printers=[print_line])
     providers = Providers(dict.fromkeys(builtin_types(), lambda: [Loud()]), Platform(features=frozenset({"posix", "root"})))

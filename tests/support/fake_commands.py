@@ -21,7 +21,7 @@ from shared.filesystem.checksums import Algorithm, Checksum
 from shared.models.file_metadata import FileMetadata, MetadataChecksum
 from shared.models.report import ResourceStatus
 from shared.ral import Platform, Providers, Type
-from shared.ral.catalog import Resources
+from shared.ral.catalog import RalCatalog
 from shared.types import builtin_types
 
 
@@ -102,7 +102,7 @@ async def apply(
     log = RunLog(level=level)
     own = Path(tempfile.gettempdir()) / "no-such-bucket" if bucket is None else bucket
     files = FileContext(sources=sources or MemorySources(), buckets=buckets(own), log=log, **{"show_diff": True, **context})
-    together = Resources(builtin_types(), name="test")
+    together = RalCatalog(builtin_types(), name="test")
     for resource in resources:
         together.add(resource)
     providers = Providers(builtin_providers(log=log, files=lambda: files), Platform(features=frozenset({"posix", "root"})))

@@ -20,7 +20,7 @@ from ..file.places import place_of, remove
 from ..parsed.storage import open_file
 from . import library
 from .commands import Command, answered, compared, parse
-from .library import Tree
+from .library import AugeasTree
 
 _FUNCTIONS = {"mv": "mv", "move": "mv", "rename": "rename", "setm": "setm", "defvar": "defvar"}
 
@@ -56,9 +56,9 @@ class AugeasLibrary(Provider[Augeas], type=Augeas, name="augeas", confine=[insta
 
     # --- in a thread
 
-    def _opened(self, resource: Augeas) -> Tree:
+    def _opened(self, resource: Augeas) -> AugeasTree:
         flags = (library.TYPE_CHECK if resource.type_check else 0) | (library.NO_MODL_AUTOLOAD if resource.incl else library.NO_LOAD)
-        tree = Tree(resource.root, ":".join((*resource.load_path, *self.context.lenses)), flags)
+        tree = AugeasTree(resource.root, ":".join((*resource.load_path, *self.context.lenses)), flags)
         try:
             errors = "/augeas//error"
             if resource.incl:
@@ -75,7 +75,7 @@ class AugeasLibrary(Provider[Augeas], type=Augeas, name="augeas", confine=[insta
             raise
         return tree
 
-    def _narrowed(self, tree: Tree, resource: Augeas) -> str:
+    def _narrowed(self, tree: AugeasTree, resource: Augeas) -> str:
         """Only the files that the context can be about; the path of their errors ('' when all are loaded)."""
         if not re.fullmatch(r"/files/[^'\"\[\]]+", resource.context):
             return ""
@@ -107,7 +107,7 @@ class AugeasLibrary(Provider[Augeas], type=Augeas, name="augeas", confine=[insta
             self._apply(tree, resource)
             self._save(tree, resource)
 
-    def _save(self, tree: Tree, resource: Augeas) -> None:
+    def _save(self, tree: AugeasTree, resource: Augeas) -> None:
         if tree.call("save") < 0:
             self._tell_errors(resource, tree, "/augeas//error[. = 'put_failed']")
             raise ResourceError("Save failed, see debug output for details")
@@ -124,7 +124,7 @@ class AugeasLibrary(Provider[Augeas], type=Augeas, name="augeas", confine=[insta
 
     # --- commands
 
-    def _asked(self, tree: Tree, command: Command, resource: Augeas) -> bool:
+    def _asked(self, tree: AugeasTree, command: Command, resource: Augeas) -> bool:
         name = command[0]
         if name == "get":
             return compared(tree.get(command[1]) or "", command[2], command[3])
@@ -134,7 +134,7 @@ class AugeasLibrary(Provider[Augeas], type=Augeas, name="augeas", confine=[insta
             return answered(tree.values(found) if name == "values" else found, clause)
         raise ResourceError(f"onlyif cannot ask '{name}'", hint="It begins with get, match or values.")
 
-    def _apply(self, tree: Tree, resource: Augeas) -> None:
+    def _apply(self, tree: AugeasTree, resource: Augeas) -> None:
         for command in parse(resource.changes, resource.prefix):
             name, arguments = command[0], command[1:]
             if _done(tree, name, arguments) < 0:
@@ -145,7 +145,7 @@ class AugeasLibrary(Provider[Augeas], type=Augeas, name="augeas", confine=[insta
     def _say(self, resource: Augeas, level: str, message: str) -> None:
         self.context.log.log(level, message, source=f"{resource.ref}(provider={self.name})", tags=resource.origin.tags)
 
-    def _tell_errors(self, resource: Augeas, tree: Tree, path: str) -> None:
+    def _tell_errors(self, resource: Augeas, tree: AugeasTree, path: str) -> None:
         if not self.context.log.wants("debug"):
             return
         for error in tree.match(path):
@@ -166,7 +166,7 @@ def _difference(differ: Differ, old: str, new: str) -> str:
         return differ.compare(found[0], found[1], labels=(old, new)).decode("utf-8", "replace")
 
 
-def _done(tree: Tree, name: str, arguments: list[Any]) -> int:
+def _done(tree: AugeasTree, name: str, arguments: list[Any]) -> int:
     """Carry out one command; below zero when it failed."""
     if name == "set":
         return tree.call("set", *arguments)

@@ -52,7 +52,7 @@ def _bytes(text: str | None) -> bytes | None:
     return None if text is None else text.encode("utf-8", "surrogateescape")
 
 
-class Tree:
+class AugeasTree:
     """One tree over the files below `root`."""
 
     def __init__(self, root: str, load_path: str, flags: int) -> None:
@@ -74,7 +74,7 @@ class Tree:
             self._library.aug_close(self._handle)
             self._handle = None
 
-    def __enter__(self) -> Tree:
+    def __enter__(self) -> AugeasTree:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
@@ -117,4 +117,4 @@ class Tree:
         return [self.get(path) for path in paths]
 
 
-__all__ = ["NO_LOAD", "NO_MODL_AUTOLOAD", "TYPE_CHECK", "Tree", "available"]
+__all__ = ["NO_LOAD", "NO_MODL_AUTOLOAD", "TYPE_CHECK", "AugeasTree", "available"]

@@ -19,7 +19,7 @@ from shared.types.lines import breaks_line
 
 from ..file.writing import Rights
 from ..parsed.base import ParsedFile
-from ..parsed.records import LineFormat, Record
+from ..parsed.records import LineFormat, ParsedRecord
 
 SECONDS = 60.0  # that `crontab` may take
 _JOB = re.compile(r"\s*(@\w+|\S+\s+\S+\s+\S+\s+\S+\s+\S+)\s+(.+)")
@@ -58,10 +58,10 @@ class CrontabFormat(LineFormat):
         fields = zip(TIME_FIELDS, times.split(), strict=True)
         return {"name": "", "command": command} | {field: text.split(",") for field, text in fields if text != "*"}
 
-    def parse(self, text: str) -> list[Record]:
-        records: list[Record] = []
+    def parse(self, text: str) -> list[ParsedRecord]:
+        records: list[ParsedRecord] = []
         name: str | None = None
-        heading: list[Record] = []  # name and settings that have met no job yet
+        heading: list[ParsedRecord] = []  # name and settings that have met no job yet
         for record in super().parse(_NATIVE_HEADER.sub("", text)):
             if record.text is None:
                 self._name(record, name)
@@ -81,7 +81,7 @@ class CrontabFormat(LineFormat):
                 records.append(record)
         return records + heading
 
-    def _name(self, record: Record, name: str | None) -> None:
+    def _name(self, record: ParsedRecord, name: str | None) -> None:
         if name is not None:
             record.name = record.values["name"] = name
             return
@@ -97,7 +97,7 @@ class CrontabFormat(LineFormat):
         when = f"@{special}" if special != ABSENT else " ".join(",".join(values.get(field) or ("*",)) for field in TIME_FIELDS)
         return f"{when} {values['command']}"
 
-    def checked(self, record: Record) -> str:
+    def checked(self, record: ParsedRecord) -> str:
         name = [] if record.values.get("_unmanaged") else [f"# Puppet Name: {record.values['name']}"]
         settings = record.values.get("environment", ())
         lines = [*name, *([] if settings == ABSENT else settings), self.line(record.values)]
@@ -105,7 +105,7 @@ class CrontabFormat(LineFormat):
             raise ResourceError(f"A value of {record.name!r} holds a newline, which would add another line to the crontab")
         return "\n".join(lines)
 
-    def write(self, records: Sequence[Record], now: datetime) -> str:
+    def write(self, records: Sequence[ParsedRecord], now: datetime) -> str:
         text = super().write(records, now)
         zone = _ZONE.search(text)
         return zone[0] + text[: zone.start()] + text[zone.end() :] if zone else text
@@ -172,10 +172,10 @@ class Crontab(ParsedFile[Cron], type=Cron, name="crontab"):
     def target_of(self, resource: Cron) -> str:
         return str(resource.value_of("user") or resource.value_of("target"))
 
-    def state_of(self, target: str, record: Record) -> dict[str, Any]:
+    def state_of(self, target: str, record: ParsedRecord) -> dict[str, Any]:
         return {**super().state_of(target, record), "user": target}
 
-    def adopt(self, resource: Cron, target: str) -> Record | None:
+    def adopt(self, resource: Cron, target: str) -> ParsedRecord | None:
         if target != self.target_of(resource):
             return None
         others = [record for key, (_, record) in self._bound.items() if key != resource.key]

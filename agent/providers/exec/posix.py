@@ -33,7 +33,7 @@ class ExecContext:
     log: RunLog
 
 
-class Posix(Provider[Exec], type=Exec, name="posix", default_for=[{"feature": "posix"}], features=("umask",)):
+class PosixExec(Provider[Exec], type=Exec, name="posix", default_for=[{"feature": "posix"}], features=("umask",)):
     """Programs, found before they are run; a shell only where a line has something that needs one."""
 
     def __init__(self, context: ExecContext) -> None:
@@ -176,7 +176,7 @@ class Posix(Provider[Exec], type=Exec, name="posix", default_for=[{"feature": "p
         self.context.log.log("warning", text, source=f"{resource.ref}(provider={self.name})")
 
 
-class Shell(Posix, type=Exec, name="shell", features=("umask",)):
+class ShellExec(PosixExec, type=Exec, name="shell", features=("umask",)):
     """Lines for /bin/sh, which finds programs, knows builtins and expands patterns."""
 
     def _found(self, resource: Exec, command: Words, path: str | None) -> tuple[Sequence[str], str]:
@@ -221,4 +221,4 @@ def _inspected(command: Words) -> str:
     return f'"{escaped}"'
 
 
-__all__ = ["ExecContext", "Posix", "Shell"]
+__all__ = ["ExecContext", "PosixExec", "ShellExec"]

@@ -15,7 +15,7 @@ from shared.types.filebucket import Filebucket
 
 from ...servers.dipper import Dipper
 from .inheritance import SET_IDS
-from .places import Place, file_type, place_in_thread, place_of
+from .places import PathEntry, file_type, place_in_thread, place_of
 from .writing import Replacement, Rights
 
 Buckets = Callable[[Filebucket | None], Dipper]  # None: the bucket `puppet`, when the catalog does not declare it
@@ -70,7 +70,7 @@ async def back_up(resource: File, buckets: Buckets, say: Callable[[str, str], No
             raise ResourceError(f"Could not back up {resource.path}: {err.message}" if in_bucket(resource) else err.message) from err
 
 
-async def _to_bucket(resource: File, place: Place, kind: str, buckets: Buckets, say: Callable[[str, str], None]) -> None:
+async def _to_bucket(resource: File, place: PathEntry, kind: str, buckets: Buckets, say: Callable[[str, str], None]) -> None:
     bucket = bucket_of(resource)
     dipper = buckets(bucket)
     name = bucket.name if bucket else "puppet"
@@ -103,7 +103,7 @@ def _files_below(path: str) -> Iterator[str]:
                 yield full
 
 
-def _beside(resource: File, place: Place, info: os.stat_result) -> None:
+def _beside(resource: File, place: PathEntry, info: os.stat_result) -> None:
     kept = place.path + resource.backup
     with place_of(kept) as old:
         before = old.lstat()
@@ -115,7 +115,7 @@ def _beside(resource: File, place: Place, info: os.stat_result) -> None:
     _copy(place, info, kept)
 
 
-def _copy(place: Place, info: os.stat_result, target: str) -> None:
+def _copy(place: PathEntry, info: os.stat_result, target: str) -> None:
     """A copy of what is at a place, with owner, mode without set-id bits, and times; links as links; special files are left out."""
     if stat.S_ISLNK(info.st_mode):
         with place_of(target) as new:
@@ -128,7 +128,7 @@ def _copy(place: Place, info: os.stat_result, target: str) -> None:
             inside = os.open(place.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place.folder)
             try:
                 for name in sorted(os.listdir(inside)):  # noqa: PTH208  # by descriptor
-                    child = Place(inside, name, f"{place.path}/{name}")
+                    child = PathEntry(inside, name, f"{place.path}/{name}")
                     below = child.lstat()
                     if below is not None:
                         _copy(child, below, f"{target}/{name}")
@@ -144,7 +144,7 @@ def _copy(place: Place, info: os.stat_result, target: str) -> None:
                 os.close(made)
 
 
-def _copy_file(place: Place, info: os.stat_result, target: str) -> None:
+def _copy_file(place: PathEntry, info: os.stat_result, target: str) -> None:
     own = (info.st_uid, info.st_gid) == (os.geteuid(), os.getegid())
     rights = Rights(-1 if own else info.st_uid, -1 if own else info.st_gid, stat.S_IMODE(info.st_mode) & ~SET_IDS)
     fd = place.open()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import stat
 
-from .places import Place
+from .places import PathEntry
 from .writing import Rights
 
 SET_IDS = stat.S_ISUID | stat.S_ISGID
 
 
-def inherited_rights(place: Place, info: os.stat_result) -> Rights:
+def inherited_rights(place: PathEntry, info: os.stat_result) -> Rights:
     """
     The rights of a file that replaces a regular one.
 
@@ -27,7 +27,7 @@ def inherited_rights(place: Place, info: os.stat_result) -> Rights:
     return Rights(-1 if own else info.st_uid, info.st_gid, mode)
 
 
-def _is_planted(place: Place, info: os.stat_result) -> bool:
+def _is_planted(place: PathEntry, info: os.stat_result) -> bool:
     folder = os.fstat(place.folder)
     return bool(folder.st_mode & stat.S_IWOTH) and info.st_uid not in (0, os.geteuid(), folder.st_uid)
 

@@ -20,7 +20,7 @@ from shared.filesystem.checksums import Checksum
 from shared.ral.attributes import State
 from shared.types.file import File
 
-from .places import Place, file_type, place_of
+from .places import PathEntry, file_type, place_of
 
 Warn = Callable[[str], None]
 
@@ -50,7 +50,7 @@ def state_of(resource: File, *, content: bool, warn: Warn) -> State | None:
         return None
 
 
-def _state(resource: File, place: Place, info: os.stat_result, content: bool) -> dict[str, Any]:
+def _state(resource: File, place: PathEntry, info: os.stat_result, content: bool) -> dict[str, Any]:
     kind = file_type(info)
     total = str(_content_sum(resource, place)) if kind == "file" and content else None
     return {
@@ -68,7 +68,7 @@ def _state(resource: File, place: Place, info: os.stat_result, content: bool) ->
     }
 
 
-def _content_sum(resource: File, place: Place) -> Checksum:
+def _content_sum(resource: File, place: PathEntry) -> Checksum:
     algorithm = checksums.algorithm(resource.checksum)
     try:
         fd = place.open()
@@ -113,7 +113,7 @@ def _group_name(gid: int) -> str | None:
 
 
 @dataclass(slots=True)
-class Accounts:
+class FileOwnership:
     """A file's wanted owner and group: ids by attribute (an unknown name stays), and the names of all ids that messages may show."""
 
     ids: dict[str, list[Any]] = field(default_factory=dict)
@@ -126,9 +126,9 @@ class Accounts:
         resource.names |= self.names
 
 
-def accounts_of(resource: File, state: State | None) -> Accounts:
+def accounts_of(resource: File, state: State | None) -> FileOwnership:
     """Ask the system who the owner and group of a file are."""
-    found = Accounts()
+    found = FileOwnership()
     for attribute, find, name_of in (("owner", user_id, _user_name), ("group", group_id, _group_name)):
         wanted = resource.wanted(attribute)
         if wanted is None:
@@ -141,10 +141,10 @@ def accounts_of(resource: File, state: State | None) -> Accounts:
     return found
 
 
-Looked = tuple[State | None, Accounts]
+Inspection = tuple[State | None, FileOwnership]
 
 
-def look(resource: File, warn: Warn) -> Looked:
+def inspect_path(resource: File, warn: Warn) -> Inspection:
     """All that a file resource needs to know of the system before it is compared."""
     watched = {"content", "checksum_value"}
     content = any(resource.wanted(each) for each in watched) or not watched.isdisjoint(resource.audit) or not resource.manages_anything
@@ -152,13 +152,13 @@ def look(resource: File, warn: Warn) -> Looked:
     return state, accounts_of(resource, state)
 
 
-def look_at_all(resources: Iterable[File]) -> dict[File, Looked]:
+def inspect_paths(resources: Iterable[File]) -> dict[File, Inspection]:
     """The same of several, without those of which there is something to say: their turn will tell."""
     found = {}
     for resource in resources:
         words: list[str] = []
         with suppress(PuppetError, OSError):
-            looked = look(resource, words.append)
+            looked = inspect_path(resource, words.append)
             if not words:
                 found[resource] = looked
     return found

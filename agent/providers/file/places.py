@@ -25,7 +25,7 @@ _STEP: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PathEntry:
     """Where a path leads: `name` in the directory `folder` (a descriptor, for use as `dir_fd`); `path` is for messages."""
 
     folder: int
@@ -61,7 +61,7 @@ class Place:
 
 
 @contextmanager
-def place_of(path: str, *, follow: bool = False) -> Iterator[Place]:
+def place_of(path: str, *, follow: bool = False) -> Iterator[PathEntry]:
     """
     The place of an absolute path; with `follow`, of what a link at its end leads to.
 
@@ -71,13 +71,13 @@ def place_of(path: str, *, follow: bool = False) -> Iterator[Place]:
     """
     folder, name = _located(path, follow=follow)
     try:
-        yield Place(folder, name, path)
+        yield PathEntry(folder, name, path)
     finally:
         os.close(folder)
 
 
 @asynccontextmanager
-async def place_in_thread(path: str) -> AsyncIterator[Place]:
+async def place_in_thread(path: str) -> AsyncIterator[PathEntry]:
     """`place_of`, whose walk (a network file system may hang) does not hold up the event loop."""
     manager = place_of(path)
     place = await asyncio.to_thread(manager.__enter__)
@@ -164,7 +164,7 @@ def _private(folder: os.stat_result, *, sticky: bool = False) -> bool:
     return mine and (not folder.st_mode & 0o022 or (sticky and bool(folder.st_mode & stat.S_ISVTX)))
 
 
-def set_owner(place: Place, uid: int, gid: int) -> None:
+def set_owner(place: PathEntry, uid: int, gid: int) -> None:
     """Give away what is at a place (a link itself, never what it leads to); -1 leaves an id. OSError, ResourceError."""
     fd = place.open(os.O_PATH)
     try:
@@ -178,7 +178,7 @@ def set_owner(place: Place, uid: int, gid: int) -> None:
         os.close(fd)
 
 
-def set_mode(place: Place, bits: int) -> None:
+def set_mode(place: PathEntry, bits: int) -> None:
     """Set the permission bits of what is at a place; a link's are left alone. OSError, ResourceError."""
     fd = place.open(os.O_PATH)
     try:
@@ -191,7 +191,7 @@ def set_mode(place: Place, bits: int) -> None:
         os.close(fd)
 
 
-def _refuse_foreign(place: Place, info: os.stat_result) -> None:
+def _refuse_foreign(place: PathEntry, info: os.stat_result) -> None:
     if place.foreign_hard_link(info):
         raise ResourceError(
             f"{place.path} is a hard link to another user's file; its owner and mode are not changed",
@@ -199,7 +199,7 @@ def _refuse_foreign(place: Place, info: os.stat_result) -> None:
         )
 
 
-def remove(place: Place) -> None:
+def remove(place: PathEntry) -> None:
     """Remove what is at a place: a directory with all that is in it, never following a link out of it."""
     info = place.lstat()
     if info is None:

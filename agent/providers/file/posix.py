@@ -23,11 +23,11 @@ from ...servers.sources import FileSources
 from ..commands import argv_of
 from .backup import Buckets, back_up, bucket_of, in_bucket
 from .inheritance import inherited_rights, lost_rights
-from .looking import Looked, accounts_of, look, look_at_all
+from .looking import Inspection, accounts_of, inspect_path, inspect_paths
 from .mounts import refuse_mounts
 from .places import file_type, place_of, remove, set_mode, set_owner
 from .recursion import children_of
-from .showing import TOO_LARGE, Held, difference, too_large
+from .showing import TOO_LARGE, SpooledContent, difference, too_large
 from .sourcing import Inlined, metadata_of, take_over
 from .writing import Replacement, Rights, full_disk_error, make_link, sweep
 
@@ -65,16 +65,16 @@ class NoSuchAccount(OSError):
     """An owner or group that this system does not know."""
 
 
-class Posix(Provider[File], type=File, name="posix", features=("manages_symlinks",)):
+class PosixFile(Provider[File], type=File, name="posix", features=("manages_symlinks",)):
     """Everything by directory descriptor: what a user swaps while a run is on leads nowhere. See `places`."""
 
     def __init__(self, context: FileContext) -> None:
         self.context = context
         self.root = os.geteuid() == 0
-        self._held: tuple[File, Held] | None = None
+        self._held: tuple[File, SpooledContent] | None = None
         self._warned = False
         self._swept: set[str] = set()
-        self._ahead: dict[File, Looked] = {}  # what was read before its turn
+        self._ahead: dict[File, Inspection] = {}  # what was read before its turn
 
     # --- further resources
 
@@ -107,7 +107,7 @@ class Posix(Provider[File], type=File, name="posix", features=("manages_symlinks
         plain = [each for each in resources if not each.source]
         for resource in plain:
             self._choose_checksum(resource)
-        self._ahead = await asyncio.to_thread(look_at_all, plain)
+        self._ahead = await asyncio.to_thread(inspect_paths, plain)
 
     def forget_ahead(self) -> None:
         self._ahead.clear()
@@ -123,10 +123,10 @@ class Posix(Provider[File], type=File, name="posix", features=("manages_symlinks
         if resource.source and resource.wanted("checksum_value") is None:
             metadata = await metadata_of(resource, self.context.sources, self.context.inlined, self.context.environment)
 
-        def looked() -> Looked:
+        def looked() -> Inspection:
             if metadata is not None:
                 take_over(resource, metadata, root=self.root)
-            return look(resource, lambda text: resource.log("warning", text))
+            return inspect_path(resource, lambda text: resource.log("warning", text))
 
         ahead = self._ahead.pop(resource, None)
         state, accounts = await asyncio.to_thread(looked) if ahead is None else ahead
@@ -166,7 +166,7 @@ class Posix(Provider[File], type=File, name="posix", features=("manages_symlinks
         if await asyncio.to_thread(too_large, resource.path):
             resource.log(resource.loglevel, f"\n{TOO_LARGE}", attribute)
             return
-        held = Held()
+        held = SpooledContent()
         try:
             if not await self._fetched(resource, held, attribute):
                 return
@@ -181,7 +181,7 @@ class Posix(Provider[File], type=File, name="posix", features=("manages_symlinks
             else:
                 held.close()
 
-    async def _fetched(self, resource: File, held: Held, attribute: str) -> bool:
+    async def _fetched(self, resource: File, held: SpooledContent, attribute: str) -> bool:
         """The wanted content in `held`; False when it cannot be had, which only noop tells: the change itself will fail otherwise."""
         try:
             await held.take(self._content(resource))
@@ -488,4 +488,4 @@ def _text(err: OSError | PuppetError) -> str:
     return str(err)
 
 
-__all__ = ["FileContext", "NoSuchAccount", "Posix"]
+__all__ = ["FileContext", "NoSuchAccount", "PosixFile"]

@@ -25,7 +25,7 @@ def too_large(path: str) -> bool:
         return False
 
 
-class Held:
+class SpooledContent:
     """A content held in memory, nowhere on disk: bytes up to MAX_INPUT, `complete` only if that was all."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Held:
             self.fd = -1
 
 
-def difference(resource: File, held: Held, differ: Differ) -> str:
+def difference(resource: File, held: SpooledContent, differ: Differ) -> str:
     """
     What the log shows: the output of the diff program, or why there is none. Blocking.
 

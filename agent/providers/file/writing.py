@@ -19,7 +19,7 @@ from shared.failpoints import failpoint
 from shared.filesystem import checksums
 from shared.filesystem.checksums import Algorithm
 
-from .places import Place, place_of
+from .places import PathEntry, place_of
 
 _LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _LEFTOVER = re.compile(r"\..*\.puppet\d{8}-(\d{1,10})-[0-9a-z]{7}", re.DOTALL)
@@ -188,7 +188,7 @@ def full_disk_error(err: OSError, new: Replacement) -> ResourceError | None:
     )
 
 
-def _created(folder: Place, plain_name: bool, now: float) -> tuple[int, str]:
+def _created(folder: PathEntry, plain_name: bool, now: float) -> tuple[int, str]:
     """A new private file of a name nobody can foresee: (descriptor, name). Bounded tries; a name that is taken is never used."""
     unique = f"{time.strftime('%Y%m%d', time.localtime(now))}-{os.getpid()}-"
     stem = f"{folder.name[:150]}{unique}" if plain_name else f".{folder.name[:150]}.puppet{unique}"

@@ -85,7 +85,7 @@ def without_line(resource: FileLine, lines: Sequence[str]) -> list[str]:
     return [line for line in lines if not match.search(line)]
 
 
-class Ruby(Provider[FileLine], type=FileLine):
+class FileLineRuby(Provider[FileLine], type=FileLine, name="ruby"):
     """Reads the file for each resource, and replaces it whole."""
 
     async def retrieve(self, resource: FileLine) -> State | None:

@@ -11,7 +11,7 @@ from shared.ral import Command, Platform, Provider, State
 from shared.ral.attributes import text_of
 from shared.types.group import Group
 
-from ..accounts import Accounts
+from ..accounts import AccountDatabase
 
 SECONDS = 600.0  # the most one command may take
 
@@ -31,7 +31,7 @@ class Groupadd(Provider[Group], type=Group, name="groupadd"):
     lgroupmod = Command("lgroupmod", optional=True, seconds=SECONDS)
     lgroupdel = Command("lgroupdel", optional=True, seconds=SECONDS)
 
-    def __init__(self, accounts: Accounts, platform: Platform) -> None:
+    def __init__(self, accounts: AccountDatabase, platform: Platform) -> None:
         self.accounts = accounts
         local = platform.find_program("lgroupadd") and platform.find_program("lgroupmod")
         self.features = frozenset({"system_groups"} | ({"manages_local_users_and_groups", "manages_members"} if local else set()))

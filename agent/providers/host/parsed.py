@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from shared.errors import ResourceError
-from shared.types.host import Host
+from shared.types.host import HostEntry
 
 from ..parsed.base import ParsedFile
 from ..parsed.records import LineFormat
@@ -41,5 +41,5 @@ class HostsFormat(LineFormat):
         return "\t".join(parts)
 
 
-class Hosts(ParsedFile[Host], type=Host, name="parsed"):
+class Hosts(ParsedFile[HostEntry], type=HostEntry, name="parsed"):
     """One line a host; addresses that name no host and comments stay as they are."""

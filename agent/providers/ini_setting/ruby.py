@@ -30,7 +30,7 @@ async def write_ini(resource: IniSetting | IniSubsetting, text: IniText) -> None
     await asyncio.to_thread(replace_file, str(resource.path), str(text).encode("utf-8", "surrogateescape"))
 
 
-class Ruby(Provider[IniSetting], type=IniSetting):
+class IniSettingRuby(Provider[IniSetting], type=IniSetting, name="ruby"):
     """
     Reads the file for each resource, and replaces it whole.
 

@@ -13,7 +13,7 @@ from ..ini_setting.text import IniStyle, IniText
 from .words import Words
 
 
-class Ruby(Provider[IniSubsetting], type=IniSubsetting):
+class IniSubsettingRuby(Provider[IniSubsetting], type=IniSubsetting, name="ruby"):
     """
     Reads the file for each resource, and replaces it whole.
 

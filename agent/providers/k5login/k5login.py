@@ -16,7 +16,7 @@ from ..parsed.storage import read_file, replace_file
 _SELINUX = ("seluser", "selrole", "seltype", "selrange")
 
 
-class Files(Provider[K5login], type=K5login, name="k5login"):
+class K5loginFiles(Provider[K5login], type=K5login, name="k5login"):
     """One principal a line; never through a link that the user has put there."""
 
     async def retrieve(self, resource: K5login) -> State | None:

@@ -9,7 +9,7 @@ from typing import Any
 from shared.types.mailalias import Mailalias
 
 from ..parsed.base import ParsedFile
-from ..parsed.records import LineFormat, Record
+from ..parsed.records import LineFormat, ParsedRecord
 
 _COMMA = re.compile(r'\s*,\s*(?=(?:[^"]*"[^"]*")*[^"]*$)')
 _PLAIN = re.compile(r"[-+\w@.]+")
@@ -30,9 +30,9 @@ class AliasesFormat(LineFormat):
             return {"name": name.strip(), "file": included[1]}
         return {"name": name.strip(), "recipient": [_bare(each) for each in _COMMA.split(rest) if each]}
 
-    def parse(self, text: str) -> list[Record]:
+    def parse(self, text: str) -> list[ParsedRecord]:
         """A line that begins with blanks goes on with the one above, unless that is a comment."""
-        records: list[Record] = []
+        records: list[ParsedRecord] = []
         for record in super().parse(text):
             above = records[-1] if records else None
             if record.text is not None and record.text[:1].isspace() and record.text.strip() and above and above.text is None:
@@ -56,7 +56,7 @@ def _quoted(text: str) -> str:
     return text if _PLAIN.fullmatch(text) else f'"{text}"'
 
 
-class Aliases(ParsedFile[Mailalias], type=Mailalias, name="aliases"):
+class MailAliasFiles(ParsedFile[Mailalias], type=Mailalias, name="aliases"):
     """One line an alias."""
 
     def filled(self, resource: Mailalias, values: dict[str, Any]) -> dict[str, Any]:

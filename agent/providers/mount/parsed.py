@@ -8,10 +8,10 @@ from typing import Any
 
 from shared.errors import ResourceError
 from shared.ral import Command, State
-from shared.types.mount import Mount
+from shared.types.mount import MountPoint
 
 from ..parsed.base import ParsedFile
-from ..parsed.records import LineFormat, Record
+from ..parsed.records import LineFormat, ParsedRecord
 
 FIELDS = ("device", "name", "fstype", "options", "dump", "pass")
 _MOUNTED = re.compile(r".* on (.*) type .*")
@@ -56,7 +56,7 @@ def mounted_in(output: str) -> list[str]:
     return found
 
 
-class Fstab(ParsedFile[Mount], type=Mount, name="parsed", features=("refreshable",)):
+class Fstab(ParsedFile[MountPoint], type=MountPoint, name="parsed", features=("refreshable",)):
     """
     One line a file system; what is mounted is asked of `mount`.
 
@@ -78,16 +78,16 @@ class Fstab(ParsedFile[Mount], type=Mount, name="parsed", features=("refreshable
             self._mounted = set(mounted_in((await self.mount()).text))
         return self._mounted
 
-    def state_of(self, target: str, record: Record) -> dict[str, Any]:
+    def state_of(self, target: str, record: ParsedRecord) -> dict[str, Any]:
         mounted = record.name in (self._mounted or ())
         return {**super().state_of(target, record), "ensure": "mounted" if mounted else "unmounted"}
 
-    async def prefetch(self, wanted: Mapping[str, Mount]) -> Mapping[str, State | None]:
+    async def prefetch(self, wanted: Mapping[str, MountPoint]) -> Mapping[str, State | None]:
         mounted = await self._mounts()
         found = await super().prefetch(wanted)
         return {key: {"ensure": "ghost"} if state is None and key in mounted else state for key, state in found.items()}
 
-    async def retrieve(self, resource: Mount) -> State | None:
+    async def retrieve(self, resource: MountPoint) -> State | None:
         mounted = await self._mounts()
         state = await super().retrieve(resource)
         return {"ensure": "ghost"} if state is None and resource.key in mounted else state
@@ -99,7 +99,7 @@ class Fstab(ParsedFile[Mount], type=Mount, name="parsed", features=("refreshable
 
     # --- changing
 
-    async def set(self, resource: Mount, attribute: str, wanted: Any, state: State | None) -> None:
+    async def set(self, resource: MountPoint, attribute: str, wanted: Any, state: State | None) -> None:
         if attribute != "ensure":
             await super().set(resource, attribute, wanted, state)
             return
@@ -110,7 +110,7 @@ class Fstab(ParsedFile[Mount], type=Mount, name="parsed", features=("refreshable
         elif wanted == "mounted" and not mounted:
             self._to_mount.add(resource.key)
 
-    async def _define(self, resource: Mount, state: State | None) -> None:
+    async def _define(self, resource: MountPoint, state: State | None) -> None:
         """In the table, with all that is wanted."""
         if resource.key not in self._bound:
             await super().create(resource, state)
@@ -120,19 +120,19 @@ class Fstab(ParsedFile[Mount], type=Mount, name="parsed", features=("refreshable
             if declared.name not in self.own_keys and wanted is not None and not declared.insync(resource, state or {}, wanted):
                 await super().set(resource, declared.name, wanted[0], state)
 
-    async def destroy(self, resource: Mount, state: State | None) -> None:
+    async def destroy(self, resource: MountPoint, state: State | None) -> None:
         if resource.key in await self._mounts():
             await self._unmount(resource)
         await super().destroy(resource, state)
 
-    async def flush(self, resource: Mount, now: State | None) -> None:
+    async def flush(self, resource: MountPoint, now: State | None) -> None:
         wanted = resource.key in self._to_mount
         self._to_mount.discard(resource.key)
         await super().flush(resource, now)
         if wanted:
             await self._mount(resource)
 
-    async def refresh(self, resource: Mount) -> None:
+    async def refresh(self, resource: MountPoint) -> None:
         if resource.value_of("fstype") == "swap" or resource.key not in await self._mounts():
             return
         self.log.log("info", "Remounting", source=f"{resource.ref}(provider={self.name})", tags=resource.origin.tags)
@@ -142,11 +142,11 @@ class Fstab(ParsedFile[Mount], type=Mount, name="parsed", features=("refreshable
             await self._unmount(resource)
             await self._mount(resource)
 
-    async def _mount(self, resource: Mount) -> None:
+    async def _mount(self, resource: MountPoint) -> None:
         await self.mount(str(resource.name))
         (await self._mounts()).add(resource.key)
 
-    async def _unmount(self, resource: Mount) -> None:
+    async def _unmount(self, resource: MountPoint) -> None:
         await self.umount(str(resource.name))
         (await self._mounts()).discard(resource.key)
 

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from shared.ral import Command, State
 from shared.types.package import Package
 
-from .packages import LISTING_SECONDS, Packages
+from .packages import LISTING_SECONDS, PackageProvider
 from .versions import rpm_part
 
 _LINE = re.compile(r"(\S+)-([^\s-]+-r\d+) .*?(\[.*\])?\s*")
@@ -26,7 +26,7 @@ def order(one: str, other: str) -> int:
 
 
 class Apk(
-    Packages,
+    PackageProvider,
     name="apk",
     features=("versionable", "version_ranges", "install_options", "uninstall_options"),
     default_for=[{"os.family": "alpine"}, {"os.name": "alpine"}],
@@ -57,7 +57,7 @@ class Apk(
     async def install(self, resource: Package, state: State | None) -> None:
         await self.install_together([resource])
 
-    def alike(self, resource: Package) -> Hashable | None:
+    def batch_key(self, resource: Package) -> Hashable | None:
         return None if resource.source else (resource.value_of("ensure") == "latest", *self.install_options(resource))
 
     async def install_together(self, resources: Sequence[Package]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from shared.errors import ResourceError
 from shared.ral import Command, State
-from shared.types.package import GONE, Package
+from shared.types.package import NOT_INSTALLED, Package
 
 from .dpkg import NONINTERACTIVE, Dpkg
 from .packages import LISTING_SECONDS
@@ -66,7 +66,7 @@ class Apt(Dpkg, name="apt", features=("versionable", "version_ranges", "install_
         # What is wanted by name is not to go as another's unused dependency.
         await self.apt_mark("manual", "--", resource.name, fail=False)
 
-    def alike(self, resource: Package) -> Hashable | None:
+    def batch_key(self, resource: Package) -> Hashable | None:
         if resource.source or resource.responsefile:
             return None
         return (resource.configfiles, resource.allowcdrom, *self.install_options(resource))
@@ -91,7 +91,7 @@ class Apt(Dpkg, name="apt", features=("versionable", "version_ranges", "install_
 
     async def _check_version(self, resource: Package, version: str) -> None:
         now = (await self.query(resource) or {}).get("ensure")
-        if now in GONE:
+        if now in NOT_INSTALLED:
             raise ResourceError(f"Could not find package {resource.name}")
         if now != version and not self.satisfies(resource, {"ensure": now}, version):
             raise ResourceError(f"Failed to update to version {version}, got version {now} instead")

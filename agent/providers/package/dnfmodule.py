@@ -9,9 +9,9 @@ from typing import Any
 
 from shared.errors import ResourceError
 from shared.ral import ABSENT, Command, State
-from shared.types.package import GONE, Package
+from shared.types.package import NOT_INSTALLED, Package
 
-from .packages import LISTING_SECONDS, Packages
+from .packages import LISTING_SECONDS, PackageProvider
 from .versions import rpm
 
 QUIET = ("-d", "0", "-e", "1")
@@ -32,7 +32,7 @@ def parse(text: str) -> dict[str, State]:
     return found
 
 
-class DnfModule(Packages, name="dnfmodule", features=("versionable", "purgeable", "disableable", "supports_flavors")):
+class DnfModule(PackageProvider, name="dnfmodule", features=("versionable", "purgeable", "disableable", "supports_flavors")):
     """`ensure` is a stream, `flavor` a profile of it; what is the latest of streams nobody can say."""
 
     manager = Command("dnf")
@@ -57,7 +57,7 @@ class DnfModule(Packages, name="dnfmodule", features=("versionable", "purgeable"
         return dict(await self.instances()).get(resource.name)
 
     async def install(self, resource: Package, state: State | None) -> None:
-        if (state or {}).get("ensure", ABSENT) not in GONE:
+        if (state or {}).get("ensure", ABSENT) not in NOT_INSTALLED:
             await self.uninstall(resource, state)  # two streams cannot be chosen at once
         what = resource.name
         if stream := self.version_wanted(resource):

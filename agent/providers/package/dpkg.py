@@ -10,7 +10,7 @@ from shared.errors import ResourceError
 from shared.ral import Command, State
 from shared.types.package import Package
 
-from .packages import LISTING_SECONDS, Packages, attempted
+from .packages import LISTING_SECONDS, PackageProvider, query_output
 
 FORMAT = "${Status} ${Package} ${Version}\\n"
 _PROVIDES = "${Status} ${Package} ${Version} [${Provides}]\\n"
@@ -48,7 +48,7 @@ def provided(text: str, name: str) -> str | None:
     return None
 
 
-class Dpkg(Packages, name="dpkg", features=("holdable", "purgeable", "virtual_packages")):
+class Dpkg(PackageProvider, name="dpkg", features=("holdable", "purgeable", "virtual_packages")):
     """Debian's packages, from files."""
 
     dpkg = Command("/usr/bin/dpkg", environment=NONINTERACTIVE)
@@ -61,7 +61,7 @@ class Dpkg(Packages, name="dpkg", features=("holdable", "purgeable", "virtual_pa
 
     async def query(self, resource: Package) -> State | None:
         name = await self._real_name(resource)
-        said = await attempted(self.dpkg_query, "-W", "--showformat", FORMAT, "--", name)
+        said = await query_output(self.dpkg_query, "-W", "--showformat", FORMAT, "--", name)
         found = next((each for each in map(parse_line, said.text.splitlines()) if each), None) if said else None
         if said is not None and found is None:
             return {"ensure": "absent", "mark": "none"}
@@ -78,7 +78,7 @@ class Dpkg(Packages, name="dpkg", features=("holdable", "purgeable", "virtual_pa
             )
         if not resource.allow_virtual:
             return resource.name
-        said = await attempted(self.dpkg_query, "-W", "--showformat", _PROVIDES)
+        said = await query_output(self.dpkg_query, "-W", "--showformat", _PROVIDES)
         real = provided(said.text, resource.name) if said else None
         if real and real != resource.name:
             resource.log("info", f"Package {resource.name} is virtual, defaulting to {real}")

@@ -9,7 +9,7 @@ from shared.errors import ResourceError
 from shared.ral import Command, State, fact
 from shared.types.package import Package
 
-from .packages import LISTING_SECONDS, Packages, attempted
+from .packages import LISTING_SECONDS, PackageProvider, query_output
 
 _SYSTEMS = ["archlinux", "manjarolinux", "arch", "manjaro"]
 _QUIET = ("--noconfirm", "--noprogressbar")
@@ -48,7 +48,7 @@ def path_of(source: str) -> str:
 
 
 class Pacman(
-    Packages,
+    PackageProvider,
     name="pacman",
     features=("install_options", "uninstall_options", "virtual_packages"),
     confine=[fact("os.name", *_SYSTEMS)],
@@ -63,13 +63,13 @@ class Pacman(
 
     async def instances(self) -> Mapping[str, State]:
         installed = await self._installed()
-        groups = await attempted(self.pacman, "-Sgg")
+        groups = await query_output(self.pacman, "-Sgg")
         both = installed | (parse_groups(groups.text, installed) if groups else {})
         return {name: {"ensure": version} for name, version in both.items()}
 
     async def query(self, resource: Package) -> State | None:
         installed = await self._installed()
-        said = await attempted(self.pacman, "-Sgg", "--", resource.name)
+        said = await query_output(self.pacman, "-Sgg", "--", resource.name)
         group = parse_groups(said.text, installed).get(resource.name) if said else None
         if group and resource.allow_virtual is False:
             resource.log("warning", f"{resource.name} is a group, but allow_virtual is false.")
@@ -78,7 +78,7 @@ class Pacman(
         return {"ensure": version} if version else None
 
     async def _is_group(self, resource: Package) -> bool:
-        said = await attempted(self.pacman, "-Sg", "--", resource.name)
+        said = await query_output(self.pacman, "-Sg", "--", resource.name)
         return bool(said and said.text.strip())
 
     async def latest(self, resource: Package, state: State) -> str | None:
@@ -95,7 +95,7 @@ class Pacman(
         if await self.query(resource) is None:
             raise ResourceError(f"Could not find package '{resource.name}'")
 
-    def alike(self, resource: Package) -> Hashable | None:
+    def batch_key(self, resource: Package) -> Hashable | None:
         return None if resource.source or resource.allow_virtual is False else tuple(self.install_options(resource))
 
     async def install_together(self, resources: Sequence[Package]) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 from shared.errors import ResourceError
 from shared.ral import Command, State
-from shared.types.package import GONE, Package
+from shared.types.package import NOT_INSTALLED, Package
 
-from .packages import LISTING_SECONDS, Packages, attempted
+from .packages import LISTING_SECONDS, PackageProvider, query_output
 from .versions import rpm
 
 FORMAT = "%{NAME} %|EPOCH?{%{EPOCH}}:{0}| %{VERSION} %{RELEASE} %{ARCH}\\n"
@@ -34,7 +34,9 @@ def parse(text: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-class Rpm(Packages, name="rpm", features=("versionable", "install_options", "uninstall_options", "virtual_packages", "install_only")):
+class Rpm(
+    PackageProvider, name="rpm", features=("versionable", "install_options", "uninstall_options", "virtual_packages", "install_only")
+):
     """RPM packages, from files."""
 
     rpm = Command("rpm")
@@ -45,9 +47,9 @@ class Rpm(Packages, name="rpm", features=("versionable", "install_options", "uni
 
     async def query(self, resource: Package) -> State | None:
         words = ("-q", *QUICK, "--qf", FORMAT)
-        said = await attempted(self.rpm, *words, "--", resource.name)
+        said = await query_output(self.rpm, *words, "--", resource.name)
         if said is None and resource.allow_virtual is not False:
-            said = await attempted(self.rpm, *words, "--whatprovides", "--", resource.name)
+            said = await query_output(self.rpm, *words, "--whatprovides", "--", resource.name)
         return next(iter(parse(said.text).values()), None) if said else None
 
     def satisfies(self, resource: Package, state: State, wanted: str) -> bool:
@@ -71,7 +73,7 @@ class Rpm(Packages, name="rpm", features=("versionable", "install_options", "uni
 
     async def install(self, resource: Package, state: State | None) -> None:
         source = self._source(resource)
-        there = (state or {}).get("ensure") not in GONE
+        there = (state or {}).get("ensure") not in NOT_INSTALLED
         flags = ["-U", "--oldpackage"] if there else ["-i"]
         await self.rpm(*flags, *self.install_options(resource), "--", source)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from shared.ral import Command, State
 from shared.types.package import Package
 
-from .packages import LISTING_SECONDS, Packages
+from .packages import LISTING_SECONDS, PackageProvider
 
 
 def parse(text: str) -> dict[str, str]:
@@ -17,7 +17,7 @@ def parse(text: str) -> dict[str, str]:
     return {} if start is None else {row[0]: row[1] for row in rows[start + 1 :] if len(row) > 1}
 
 
-class Snap(Packages, name="snap", features=("purgeable", "install_options", "uninstall_options")):
+class Snap(PackageProvider, name="snap", features=("purgeable", "install_options", "uninstall_options")):
     """Snaps; only by name, never the default."""
 
     last_resort = True

@@ -12,7 +12,7 @@ from shared.errors import ResourceError
 from shared.ral import Confine, Output, Platform, execute, which
 from shared.types.package import Package
 
-from .packages import LISTING_SECONDS, Packages
+from .packages import LISTING_SECONDS, PackageProvider
 
 
 def one_of(*programs: str) -> Confine:
@@ -24,7 +24,7 @@ def one_of(*programs: str) -> Confine:
     return Confine(f"program {' or '.join(programs)}", holds)
 
 
-class Targeted(Packages, name="targeted", features=("versionable", "install_options", "targetable")):
+class Targeted(PackageProvider, name="targeted", features=("versionable", "install_options", "targetable")):
     """Never a system's default. `programs`: names of its command, the first that is found is used; `environment`: what it needs."""
 
     last_resort = True

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from shared.errors import ResourceError
 from shared.ral import Command, State
-from shared.types.package import GONE, Package
+from shared.types.package import NOT_INSTALLED, Package
 
 from .packages import LISTING_SECONDS
 from .rpm import Rpm
@@ -112,7 +112,7 @@ class Yum(
     def _how(self, resource: Package) -> list[str]:
         return ["-d", "0", "-e", self.error_level, "-y", *self.install_options(resource)]
 
-    def alike(self, resource: Package) -> Hashable | None:
+    def batch_key(self, resource: Package) -> Hashable | None:
         if resource.source or resource.install_only or resource.allow_virtual is False:
             return None
         return tuple(self.install_options(resource))
@@ -125,7 +125,7 @@ class Yum(
         """Operation, what to give it, and the version that then must be there."""
         current = state.get("ensure")
         if resource.value_of("ensure") == "latest":
-            return ("install" if current in GONE else self.upgrade), resource.name, None
+            return ("install" if current in NOT_INSTALLED else self.upgrade), resource.name, None
         version = self.version_wanted(resource)
         if version is None:
             return "install", resource.source or resource.name, None
@@ -135,7 +135,7 @@ class Yum(
             wanted = f"{resource.name}-{version}"
             moved = _ARCH.fullmatch(wanted)
             wanted = f"{moved[1]}-{moved[3]}{moved[2]}" if moved else wanted
-        if current in GONE:
+        if current in NOT_INSTALLED:
             return "install", wanted, version
         if resource.install_only:
             return self.upgrade, wanted, version

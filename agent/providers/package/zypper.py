@@ -68,14 +68,14 @@ class Zypper(
         if await self.query(resource) is None:
             raise ResourceError(f"Could not find package {resource.name}")
 
-    def alike(self, resource: Package) -> Hashable | None:
+    def batch_key(self, resource: Package) -> Hashable | None:
         return None if resource.allow_virtual is False else tuple(self.install_options(resource))
 
     async def install_together(self, resources: Sequence[Package]) -> None:
         await self._install(*resources)
 
     async def _install(self, *resources: Package) -> None:
-        """One package, or several that are alike."""
+        """One package, or several of one `batch_key`."""
         resource = resources[0]
         version = self.version_wanted(resource)
         own = await self._version()

@@ -12,7 +12,7 @@ from shared.errors import PuppetError, ResourceError
 from shared.ral import ABSENT, Provider, State, Type
 
 from ...run.runlog import RunLog
-from .records import LineFormat, Record
+from .records import LineFormat, ParsedRecord
 from .storage import Storage
 
 R = TypeVar("R", bound=Type)
@@ -23,10 +23,10 @@ def local_now() -> datetime:
 
 
 @dataclass(slots=True)
-class Target:
+class ParsedTarget:
     """One file as it was read and as it is to be."""
 
-    records: list[Record] = field(default_factory=list)
+    records: list[ParsedRecord] = field(default_factory=list)
     problem: str = ""  # why it could not be read; then it is never written
     backed_up: bool = False
 
@@ -53,8 +53,8 @@ class ParsedFile(Provider[R], Generic[R]):
         self.log = log
         self.default_target = default_target
         self.now = now
-        self.targets: dict[str, Target] = {}
-        self._bound: dict[str, tuple[str, Record]] = {}  # resource key -> (target, record)
+        self.targets: dict[str, ParsedTarget] = {}
+        self._bound: dict[str, tuple[str, ParsedRecord]] = {}  # resource key -> (target, record)
         self._modified: dict[str, None] = {}
 
     # --- what a subclass may say
@@ -67,16 +67,16 @@ class ParsedFile(Provider[R], Generic[R]):
         """What is read for `instances`, and for every prefetch."""
         return (self.default_target,) if self.default_target else ()
 
-    def adopt(self, resource: R, target: str) -> Record | None:
+    def adopt(self, resource: R, target: str) -> ParsedRecord | None:
         """A record without the resource's name that is the resource's all the same."""
         return None
 
-    def state_of(self, target: str, record: Record) -> dict[str, Any]:
+    def state_of(self, target: str, record: ParsedRecord) -> dict[str, Any]:
         """A record as a state."""
         values = {k: v for k, v in record.values.items() if not k.startswith("_") and v is not None}
         return {"ensure": "present", **values, "target": target}
 
-    def settle(self, target: str, records: list[Record]) -> list[Record]:
+    def settle(self, target: str, records: list[ParsedRecord]) -> list[ParsedRecord]:
         """All records of a target just read, with what only shows in their sequence."""
         return records
 
@@ -113,7 +113,7 @@ class ParsedFile(Provider[R], Generic[R]):
     async def _load(self, path: str) -> None:
         if path in self.targets:
             return
-        self.targets[path] = Target()
+        self.targets[path] = ParsedTarget()
         try:
             text = await self.storage.read(path)
             self.targets[path].records = self.settle(path, self.form.parse(text))
@@ -132,7 +132,7 @@ class ParsedFile(Provider[R], Generic[R]):
                 return self.state_of(target, record)
         return None
 
-    def _named(self, resource: R, target: str) -> Record | None:
+    def _named(self, resource: R, target: str) -> ParsedRecord | None:
         if target not in self.targets:
             return None
         return _last_named(self.targets[target].records, resource.key) or self.adopt(resource, target)
@@ -156,14 +156,14 @@ class ParsedFile(Provider[R], Generic[R]):
     async def create(self, resource: R, state: State | None) -> None:
         if resource.key in self._bound:
             return
-        record = Record(name=resource.key, values={"name": resource.value_of("name") or resource.key})
+        record = ParsedRecord(name=resource.key, values={"name": resource.value_of("name") or resource.key})
         for declared in resource.declaration.properties:
             if declared.name not in self.own_keys and resource.wanted(declared.name) is not None:
                 self._assign(record, declared.name, self.wanted_value(resource, declared.name))
         path = self.target_of(resource)
         if not path:
             raise ResourceError(f"{resource.ref} has no target to be written to")
-        target = self.targets.setdefault(path, Target())
+        target = self.targets.setdefault(path, ParsedTarget())
         target.records.append(record)
         self._bound[resource.key] = path, record
         self._modified[path] = None
@@ -186,14 +186,14 @@ class ParsedFile(Provider[R], Generic[R]):
         path, record = self._bound[resource.key]
         if attribute == "target":
             self.targets[path].records.remove(record)
-            self.targets.setdefault(wanted, Target()).records.append(record)
+            self.targets.setdefault(wanted, ParsedTarget()).records.append(record)
             self._bound[resource.key] = wanted, record
             self._modified |= {path: None, wanted: None}
             return
         self._assign(record, attribute, self.wanted_value(resource, attribute))
         self._modified[path] = None
 
-    def _assign(self, record: Record, attribute: str, value: Any) -> None:
+    def _assign(self, record: ParsedRecord, attribute: str, value: Any) -> None:
         if value in (ABSENT, [ABSENT]):
             record.values.pop(attribute, None)
         else:
@@ -243,9 +243,9 @@ class ParsedFile(Provider[R], Generic[R]):
                     self._bound[key] = path, same
 
 
-def _last_named(records: Sequence[Record], name: str) -> Record | None:
+def _last_named(records: Sequence[ParsedRecord], name: str) -> ParsedRecord | None:
     """The record of a name; of several the last, as in the reference; None when there is none."""
     return next((record for record in reversed(records) if record.text is None and record.name == name), None)
 
 
-__all__ = ["ParsedFile", "Target", "local_now"]
+__all__ = ["ParsedFile", "ParsedTarget", "local_now"]

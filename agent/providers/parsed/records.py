@@ -15,7 +15,7 @@ _OURS = "# HEADER"
 
 
 @dataclass(slots=True, eq=False)
-class Record:
+class ParsedRecord:
     """
     One thing in a file, or lines that are none.
 
@@ -61,20 +61,20 @@ class LineFormat(ABC):
 
     # --- both ways
 
-    def parse(self, text: str) -> list[Record]:
+    def parse(self, text: str) -> list[ParsedRecord]:
         """All records of a file, in order; headers of earlier runs are left out."""
         return [self._record(line) for line in lines_of(text) if not line.startswith(_OURS)]
 
-    def _record(self, line: str) -> Record:
+    def _record(self, line: str) -> ParsedRecord:
         values = None if not line.strip() else self.values_of(line)
-        return Record(text=line) if values is None else Record(name=self.key(values), values=values)
+        return ParsedRecord(text=line) if values is None else ParsedRecord(name=self.key(values), values=values)
 
-    def write(self, records: Sequence[Record], now: datetime) -> str:
+    def write(self, records: Sequence[ParsedRecord], now: datetime) -> str:
         """The file that holds these records; ResourceError when one of them would not be what it says."""
         body = [record.text if record.text is not None else self.checked(record) for record in records]
         return self.header(now) + "".join(f"{each}\n" for each in body)
 
-    def checked(self, record: Record) -> str:
+    def checked(self, record: ParsedRecord) -> str:
         """The line of one record, which is one line."""
         line = self.line(record.values)
         if breaks_line(line):

@@ -15,7 +15,7 @@ from shared.types.filebucket import Filebucket
 
 from ...servers.dipper import Dipper
 from ..file.inheritance import inherited_rights
-from ..file.places import Place, place_of
+from ..file.places import PathEntry, place_of
 from ..file.writing import Replacement, Rights
 
 MAX_SIZE = 64 * 2**20  # bytes of a file that is parsed
@@ -120,7 +120,7 @@ def _rewrite(path: str, data: bytes) -> None:
         os.close(fd)
 
 
-def _kept(place: Place, mode: int) -> Rights:
+def _kept(place: PathEntry, mode: int) -> Rights:
     info = place.lstat()
     if info is None or not stat.S_ISREG(info.st_mode):
         return Rights(mode=mode)

@@ -9,12 +9,12 @@ from typing import Any
 
 from shared.errors import ResourceError
 from shared.ral import Provider, Providers, Ref, State, Type
-from shared.types.resources import NEVER_PURGED, Resources
+from shared.types.resources import NEVER_PURGED, ResourcesMetatype
 
 _PASSED_ON = ("noop", "schedule", "audit", "loglevel", "tag", "require", "subscribe", "before", "notify")
 
 
-class Purge(Provider[Resources], type=Resources, name=""):
+class ResourcesPurge(Provider[ResourcesMetatype], type=ResourcesMetatype, name=""):
     """
     Asks the default provider of the type what exists.
 
@@ -31,10 +31,10 @@ class Purge(Provider[Resources], type=Resources, name=""):
         self.types = types
         self.login_defs = login_defs
 
-    async def retrieve(self, resource: Resources) -> State | None:
+    async def retrieve(self, resource: ResourcesMetatype) -> State | None:
         return {}
 
-    async def generate(self, resource: Resources) -> Sequence[Type]:
+    async def generate(self, resource: ResourcesMetatype) -> Sequence[Type]:
         if not resource.purge:
             return ()
         provider, _ = self.providers().default(resource.name)
@@ -54,7 +54,7 @@ class Purge(Provider[Resources], type=Resources, name=""):
                 made.append(gone)
         return made
 
-    def _may_go(self, resource: Resources, name: str, state: Mapping[str, Any]) -> bool:
+    def _may_go(self, resource: ResourcesMetatype, name: str, state: Mapping[str, Any]) -> bool:
         if resource.name != "user":
             return True
         keep = resource.unless_system_user

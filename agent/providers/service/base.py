@@ -32,7 +32,7 @@ def parse_processes(text: str, pattern: str, *, own: int) -> int | None:
     return None
 
 
-class Base(Provider[Service], type=Service, name="base", features=("refreshable",)):
+class ServiceProvider(Provider[Service], type=Service, name="base", features=("refreshable",)):
     """
     Needs a `start` command or `binary`; what runs is seen by a `status` command or in the process table.
 

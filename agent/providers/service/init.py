@@ -11,7 +11,7 @@ from shared.errors import ResourceError
 from shared.ral import Confine, Platform, State, execute
 from shared.types.service import Service
 
-from .base import STATUS_SECONDS, Base, Words
+from .base import STATUS_SECONDS, ServiceProvider, Words
 
 FOLDERS = ("/etc/init.d",)
 NOT_SERVICES = frozenset(
@@ -27,7 +27,7 @@ def _no_better_one(platform: Platform) -> bool:
     return name not in ("debian", "ubuntu") and family != "redhat"
 
 
-class Scripts(Base, name="scripts"):
+class Scripts(ServiceProvider, name="scripts"):
     """What providers of init scripts share."""
 
     folders: tuple[str, ...] = FOLDERS

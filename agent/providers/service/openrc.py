@@ -9,7 +9,7 @@ from typing import Any
 from shared.ral import Command, State
 from shared.types.service import Service
 
-from .base import STATUS_SECONDS, Base, Words
+from .base import STATUS_SECONDS, ServiceProvider, Words
 
 _LINE = re.compile(r"\s+(.*?)\s*\[\s*(.*)\s*\]")
 
@@ -32,7 +32,7 @@ def parse_status(text: str) -> dict[str, bool]:
 
 
 class Openrc(
-    Base,
+    ServiceProvider,
     name="openrc",
     features=("enableable",),
     default_for=[{"os.name": "gentoo"}, {"os.name": "funtoo"}, {"os.name": "alpine"}],

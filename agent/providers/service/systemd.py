@@ -13,7 +13,7 @@ from shared.errors import ResourceError
 from shared.ral import Command, Confine, Output, Provider, State, execute
 from shared.types.service import Service
 
-from .base import STATUS_SECONDS, Base, Words
+from .base import STATUS_SECONDS, ServiceProvider, Words
 
 _UNIT = re.compile(r"^(\S+)[ \t]+(?:disabled|enabled|masked|indirect|bad|static)(?:[ \t]+\S+)?[ \t]*$", re.IGNORECASE | re.MULTILINE)
 _MANY = 8  # questions to systemd at the same time
@@ -47,7 +47,7 @@ def enabled_of(resource_wants: str | None, output: str, code: int) -> str | None
 
 
 class Systemd(
-    Base,
+    ServiceProvider,
     name="systemd",
     features=("enableable", "maskable"),
     confine=[Confine("systemd as process 1", lambda _: is_systemd())],

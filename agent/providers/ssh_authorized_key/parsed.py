@@ -17,7 +17,7 @@ from shared.types.ssh_authorized_key import AUTHORIZED_TYPES, SshAuthorizedKey
 from ..file.places import place_of
 from ..file.writing import Rights
 from ..parsed.base import ParsedFile
-from ..parsed.records import LineFormat, Record
+from ..parsed.records import LineFormat, ParsedRecord
 
 _TYPES = "|".join(re.escape(text) for value in AUTHORIZED_TYPES for text in (value.value, *value.aliases) if "-" in text)
 _LINE = re.compile(rf"(?:(.+)\s+)?({_TYPES})\s+([^ ]+)\s*(.*)")
@@ -69,7 +69,7 @@ class AuthorizedKeys(ParsedFile[SshAuthorizedKey], type=SshAuthorizedKey, name="
             return str(given)
         return default_target(resource.value_of("user"))
 
-    def settle(self, target: str, records: list[Record]) -> list[Record]:
+    def settle(self, target: str, records: list[ParsedRecord]) -> list[ParsedRecord]:
         return named(target, records)
 
     async def retrieve(self, resource: SshAuthorizedKey) -> State | None:
@@ -105,7 +105,7 @@ class AuthorizedKeys(ParsedFile[SshAuthorizedKey], type=SshAuthorizedKey, name="
         await self.storage.write(path, text, Rights(entry.pw_uid, entry.pw_gid, 0o600))
 
 
-def named(target: str, records: list[Record]) -> list[Record]:
+def named(target: str, records: list[ParsedRecord]) -> list[ParsedRecord]:
     """The records of a file, with names for the keys that have none."""
     number = 0
     for record in records:

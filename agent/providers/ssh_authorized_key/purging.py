@@ -10,7 +10,7 @@ from shared.ral import Type
 from shared.types.ssh_authorized_key import SshAuthorizedKey
 from shared.types.user import User
 
-from ..parsed.records import Record
+from ..parsed.records import ParsedRecord
 from ..parsed.storage import read_file
 from .parsed import AuthorizedKeysFormat, default_target, named
 
@@ -36,7 +36,7 @@ async def unmanaged_keys(resource: User) -> Sequence[Type]:
     return made
 
 
-def _keys(path: str) -> list[Record]:
+def _keys(path: str) -> list[ParsedRecord]:
     """The keys in a file; none when there is no file."""
     text = (read_file(path) or b"").decode("utf-8", "surrogateescape")
     return [record for record in named(path, AuthorizedKeysFormat().parse(text)) if record.text is None]

@@ -20,7 +20,7 @@ MANY = 1000  # entries above which a directory without max_files gets a warning
 _PASSED_ON = ("noop", "schedule", "audit", "loglevel", "tag", "require", "subscribe", "before", "notify")
 
 
-class Finder(Provider[Tidy], type=Tidy, name=""):
+class TidyFinder(Provider[Tidy], type=Tidy, name=""):
     """One walk for each resource; links are not followed."""
 
     def __init__(self, now: Callable[[], float]) -> None:

@@ -13,7 +13,7 @@ from shared.ral import ABSENT, Command, Platform, Provider, State, Type
 from shared.ral.attributes import text_of
 from shared.types.user import User
 
-from ..accounts import Account, Accounts, parse_shadow
+from ..accounts import AccountDatabase, UserAccount, parse_shadow
 
 SECONDS = 600.0  # the most one command may take; they wait for each other's locks themselves
 
@@ -44,7 +44,7 @@ class Useradd(Provider[User], type=User, name="useradd"):
     luserdel = Command("luserdel", optional=True, seconds=SECONDS)
     lchage = Command("lchage", optional=True, seconds=SECONDS)
 
-    def __init__(self, accounts: Accounts, platform: Platform) -> None:
+    def __init__(self, accounts: AccountDatabase, platform: Platform) -> None:
         self.accounts = accounts
         local = platform.find_program("luseradd") and platform.find_program("lusermod")
         self.features = _ALWAYS | ({"manages_local_users_and_groups"} if local else set())
@@ -64,7 +64,7 @@ class Useradd(Provider[User], type=User, name="useradd"):
         found = {name: self.accounts.group(name) for name in wanted if not name.removeprefix("-").isdigit()}
         return state | {"group_numbers": {name: each[0] if each else None for name, each in found.items()}}
 
-    def _complete(self, account: Account, shadow: Mapping[str, str]) -> dict[str, Any]:
+    def _complete(self, account: UserAccount, shadow: Mapping[str, str]) -> dict[str, Any]:
         hidden = parse_shadow(shadow[account.name]) if account.name in shadow else dict.fromkeys(SHADOW, ABSENT)
         return account.state() | hidden
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from agent.facts.builtin.host import Host
-from agent.facts.external import Limits
-from agent.facts.facter import Sources, gather
+from agent.facts.external import ExternalFactLimits
+from agent.facts.facter import FactSources, gather
 from agent.facts.facterconf import parse_conf, seconds_of
 from agent.facts.ruby import names_in, ruby_facts, unserved
 from shared.errors import BadData
@@ -57,7 +57,7 @@ async def test_what_is_blocked_is_missing_in_flat_names_and_files_too(tmp_path: 
     (tmp_path / "facter.conf").write_text('facts : { blocklist : [ "legacy", "operating system", "out.txt", "ssh" ] }')
     (tmp_path / "facts.d").mkdir()
     (tmp_path / "facts.d" / "out.txt").write_text("outside=1\n")
-    found = await gather(Host(), Sources(external=[tmp_path / "facts.d"], conf=tmp_path / "facter.conf"))
+    found = await gather(Host(), FactSources(external=[tmp_path / "facts.d"], conf=tmp_path / "facter.conf"))
     assert "kernel" in found
     assert found.keys().isdisjoint({"os", "outside", "osfamily", "hostname", "uptime_days"})
 
@@ -80,7 +80,7 @@ async def test_the_global_section_says_where_facts_come_from(conf: str, expected
         text = f"from agent.facts import fact\n\n@fact()\ndef {name}(host, known):\n    return 'yes'\n"
         (tmp_path / name / f"{name}.py").write_text(text)
     (tmp_path / "facter.conf").write_text(conf.replace("ROOT", str(tmp_path)))
-    sources = Sources(
+    sources = FactSources(
         external=[tmp_path / "plugin"], system=[tmp_path / "system"], custom=[tmp_path / "own"], conf=tmp_path / "facter.conf"
     )
     assert {name for name, value in (await gather(Host(environ={}), sources, core=())).items() if value == "yes"} == expected
@@ -88,7 +88,7 @@ async def test_the_global_section_says_where_facts_come_from(conf: str, expected
 
 async def test_a_broken_file_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "facter.conf").write_text("facts : {")
-    found = await gather(Host(environ=ENVIRON), Sources(conf=tmp_path / "facter.conf", legacy=False), [Counting(a=1)])
+    found = await gather(Host(environ=ENVIRON), FactSources(conf=tmp_path / "facter.conf", legacy=False), [Counting(a=1)])
     assert found["a"] == 1
     assert f"Facter failed to read config file {tmp_path}/facter.conf" in caplog.text
 
@@ -97,7 +97,7 @@ async def test_a_group_with_a_time_to_live_is_asked_for_once_and_forgotten_witho
     conf, cache = tmp_path / "facter.conf", tmp_path / "cache"
     conf.write_text('facts : { ttls : [ { "a" : 1 day } ] }')
     resolver = Counting(a={"b": 1}, c=2)
-    sources = Sources(conf=conf, cache=cache, legacy=False)
+    sources = FactSources(conf=conf, cache=cache, legacy=False)
     for _ in range(2):
         resolver.facts = {**resolver.facts, "c": resolver.facts["c"] + 1}
         found = await gather(Host(environ=ENVIRON), sources, [resolver])
@@ -123,7 +123,7 @@ def test_the_names_of_ruby_facts_are_read_off_their_files(tmp_path: Path) -> Non
 
 async def test_without_facter_ruby_facts_are_named_as_skipped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG, "puppet.facts"):
-        assert await ruby_facts([tmp_path / "a.rb"], environ={"PATH": ""}, limits=Limits()) == {}
+        assert await ruby_facts([tmp_path / "a.rb"], environ={"PATH": ""}, limits=ExternalFactLimits()) == {}
     assert "Skipped 1 custom facts in Ruby that have no Python file beside them: a.rb" in caplog.text
 
 
@@ -132,7 +132,7 @@ async def test_a_facter_that_hangs_or_babbles_is_one_error(tmp_path: Path, text:
     (tmp_path / "facter").write_text(f"#!/bin/sh\n{text}\n")
     (tmp_path / "facter").chmod(0o755)
     environ = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    assert await ruby_facts([tmp_path / "a.rb"], environ=environ, limits=Limits(seconds=0.05 if "sleep" in text else 5)) == {}
+    assert await ruby_facts([tmp_path / "a.rb"], environ=environ, limits=ExternalFactLimits(seconds=0.05 if "sleep" in text else 5)) == {}
     assert words in caplog.text
     assert len([each for each in caplog.records if each.levelname == "ERROR"]) == 1
 
@@ -147,7 +147,7 @@ async def test_ruby_facts_are_run_by_the_real_facter(tmp_path: Path, caplog: pyt
     )
     (tmp_path / "kernel.rb").write_text("Facter.add(:kernel) { has_weight 3; setcode { 'mine' } }\n")
     (tmp_path / "bad.rb").write_text("Facter.add(:bad) { setcode { raise 'no' } }\n")
-    found = await gather(Host(), Sources(custom=[tmp_path], ruby=True))
+    found = await gather(Host(), FactSources(custom=[tmp_path], ruby=True))
     assert (found["mine"], found["other"], found["kernel"]) == ({"a": [1, "mine"]}, "other", "mine")
     assert found.keys().isdisjoint({"never", "bad"})
     assert "bad" in caplog.text

@@ -11,8 +11,8 @@ import pytest
 
 from agent.facts import Host, Known, fact
 from agent.facts.custom import custom_facts, declared, invalid
-from agent.facts.external import Limits, external_facts, parse_output, parse_text
-from agent.facts.facter import Sources, gather
+from agent.facts.external import ExternalFactLimits, external_facts, parse_output, parse_text
+from agent.facts.facter import FactSources, gather
 
 ENVIRON = {"PATH": "/usr/bin:/bin"}
 
@@ -64,8 +64,8 @@ async def test_a_program_that_hangs_or_leaves_a_child_behind_is_killed(tmp_path:
     script(others / "leaves", "sleep 60 & echo b=2\n")
     script(others / "talks", "head -c 3000000 /dev/zero\n")
     began = time.monotonic()
-    assert await external_facts([stuck], environ=ENVIRON, limits=Limits(seconds=1, output=1000)) == {}
-    assert await external_facts([others], environ=ENVIRON, limits=Limits(seconds=30, output=1000)) == {"b": "2"}
+    assert await external_facts([stuck], environ=ENVIRON, limits=ExternalFactLimits(seconds=1, output=1000)) == {}
+    assert await external_facts([others], environ=ENVIRON, limits=ExternalFactLimits(seconds=30, output=1000)) == {"b": "2"}
     assert time.monotonic() - began < 30
     assert "did not end within 1 seconds" in caplog.text
     assert "printed more than 1000 bytes" in caplog.text
@@ -82,7 +82,7 @@ async def test_environment_beats_external_beats_core(tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_text("kernel=external\nos=external\n")
     host = Host(environ={**ENVIRON, "FACTER_kernel": "environment", "FACTERrole": "db"})
     found = await gather(
-        host, Sources(external=[tmp_path], legacy=False), [resolver({"kernel": "core", "os": {"name": "x"}, "gone": None})]
+        host, FactSources(external=[tmp_path], legacy=False), [resolver({"kernel": "core", "os": {"name": "x"}, "gone": None})]
     )
     assert {k: v for k, v in found.items() if k != "facterversion"} == {"kernel": "environment", "os": "external", "role": "db"}
 
@@ -95,7 +95,7 @@ async def test_a_resolver_that_fails_or_hangs_costs_only_its_own_facts(caplog: p
         time.sleep(0.5)
         return {"late": 1}
 
-    found = await gather(Host(environ=ENVIRON), Sources(core_seconds=0.05, legacy=False), [fails, hangs, resolver({"a": 1})])
+    found = await gather(Host(environ=ENVIRON), FactSources(core_seconds=0.05, legacy=False), [fails, hangs, resolver({"a": 1})])
     assert found["a"] == 1
     assert "late" not in found
     assert "broken" in caplog.text
@@ -134,7 +134,7 @@ async def test_custom_facts_in_python_are_confined_weighed_and_checked(tmp_path:
     (tmp_path / "syntax.py").write_text("def x(:\n")
     core = [resolver({"kernel": "Linux", "os": {"name": "Debian"}, "fqdn": "core"})]
     with caplog.at_level(logging.DEBUG, "puppet.facts"):
-        found = await gather(Host(environ=ENVIRON), Sources(custom=[tmp_path], legacy=False), core)
+        found = await gather(Host(environ=ENVIRON), FactSources(custom=[tmp_path], legacy=False), core)
     assert (found["rack"], found["kernel"], found["fqdn"]) == ("Debian-rack", "Linux", "heavy")
     assert "broken" not in found
     assert "odd" not in found

@@ -13,7 +13,7 @@ import pytest
 from agent.providers.notify.log import LogMessage
 from agent.providers.package.apk import Apk
 from agent.providers.package.apt import Apt
-from agent.providers.package.packages import Packages
+from agent.providers.package.packages import PackageProvider
 from agent.providers.package.pacman import Pacman
 from agent.providers.package.yum import Dnf
 from agent.providers.package.zypper import Zypper
@@ -214,7 +214,7 @@ async def test_a_schedule_that_ends_meanwhile_does_not_hide_what_was_installed()
     assert [applied.statuses[f"Package[{each}]"].changed for each in "ab"] == [True, True]
 
 
-def stand_in(cls: type[Packages], command: str, answers: Mapping[str, Any]) -> tuple[Packages, Program]:
+def stand_in(cls: type[PackageProvider], command: str, answers: Mapping[str, Any]) -> tuple[PackageProvider, Program]:
     provider, program = cls(), Program(command, answers)
     setattr(provider, command, program)
     return provider, program
@@ -232,11 +232,11 @@ def stand_in(cls: type[Packages], command: str, answers: Mapping[str, Any]) -> t
     ],
 )
 async def test_each_package_manager_is_told_of_several(
-    cls: type[Packages], command: str, answers: Mapping[str, Any], given: dict[str, Any], told: str
+    cls: type[PackageProvider], command: str, answers: Mapping[str, Any], given: dict[str, Any], told: str
 ) -> None:
     provider, program = stand_in(cls, command, answers)
     both = [Package("a", given), Package("b", {"ensure": "1-r0", **given} if "versionable" in provider.features else given)]
-    assert provider.alike(both[0]) == provider.alike(both[1]) is not None
+    assert provider.batch_key(both[0]) == provider.batch_key(both[1]) is not None
     await provider.install_together(both)
     assert program.calls[-1] == told
 
@@ -253,5 +253,5 @@ async def test_each_package_manager_is_told_of_several(
         (Pacman, {"allow_virtual": False}),
     ],
 )
-def test_what_needs_a_command_of_its_own_goes_by_itself(cls: type[Packages], given: dict[str, Any]) -> None:
-    assert cls().alike(Package("a", given)) is None
+def test_what_needs_a_command_of_its_own_goes_by_itself(cls: type[PackageProvider], given: dict[str, Any]) -> None:
+    assert cls().batch_key(Package("a", given)) is None

@@ -19,9 +19,9 @@ from agent.run.runlog import RunLog
 from shared.errors import ResourceError
 from shared.types import builtin_types
 from shared.types.cron import Cron
-from shared.types.host import Host
+from shared.types.host import HostEntry
 from shared.types.mailalias import Mailalias
-from shared.types.mount import Mount
+from shared.types.mount import MountPoint
 from shared.types.ssh_authorized_key import SshAuthorizedKey
 from shared.types.sshkey import Sshkey
 from tests.support.fake_commands import apply
@@ -108,7 +108,7 @@ def test_AG_08_a_name_with_a_newline_is_refused(name):
 
 
 def host(name, path, **given):
-    return Host(name, {"ip": "192.0.2.1", "target": str(path), **given})
+    return HostEntry(name, {"ip": "192.0.2.1", "target": str(path), **given})
 
 
 async def test_several_resources_of_one_file_are_all_in_it_and_it_is_kept_once(tmp_path):
@@ -122,7 +122,7 @@ async def test_several_resources_of_one_file_are_all_in_it_and_it_is_kept_once(t
 
 async def test_a_resource_that_cannot_be_written_does_not_stop_the_others(tmp_path):
     hosts = tmp_path / "hosts"
-    done = await apply(Host("a", {"ensure": "present", "target": str(hosts)}), host("b", hosts), bucket=tmp_path / "bucket")
+    done = await apply(HostEntry("a", {"ensure": "present", "target": str(hosts)}), host("b", hosts), bucket=tmp_path / "bucket")
     assert "Could not evaluate: ip is a required attribute for hosts" in done.messages
     assert hosts.read_text().endswith("192.0.2.1\tb\n")
     assert "\ta" not in hosts.read_text()
@@ -240,7 +240,7 @@ def test_mount_points_are_read_from_what_mount_prints():
 @pytest.mark.parametrize("name", ["--bind", "-a", "/x\x1b[2J"])
 def test_AG_08_a_mount_point_is_never_an_option(name):
     with pytest.raises(ResourceError):
-        Mount(name, {"ensure": "mounted", "device": "d", "fstype": "ext4"})
+        MountPoint(name, {"ensure": "mounted", "device": "d", "fstype": "ext4"})
 
 
 # --- crontabs

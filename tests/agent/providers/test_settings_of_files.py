@@ -12,7 +12,7 @@ from agent.providers.concat_file.pieces import Piece, merged
 from agent.providers.file_line.ruby import is_there, split, with_line, without_line
 from agent.providers.ini_setting.text import IniStyle, IniText
 from agent.providers.ini_subsetting.words import Words
-from agent.providers.k5login.k5login import Files
+from agent.providers.k5login.k5login import K5loginFiles
 from agent.providers.selboolean.getsetsebool import Getsetsebool, value_in
 from agent.providers.selmodule.semodule import listed as modules
 from agent.providers.selmodule.semodule import version_in
@@ -249,7 +249,7 @@ async def test_principals_are_the_whole_file(tmp_path):
     path = tmp_path / ".k5login"
     path.write_text("old@X\n")
     resource = K5login(str(path), {"principals": ["a@X", "b@X"], "mode": "600"})
-    provider = Files()
+    provider = K5loginFiles()
     state = await provider.retrieve(resource)
     assert state == {"principals": ["old@X"], "mode": f"{path.stat().st_mode & 0o777:04o}"}
     await provider.set_principals(resource, ["a@X", "b@X"], state)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent.providers.accounts import Account, Accounts
+from agent.providers.accounts import AccountDatabase, UserAccount
 from agent.providers.group.groupadd import Groupadd
 from agent.providers.user.useradd import Useradd
 from shared.errors import ResourceError
@@ -17,17 +17,17 @@ from shared.types.group import Group
 from shared.types.user import User
 from tests.agent.providers.recorded import Program
 
-BOB = Account("bob", 1000, 1000, "Bob", "/home/bob", "/bin/sh", ("mail", "games"))
+BOB = UserAccount("bob", 1000, 1000, "Bob", "/home/bob", "/bin/sh", ("mail", "games"))
 
 
 @dataclass(frozen=True)
-class Known(Accounts):
+class Known(AccountDatabase):
     """Accounts in memory."""
 
-    known: dict[str, Account] = field(default_factory=dict)
+    known: dict[str, UserAccount] = field(default_factory=dict)
     gids: dict[str, tuple[int, tuple[str, ...]]] = field(default_factory=dict)
 
-    def user(self, name: str) -> Account | None:
+    def user(self, name: str) -> UserAccount | None:
         return self.known.get(name)
 
     def group(self, name: str) -> tuple[int, tuple[str, ...]] | None:

@@ -9,7 +9,7 @@ import pytest
 
 from agent.transaction.graph import ALL_EVENTS, EVENTS, NONE, Anchor, Graph, Walk, build, describe_cycles
 from shared.ral import Param, Ref, Type
-from shared.ral.catalog import Resources
+from shared.ral.catalog import RalCatalog
 from shared.ral.components import Component
 
 
@@ -25,8 +25,8 @@ class Step(Type, name="step"):
         return (Ref("step", name) for name in self.ahead)
 
 
-def steps(**given: dict[str, object]) -> Resources:
-    resources = Resources({"step": Step})
+def steps(**given: dict[str, object]) -> RalCatalog:
+    resources = RalCatalog({"step": Step})
     for title, attributes in given.items():
         resources.add(Step(title, attributes))
     return resources
@@ -36,7 +36,7 @@ def quiet(resource: Type, message: str) -> None:
     pass
 
 
-def order(resources: Resources) -> str:
+def order(resources: RalCatalog) -> str:
     """The titles in the order in which they come; containers as `(name` and `name)`."""
     walk = Walk(build(resources, quiet))
     found = []
@@ -71,7 +71,7 @@ def test_an_automatic_edge_against_an_explicit_one_is_dropped_with_a_note() -> N
     assert notes == ["Step[a]: Skipping automatic relationship with Step[b]"]
 
 
-def contained() -> Resources:
+def contained() -> RalCatalog:
     resources = steps(first={"before": "Class[A]"}, x={}, y={}, last={"require": "Class[A]"})
     outer, inner = Component(Ref("class", "a"), {}), Component(Ref("class", "b"), {})
     resources.add(outer)

@@ -18,7 +18,7 @@ from agent.transaction.ahead import MOST
 from agent.transaction.run import Applied, ApplyContext, apply_catalog
 from shared.errors import ResourceError
 from shared.ral import Output, Param, Platform, Property, Provider, Providers, State, Type
-from shared.ral.catalog import Resources
+from shared.ral.catalog import RalCatalog
 from shared.types.file import File
 from shared.types.service import Service
 from tests.support.fake_commands import apply
@@ -86,7 +86,7 @@ class Board(Provider[Cup], type=Cup):
 
 
 async def run(kitchen: Kitchen, *resources: Type, **options: Any) -> Applied:
-    together = Resources({"pot": Pot, "cup": Cup})
+    together = RalCatalog({"pot": Pot, "cup": Cup})
     for each in resources:
         together.add(each)
     providers = Providers({"pot": lambda: [Stove(kitchen)], "cup": lambda: [Board()]}, Platform())
@@ -137,7 +137,7 @@ async def test_a_provider_that_cannot_read_ahead_after_all_fails_nobody() -> Non
         async def read_ahead(self, resources: Sequence[Pot]) -> None:
             raise ValueError("no hands")
 
-    together = Resources({"pot": Pot})
+    together = RalCatalog({"pot": Pot})
     for each in pots("abc"):
         together.add(each)
     context = ApplyContext(log=RunLog(), providers=Providers({"pot": lambda: [Clumsy(kitchen)]}, Platform()), state=StateFile(None))
@@ -157,7 +157,7 @@ async def test_what_is_skipped_is_not_read() -> None:
     resources[2].assign("schedule", "never")
     from shared.types.schedule import Schedule
 
-    together = Resources({"pot": Pot, "schedule": Schedule})
+    together = RalCatalog({"pot": Pot, "schedule": Schedule})
     for each in (Schedule("never", {"period": "never"}), *resources):
         together.add(each)
     providers = Providers({"pot": lambda: [Stove(kitchen)]}, Platform())

@@ -10,7 +10,7 @@ from shared.data.richdata import Deferred
 from shared.errors import BadData, PuppetError, ResourceError
 from shared.models.catalog import Catalog
 from shared.ral import Param, Property, Ref, Type
-from shared.ral.catalog import Resources, resources_of
+from shared.ral.catalog import RalCatalog, resources_of
 from shared.ral.components import Component, Unmanaged
 
 
@@ -40,7 +40,7 @@ def thing(title: str, **parameters: Any) -> dict[str, Any]:
     return {"type": "Thing", "title": title, "tags": ["thing"], "file": "/site.pp", "line": 4, "parameters": parameters}
 
 
-def made(*resources: dict[str, Any], edges: list[tuple[str, str]] | None = None, **options: Any) -> Resources:
+def made(*resources: dict[str, Any], edges: list[tuple[str, str]] | None = None, **options: Any) -> RalCatalog:
     return resources_of(wire(*resources, edges=edges), TYPES, known=frozenset({"package"}), **options)
 
 
