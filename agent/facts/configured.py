@@ -9,7 +9,7 @@ from shared.settings import AgentSettings
 
 from .external import ExternalFactLimits
 from .facter import FactSources
-from .facterconf import CACHE, PLACE
+from .facterconf import CACHE_FOLDER, CONF_FILE
 
 EXTERNAL_FACTS = ("/etc/puppetlabs/facter/facts.d", "/etc/facter/facts.d", "/opt/puppetlabs/facter/facts.d")
 
@@ -24,6 +24,6 @@ def fact_sources(settings: AgentSettings) -> FactSources:
         core_seconds=settings.fact_timeout,
         legacy=settings.include_legacy_facts,
         ruby=settings.ruby_facts,
-        conf=Path(PLACE),
-        cache=Path(CACHE) if os.geteuid() == 0 else None,
+        conf=Path(CONF_FILE),
+        cache=Path(CACHE_FOLDER) if os.geteuid() == 0 else None,
     )

@@ -24,10 +24,10 @@ def load(path: Path) -> list[Declaration]:
     name = f"puppet_facts_{path.stem}"
     module = pluginfiles.load(path, name, f"the custom facts of {path.name}")
     del sys.modules[name]  # it was there for dataclasses and typing, which look a class's module up
-    return [each for each in vars(module).values() if isinstance(each, Declaration)]
+    return [value for value in vars(module).values() if isinstance(value, Declaration)]
 
 
-def declared(directories: Sequence[Path]) -> list[Declaration]:
+def load_all(directories: Sequence[Path]) -> list[Declaration]:
     """All facts that the Python files in `directories` declare; the first file of a name wins. Blocks."""
     found: list[Declaration] = []
     seen: set[str] = set()
@@ -55,7 +55,7 @@ async def custom_facts(
     """
     found: dict[str, Any] = {}
     ordered = sorted(declarations, key=lambda way: -way.heaviness)
-    for name in dict.fromkeys(each.name for each in declarations):
+    for name in dict.fromkeys(declaration.name for declaration in declarations):
         for way in ordered:
             view = Known({**known, **found})
             if way.name != name or way.heaviness <= weights.get(name, -1) or not way.suits(view):
@@ -88,12 +88,12 @@ def invalid(value: Any) -> str:
     if value is None or isinstance(value, str | bool | int | float):
         return ""
     if isinstance(value, list):
-        return next((problem for each in value if (problem := invalid(each))), "")
+        return next((problem for item in value if (problem := invalid(item))), "")
     if isinstance(value, dict):
-        for key, each in value.items():
+        for key, item in value.items():
             if not isinstance(key, str):
                 return f"a key of a map is of the kind {type(key).__name__}, not text"
-            if problem := invalid(each):
+            if problem := invalid(item):
                 return problem
         return ""
     return f"a value of the kind {type(value).__name__}"

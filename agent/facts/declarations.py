@@ -38,7 +38,7 @@ class Declaration:
 
 def _fits(actual: Any, wanted: Any) -> bool:
     choices = wanted if isinstance(wanted, list | tuple | set | frozenset) else (wanted,)
-    return actual is not None and _lower(actual) in [_lower(each) for each in choices]
+    return actual is not None and _lower(actual) in [_lower(choice) for choice in choices]
 
 
 def _lower(value: Any) -> Any:

@@ -72,7 +72,7 @@ def distrust(info: os.stat_result, euid: int) -> str:
 def files_of(directory: Path) -> list[Path]:
     """The files of one directory in the order in which they count: reverse alphabetical, hidden ones left out."""
     try:
-        return sorted((each for each in directory.iterdir() if not each.name.startswith(".") and each.is_file()), reverse=True)
+        return sorted((path for path in directory.iterdir() if not path.name.startswith(".") and path.is_file()), reverse=True)
     except OSError:
         return []
 
@@ -89,8 +89,8 @@ async def external_facts(
 
     A file that is wrong is an error in the log, and the others go on. `blocked`: names of files that are left out.
     """
-    files = [each for directory in directories for each in await asyncio.to_thread(files_of, directory) if each.name not in blocked]
-    results = await asyncio.gather(*(_facts_of(each, environ, limits or ExternalFactLimits()) for each in files))
+    files = [file for directory in directories for file in await asyncio.to_thread(files_of, directory) if file.name not in blocked]
+    results = await asyncio.gather(*(_facts_of(file, environ, limits or ExternalFactLimits()) for file in files))
     found: dict[str, Any] = {}
     for facts in results:
         for name, value in facts.items():

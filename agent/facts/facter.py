@@ -14,11 +14,11 @@ from shared.models.facts import Facts
 
 from .builtin import augeas, hardware, machine, networking, operatingsystem, ssh, storage, virtual
 from .builtin.host import Host
-from .custom import custom_facts, declared
+from .custom import custom_facts, load_all
 from .external import ExternalFactLimits, external_facts
 from .facterconf import FactCache, FacterConf, read_conf
 from .legacy import legacy_facts
-from .ruby import ruby_facts, unserved
+from .ruby import ruby_facts, ruby_only
 from .threads import in_thread
 
 log = logging.getLogger("puppet.facts")
@@ -77,31 +77,35 @@ class FactSources:
 
 
 async def gather(host: Host, sources: FactSources, core: Sequence[Callable[[Host], dict[str, Any]]] = CORE) -> dict[str, Any]:
-    """The facts by name, sorted. Resolvers and programs run at the same time; what is late or fails is logged and missing."""
+    """Return the facts by name, sorted. Resolvers and programs run at the same time; one that is late or fails is logged, its facts miss."""
     conf = await asyncio.to_thread(read_conf, sources.conf) if sources.conf is not None else FacterConf()
     cache = FactCache(conf, sources.cache) if conf.ttls and sources.cache is not None else None
-    kept = await asyncio.to_thread(cache.load) if cache else {}
-    spared = conf.blocked | kept.keys()
-    outer = () if conf.no_external else (*sources.external, *(conf.external or sources.system))
-    custom = () if conf.no_custom else (*sources.custom, *conf.custom)
-    rubies = await asyncio.to_thread(unserved, custom)
-    results, outside, from_ruby = await asyncio.gather(
-        asyncio.gather(*(_core(each, host, sources.core_seconds) for each in core if not spared.issuperset(PROVIDES.get(each, ("",))))),
-        external_facts(outer, environ=host.environ, limits=sources.limits, blocked=conf.blocked),
-        ruby_facts(rubies, environ=host.environ, limits=sources.limits, program="facter" if sources.ruby and not conf.no_ruby else ""),
+    cached = await asyncio.to_thread(cache.load) if cache else {}
+    unneeded = conf.blocked | cached.keys()
+    resolvers = [resolver for resolver in core if not unneeded.issuperset(PROVIDES.get(resolver, ("",)))]
+    external_folders = () if conf.no_external else (*sources.external, *(conf.external or sources.system))
+    custom_folders = () if conf.no_custom else (*sources.custom, *conf.custom)
+    ruby_files = await asyncio.to_thread(ruby_only, custom_folders)
+    program = "facter" if sources.ruby and not conf.no_ruby else ""
+    results, external, from_ruby = await asyncio.gather(
+        asyncio.gather(*(_core(resolver, host, sources.core_seconds) for resolver in resolvers)),
+        external_facts(external_folders, environ=host.environ, limits=sources.limits, blocked=conf.blocked),
+        ruby_facts(ruby_files, environ=host.environ, limits=sources.limits, program=program),
     )
     known: dict[str, Any] = {"facterversion": FACTER_VERSION, **sources.added}
     for result in results:
         known |= result
-    known = conf.without_blocked({**known, **kept})
+    known = conf.without_blocked({**known, **cached})
     if sources.legacy and "legacy" not in conf.blocked:
         known = {**conf.without_blocked(legacy_facts(known)), **known}
     weights = dict.fromkeys(known, 0)
-    for facts, weight in ((_allowed(outside, "external"), 10_000), (_allowed(environment_facts(host.environ), "environment"), 1_000_000)):
+    for facts, weight in ((_allowed(external, "external"), 10_000), (_allowed(environment_facts(host.environ), "environment"), 1_000_000)):
         known |= facts
         weights |= dict.fromkeys(facts, weight)
     known |= {name: value for name, value in _allowed(from_ruby, "custom").items() if not weights.get(name) and name not in conf.blocked}
-    declarations = [each for each in await asyncio.to_thread(declared, custom) if each.name not in conf.blocked]
+    declarations = [
+        declaration for declaration in await asyncio.to_thread(load_all, custom_folders) if declaration.name not in conf.blocked
+    ]
     if declarations:
         known |= _allowed(await custom_facts(declarations, host, known, weights), "custom")
     if cache:

@@ -17,8 +17,8 @@ from shared.filesystem.files import write_atomic
 
 log = logging.getLogger("puppet.facts")
 
-PLACE = "/etc/puppetlabs/facter/facter.conf"
-CACHE = "/opt/puppetlabs/facter/cache/cached_facts"
+CONF_FILE = "/etc/puppetlabs/facter/facter.conf"
+CACHE_FOLDER = "/opt/puppetlabs/facter/cache/cached_facts"
 
 # Facter's groups, by the roots of their structured facts.
 GROUPS: Mapping[str, tuple[str, ...]] = {
@@ -82,7 +82,7 @@ def _without(value: Any, path: list[str]) -> Any:
     if not isinstance(value, dict) or path[0] not in value:
         return value
     if len(path) == 1:
-        return {name: each for name, each in value.items() if name != path[0]}
+        return {name: inner for name, inner in value.items() if name != path[0]}
     return {**value, path[0]: _without(value[path[0]], path[1:])}
 
 
@@ -112,17 +112,17 @@ def parse_conf(data: Any) -> FacterConf:
     if not isinstance(section, dict) or not isinstance(own, dict) or not isinstance(everything, dict):
         raise BadData("global, facts and fact-groups must be maps")
     groups = {**GROUPS, **{str(name): tuple(map(str, _list(names))) for name, names in own.items()}}
-    blocked = {name for each in _list(section.get("blocklist")) for name in (str(each), *groups.get(str(each), ()))}
+    blocked = {name for entry in _list(section.get("blocklist")) for name in (str(entry), *groups.get(str(entry), ()))}
     ttls: dict[str, float] = {}
-    for each in _list(section.get("ttls")):
-        for name, text in each.items() if isinstance(each, dict) else ():
+    for entry in _list(section.get("ttls")):
+        for name, text in entry.items() if isinstance(entry, dict) else ():
             ttls[str(name)] = seconds_of(str(text))
     return FacterConf(
         frozenset(blocked),
         ttls,
         groups,
-        external=tuple(Path(str(each)) for each in _list(everything.get("external-dir"))),
-        custom=tuple(Path(str(each)) for each in _list(everything.get("custom-dir"))),
+        external=tuple(Path(str(folder)) for folder in _list(everything.get("external-dir"))),
+        custom=tuple(Path(str(folder)) for folder in _list(everything.get("custom-dir"))),
         no_external=everything.get("no-external-facts") is True,
         no_custom=everything.get("no-custom-facts") is True,
         no_ruby=everything.get("no-ruby") is True,
@@ -187,7 +187,7 @@ class FactCache:
 
     def _files(self) -> Iterable[Path]:
         try:
-            return [each for each in self.folder.iterdir() if each.is_file()]
+            return [path for path in self.folder.iterdir() if path.is_file()]
         except OSError:
             return []
 

@@ -132,15 +132,15 @@ def _plain(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return inspected(value) if isinstance(value, dict | list) else str(value)
+    return ruby_inspect(value) if isinstance(value, dict | list) else str(value)
 
 
-def inspected(value: Any) -> str:
+def ruby_inspect(value: Any) -> str:
     """`value` as Ruby's `inspect` prints it: `{"a"=>[1, nil]}`."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{inspected(k)}=>{inspected(v)}" for k, v in value.items()) + "}"
+        return "{" + ", ".join(f"{ruby_inspect(k)}=>{ruby_inspect(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(inspected(each) for each in value) + "]"
+        return "[" + ", ".join(ruby_inspect(item) for item in value) + "]"
     if value is None:
         return "nil"
     if isinstance(value, bool):

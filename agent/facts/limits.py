@@ -42,9 +42,9 @@ class SoftLimits:
             path, value = pending.pop()
             if isinstance(value, Mapping):
                 total += len(value)
-                pending += reversed([((*path, str(key)), each) for key, each in value.items()])
+                pending += reversed([((*path, str(key)), item) for key, item in value.items()])
             elif isinstance(value, list):
-                pending += reversed([((*path, str(index)), each) for index, each in enumerate(value)])
+                pending += reversed([((*path, str(index)), item) for index, item in enumerate(value)])
             else:
                 yield from self._of_one(path, value)
         if 0 < self.total < total:

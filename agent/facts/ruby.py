@@ -21,7 +21,7 @@ MAX_SOURCE = 1024 * 1024  # bytes of one file
 _NAME = re.compile(r"""(?:Facter\.|^\s*)(?:add|define_fact)\s*\(?\s*(?::["']?|["'])([A-Za-z][\w.-]*)["']?""", re.MULTILINE)
 
 
-def unserved(directories: Sequence[Path]) -> list[Path]:
+def ruby_only(directories: Sequence[Path]) -> list[Path]:
     """The files in Ruby that have no file in Python of the same name beside them, or in another directory. Blocks."""
     ruby = [path for folder in directories if folder.is_dir() for path in sorted(folder.glob("*.rb"))]
     python = {path.stem for folder in directories if folder.is_dir() for path in folder.glob("*.py")}

@@ -57,7 +57,7 @@ def parse_group(text: str) -> dict[str, tuple[int, tuple[str, ...]]]:
     for line in text.splitlines():
         parts = line.split(":")
         if len(parts) == 4 and parts[2].isdigit() and parts[0]:
-            found.setdefault(parts[0], (int(parts[2]), tuple(each for each in parts[3].split(",") if each)))
+            found.setdefault(parts[0], (int(parts[2]), tuple(part for part in parts[3].split(",") if part)))
     return found
 
 
@@ -127,14 +127,14 @@ class AccountDatabase:
         return {
             name: UserAccount(
                 name,
-                each.uid,
-                each.gid,
-                each.comment,
-                each.home,
-                each.shell,
+                user.uid,
+                user.gid,
+                user.comment,
+                user.home,
+                user.shell,
                 tuple(group for group, (_, members) in groups.items() if name in members),
             )
-            for name, each in found.items()
+            for name, user in found.items()
         }
 
     def local_groups(self) -> dict[str, tuple[int, tuple[str, ...]]]:

@@ -73,8 +73,8 @@ class Catalog(Model):
             "name": self.name,
             "version": self.version,
             "environment": self.environment,
-            "resources": [_resource_data(each, dialect) for each in self.resources],
-            "edges": [each.model_dump(exclude_none=True) for each in self.edges],
+            "resources": [_resource_data(resource, dialect) for resource in self.resources],
+            "edges": [edge.model_dump(exclude_none=True) for edge in self.edges],
             "classes": self.classes,
         }
         if not dialect.wraps:
@@ -115,13 +115,13 @@ class Catalog(Model):
         Raises:
             BadData: the same resource twice, or an edge to a resource that is not there.
         """
-        refs = {each.ref for each in self.resources}
+        refs = {resource.ref for resource in self.resources}
         if len(refs) != len(self.resources):
             seen: set[str] = set()
-            for each in self.resources:
-                if each.ref in seen:
-                    raise BadData(f"Could not intern from data: {each.ref} is in the catalog twice")
-                seen.add(each.ref)
+            for resource in self.resources:
+                if resource.ref in seen:
+                    raise BadData(f"Could not intern from data: {resource.ref} is in the catalog twice")
+                seen.add(resource.ref)
         for edge in self.edges:
             for end, ref in (("source", edge.source), ("target", edge.target)):
                 if ref not in refs:

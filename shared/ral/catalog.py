@@ -126,7 +126,7 @@ class RalCatalog:
             while inner is not None and inner not in chain:  # a hostile catalog may contain itself
                 chain[inner] = None
                 inner = self.container_of(inner)
-            path = [each.title if each.ref.type == "class" else str(each.ref) for each in reversed(chain)]
+            path = [container.title if container.ref.type == "class" else str(container.ref) for container in reversed(chain)]
             self._paths[resource] = path
         return path
 
@@ -289,14 +289,14 @@ class _Reader:
 
     def _walk(self, value: Any, resolve: Resolver) -> Any:
         if isinstance(value, richdata.Deferred):
-            arguments = tuple(self._walk(each, resolve) for each in value.arguments)
+            arguments = tuple(self._walk(argument, resolve) for argument in value.arguments)
             return resolve(richdata.Deferred(value.name, arguments))
         if isinstance(value, richdata.Sensitive):
             return richdata.Sensitive(self._walk(value.value, resolve))
         if isinstance(value, list):
-            return [self._walk(each, resolve) for each in value]
+            return [self._walk(item, resolve) for item in value]
         if isinstance(value, Mapping):
-            return {key: self._walk(each, resolve) for key, each in value.items()}
+            return {key: self._walk(item, resolve) for key, item in value.items()}
         return value
 
     def _is_container(self, wire: CatalogResource, ref: Ref) -> bool:

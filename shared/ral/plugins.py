@@ -85,7 +85,7 @@ def plugin_providers(folders: Sequence[Path], types: Mapping[str, type[Type]], b
 
 
 def _type(name: str, path: Path) -> type[Type]:
-    cls = pluginfiles.only(_load(path, f"{_TYPE}{name}", f"the type {name}"), Type, lambda each: "declaration" in vars(each))
+    cls = pluginfiles.only(_load(path, f"{_TYPE}{name}", f"the type {name}"), Type, lambda cls: "declaration" in vars(cls))
     if cls.declaration.name != name:
         raise ConfigError(f"{path} defines the type {cls.declaration.name}, not {name}")
     return cls
@@ -137,9 +137,9 @@ class _Files(MetaPathFinder):
 
     def take_over(self) -> None:
         """Forget what an earlier run loaded, and be asked from now on. The interpreter's own tables are the only place for both."""
-        for name in [each for each in sys.modules if each.startswith((_TYPE, _PROVIDER))]:
+        for name in [module for module in sys.modules if module.startswith((_TYPE, _PROVIDER))]:
             del sys.modules[name]
-        sys.meta_path[:] = [each for each in sys.meta_path if not isinstance(each, _Files)]
+        sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _Files)]
         sys.meta_path.append(self)
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:

@@ -114,9 +114,9 @@ class Provider(Generic[R]):
         cls._conditions = (*cls._conditions, *confine)
         # A command that a subclass declares anew (dnf in place of yum) is the only one of that name that it needs.
         commands = {
-            attribute: each for base in reversed(cls.__mro__) for attribute, each in vars(base).items() if isinstance(each, Command)
+            attribute: value for base in reversed(cls.__mro__) for attribute, value in vars(base).items() if isinstance(value, Command)
         }
-        cls.confine = (*cls._conditions, *(program(each.path) for each in commands.values() if not each.optional))
+        cls.confine = (*cls._conditions, *(program(command.path) for command in commands.values() if not command.optional))
         cls.default_for = tuple(default_for)
         cls.not_default_for = tuple(not_default_for)
         cls.features = cls.features | frozenset(features)
@@ -200,7 +200,7 @@ class Provider(Generic[R]):
 def drop_unsupported(resource: Type, provider: Provider[Any]) -> None:
     """Leave those attributes of a resource unmanaged that its provider has not the features for. Source: resource layer reference 1.3."""
     for attribute in resource.declaration.particular:
-        missing = [each for each in attribute.requires if each not in provider.features]
+        missing = [feature for feature in attribute.requires if feature not in provider.features]
         if missing and resource.is_given(attribute.name):
             features = ", ".join(missing)
             resource.log("debug", f"Provider {provider.name} does not support features {features}; not managing attribute {attribute.name}")
@@ -213,7 +213,7 @@ def check_values(resource: Type, provider: Provider[Any]) -> None:
     for declared in resource.declaration.properties:
         for value in resource.wanted(declared.name) or ():
             listed = declared.needs_for(value)
-            missing = [each for each in listed if each not in provider.features]
+            missing = [feature for feature in listed if feature not in provider.features]
             if missing:
                 features = ", ".join(missing)
                 raise ResourceError(

@@ -33,12 +33,12 @@ def field(value: Any) -> None:
 def options(value: Any) -> None:
     """ValueError for what cannot be options of a command: texts and hashes of texts, without control characters."""
     if isinstance(value, Mapping):
-        for key, each in value.items():
+        for key, item in value.items():
             plain(key)
-            plain(each)
+            plain(item)
     elif isinstance(value, list | tuple):
-        for each in value:
-            options(each)
+        for item in value:
+            options(item)
     else:
         plain(value)
 
@@ -46,11 +46,11 @@ def options(value: Any) -> None:
 def joined(given: list[Any]) -> list[str]:
     """Options as arguments: a hash gives `key=value`, sorted by key. Source: resource layer reference 7.1."""
     found: list[str] = []
-    for each in given:
-        if isinstance(each, Mapping):
-            found += [f"{key}={text_of(each[key])}" for key in sorted(each)]
-        elif isinstance(each, list | tuple):
-            found += joined(list(each))
+    for argument in given:
+        if isinstance(argument, Mapping):
+            found += [f"{key}={text_of(argument[key])}" for key in sorted(argument)]
+        elif isinstance(argument, list | tuple):
+            found += joined(list(argument))
         else:
-            found.append(text_of(each))
+            found.append(text_of(argument))
     return found

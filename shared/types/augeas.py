@@ -30,12 +30,12 @@ class AugeasLoadPath(Param[list[str]]):
     """Folders, as a list or joined by colons."""
 
     def accept(self, resource: Resource, raw: Any) -> list[str]:
-        return [folder for each in (raw if isinstance(raw, list | tuple) else [raw]) for folder in text_of(each).split(":") if folder]
+        return [folder for value in (raw if isinstance(raw, list | tuple) else [raw]) for folder in text_of(value).split(":") if folder]
 
 
 def _flat(raw: Any) -> list[str]:
     if isinstance(raw, list | tuple):
-        return [line for each in raw for line in ([text_of(each).strip()] if not isinstance(each, list | tuple) else _flat(each))]
+        return [line for value in raw for line in ([text_of(value).strip()] if not isinstance(value, list | tuple) else _flat(value))]
     return [line.strip() for line in text_of(raw).split("\n")]
 
 

@@ -36,9 +36,9 @@ class ConcatSources(Param[list[str] | None]):
 
     def accept(self, resource: Resource, raw: Any) -> list[str]:
         values = raw if isinstance(raw, list | tuple) else [raw]
-        if not all(isinstance(each, str) for each in values):
+        if not all(isinstance(value, str) for value in values):
             raise ValueError("Content must be a String or Array")
-        return [f"file://{each}" if each.startswith("/") else each for each in values]
+        return [f"file://{url}" if url.startswith("/") else url for url in values]
 
 
 class ConcatFragment(Type, name="concat_fragment", providers=False):

@@ -30,7 +30,7 @@ class CronTimes(Property[list[str]]):
     names: Sequence[str] = ()
 
     def accept(self, resource: Resource, raw: Any) -> list[Any]:
-        values = [self._one(resource, each) for each in (raw if isinstance(raw, list | tuple) else [raw])]
+        values = [self._one(resource, value) for value in (raw if isinstance(raw, list | tuple) else [raw])]
         return [ABSENT] if values and values[0] == ABSENT else values
 
     def munge(self, resource: Resource, value: Any) -> Any:

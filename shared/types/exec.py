@@ -53,7 +53,7 @@ class ExecCommand(Param[Any]):
         if isinstance(raw, str):
             return raw
         if isinstance(raw, list | tuple):
-            return [text_of(each) for each in raw]
+            return [text_of(value) for value in raw]
         raise ValueError(f"Command must be a String or Array<String>, got value of class {type(raw).__name__}")
 
 
@@ -62,7 +62,7 @@ class ExecCheck(Param[Any]):
 
     def accept(self, resource: Type, raw: Any) -> list[Words]:
         given = raw if isinstance(raw, list | tuple) else [raw]
-        commands: list[Words] = [[text_of(w) for w in each] if isinstance(each, list | tuple) else text_of(each) for each in given]
+        commands: list[Words] = [[text_of(w) for w in value] if isinstance(value, list | tuple) else text_of(value) for value in given]
         for command in commands:
             _qualified(resource, command)
         return commands
@@ -80,10 +80,10 @@ class ExecCreates(Param[Any]):
 
     def accept(self, resource: Type, raw: Any) -> list[str]:
         given = raw if isinstance(raw, list | tuple) else [raw]
-        for each in given:
-            if not text_of(each).startswith("/"):
+        for value in given:
+            if not text_of(value).startswith("/"):
                 raise ValueError(f"{self.name} must be a fully qualified path")
-        return [text_of(each) for each in given]
+        return [text_of(value) for value in given]
 
 
 class ExecPath(Param[Any]):
@@ -91,15 +91,15 @@ class ExecPath(Param[Any]):
 
     def accept(self, resource: Type, raw: Any) -> list[str]:
         given = raw if isinstance(raw, list | tuple) else [raw]
-        return [folder for each in given for folder in text_of(each).split(":") if folder]
+        return [folder for value in given for folder in text_of(value).split(":") if folder]
 
 
 class ExecEnvironment(Param[Any]):
     def accept(self, resource: Type, raw: Any) -> list[str]:
-        given = [text_of(each) for each in (raw if isinstance(raw, list | tuple) else [raw])]
-        for each in given:
-            if not re.search(r"\w+=", each):
-                raise ValueError(f"Invalid environment setting '{each}'")
+        given = [text_of(value) for value in (raw if isinstance(raw, list | tuple) else [raw])]
+        for setting in given:
+            if not re.search(r"\w+=", setting):
+                raise ValueError(f"Invalid environment setting '{setting}'")
         return given
 
 

@@ -81,7 +81,7 @@ class FileContentProperty(Property[str]):
         current = state.get("content", ABSENT)
         if current == ABSENT:
             return False
-        return not resource.replace or any(_satisfied(current, each) for each in wanted)
+        return not resource.replace or any(_satisfied(current, value) for value in wanted)
 
     def change_text(self, resource: Type, current: Any, wanted: Any) -> str:
         if current in (ABSENT, None):
@@ -100,7 +100,7 @@ class FileChecksumValue(Property[str]):
         if current == ABSENT:
             return False
         kind = resource.checksum
-        return not resource.replace or any(_satisfied(f"{{{kind}}}{current}", f"{{{kind}}}{each}") for each in wanted)
+        return not resource.replace or any(_satisfied(f"{{{kind}}}{current}", f"{{{kind}}}{value}") for value in wanted)
 
 
 def _satisfied(current: Any, wanted: str) -> bool:
@@ -134,7 +134,7 @@ class FileOwner(Property[int]):
         return int(text) if text.isascii() and text.isdigit() else text
 
     def insync(self, resource: Type, state: State, wanted: list[Any]) -> bool:
-        return state.get(self.name, ABSENT) in [each for each in wanted if isinstance(each, int)]
+        return state.get(self.name, ABSENT) in [value for value in wanted if isinstance(value, int)]
 
     def is_text(self, resource: Type, value: Any) -> str:
         assert isinstance(resource, File)
@@ -161,7 +161,7 @@ class FileMode(Property[str]):
         if state.get("ensure") == "link":
             return True  # a link has no mode of its own
         current = state.get("mode", ABSENT)
-        return any(modes.in_sync(each, current, directory=state.get("ensure") == "directory") for each in wanted)
+        return any(modes.in_sync(value, current, directory=state.get("ensure") == "directory") for value in wanted)
 
     def change_text(self, resource: Type, current: Any, wanted: Any) -> str:
         if modes.is_octal(wanted) or current == ABSENT:
@@ -175,7 +175,7 @@ class FileSourceParam(Param[list[str]]):
     """URLs; an absolute path becomes a `file:` URL."""
 
     def accept(self, resource: Type, raw: Any) -> list[str]:
-        return [_source(each) for each in (raw if isinstance(raw, list | tuple) else [raw])]
+        return [_source(value) for value in (raw if isinstance(raw, list | tuple) else [raw])]
 
 
 def _source(value: Any) -> str:
@@ -197,9 +197,9 @@ class FileIgnore(Param[list[str]]):
 
     def accept(self, resource: Type, raw: Any) -> list[str]:
         values = raw if isinstance(raw, list | tuple) else [raw]
-        if any(not isinstance(each, str | bool) for each in values):
+        if any(not isinstance(value, str | bool) for value in values):
             raise ValueError("Ignore must be a string or an Array")
-        return [each for each in values if isinstance(each, str)]
+        return [value for value in values if isinstance(value, str)]
 
 
 def _backup(value: Any) -> str | None:
@@ -283,7 +283,7 @@ class File(Type, name="file", features={"manages_symlinks": "The provider can ma
         return [(r"(/|.+:/|.*[^/])/*", ["path"]), (r"(.*)", ["path"])]
 
     def validate(self) -> None:
-        if sum(bool(self.wanted(each)) for each in ("content", "target")) + bool(self.source) > 1:
+        if sum(bool(self.wanted(attribute)) for attribute in ("content", "target")) + bool(self.source) > 1:
             raise ValueError("You cannot specify more than one of content, source, target")
         if self.recurse == "remote" and not self.source:
             raise ValueError("You cannot specify a remote recursion without a source")

@@ -37,14 +37,14 @@ class HostAliases(Property[str]):
     """All aliases, in order; told as one text with blanks between them."""
 
     def accept(self, resource: Resource, raw: Any) -> list[Any]:
-        values = [text_of(each) for each in (raw if isinstance(raw, list | tuple) else [raw])]
-        for each in values:
-            if each and (re.search(r"\s", each) or breaks_line(each)):
+        values = [text_of(value) for value in (raw if isinstance(raw, list | tuple) else [raw])]
+        for alias in values:
+            if alias and (re.search(r"\s", alias) or breaks_line(alias)):
                 raise ValueError("Host aliases cannot include whitespace")
-            if not each:
+            if not alias:
                 raise ValueError("Host aliases cannot be an empty string. Use an empty array to delete all host_aliases ")
-            if each.startswith("#"):
-                raise ValueError(f"Invalid host alias {each}")
+            if alias.startswith("#"):
+                raise ValueError(f"Invalid host alias {alias}")
         return [" ".join(values)]
 
     def insync(self, resource: Resource, state: State, wanted: list[Any]) -> bool:

@@ -48,10 +48,10 @@ _TYPES = (
     _known("mcx", "name", any_attribute=True),
     _known("macauthorization", "name", any_attribute=True),
     _known("scheduled_task", "name", "ensure enabled command working_dir arguments user trigger compatibility", "password provider"),
-    *(_known(f"nagios_{each}", f"{each}_name", any_attribute=True) for each in _NAGIOS.split()),
+    *(_known(f"nagios_{noun}", f"{noun}_name", any_attribute=True) for noun in _NAGIOS.split()),
 )
 
-KNOWN = {each.name: each for each in _TYPES}
+KNOWN = {unsupported.name: unsupported for unsupported in _TYPES}
 
 _CORE = "component exec file filebucket group notify package resources schedule service stage tidy user whit"
 CORE = frozenset(_CORE.split())

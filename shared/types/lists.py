@@ -48,7 +48,7 @@ class KeyValueList(NameList):
     def accept(self, resource: Type, raw: Any) -> list[Any]:
         if isinstance(raw, Mapping):
             raw = [f"{key}={text_of(value)}" for key, value in raw.items()]
-        for each in raw if isinstance(raw, list | tuple) else [raw]:
-            if "=" not in text_of(each):
-                raise ValueError(f"Key/value pairs must be separated by an =: {text_of(each)!r}")
+        for value in raw if isinstance(raw, list | tuple) else [raw]:
+            if "=" not in text_of(value):
+                raise ValueError(f"Key/value pairs must be separated by an =: {text_of(value)!r}")
         return super().accept(resource, raw)

@@ -37,9 +37,9 @@ class ServicePath(Param[list[str]]):
 
     def accept(self, resource: Type, raw: Any) -> list[str]:
         given = raw if isinstance(raw, list | tuple) else [raw]
-        for each in given:
-            arguments.plain(each)
-        return [folder for each in given for folder in text_of(each).split(":") if folder]
+        for value in given:
+            arguments.plain(value)
+        return [folder for value in given for folder in text_of(value).split(":") if folder]
 
 
 def _seconds(value: Any) -> int:

@@ -13,7 +13,7 @@ from .lines import breaks_line, one_line
 from .sshkey import KEY_TYPES
 
 AUTHORIZED_TYPES = (
-    *(each for each in KEY_TYPES),
+    *(key_type for key_type in KEY_TYPES),
     Value("ssh-rsa-cert-v01@openssh.com"),
     Value("ssh-ed25519-cert-v01@openssh.com"),
     Value("ssh-dss-cert-v01@openssh.com"),
@@ -43,7 +43,7 @@ class AuthorizedKeyOptions(Property[list[str]]):
 
     def insync(self, resource: Resource, state: State, wanted: list[Any]) -> bool:
         current = state.get("options", ABSENT)
-        return ([] if current in (ABSENT, [ABSENT]) else list(current)) == [each for each in wanted if each != ABSENT]
+        return ([] if current in (ABSENT, [ABSENT]) else list(current)) == [value for value in wanted if value != ABSENT]
 
 
 def _target(value: Any) -> None:

@@ -46,7 +46,7 @@ class SshkeyAliases(Property[list[str]]):
 
     def insync(self, resource: Resource, state: State, wanted: list[Any]) -> bool:
         current = state.get("host_aliases", ABSENT)
-        return ([] if current == ABSENT else list(current)) == [text_of(each) for each in wanted]
+        return ([] if current == ABSENT else list(current)) == [text_of(value) for value in wanted]
 
 
 class Sshkey(Type, name="sshkey"):

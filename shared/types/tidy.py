@@ -38,7 +38,7 @@ class TidyMatches(Param[list[str]]):
     def accept(self, resource: Type, raw: Any) -> list[str]:
         if not resource.value_of("recurse"):
             raise ValueError("Tidy can't use matches with recurse 0, false, or undef")
-        return [text_of(each) for each in (raw if isinstance(raw, list) else [raw])]
+        return [text_of(value) for value in (raw if isinstance(raw, list) else [raw])]
 
 
 class Tidy(Type, name="tidy", isomorphic=False, depth_first=True, providers=False):

@@ -55,7 +55,7 @@ class YumrepoUrls(YumrepoSetting):
     words: tuple[str, ...] = ()
 
     def accept(self, resource: Resource, raw: Any) -> list[Any]:
-        joined = " ".join(text_of(each) for each in raw) if isinstance(raw, list | tuple) and self.many_urls else raw
+        joined = " ".join(text_of(value) for value in raw) if isinstance(raw, list | tuple) and self.many_urls else raw
         return super().accept(resource, joined)
 
     def validate(self, resource: Resource, value: Any) -> None:

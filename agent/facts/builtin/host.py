@@ -40,7 +40,7 @@ class Host:
     def entries(self, path: str) -> list[str]:
         """The names in a directory, sorted; none when it cannot be read."""
         try:
-            return sorted(each.name for each in self.path(path).iterdir())
+            return sorted(entry.name for entry in self.path(path).iterdir())
         except OSError:
             return []
 

@@ -111,7 +111,7 @@ def parse_default_route(text: str) -> str:
         fields = line.split()
         if len(fields) > 7 and fields[1] == "00000000" and fields[7] == "00000000" and int(fields[3], 16) & 1:
             candidate = (int(fields[6]), fields[0])
-            best = min(best, candidate, key=lambda each: each[0]) if best else candidate
+            best = min(best, candidate, key=lambda route: route[0]) if best else candidate
     return best[1] if best else ""
 
 

@@ -55,10 +55,10 @@ def interface_of(link: Link, addresses: Sequence[Address]) -> dict[str, Any]:
     """One entry of networking.interfaces. The main binding is the first that is usable from outside, else the first."""
     found: dict[str, Any] = {}
     for version, key, suffix in ((4, "bindings", ""), (6, "bindings6", "6")):
-        bindings = [_binding(each) for each in addresses if each.version == version]
+        bindings = [_binding(address) for address in addresses if address.version == version]
         if not bindings:
             continue
-        main = next((each for each in bindings if _usable(each["address"])), bindings[0])
+        main = next((binding for binding in bindings if _usable(binding["address"])), bindings[0])
         found[key] = bindings
         found |= {f"ip{suffix}": main["address"], f"netmask{suffix}": main["netmask"], f"network{suffix}": main["network"]}
         if suffix:
@@ -74,14 +74,15 @@ def primary_of(route: str, interfaces: dict[str, dict[str, Any]]) -> str:
     """The interface of the default route, else the first with a usable address, else ''."""
     if route in interfaces:
         return route
-    return next((name for name, each in interfaces.items() for key in ("ip", "ip6") if key in each and _usable(each[key])), "")
+    usable = (name for name, interface in interfaces.items() if any(key in interface and _usable(interface[key]) for key in ("ip", "ip6")))
+    return next(usable, "")
 
 
 def networking(
     names: dict[str, str], links: Sequence[Link], addresses: Sequence[Address], default_route: str, dhcp: dict[str, str]
 ) -> dict[str, Any]:
     """The whole fact; pure. `dhcp`: interface to the server its lease came from."""
-    interfaces = {link.name: interface_of(link, [each for each in addresses if each.index == link.index]) for link in links}
+    interfaces = {link.name: interface_of(link, [address for address in addresses if address.index == link.index]) for link in links}
     for name, server in dhcp.items():
         if name in interfaces:
             interfaces[name]["dhcp"] = server

@@ -96,7 +96,7 @@ class AugeasLibrary(Provider[Augeas], type=Augeas, name="augeas", confine=[insta
             self._apply(tree, resource)
             self._save(tree, resource)
             root = resource.root.rstrip("/")
-            saved = dict.fromkeys(root + (tree.get(each) or "").removeprefix("/files") for each in tree.match("/augeas/events/saved"))
+            saved = dict.fromkeys(root + (tree.get(path) or "").removeprefix("/files") for path in tree.match("/augeas/events/saved"))
             for path in saved:
                 self._show(resource, path)
             return bool(saved)

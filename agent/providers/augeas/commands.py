@@ -110,7 +110,7 @@ def listed(text: str) -> list[str]:
         value = ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, MemoryError, RecursionError) as err:
         raise ResourceError(f"Invalid array in command: {text}") from err
-    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise ResourceError(f"Invalid array in command: {text}")
     return value
 

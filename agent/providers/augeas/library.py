@@ -82,13 +82,13 @@ class AugeasTree:
 
     def call(self, function: str, *arguments: str | int | None) -> int:
         """Call `aug_<function>`; what it returns, below zero when it failed."""
-        given = [_bytes(each) if isinstance(each, str) or each is None else each for each in arguments]
+        given = [_bytes(argument) if isinstance(argument, str) or argument is None else argument for argument in arguments]
         return int(getattr(self._library, f"aug_{function}")(self._handle, *given))
 
     def problem(self) -> str:
         """What the last failure was."""
         parts = (self._library.aug_error_message(self._handle), self._library.aug_error_minor_message(self._handle))
-        return ": ".join(each.decode("utf-8", "replace") for each in parts if each)
+        return ": ".join(part.decode("utf-8", "replace") for part in parts if part)
 
     def get(self, path: str) -> str | None:
         """A node's value; None: no value, or no such node."""

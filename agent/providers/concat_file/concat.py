@@ -41,9 +41,9 @@ class Concat(Provider[ConcatFile], type=ConcatFile, name=""):
         if not isinstance(file, File):
             return ()
         if resource.ensure != "absent":
-            pieces = [Piece(each.order, each.name, await self._text(resource, each)) for each in resource.fragments]
+            pieces = [Piece(fragment.order, fragment.name, await self._text(resource, fragment)) for fragment in resource.fragments]
             text = merged(pieces, order=resource.order, form=resource.format, force=resource.force)
-            if any(each.is_sensitive("content") or each.is_sensitive("source") for each in resource.fragments):
+            if any(fragment.is_sensitive("content") or fragment.is_sensitive("source") for fragment in resource.fragments):
                 file.origin = replace(file.origin, sensitive=file.origin.sensitive | {"content"})
             file.hold(text.encode("utf-8", "surrogateescape"))
         return [file]

@@ -54,7 +54,7 @@ def _merge(first: Any, second: Any, force: bool) -> Any:
         return second
     if isinstance(first, list) and isinstance(second, list):
         together = first + second
-        return [each for number, each in enumerate(together) if each not in together[:number]]
+        return [piece for number, piece in enumerate(together) if piece not in together[:number]]
     if not isinstance(first, Mapping) or not isinstance(second, Mapping):
         raise ResourceError("Pieces that are merged have to be all hashes or all arrays")
     result = dict(first)

@@ -65,7 +65,7 @@ class CrontabFormat(LineFormat):
         for record in super().parse(_NATIVE_HEADER.sub("", text)):
             if record.text is None:
                 self._name(record, name)
-                settings = [each.text or "" for each in heading[1:]]
+                settings = [record.text or "" for record in heading[1:]]
                 if settings:
                     record.values["environment"] = settings
                 records.append(record)
@@ -101,7 +101,7 @@ class CrontabFormat(LineFormat):
         name = [] if record.values.get("_unmanaged") else [f"# Puppet Name: {record.values['name']}"]
         settings = record.values.get("environment", ())
         lines = [*name, *([] if settings == ABSENT else settings), self.line(record.values)]
-        if any(breaks_line(each) for each in lines):
+        if any(breaks_line(line) for line in lines):
             raise ResourceError(f"A value of {record.name!r} holds a newline, which would add another line to the crontab")
         return "\n".join(lines)
 

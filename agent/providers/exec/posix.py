@@ -216,7 +216,7 @@ def _in_path(program: str, path: Sequence[str]) -> str | None:
 def _inspected(command: Words) -> str:
     """A command as Ruby's `inspect` writes it."""
     if isinstance(command, list):
-        return "[" + ", ".join(_inspected(each) for each in command) + "]"
+        return "[" + ", ".join(_inspected(word) for word in command) + "]"
     escaped = command.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 

@@ -133,7 +133,7 @@ def accounts_of(resource: File, state: State | None) -> FileOwnership:
         wanted = resource.wanted(attribute)
         if wanted is None:
             continue
-        ids = found.ids[attribute] = [each if isinstance(each, int) else _or(find(each), each) for each in wanted]
+        ids = found.ids[attribute] = [value if isinstance(value, int) else _or(find(value), value) for value in wanted]
         for number in (*ids, (state or {}).get(attribute)):
             name = name_of(number) if isinstance(number, int) else None
             if name is not None:
@@ -147,7 +147,8 @@ Inspection = tuple[State | None, FileOwnership]
 def inspect_path(resource: File, warn: Warn) -> Inspection:
     """All that a file resource needs to know of the system before it is compared."""
     watched = {"content", "checksum_value"}
-    content = any(resource.wanted(each) for each in watched) or not watched.isdisjoint(resource.audit) or not resource.manages_anything
+    audited = not watched.isdisjoint(resource.audit)
+    content = audited or not resource.manages_anything or any(resource.wanted(attribute) for attribute in watched)
     state = state_of(resource, content=content, warn=warn)
     return state, accounts_of(resource, state)
 

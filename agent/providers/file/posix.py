@@ -104,7 +104,7 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
     # --- reading
 
     async def read_ahead(self, resources: Sequence[File]) -> None:
-        plain = [each for each in resources if not each.source]
+        plain = [resource for resource in resources if not resource.source]
         for resource in plain:
             self._choose_checksum(resource)
         self._ahead = await asyncio.to_thread(inspect_paths, plain)

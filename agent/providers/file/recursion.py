@@ -46,7 +46,7 @@ def _managed_elsewhere(resource: File, child: File) -> bool:
     above = PurePosixPath(resource.path)
     path = PurePosixPath(child.path)
     between = [path, *(parent for parent in path.parents if above in parent.parents)]
-    return any(resource.find(Ref("file", str(each))) is not None for each in between)
+    return any(resource.find(Ref("file", str(folder))) is not None for folder in between)
 
 
 def _wanted(resource: File) -> MetadataOptions:

@@ -31,7 +31,7 @@ class Inlined:
         return cls(
             {title: FileMetadata.from_data(data) for title, data in catalog.metadata.items()},
             {
-                title: {source: [FileMetadata.from_data(each) for each in listed] for source, listed in trees.items()}
+                title: {source: [FileMetadata.from_data(data) for data in listed] for source, listed in trees.items()}
                 for title, trees in catalog.recursive_metadata.items()
             },
         )

@@ -71,7 +71,7 @@ def with_line(resource: FileLine, lines: Sequence[str]) -> list[str]:
                 f"{count} lines match pattern '{after.source}' in file '{resource.path}'. One or no line must match the pattern."
             )
         if count:
-            return [each for line in ended for each in ([line, new] if after.search(line) else [line])]
+            return [copy for line in ended for copy in ([line, new] if after.search(line) else [line])]
     return [*ended, new]
 
 

@@ -63,14 +63,14 @@ class IniText:
 
     def names(self, section: str) -> list[str]:
         """The settings of a section."""
-        found = (self._setting.fullmatch(line) for each in self._called(section) for line in each.lines)
+        found = (self._setting.fullmatch(line) for part in self._called(section) for line in part.lines)
         return list(dict.fromkeys(match[2] for match in found if match))
 
     def get(self, section: str, setting: str) -> str | None:
         """A setting's value; the last one counts. None: there is none."""
         value = None
-        for each in self._called(section):
-            for line in each.lines:
+        for part in self._called(section):
+            for line in part.lines:
                 found = self._setting.fullmatch(line)
                 if found and found[2] == setting:
                     value = found[4]
@@ -84,11 +84,11 @@ class IniText:
     def set(self, section: str, setting: str, value: str) -> None:
         """Give a setting a value: where it stands, else below where it is commented out, else at its section's end."""
         found = False
-        for each in self._called(section):
-            for number, line in enumerate(each.lines):
+        for part in self._called(section):
+            for number, line in enumerate(part.lines):
                 match = self._setting.fullmatch(line)
                 if match and match[2] == setting:
-                    each.lines[number] = f"{match[1]}{match[2]}{match[3]}{value}"
+                    part.lines[number] = f"{match[1]}{match[2]}{match[3]}{value}"
                     found = True
         if not found:
             self._insert(self.add_section(section), setting, value)
@@ -127,12 +127,12 @@ class IniText:
 
     def remove(self, section: str, setting: str) -> None:
         """Without a setting; a section that holds nothing then goes too."""
-        for each in self._called(section):
-            kept = [line for line in each.lines if not ((match := self._setting.fullmatch(line)) and match[2] == setting)]
-            if kept != each.lines:
-                each.lines = kept
-                if not kept and each.header is not None:
-                    self.sections.remove(each)
+        for part in self._called(section):
+            kept = [line for line in part.lines if not ((match := self._setting.fullmatch(line)) and match[2] == setting)]
+            if kept != part.lines:
+                part.lines = kept
+                if not kept and part.header is not None:
+                    self.sections.remove(part)
 
     def remove_section(self, name: str) -> None:
         """Without a section; ResourceError when it has settings."""

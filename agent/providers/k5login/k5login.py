@@ -47,7 +47,7 @@ class K5loginFiles(Provider[K5login], type=K5login, name="k5login"):
         await asyncio.to_thread(change)
 
     async def _write(self, resource: K5login) -> None:
-        text = "".join(f"{each}\n" for each in resource.principals or ())
+        text = "".join(f"{principal}\n" for principal in resource.principals or ())
         mode = int(resource.mode or "0644", 8)
         await asyncio.to_thread(_put, str(resource.path), text.encode(), mode)
 

@@ -28,7 +28,7 @@ class AliasesFormat(LineFormat):
         included = re.fullmatch(r":\s*include\s*:\s*(.*)", rest)
         if included:
             return {"name": name.strip(), "file": included[1]}
-        return {"name": name.strip(), "recipient": [_bare(each) for each in _COMMA.split(rest) if each]}
+        return {"name": name.strip(), "recipient": [_bare(part) for part in _COMMA.split(rest) if part]}
 
     def parse(self, text: str) -> list[ParsedRecord]:
         """A line that begins with blanks goes on with the one above, unless that is a comment."""
@@ -36,7 +36,7 @@ class AliasesFormat(LineFormat):
         for record in super().parse(text):
             above = records[-1] if records else None
             if record.text is not None and record.text[:1].isspace() and record.text.strip() and above and above.text is None:
-                more = [_bare(each) for each in _COMMA.split(record.text.strip()) if each]
+                more = [_bare(part) for part in _COMMA.split(record.text.strip()) if part]
                 above.values["recipient"] = [*above.values.get("recipient", ()), *more]
             else:
                 records.append(record)
@@ -45,7 +45,7 @@ class AliasesFormat(LineFormat):
     def line(self, values: Mapping[str, Any]) -> str:
         if values.get("file") and not values.get("recipient"):
             return f"{values['name']}: :include: {values['file']}"
-        return f"{values['name']}: " + ",".join(_quoted(each) for each in values.get("recipient", ()))
+        return f"{values['name']}: " + ",".join(_quoted(recipient) for recipient in values.get("recipient", ()))
 
 
 def _bare(text: str) -> str:

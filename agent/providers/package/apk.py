@@ -62,7 +62,7 @@ class Apk(
 
     async def install_together(self, resources: Sequence[Package]) -> None:
         newer = ["--upgrade"] if resources[0].value_of("ensure") == "latest" else []
-        what = [await self._what(each) for each in resources]
+        what = [await self._what(resource) for resource in resources]
         await self.apk("--no-progress", "add", *newer, *self.install_options(resources[0]), *what)
 
     async def _what(self, resource: Package) -> str:

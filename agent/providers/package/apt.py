@@ -74,9 +74,9 @@ class Apt(Dpkg, name="apt", features=("versionable", "version_ranges", "install_
     async def install_together(self, resources: Sequence[Package]) -> None:
         # Without --allow-downgrades, which would hold for all that comes along: what needs it is installed by itself.
         await asyncio.to_thread(self._refuse_cdrom, resources[0])
-        what = [await self._what(each) for each in resources]
+        what = [await self._what(resource) for resource in resources]
         await self.apt_get(*self._how(resources[0]), *self.install_options(resources[0]), "install", "--", *what)
-        await self.apt_mark("manual", "--", *(each.name for each in resources), fail=False)
+        await self.apt_mark("manual", "--", *(resource.name for resource in resources), fail=False)
 
     def _how(self, resource: Package) -> list[str]:
         kept = "--force-confold" if resource.configfiles == "keep" else "--force-confnew"

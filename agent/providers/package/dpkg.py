@@ -62,7 +62,7 @@ class Dpkg(PackageProvider, name="dpkg", features=("holdable", "purgeable", "vir
     async def query(self, resource: Package) -> State | None:
         name = await self._real_name(resource)
         said = await query_output(self.dpkg_query, "-W", "--showformat", FORMAT, "--", name)
-        found = next((each for each in map(parse_line, said.text.splitlines()) if each), None) if said else None
+        found = next((line for line in map(parse_line, said.text.splitlines()) if line), None) if said else None
         if said is not None and found is None:
             return {"ensure": "absent", "mark": "none"}
         if found is not None and found["error"] != "ok":

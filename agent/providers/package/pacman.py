@@ -28,9 +28,9 @@ def parse_groups(text: str, installed: Mapping[str, str]) -> dict[str, str]:
         if len(words) == 2:
             groups.setdefault(words[0], []).append(words[1])
     return {
-        name: ", ".join(f"{each} {installed[each]}" for each in sorted(members))
+        name: ", ".join(f"{member} {installed[member]}" for member in sorted(members))
         for name, members in groups.items()
-        if all(each in installed for each in members)
+        if all(member in installed for member in members)
     }
 
 
@@ -100,7 +100,7 @@ class Pacman(
 
     async def install_together(self, resources: Sequence[Package]) -> None:
         words = ["--noconfirm", "--needed", "--noprogressbar", *self.install_options(resources[0]), "-S", "--"]
-        await self.pacman(*words, *(each.name for each in resources))
+        await self.pacman(*words, *(resource.name for resource in resources))
 
     async def _refuse_group(self, resource: Package, what: str) -> bool:
         group = await self._is_group(resource)

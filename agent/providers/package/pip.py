@@ -38,7 +38,7 @@ def parse_version(text: str) -> str:
 def parse_versions(text: str) -> list[str]:
     """The versions in pip's complaint that there is none of the one it was asked for; oldest first."""
     found = re.search(r"\(from versions: ([^)]*)\)", text)
-    named = [each.strip() for each in found[1].split(",")] if found else []
+    named = [part.strip() for part in found[1].split(",")] if found else []
     valid = []
     for version in named:
         try:
@@ -72,7 +72,7 @@ class Projects(Targeted, name="projects", features=("version_ranges",)):
         said = await self.asked(resource, *words, "--", f"{resource.name}==versionplease", fail=False)
         versions = parse_versions(said.text)
         # As pip itself: what is not final is taken only where there is nothing else.
-        return [each for each in versions if not re.search(r"[a-z]", each.partition("+")[0].replace("post", ""))] or versions
+        return [version for version in versions if not re.search(r"[a-z]", version.partition("+")[0].replace("post", ""))] or versions
 
     async def latest(self, resource: Package, state: State) -> str | None:
         versions = await self.available(resource)

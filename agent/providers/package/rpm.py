@@ -91,7 +91,7 @@ class Rpm(
         elif resource.name.startswith(version):
             chosen = [version]
         elif resource.install_only:
-            chosen = [f"{name}-{each}" for each in str(state["ensure"]).split(SEPARATOR)]
+            chosen = [f"{name}-{version}" for version in str(state["ensure"]).split(SEPARATOR)]
         else:
             chosen = [name]
-        return [each + arch for each in chosen] if resource.name.endswith(arch) else chosen
+        return [package + arch for package in chosen] if resource.name.endswith(arch) else chosen

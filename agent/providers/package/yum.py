@@ -52,7 +52,7 @@ def with_epoch(version: str) -> str:
 
 def repositories(options: Sequence[str]) -> list[str]:
     """Those install options that choose repositories, and so decide what the latest version is."""
-    return [each for each in options if each.partition("=")[0] in _REPO_OPTIONS]
+    return [option for option in options if option.partition("=")[0] in _REPO_OPTIONS]
 
 
 class Yum(
@@ -118,7 +118,7 @@ class Yum(
         return tuple(self.install_options(resource))
 
     async def install_together(self, resources: Sequence[Package]) -> None:
-        what = [(await self._what(each, {}))[1] for each in resources]
+        what = [(await self._what(resource, {}))[1] for resource in resources]
         await self.manager(*self._how(resources[0]), "install", *what)
 
     async def _what(self, resource: Package, state: Mapping[str, Any]) -> tuple[str, str, str | None]:

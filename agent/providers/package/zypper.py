@@ -80,13 +80,13 @@ class Zypper(
         version = self.version_wanted(resource)
         own = await self._version()
         options = self.install_options(resource)
-        words = ["--quiet" if own[0] >= 1 else "--terse", *(each for each in options if each in _BEFORE_INSTALL), "install"]
+        words = ["--quiet" if own[0] >= 1 else "--terse", *(option for option in options if option in _BEFORE_INSTALL), "install"]
         if own > (0, 6, 13):
             words.append("--auto-agree-with-licenses")
-        words += ["--no-confirm", *(each for each in options if each not in _BEFORE_INSTALL)]
+        words += ["--no-confirm", *(option for option in options if option not in _BEFORE_INSTALL)]
         if own[0] >= 1 and resource.allow_virtual is False and not version:
             words.append("--name")
-        await self.zypper(*words, *[await self._what(each) for each in resources])
+        await self.zypper(*words, *[await self._what(resource) for resource in resources])
 
     async def _what(self, resource: Package) -> str:
         version = self.version_wanted(resource)

@@ -124,7 +124,7 @@ class ParsedFile(Provider[R], Generic[R]):
     def _bind(self, resource: R) -> State | None:
         self._bound.pop(resource.key, None)
         own = self.target_of(resource)
-        elsewhere = [each for each in self.targets if each != own] if resource.is_given("target") else []
+        elsewhere = [target for target in self.targets if target != own] if resource.is_given("target") else []
         for target in (own, *elsewhere):
             record = self._named(resource, target)
             if record is not None:

@@ -72,7 +72,7 @@ class LineFormat(ABC):
     def write(self, records: Sequence[ParsedRecord], now: datetime) -> str:
         """The file that holds these records; ResourceError when one of them would not be what it says."""
         body = [record.text if record.text is not None else self.checked(record) for record in records]
-        return self.header(now) + "".join(f"{each}\n" for each in body)
+        return self.header(now) + "".join(f"{line}\n" for line in body)
 
     def checked(self, record: ParsedRecord) -> str:
         """The line of one record, which is one line."""

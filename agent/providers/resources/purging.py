@@ -44,7 +44,7 @@ class ResourcesPurge(Provider[ResourcesMetatype], type=ResourcesMetatype, name="
         passed = {name: value for name, value in resource.given.items() if name in _PASSED_ON}
         made: list[Type] = []
         # By what they are called on the system: a title may be another, and a reference does not find every one of them.
-        managed = {each.key for each in resource.managed(resource.name)}
+        managed = {other.key for other in resource.managed(resource.name)}
         watched = {"audit": ["uid"]} if resource.name == "user" else {}  # whose files stay behind, the log then says
         for name, state in existing.items():
             if resource.find(Ref(resource.name, name)) is None and name not in managed and self._may_go(resource, name, state):

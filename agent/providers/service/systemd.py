@@ -97,7 +97,7 @@ class Systemd(
                     self._ahead[resource] = await super(Systemd, self).retrieve(resource) or {}
 
         # A status command of the manifest's own may do more than look.
-        await asyncio.gather(*(read(each) for each in resources if not each.status))
+        await asyncio.gather(*(read(resource) for resource in resources if not resource.status))
 
     def forget_ahead(self) -> None:
         self._ahead.clear()

@@ -48,7 +48,7 @@ class AuthorizedKeysFormat(LineFormat):
         for field in ("type", "key"):
             if not values.get(field):
                 raise ResourceError(f"Field '{field}' is required")
-        options = ",".join(each for each in values.get("options", ()) if each != ABSENT)
+        options = ",".join(option for option in values.get("options", ()) if option != ABSENT)
         name = "" if values.get("_unnamed") else values["name"]
         return f"{options} {values['type']} {values['key']} {name}".lstrip()
 

@@ -62,7 +62,7 @@ class Useradd(Provider[User], type=User, name="useradd"):
         state = self._complete(account, self.accounts.shadow())
         wanted = [text_of(value) for value in resource.wanted("gid") or ()]
         found = {name: self.accounts.group(name) for name in wanted if not name.removeprefix("-").isdigit()}
-        return state | {"group_numbers": {name: each[0] if each else None for name, each in found.items()}}
+        return state | {"group_numbers": {name: entry[0] if entry else None for name, entry in found.items()}}
 
     def _complete(self, account: UserAccount, shadow: Mapping[str, str]) -> dict[str, Any]:
         hidden = parse_shadow(shadow[account.name]) if account.name in shadow else dict.fromkeys(SHADOW, ABSENT)
@@ -132,7 +132,7 @@ class Useradd(Provider[User], type=User, name="useradd"):
 
     async def _check_duplicate(self, resource: User) -> None:
         users = await asyncio.to_thread(self.accounts.local_users)
-        if not resource.allowdupe and resource.uid is not None and resource.uid in [each.uid for each in users.values()]:
+        if not resource.allowdupe and resource.uid is not None and resource.uid in [user.uid for user in users.values()]:
             raise ResourceError(f"UID {resource.uid} already exists, use allowdupe to force user creation")
 
     def _argument(self, resource: User, name: str) -> str:

@@ -69,7 +69,7 @@ class Inifile(Provider[Yumrepo], type=Yumrepo, name="inifile"):
         """Folders of repositories, by yum's own setting or the usual ones; those that exist."""
         data = read_file(str(self.conf))
         said = IniText((data or b"").decode("utf-8", "replace"), STYLE).get("main", "reposdir")
-        folders = [Path(each) for each in said.replace(",", " ").split()] if said else list(self.folders)
+        folders = [Path(part) for part in said.replace(",", " ").split()] if said else list(self.folders)
         return [folder for folder in folders if folder.is_dir()]
 
     def _holding(self, name: str) -> str | None:

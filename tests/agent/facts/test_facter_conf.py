@@ -15,7 +15,7 @@ from agent.facts.builtin.host import Host
 from agent.facts.external import ExternalFactLimits
 from agent.facts.facter import FactSources, gather
 from agent.facts.facterconf import parse_conf, seconds_of
-from agent.facts.ruby import names_in, ruby_facts, unserved
+from agent.facts.ruby import names_in, ruby_facts, ruby_only
 from shared.errors import BadData
 
 ENVIRON = {"PATH": os.environ["PATH"]}
@@ -118,7 +118,7 @@ def test_the_names_of_ruby_facts_are_read_off_their_files(tmp_path: Path) -> Non
     assert names_in(source) == ["one", "two.x", "three"]
     for name in ("a.rb", "b.rb", "b.py"):
         (tmp_path / name).write_text("")
-    assert [path.name for path in unserved([tmp_path, tmp_path / "none"])] == ["a.rb"]
+    assert [path.name for path in ruby_only([tmp_path, tmp_path / "none"])] == ["a.rb"]
 
 
 async def test_without_facter_ruby_facts_are_named_as_skipped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

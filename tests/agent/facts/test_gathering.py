@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent.facts import Host, Known, fact
-from agent.facts.custom import custom_facts, declared, invalid
+from agent.facts.custom import custom_facts, invalid, load_all
 from agent.facts.external import ExternalFactLimits, external_facts, parse_output, parse_text
 from agent.facts.facter import FactSources, gather
 
@@ -165,7 +165,7 @@ def test_known_facts_are_read_by_dotted_names() -> None:
 def test_a_file_of_facts_that_ends_the_program_is_an_error_with_its_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "ends.py").write_text("import sys\n\nsys.exit(3)\n")
     (tmp_path / "good.py").write_text(CUSTOM)
-    assert declared([tmp_path]) != []
+    assert load_all([tmp_path]) != []
     assert [record.getMessage() for record in caplog.records] == [
         f"Could not load the custom facts of ends.py: SystemExit: 3 (file: {tmp_path}/ends.py, line: 3)"
     ]
@@ -173,4 +173,4 @@ def test_a_file_of_facts_that_ends_the_program_is_an_error_with_its_line(tmp_pat
 
 
 def test_a_missing_directory_declares_nothing(tmp_path: Path) -> None:
-    assert declared([tmp_path / "none"]) == []
+    assert load_all([tmp_path / "none"]) == []
