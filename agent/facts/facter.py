@@ -77,7 +77,7 @@ class FactSources:
 
 
 async def gather(host: Host, sources: FactSources, core: Sequence[Callable[[Host], dict[str, Any]]] = CORE) -> dict[str, Any]:
-    """Return the facts by name, sorted. Resolvers and programs run at the same time; one that is late or fails is logged, its facts miss."""
+    """Return the facts by name, sorted. Resolvers and programs run at the same time; those that are late or fail are logged."""
     conf = await asyncio.to_thread(read_conf, sources.conf) if sources.conf is not None else FacterConf()
     cache = FactCache(conf, sources.cache) if conf.ttls and sources.cache is not None else None
     cached = await asyncio.to_thread(cache.load) if cache else {}
