@@ -14,14 +14,14 @@ from typing import Any
 from agent.facts.builtin.host import Host
 from agent.facts.facter import FactSources, gather
 from master.catalogs.compiler_terminus import trusted
-from master.compiler.catalog.wire import let_go, room, wire_catalog
+from master.compiler.catalog.wire import let_go, raised_recursion_limit, wire_catalog
 from master.compiler.codegen.codecache import CodeCache
-from master.compiler.evaluation.compilation import Compiler, LogEntry
+from master.compiler.evaluation.compilation import Compilation, LogEntry
 from master.compiler.evaluation.runtime import NAMES
+from master.compiler.host import NodeInput
 from master.compiler.loading.builtins import all_functions
 from master.compiler.loading.loader import Loader
 from master.compiler.syntax.checker import Diagnostic
-from master.compiler.world import NodeInput
 from master.environments.directories import Environment, Environments, EnvironmentSettings, read_environment
 from master.environments.directory_environment import FolderWorld
 from master.files.code_files import DiskFiles
@@ -199,7 +199,7 @@ class Site:
 
         return cls(settings, environment, world, Loader(world, NAMES, CodeCache(), log=told, builtins=all_functions()))
 
-    def compiler(self, node: Node, facts: Mapping[str, Any], log: Say, external: Mapping[str, Any]) -> Compiler:
+    def compilation(self, node: Node, facts: Mapping[str, Any], log: Say, external: Mapping[str, Any]) -> Compilation:
         """What compiles the catalog of this node; `external`: of its trusted data."""
         permitted = permitted_facts(Facts(name=node.name, values=dict(facts)))
         node_input = NodeInput.for_node(
@@ -211,18 +211,18 @@ class Site:
             trusted=trusted(node.name, None, external),
             server_facts={},
         )
-        return Compiler(self.world, self.loader, node_input, log)
+        return Compilation(self.world, self.loader, node_input, log)
 
-    def data(self, compiler: Compiler) -> dict[str, Any]:
+    def data(self, compilation: Compilation) -> dict[str, Any]:
         """
         The catalog of a compiler, as plain data. Blocks.
 
         Raises:
             CompileError: located, in the reference's words, with the node's name.
         """
-        with room():
-            compiler.compile()
-            return wire_catalog(compiler, version=version_of(self.environment, self.settings.command_timeout), rich=True)
+        with raised_recursion_limit():
+            compilation.compile()
+            return wire_catalog(compilation, version=version_of(self.environment, self.settings.command_timeout), rich=True)
 
 
 def compile_here(
@@ -244,17 +244,17 @@ def compile_here(
     """
     began = time.perf_counter()
     site = Site.of(settings, environment, manifest, log)
-    compiler = site.compiler(node, facts, log, external)
-    data = site.data(compiler)
+    compilation = site.compilation(node, facts, log, external)
+    data = site.data(compilation)
     seconds = time.perf_counter() - began
     if profile is not None:
         profile(profiled(site, node, facts, external))
 
     def done() -> None:
         site.world.close()
-        let_go(compiler)
+        let_go(compilation)
 
-    return Compiled(CATALOG.model.from_data(data), lambda deferred: resolved(compiler, deferred), seconds, done)
+    return Compiled(CATALOG.model.from_data(data), lambda deferred: resolved(compilation, deferred), seconds, done)
 
 
 def profiled(site: Site, node: Node, facts: Mapping[str, Any], external: Mapping[str, Any]) -> str:
@@ -262,9 +262,9 @@ def profiled(site: Site, node: Node, facts: Mapping[str, Any], external: Mapping
     from .profiling import LineTimes
 
     times = LineTimes()
-    compiler = site.compiler(node, facts, lambda entry: None, external)
-    with room(), times:
-        compiler.compile()
+    compilation = site.compilation(node, facts, lambda entry: None, external)
+    with raised_recursion_limit(), times:
+        compilation.compile()
     return times.text()
 
 

@@ -14,14 +14,14 @@ from agent.run.deferred import Resolver
 from agent.run.runlog import RunLog
 from master.compiler.catalog import richdata as wire
 from master.compiler.codegen.codecache import CodeCache
-from master.compiler.evaluation.compilation import Compiler, LogEntry
+from master.compiler.evaluation.compilation import Compilation, LogEntry
 from master.compiler.evaluation.runtime import NAMES, call
 from master.compiler.functions import builtin_functions
 from master.compiler.functions.api import Function, collect
+from master.compiler.host import NodeInput
 from master.compiler.loading.loader import Loader
 from master.compiler.syntax.source import Source
 from master.compiler.values.core import Binary, Sensitive, Value
-from master.compiler.world import NodeInput
 from master.environments.directory_environment import FolderWorld
 from master.files.code_files import DiskFiles
 from shared.data import richdata
@@ -56,9 +56,9 @@ def resolver(settings: AgentSettings, environment: str, facts: Mapping[str, Any]
     def say(entry: LogEntry) -> None:
         log.log(entry.level, entry.text, source=entry.source or "Puppet", where=entry.where)
 
-    world = _Synced(environment, settings.plugindest)
+    host = _Synced(environment, settings.plugindest)
     loader = Loader(
-        world,
+        host,
         NAMES,
         CodeCache(),
         log=lambda level, finding: say(LogEntry(level, finding.message, finding.where)),
@@ -66,12 +66,12 @@ def resolver(settings: AgentSettings, environment: str, facts: Mapping[str, Any]
     )
     known = {name: value for name, value in facts.items() if name not in ("trusted", "facts", "server_facts")}
     node = NodeInput(settings.node_name_value, environment=environment, facts=known, parameters=known)
-    compiler = Compiler(world, loader, node, say)
-    compiler.compile()  # of nothing: it sets the facts and what else is known at top scope
-    return lambda deferred: resolved(compiler, deferred)
+    compilation = Compilation(host, loader, node, say)
+    compilation.compile()  # of nothing: it sets the facts and what else is known at top scope
+    return lambda deferred: resolved(compilation, deferred)
 
 
-def resolved(compiler: Compiler, deferred: richdata.Deferred) -> Any:
+def resolved(compilation: Compilation, deferred: richdata.Deferred) -> Any:
     """
     The value of a deferred call, with the functions of `compiler`.
 
@@ -79,12 +79,12 @@ def resolved(compiler: Compiler, deferred: richdata.Deferred) -> Any:
         EvaluationError: there is no such function here, or it fails.
     """
     try:
-        value = call(compiler.top, deferred.name, None, *map(_inward, deferred.arguments))
+        value = call(compilation.top, deferred.name, None, *map(_inward, deferred.arguments))
     except CompileError:
         raise
     except PuppetError as err:
         raise EvaluationError(err.message, where=err.where, hint=err.hint) from err
-    return richdata.read(wire.encode(value, compiler.warn_here, f"Deferred('{deferred.name}')"))
+    return richdata.read(wire.encode(value, compilation.warn_here, f"Deferred('{deferred.name}')"))
 
 
 def _inward(value: Any) -> Value:

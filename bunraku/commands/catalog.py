@@ -163,7 +163,7 @@ class Face:
         facts = {**await facts_of(name, agent, master, found, required=not given), **given}
         site = Site.of(master, found, Manifest(path=Path(found.manifest) if found.manifest else None), log)
         external = await external_for(master, node.name)
-        data = site.data(site.compiler(node, facts, log, external))
+        data = site.data(site.compilation(node, facts, log, external))
         if profile:
             print(profiled(site, node, facts, external), file=sys.stderr)
         return data

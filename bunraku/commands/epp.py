@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from master.compiler.errors.locations import located
-from master.compiler.evaluation.compilation import Compiler
+from master.compiler.evaluation.compilation import Compilation
 from master.compiler.evaluation.expressions import evaluate
 from master.compiler.syntax.checker import Diagnostic
 from master.compiler.syntax.dump import as_data, pn
@@ -169,10 +169,10 @@ class Face:
     def render(self) -> int:
         """Print what templates say. One that is wrong prints nothing but its error, and the others are printed."""
         site = self._site()
-        compiler = asyncio.run(self._compiler(site))
-        parameters = self._values(compiler)
+        compilation = asyncio.run(self._compiler(site))
+        parameters = self._values(compilation)
         if not self.call.words[1:] or "e" in self.call.options:
-            text = _rendered(compiler, "inline_epp", self._given("No input to process given on command line or stdin"), parameters)
+            text = _rendered(compilation, "inline_epp", self._given("No input to process given on command line or stdin"), parameters)
             _write(text if text.endswith("\n") else f"{text}\n")
             return 0
         wrong = 0
@@ -181,7 +181,7 @@ class Face:
             if site.world.find_file(name, "templates") is None and Path(name).exists():
                 path = str(Path(name).absolute())
             try:
-                text = _rendered(compiler, "epp", path, parameters)
+                text = _rendered(compilation, "epp", path, parameters)
             except PuppetError as err:
                 complain(err)
                 wrong += 1
@@ -193,26 +193,26 @@ class Face:
             raise PuppetError("error while rendering epp")
         return 0
 
-    async def _compiler(self, site: Site) -> Compiler:
+    async def _compiler(self, site: Site) -> Compilation:
         """A compilation of which nothing but top scope is there: the node's variables and facts."""
         name = self.call.options.get("node", self.agent.node_name_value)
         node = await node_for(self.master, name)
         given = given_facts(Path(self.call.options["facts"])) if "facts" in self.call.options else {}
         facts = {**await facts_of(name, self.agent, self.master, site.environment, required=False), **given}
-        compiler = site.compiler(node, facts, printer(self.agent.log_level), await external_for(self.master, node.name))
-        compiler.open_top_scope()
-        return compiler
+        compilation = site.compilation(node, facts, printer(self.agent.log_level), await external_for(self.master, node.name))
+        compilation.open_top_scope()
+        return compilation
 
-    def _values(self, compiler: Compiler) -> dict[str, Value] | None:
+    def _values(self, compilation: Compilation) -> dict[str, Value] | None:
         """The parameters; None: the template is called without any, and sees all variables."""
         found: Any = None
         if "values_file" in self.call.options:
-            found = _of_file(compiler, Path(self.call.options["values_file"]))
+            found = _of_file(compilation, Path(self.call.options["values_file"]))
             if not (found is None or isinstance(found, dict)):
                 shown = infer(found).generalized()
                 raise ConfigError(f"--values_file option must evaluate to a Hash or undef/nil, got: '{shown}'")
         if "values" in self.call.options:
-            given = evaluate(compiler, Source(self.call.options["values"], "values-hash"))
+            given = evaluate(compilation, Source(self.call.options["values"], "values-hash"))
             if isinstance(given, dict):
                 found = {**(found or {}), **given}
             elif given is not None:
@@ -220,7 +220,7 @@ class Face:
         return found  # type: ignore[no-any-return]
 
 
-def _of_file(compiler: Compiler, path: Path) -> Any:
+def _of_file(compilation: Compilation, path: Path) -> Any:
     """What a file of values says."""
     if path.suffix not in (".yaml", ".pp"):
         raise ConfigError("Only .yaml or .pp can be used as a --values_file")
@@ -228,17 +228,17 @@ def _of_file(compiler: Compiler, path: Path) -> Any:
         data = path.read_bytes()
         if path.suffix == ".yaml":
             return plainyaml.loads(data)
-        return evaluate(compiler, Source(data.decode("utf-8"), str(path)))
+        return evaluate(compilation, Source(data.decode("utf-8"), str(path)))
     except OSError as err:
         raise ConfigError(f"Could not load --values_file {path}: {err.strerror}") from err
     except (BadData, UnicodeDecodeError) as err:
         raise ConfigError(f"Could not load --values_file {path}: {err}") from err
 
 
-def _rendered(compiler: Compiler, function: str, template: str, parameters: dict[str, Value] | None) -> str:
+def _rendered(compilation: Compilation, function: str, template: str, parameters: dict[str, Value] | None) -> str:
     arguments: list[Any] = [template] if parameters is None else [template, parameters]
     try:
-        text = compiler.function(function).call(compiler.top, arguments)
+        text = compilation.function(function).call(compilation.top, arguments)
     except PuppetError as err:
         raise located(err) from err
     return str(text.unwrap() if isinstance(text, Sensitive) else text)

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from master.compiler.evaluation.compilation import Compiler
+from master.compiler.evaluation.compilation import Compilation
+from master.compiler.host import NotFoundInData
 from master.compiler.types.base import PuppetType
 from master.compiler.values.core import Value, entries
 from master.compiler.values.text import to_s
-from master.compiler.world import NotFoundInData
 from master.hiera import Explainer, merge_of
 from master.hiera.merging import STRATEGIES, typed
 from shared.data import plainyaml
@@ -77,14 +77,14 @@ def main(argv: Sequence[str]) -> int:
     agent = load(AgentSettings, section="user", flags=flags)
     master = load(MasterSettings, section="master", flags=flags)
     PATTERN_TIMEOUT.set(master.pattern_timeout)
-    compiler = asyncio.run(_compiler(call, agent, master))
-    return _answer(call, compiler, merge, explainer, form)
+    compilation = asyncio.run(_compiler(call, agent, master))
+    return _answer(call, compilation, merge, explainer, form)
 
 
-def _answer(call: Call, compiler: Compiler, merge: Any, explainer: Explainer | None, form: str) -> int:
+def _answer(call: Call, compilation: Compilation, merge: Any, explainer: Explainer | None, form: str) -> int:
     """Look up and print; the exit code."""
     try:
-        value = _value(compiler, call.words or ("__global__",), merge, explainer, call.options)
+        value = _value(compilation, call.words or ("__global__",), merge, explainer, call.options)
     except NotFoundInData:
         if explainer is None:
             return 1
@@ -107,19 +107,19 @@ def _answer(call: Call, compiler: Compiler, merge: Any, explainer: Explainer | N
     return 0
 
 
-def _value(compiler: Compiler, keys: Sequence[str], merge: Any, explainer: Explainer | None, options: Mapping[str, str]) -> Value:
+def _value(compilation: Compilation, keys: Sequence[str], merge: Any, explainer: Explainer | None, options: Mapping[str, str]) -> Value:
     """
     The value of the first key that has one.
 
     Raises:
         NotFoundInData: none has, and there is no default. EvaluationError: the data is wrong, or the value is of another type.
     """
-    wanted: PuppetType | None = compiler.type_from_text(options["type"]) if "type" in options else None
+    wanted: PuppetType | None = compilation.type_from_text(options["type"]) if "type" in options else None
     for key in keys:
-        context = compiler.data_context(compiler.top)
+        context = compilation.data_context(compilation.top)
         context.explainer = explainer
         try:
-            found = compiler.data_for(key, compiler.top, merge, context)
+            found = compilation.data_for(key, compilation.top, merge, context)
         except NotFoundInData:
             continue
         return found if wanted is None or (explainer is not None and explainer.only_options) else typed("Found value", wanted, found)
@@ -128,7 +128,7 @@ def _value(compiler: Compiler, keys: Sequence[str], merge: Any, explainer: Expla
     return options["default"] if wanted is None else typed("Default value", wanted, options["default"])
 
 
-async def _compiler(call: Call, agent: AgentSettings, master: MasterSettings) -> Compiler:
+async def _compiler(call: Call, agent: AgentSettings, master: MasterSettings) -> Compilation:
     """A compilation for the node: of its catalog with --compile, else of nothing, with its facts in top scope."""
     name = call.options.get("node", master.certname)
     log = printer("debug" if agent.debug else "info" if agent.verbose else agent.log_level)
@@ -145,9 +145,9 @@ async def _compiler(call: Call, agent: AgentSettings, master: MasterSettings) ->
     node = await node_for(master, name) if compiles else Node(name=name)
     manifest = Manifest(path=Path(environment.manifest)) if compiles and environment.manifest else Manifest(code="undef")
     site = Site.of(master, environment, manifest, log)
-    compiler = site.compiler(node, facts, log, await external_for(master, node.name))
-    compiler.compile()
-    return compiler
+    compilation = site.compilation(node, facts, log, await external_for(master, node.name))
+    compilation.compile()
+    return compilation
 
 
 def _merge(call: Call) -> Any:

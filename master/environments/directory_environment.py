@@ -11,9 +11,9 @@ from typing import Any
 
 from shared.errors import EvaluationError, ParseError
 
+from ..compiler.host import DataContext, ExportedResource, NativeTypeLookup, NodeInput, RubyRuntime
 from ..compiler.syntax.source import Source
 from ..compiler.values.core import Value
-from ..compiler.world import DataContext, Exported, NodeInput, Ruby, TypesKnown
 from ..files.code_files import Files
 from ..files.manifest_access import ManifestAccess
 from ..hiera import Lookups, Sources
@@ -47,7 +47,7 @@ class FolderWorld:
         manifest: str | None,
         settings: Mapping[str, Any] | None = None,
         code: str | None = None,
-        types: TypesKnown | None = None,
+        types: NativeTypeLookup | None = None,
         live: Files | None = None,
         clock: Callable[[], int] = time.time_ns,
         ruby_types: RubyTypes | None = None,
@@ -87,7 +87,7 @@ class FolderWorld:
         return self._environment
 
     @property
-    def types(self) -> TypesKnown:
+    def types(self) -> NativeTypeLookup:
         return self._types
 
     # --- manifests and modules ---
@@ -208,7 +208,7 @@ class FolderWorld:
         return done.stdout.decode("utf-8", "replace")
 
     @property
-    def ruby(self) -> Ruby | None:
+    def ruby(self) -> RubyRuntime | None:
         return self._ruby
 
     def _libraries(self) -> list[str]:
@@ -242,7 +242,7 @@ class FolderWorld:
     def settings(self) -> Mapping[str, Any]:
         return self._settings
 
-    def exported(self, type_name: str, node: NodeInput) -> Iterable[Exported]:
+    def exported(self, type_name: str, node: NodeInput) -> Iterable[ExportedResource]:
         return ()
 
     def now(self) -> int:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from shared.errors import EvaluationError
 
+from ..compiler.host import NotFoundInData
 from ..compiler.types.objects import LOOKUP_CONTEXT
 from ..compiler.values.core import Instance, Iterator, Value, entries, key_of
-from ..compiler.world import NotFoundInData
 from .interpolation import interpolated
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from shared.errors import EvaluationError
 
 from ..compiler.errors.locations import located
+from ..compiler.host import DataContext
 from ..compiler.values.core import Value
-from ..compiler.world import DataContext
 from .explaining import Explainer, silent
 from .failures import BadUse, DataError
 from .merging import MISSING, Merge

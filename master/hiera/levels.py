@@ -11,12 +11,12 @@ from shared.errors import Location as Place
 
 from ..compiler.errors.locations import FINAL, located
 from ..compiler.functions.api import Function
+from ..compiler.host import NotFoundInData
 from ..compiler.types.builtin import RICH_DATA, RICH_DATA_KEY
 from ..compiler.types.containers import HASH, HashType
 from ..compiler.types.descriptions.describe import describe_mismatch, describe_wrong_type
 from ..compiler.types.infer import infer
 from ..compiler.values.core import Value, key_of
-from ..compiler.world import NotFoundInData
 from .config import Entry
 from .contexts import Cache, LookupContext
 from .datafiles import DataFile

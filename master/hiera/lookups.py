@@ -8,8 +8,8 @@ from typing import Any
 from shared.errors import EvaluationError
 from shared.regexps import Regexp
 
+from ..compiler.host import DataContext, NotFoundInData
 from ..compiler.values.core import Strictness, Value
-from ..compiler.world import DataContext, NotFoundInData
 from .config import Config, Entry, default_config
 from .contexts import Cache, LookupContext
 from .explaining import Step

@@ -7,7 +7,7 @@ from typing import Any
 
 from shared.regexps import Regexp
 
-from ..compiler.world import AnyAttribute, KnownType
+from ..compiler.host import AnyAttribute, NativeType
 
 __all__ = ["DeclaredAttribute", "DeclaredType", "TitlePattern"]
 
@@ -61,14 +61,14 @@ class DeclaredType:
             return None
         return ((WHOLE_TITLE, self.namevars),) if self.namevars else ()
 
-    def known(self) -> KnownType:
+    def known(self) -> NativeType:
         """What the compiler needs of it."""
         names = {each.name for each in (*self.properties, *self.parameters)}
         attributes = AnyAttribute() if self.open else frozenset(names | {"provider"})
         patterns = self.patterns()
         # Of a type whose titles cannot be read, no two resources are said to be the same.
         isomorphic = self.isomorphic and not self.open and patterns is not None
-        return KnownType(self.name, attributes, self.namevars or ("name",), isomorphic, title_patterns=tuple(_compiled(patterns or ())))
+        return NativeType(self.name, attributes, self.namevars or ("name",), isomorphic, title_patterns=tuple(_compiled(patterns or ())))
 
 
 def _compiled(patterns: tuple[TitlePattern, ...]) -> list[tuple[Any, tuple[str, ...]]]:

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from shared.ral.plugins import plugin_types
 
+from ..compiler.host import NativeType
 from ..compiler.loading.nativetypes import NativeTypes, known_type
-from ..compiler.world import KnownType
 from ..files.code_files import Files
 from .generated import FOLDER, read_generated
 from .models import DeclaredType
@@ -90,26 +90,26 @@ class ModuleTypes:
         self.note = note
         self._native = NativeTypes()
         self._ruby = ruby or RubyTypes()
-        self._python: dict[str, KnownType] | None = None
-        self._found: dict[str, KnownType | None] = {}
+        self._python: dict[str, NativeType] | None = None
+        self._found: dict[str, NativeType | None] = {}
 
-    def find(self, name: str) -> KnownType | None:
+    def find(self, name: str) -> NativeType | None:
         if name not in self._found:
             self._found[name] = self._find(name)
         return self._found[name]
 
-    def _find(self, name: str) -> KnownType | None:
+    def _find(self, name: str) -> NativeType | None:
         """Types that left Puppet for modules of their own are a module's first, if there is such a module."""
         if self._native.is_core(name) or _NAME.fullmatch(name) is None:
             return self._native.find(name)
         return self._generated(name) or self._brought(name) or self._native.find(name)
 
-    def _generated(self, name: str) -> KnownType | None:
+    def _generated(self, name: str) -> NativeType | None:
         path = f"{self.environment}/{FOLDER}/{name}.pp"
         data = self.files.read(path) if self.environment is not None else None
         return None if data is None else read_generated(name, data.decode("utf-8", "replace"), path).known()
 
-    def _brought(self, name: str) -> KnownType | None:
+    def _brought(self, name: str) -> NativeType | None:
         for lib in self.libs:
             if self.files.exists(f"{lib}/puppet/type/{name}.py"):
                 return self._in_python().get(name)
@@ -121,7 +121,7 @@ class ModuleTypes:
                 return found.known()
         return None
 
-    def _in_python(self) -> dict[str, KnownType]:
+    def _in_python(self) -> dict[str, NativeType]:
         if self._python is None:
             found = plugin_types([Path(lib) for lib in self.libs])
             self._python = {name: known_type(name, cls.declaration) for name, cls in found.items()}

@@ -1,9 +1,9 @@
 """
 Catalogs that need not be compiled again: nothing that their compilation read has changed since.
 
-A catalog depends on the environment's own files, which `LoadedEnvironments` watches; on what it read of its node (`Reads`); and on the
-files that are read anew each time: data, templates. It is answered from memory when all of that is as it was, with the lines that its
-compilation logged. Whatever cannot be followed (programs, random numbers, the time, functions of modules that do not say `pure`)
+A catalog depends on the environment's own files, which `LoadedEnvironments` watches; on what it read of its node (`NodeDependencies`);
+and on the files that are read anew each time: data, templates. It is answered from memory when all of that is as it was, with the lines
+that its compilation logged. Whatever cannot be followed (programs, random numbers, the time, functions of modules that do not say `pure`)
 is in doubt, and in doubt it is compiled.
 """
 
@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..compiler.evaluation.compilation import LogEntry
-from ..compiler.evaluation.dependencies import Reads
-from ..compiler.world import NodeInput
+from ..compiler.evaluation.dependencies import NodeDependencies
+from ..compiler.host import NodeInput
 from ..files.code_files import same
 
 __all__ = ["Kept", "Memo"]
@@ -40,7 +40,7 @@ class Kept:
 
     environment: object
     code_id: str | None
-    reads: Reads
+    reads: NodeDependencies
     values: str
     files: Seen
     body: bytes
@@ -88,7 +88,7 @@ class Memo:
         node: NodeInput,
         code_id: str | None,
         *,
-        reads: Reads,
+        reads: NodeDependencies,
         files: Seen,
         body: bytes,
         uuid: str,
@@ -98,7 +98,7 @@ class Memo:
         """Keep a catalog that was just compiled; or forget the node's last one, when this one may be another the next time."""
         key = node.environment, node.certname, exported
         self._drop(key)
-        if reads.doubt or self.limit <= 0:
+        if reads.uncacheable_reason or self.limit <= 0:
             return
         kept = Kept(environment, code_id, reads, reads.values(node), files, zlib.compress(body, _LEVEL), uuid, list(logs))
         if kept.size > self.limit:

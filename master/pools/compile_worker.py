@@ -29,11 +29,11 @@ from ..compiler.catalog.wire import compile_catalog
 from ..compiler.codegen.codecache import CodeCache
 from ..compiler.errors.locations import current, place_of
 from ..compiler.evaluation.compilation import LogEntry
-from ..compiler.evaluation.dependencies import Reads
+from ..compiler.evaluation.dependencies import NodeDependencies
 from ..compiler.evaluation.runtime import NAMES
+from ..compiler.host import NodeInput
 from ..compiler.loading.loader import Loader
 from ..compiler.syntax.checker import Diagnostic as Finding
-from ..compiler.world import NodeInput
 from ..environments.directories import EnvironmentSettings
 from ..environments.directory_environment import FolderWorld
 from ..environments.loaded import LoadedEnvironment, LoadedEnvironments
@@ -135,10 +135,10 @@ class Bench:
             said.append(entry)
             log(entry)
 
-        reads = Reads() if self.memo.limit else None
+        reads = NodeDependencies() if self.memo.limit else None
         rich, exported, code_id = loaded.environment.rich_data, job["exported"], job["code_id"]
         catalog = compile_catalog(
-            loaded.world, loaded.loader, node, version=loaded.version, log=heard, rich=rich, exported=exported, reads=reads
+            loaded.world, loaded.loader, node, version=loaded.version, log=heard, rich=rich, exported=exported, dependencies=reads
         )
         body = plainjson.dumps(catalog | {"code_id": code_id})
 

@@ -12,7 +12,7 @@ from shared.errors import EvaluationError, PuppetError, Unsupported
 
 from ..compiler.callables.signatures import Parameter, Signature
 from ..compiler.catalog.resources import capitalized_type
-from ..compiler.evaluation.data_context import data_context
+from ..compiler.evaluation.data_context import data_context_for
 from ..compiler.evaluation.runtime import call_method
 from ..compiler.evaluation.scope import MISSING
 from ..compiler.functions.api import Closure, Context, Dispatch, Function, LegacyFunction
@@ -22,7 +22,7 @@ from .child import Child, RubyProgram
 from .wire import dumped, loaded, of_first_kind
 
 if TYPE_CHECKING:
-    from ..compiler.catalog.resources import Resource
+    from ..compiler.catalog.resources import DeclaredResource
     from ..compiler.evaluation.scope import Scope
 
 __all__ = ["RubyHost"]
@@ -86,7 +86,7 @@ class RubyHost:
         Raises:
             EvaluationError: in the reference's words.
         """
-        scope.doubt("a template in Ruby is rendered")
+        scope.mark_uncacheable("a template in Ruby is rendered")
         try:
             template = self._template(scope, text, file)
             self._have(scope, template.number, "template", text, file)
@@ -199,7 +199,7 @@ class RubyHost:
             self._held.clear()
             self._ask(scope, "setup", list(self.libraries()))
         self.program.used(child)
-        if self._held and scope is not None and scope.compiler is not self._compiler():
+        if self._held and scope is not None and scope.compilation is not self._compiler():
             self._held.clear()
             self._ask(scope, "release")
         return child
@@ -298,7 +298,7 @@ class RubyHost:
             return {"passing": self._keep(error)}
 
     def _on_variable(self, scope: Scope, name: str) -> Value:
-        return data_context(scope.compiler, scope, {}).variable(name)
+        return data_context_for(scope.compilation, scope, {}).variable(name)
 
     def _on_peek(self, scope: Scope, name: str) -> Value:
         found = scope.find(name)
@@ -308,14 +308,14 @@ class RubyHost:
         scope.set(name, value)
         if isinstance(value, list | dict):
             self._held[id(value)] = (value, number)
-            self._compiler = weakref.ref(scope.compiler)
+            self._compiler = weakref.ref(scope.compilation)
 
     def _on_defaults(self, scope: Scope, type_name: str) -> Value:
         found = scope.default_attributes(capitalized_type(type_name)) or {}
         return {name: attribute.value for name, attribute in found.items()}
 
     def _on_find(self, scope: Scope, name: str, kind: str) -> str | None:
-        return scope.compiler.world.find_file(name, kind)
+        return scope.compilation.host.find_file(name, kind)
 
     def _on_exists(self, scope: Scope, name: str) -> bool:
         return scope.exists(name)
@@ -351,23 +351,23 @@ class RubyHost:
         return VERSION
 
     def _on_environment(self, scope: Scope) -> str:
-        return scope.compiler.world.environment
+        return scope.compilation.host.environment
 
     def _on_classes(self, scope: Scope) -> Value:
-        return list(scope.compiler.catalog.classes)
+        return list(scope.compilation.catalog.classes)
 
     def _on_tags(self, scope: Scope) -> Value:
-        return list(scope.compiler.catalog.tags)
+        return list(scope.compilation.catalog.tags)
 
     def _on_resource(self, scope: Scope, type_name: str, title: str) -> Value:
         type_name = capitalized_type(type_name)
-        return _shown(scope.compiler.catalog.find(type_name, capitalized_type(title) if type_name == "Class" else title))
+        return _shown(scope.compilation.catalog.find(type_name, capitalized_type(title) if type_name == "Class" else title))
 
     def _on_own_resource(self, scope: Scope) -> Value:
         return _shown(scope.resource)
 
 
-def _shown(resource: Resource | None) -> Value:
+def _shown(resource: DeclaredResource | None) -> Value:
     """What Ruby sees of a resource."""
     if resource is None:
         return None

@@ -82,7 +82,7 @@ def compile_again(codedir: Path, facts: dict[str, Any], repeat: int, catalog: Pa
     """Compile a site in this process as a worker of the master does; the last catalog stays in a file."""
     from master.compiler.catalog.wire import compile_catalog
     from master.compiler.codegen.codecache import CodeCache
-    from master.compiler.world import NodeInput
+    from master.compiler.host import NodeInput
     from master.environments.directories import EnvironmentSettings
     from master.environments.loaded import LoadedEnvironments
     from shared.data import plainjson

@@ -10,7 +10,7 @@ import pytest
 
 from master.compiler.catalog.wire import compile_catalog
 from master.compiler.codegen.codecache import CodeCache
-from master.compiler.world import NodeInput
+from master.compiler.host import NodeInput
 from master.environments.directories import Environments, EnvironmentSettings, read_environment, seconds
 from master.environments.loaded import LoadedEnvironments
 from master.files.code_files import DiskFiles

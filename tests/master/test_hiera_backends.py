@@ -65,9 +65,9 @@ def _on_disk(keys: Path, files: dict[str, str], manifest: str) -> list[str]:
     from master.compiler.catalog.wire import compile_catalog
     from master.compiler.codegen.codecache import CodeCache
     from master.compiler.evaluation.runtime import NAMES
+    from master.compiler.host import NodeInput
     from master.compiler.loading.builtins import all_functions
     from master.compiler.loading.loader import Loader
-    from master.compiler.world import NodeInput
     from master.environments.directory_environment import FolderWorld
     from master.files.code_files import MemoryFiles
 
@@ -171,8 +171,8 @@ def test_levels_follow_variables_that_change_during_a_compile() -> None:
 
 def test_changed_data_is_seen_by_the_next_compile_and_the_environment_stays_loaded(tmp_path: Path) -> None:
     from master.compiler.codegen.codecache import CodeCache
-    from master.compiler.evaluation.compilation import Compiler
-    from master.compiler.world import NodeInput
+    from master.compiler.evaluation.compilation import Compilation
+    from master.compiler.host import NodeInput
     from master.environments.directories import EnvironmentSettings
     from master.environments.loaded import LoadedEnvironments
 
@@ -187,7 +187,7 @@ def test_changed_data_is_seen_by_the_next_compile_and_the_environment_stays_load
     def noticed() -> tuple[Any, list[str]]:
         loaded = environments.get("production")
         logs: list[Any] = []
-        Compiler(loaded.world, loaded.loader, NodeInput("n"), logs.append).compile()
+        Compilation(loaded.world, loaded.loader, NodeInput("n"), logs.append).compile()
         return loaded, [entry.message for entry in logs]
 
     first, before = noticed()

@@ -33,13 +33,13 @@ import yaml
 from master.compiler.catalog.wire import compile_catalog
 from master.compiler.codegen.codecache import CodeCache
 from master.compiler.evaluation.runtime import NAMES
+from master.compiler.host import NodeInput
 from master.compiler.loading.builtins import all_functions
 from master.compiler.loading.loader import Loader
 from master.compiler.syntax.checker import check
 from master.compiler.syntax.dump import pn
 from master.compiler.syntax.parser import parse
 from master.compiler.syntax.source import Source
-from master.compiler.world import NodeInput
 from master.environments.directory_environment import FolderWorld
 from master.files.code_files import DiskFiles
 from master.module_types.registry import RubyTypes

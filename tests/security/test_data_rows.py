@@ -69,9 +69,9 @@ def test_CMP_07_on_a_disk_too_the_level_is_skipped(role: str, tmp_path: Path) ->
     from master.compiler.catalog.wire import compile_catalog
     from master.compiler.codegen.codecache import CodeCache
     from master.compiler.evaluation.runtime import NAMES
+    from master.compiler.host import NodeInput
     from master.compiler.loading.builtins import all_functions
     from master.compiler.loading.loader import Loader
-    from master.compiler.world import NodeInput
     from master.environments.directory_environment import FolderWorld
 
     root = tmp_path / "environment"

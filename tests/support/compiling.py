@@ -10,9 +10,9 @@ from master.compiler.catalog.wire import compile_catalog
 from master.compiler.codegen.codecache import CodeCache
 from master.compiler.evaluation.compilation import LogEntry
 from master.compiler.evaluation.runtime import NAMES
+from master.compiler.host import NodeInput
 from master.compiler.loading.builtins import all_functions
 from master.compiler.loading.loader import Loader
-from master.compiler.world import NodeInput
 from master.environments.directory_environment import FolderWorld
 from master.files.code_files import MemoryFiles
 

@@ -11,18 +11,18 @@ from ..callables import operators
 from ..values.core import Value
 from ..values.text import to_s
 from .overrides import Override
-from .resources import Attribute, Resource
+from .resources import DeclaredResource, ResourceAttribute
 
 if TYPE_CHECKING:
-    from ..evaluation.compilation import Compiler
+    from ..evaluation.compilation import Compilation
     from ..evaluation.scope import Scope
 
-__all__ = ["Collector", "Realizer", "Test", "test_all", "test_any", "test_is"]
+__all__ = ["Realizer", "ResourceCollector", "ResourceTest", "test_all", "test_any", "test_is"]
 
-Test = Callable[[Resource], bool]
+ResourceTest = Callable[[DeclaredResource], bool]
 
 
-def test_is(name: str, value: Value, wanted: bool) -> Test:
+def test_is(name: str, value: Value, wanted: bool) -> ResourceTest:
     """
     The test `name == value`, or `!=` when not `wanted`.
 
@@ -32,7 +32,7 @@ def test_is(name: str, value: Value, wanted: bool) -> Test:
         tag = value.lower() if isinstance(value, str) else to_s(value).lower()
         return lambda resource: resource.is_tagged(tag)
 
-    def test(resource: Resource) -> bool:
+    def test(resource: DeclaredResource) -> bool:
         found = resource.title if name == "title" else resource.values.get(name)
         if wanted:
             if isinstance(found, list):
@@ -43,25 +43,25 @@ def test_is(name: str, value: Value, wanted: bool) -> Test:
     return test
 
 
-def test_all(left: Test, right: Test) -> Test:
+def test_all(left: ResourceTest, right: ResourceTest) -> ResourceTest:
     return lambda resource: left(resource) and right(resource)
 
 
-def test_any(left: Test, right: Test) -> Test:
+def test_any(left: ResourceTest, right: ResourceTest) -> ResourceTest:
     return lambda resource: left(resource) or right(resource)
 
 
-class Collector:
+class ResourceCollector:
     """Realizes the resources of a type that pass a test, again and again until nothing new comes."""
 
     def __init__(
         self,
         scope: Scope,
         type_: str,
-        test: Test | None,
+        test: ResourceTest | None,
         *,
         exported: bool = False,
-        attributes: Mapping[str, Attribute] | None = None,
+        attributes: Mapping[str, ResourceAttribute] | None = None,
         file: str | None = None,
         line: int | None = None,
     ) -> None:
@@ -72,21 +72,21 @@ class Collector:
         self.attributes = attributes
         self.file = file
         self.line = line
-        self.collected: dict[tuple[str, str], Resource] = {}
+        self.collected: dict[tuple[str, str], DeclaredResource] = {}
         self.alternative: list[object] = []  # what stands in a chain for an empty collector
 
-    def evaluate(self, compiler: Compiler) -> bool:
+    def evaluate(self, compilation: Compilation) -> bool:
         """Whether something new was found."""
-        if self.exported and not compiler.storeconfigs:
+        if self.exported and not compilation.storeconfigs:
             return False
         test = self.test
         found = [
             resource
-            for resource in compiler.resources
+            for resource in compilation.resources
             if resource.type == self.type and (not self.exported or resource.exported) and (test is None or test(resource))
         ]
         if self.exported:
-            found += import_exported(compiler, self)
+            found += import_exported(compilation, self)
         new = [resource for resource in found if (resource.type, resource.title) not in self.collected]
         for resource in found:
             resource.virtual = False
@@ -95,7 +95,7 @@ class Collector:
             attributes = {**(self.scope.default_attributes(self.type) or {}), **self.attributes}
             for resource in new:
                 reference = (resource.type, resource.title)
-                compiler.add_override(Override(reference, attributes, self.scope.source, self.file, self.line, forced=True))
+                compilation.add_override(Override(reference, attributes, self.scope.source, self.file, self.line, forced=True))
         for resource in new:
             self.collected[resource.type, resource.title] = resource
         return bool(new)
@@ -110,11 +110,11 @@ class Realizer:
     def __init__(self, references: list[tuple[str, str]]) -> None:
         self.references = references
 
-    def evaluate(self, compiler: Compiler) -> bool:
+    def evaluate(self, compilation: Compilation) -> bool:
         waiting: list[tuple[str, str]] = []
         found = False
         for reference in self.references:
-            resource = compiler.catalog.find(*reference)
+            resource = compilation.catalog.find(*reference)
             if resource is None:
                 waiting.append(reference)
                 continue
@@ -131,15 +131,15 @@ def unresolved_error(references: list[str]) -> EvaluationError:
     return EvaluationError(f"Failed to realize virtual resources {', '.join(references)}")
 
 
-def import_exported(compiler: Compiler, collector: Collector) -> list[Resource]:
+def import_exported(compilation: Compilation, collector: ResourceCollector) -> list[DeclaredResource]:
     """Resources of other nodes that a collector takes."""
-    found: list[Resource] = []
-    if compiler.storeconfigs:
-        compiler.doubt("exported resources are collected")
-    for item in compiler.world.exported(collector.type, compiler.node):
-        definition = compiler.find_define(item.type.lower())
-        native = compiler.world.types.find(item.type.lower())
-        made = Resource(
+    found: list[DeclaredResource] = []
+    if compilation.storeconfigs:
+        compilation.mark_uncacheable("exported resources are collected")
+    for item in compilation.host.exported(collector.type, compilation.node):
+        definition = compilation.find_define(item.type.lower())
+        native = compilation.host.types.find(item.type.lower())
+        made = DeclaredResource(
             item.type,
             item.title,
             scope=collector.scope,
@@ -153,7 +153,7 @@ def import_exported(compiler: Compiler, collector: Collector) -> list[Resource]:
         made.tags.update(dict.fromkeys(item.tags))
         if collector.test is not None and not collector.test(made):
             continue
-        existing = compiler.catalog.find(item.type, item.title)
+        existing = compilation.catalog.find(item.type, item.title)
         if existing is not None:
             if existing.collected_by != (item.certname, item.type, item.title):
                 raise EvaluationError(
@@ -161,6 +161,6 @@ def import_exported(compiler: Compiler, collector: Collector) -> list[Resource]:
                 )
             continue
         made.collected_by = (item.certname, item.type, item.title)
-        compiler.add_resource(collector.scope, made)
+        compilation.add_resource(collector.scope, made)
         found.append(made)
     return found

@@ -9,10 +9,10 @@ from shared.errors import EvaluationError, Location
 
 from ..evaluation.definitions import Definition, HostClass, NodeBlock
 from ..values.core import Strictness, Value
-from .resources import Attribute, Resource
+from .resources import DeclaredResource, ResourceAttribute
 
 if TYPE_CHECKING:
-    from ..evaluation.compilation import Compiler
+    from ..evaluation.compilation import Compilation
 
 __all__ = ["DUPLICATE", "Override", "apply_override"]
 
@@ -32,7 +32,7 @@ class Override:
     def __init__(
         self,
         reference: tuple[str, str],
-        attributes: Mapping[str, Attribute],
+        attributes: Mapping[str, ResourceAttribute],
         source: Definition | None,
         file: str | None,
         line: int | None,
@@ -47,7 +47,7 @@ class Override:
         self.forced = forced
 
 
-def apply_override(compiler: Compiler, resource: Resource, override: Override) -> None:
+def apply_override(compilation: Compilation, resource: DeclaredResource, override: Override) -> None:
     """
     Give a resource new values.
 
@@ -63,15 +63,17 @@ def apply_override(compiler: Compiler, resource: Resource, override: Override) -
     if resource.evaluated:
         shown = f", defined at {resource.place}," if resource.file or resource.line else ""
         message = f"Attempt to override an already evaluated resource{shown} with new values"
-        if compiler.reporter.strict is Strictness.ERROR:
+        if compilation.reporter.strict is Strictness.ERROR:
             raise EvaluationError(message, where=place)
-        if compiler.reporter.strict is Strictness.WARNING:
-            compiler.log("warning", message, where=place)
+        if compilation.reporter.strict is Strictness.WARNING:
+            compilation.log("warning", message, where=place)
     for name, attribute in override.attributes.items():
-        _override_attribute(compiler, resource, name, attribute, place, forced=override.forced)
+        _override_attribute(compilation, resource, name, attribute, place, forced=override.forced)
 
 
-def _override_attribute(compiler: Compiler, resource: Resource, name: str, attribute: Attribute, place: Location, *, forced: bool) -> None:
+def _override_attribute(
+    compilation: Compilation, resource: DeclaredResource, name: str, attribute: ResourceAttribute, place: Location, *, forced: bool
+) -> None:
     if attribute.value is DUPLICATE:
         where = Location(attribute.file, attribute.line)
         raise EvaluationError(f"Duplicate parameter '{name}' for on {resource.ref}", where=where)
@@ -79,7 +81,7 @@ def _override_attribute(compiler: Compiler, resource: Resource, name: str, attri
         resource.take(name, attribute, place)
         return
     origin = resource.origin(name)
-    scope = resource.scope or compiler.top
+    scope = resource.scope or compilation.top
     if scope.is_default(resource.type, name, attribute.value):
         return
     child = forced or (attribute.source is not None and attribute.source.is_child_of(origin.source))
@@ -93,7 +95,7 @@ def _override_attribute(compiler: Compiler, resource: Resource, name: str, attri
     if attribute.add:
         old = origin.value if isinstance(origin.value, list) else [origin.value]
         new = attribute.value if isinstance(attribute.value, list) else [attribute.value]
-        attribute = Attribute([*_flat(old), *_flat(new)], attribute.source, attribute.file, attribute.line)
+        attribute = ResourceAttribute([*_flat(old), *_flat(new)], attribute.source, attribute.file, attribute.line)
     resource.take(name, attribute, place)
 
 

@@ -11,26 +11,26 @@ from shared.errors import EvaluationError, Location
 
 from ..errors.issues import LanguageError
 from ..errors.locations import FINAL
-from ..evaluation.definitions import capital
+from ..evaluation.definitions import class_title
 from ..types.base import PuppetType
 from ..types.references import ClassType, ResourceType
 from ..values.core import Value
 from ..values.labels import label, with_article
-from .collectors import Collector
-from .resources import RELATIONSHIPS, Catalog, Resource, capitalized_type
+from .collectors import ResourceCollector
+from .resources import RELATIONSHIPS, CatalogBuilder, DeclaredResource, capitalized_type
 
 if TYPE_CHECKING:
     from ..evaluation.scope import Scope
 
-__all__ = ["Relationship", "materialize", "references", "relate", "split_reference", "validate"]
+__all__ = ["RelationshipEdge", "materialize", "references", "relate", "split_reference", "validate"]
 
-End = Collector | tuple[str, str]
+End = ResourceCollector | tuple[str, str]
 
 _REFERENCE = re.compile(r"([A-Za-z]\w*(?:::\w+)*|::[A-Za-z]\w*(?:::\w+)*)\[(.+)\]\Z", re.DOTALL | re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Relationship:
+class RelationshipEdge:
     """`source` comes before `target`; `attribute` is `before` or `notify`."""
 
     source: End
@@ -41,14 +41,14 @@ class Relationship:
 def split_reference(value: Value) -> tuple[str, str]:
     """Type and title, as the catalog has them, of a reference or of text like `File[/a]`."""
     if isinstance(value, ClassType) and value.class_name is not None:
-        return "Class", capital(value.class_name)
+        return "Class", class_title(value.class_name)
     if isinstance(value, ResourceType) and value.type_name is not None and value.title is not None:
         return capitalized_type(value.type_name), value.title
     if isinstance(value, str):
         match = _REFERENCE.match(value)
         if match is not None:
             type_ = capitalized_type(match[1].removeprefix("::"))
-            return type_, capital(match[2]) if type_ == "Class" else match[2]
+            return type_, class_title(match[2]) if type_ == "Class" else match[2]
     if isinstance(value, ResourceType) and value.title is None:
         text = f"{value.type_name}[]"
     elif isinstance(value, ClassType):
@@ -76,16 +76,16 @@ def relate(scope: Scope, op: str, left: Value, right: Value) -> Value:
     attribute = "before" if "-" in op else "notify"
     for source in sources:
         for target in targets:
-            scope.compiler.relationships.append(Relationship(_end(source), _end(target), attribute))
+            scope.compilation.relationships.append(RelationshipEdge(_end(source), _end(target), attribute))
     if not two:
         return one
-    if len(two) == 1 and isinstance(two[0], Collector):
+    if len(two) == 1 and isinstance(two[0], ResourceCollector):
         two[0].alternative = list(one)
     return two
 
 
 def _end(operand: Value) -> End:
-    return operand if isinstance(operand, Collector) else split_reference_lazily(operand)
+    return operand if isinstance(operand, ResourceCollector) else split_reference_lazily(operand)
 
 
 def split_reference_lazily(value: Value) -> tuple[str, str]:
@@ -102,8 +102,8 @@ def _operands(scope: Scope, value: Value) -> list[Value]:
     for item in _flat(value):
         operand = item
         if isinstance(item, str):
-            operand = scope.compiler.type_from_text(item)
-        elif isinstance(item, Collector):
+            operand = scope.compilation.type_from_text(item)
+        elif isinstance(item, ResourceCollector):
             if id(item) not in seen:
                 seen.add(id(item))
                 found.append(item)
@@ -131,7 +131,7 @@ def _flat(value: Value) -> Iterator[Value]:
         yield value
 
 
-def materialize(catalog: Catalog, relationships: list[Relationship]) -> None:
+def materialize(catalog: CatalogBuilder, relationships: list[RelationshipEdge]) -> None:
     """Write every relationship into its source's `before` or `notify`."""
     for relationship in relationships:
         for source in _left(relationship.source):
@@ -140,22 +140,22 @@ def materialize(catalog: Catalog, relationships: list[Relationship]) -> None:
 
 
 def _right(end: End) -> list[tuple[str, str]]:
-    return list(end.collected) if isinstance(end, Collector) else [end]
+    return list(end.collected) if isinstance(end, ResourceCollector) else [end]
 
 
 def _left(end: End) -> list[tuple[str, str]]:
     """Of a collector that found nothing: what stands left of it in the chain."""
-    if not isinstance(end, Collector):
+    if not isinstance(end, ResourceCollector):
         return [end]
     if end.collected:
         return list(end.collected)
     found: list[tuple[str, str]] = []
     for each in end.alternative:
-        found.extend(_left(each if isinstance(each, Collector) else split_reference(each)))
+        found.extend(_left(each if isinstance(each, ResourceCollector) else split_reference(each)))
     return found
 
 
-def _write(catalog: Catalog, source: tuple[str, str], target: tuple[str, str], attribute: str) -> None:
+def _write(catalog: CatalogBuilder, source: tuple[str, str], target: tuple[str, str], attribute: str) -> None:
     source_text, target_text = f"{source[0]}[{source[1]}]", f"{target[0]}[{target[1]}]"
     resource = catalog.find(*source)
     if resource is None:
@@ -169,7 +169,7 @@ def _write(catalog: Catalog, source: tuple[str, str], target: tuple[str, str], a
         resource.values[attribute] = [target_text] if value is None else [value, target_text]
 
 
-def validate(catalog: Catalog) -> None:
+def validate(catalog: CatalogBuilder) -> None:
     """
     Check that everything that relationship metaparameters of real resources refer to is in the catalog.
 
@@ -181,7 +181,7 @@ def validate(catalog: Catalog) -> None:
             _validate(catalog, resource)
 
 
-def _validate(catalog: Catalog, resource: Resource) -> None:
+def _validate(catalog: CatalogBuilder, resource: DeclaredResource) -> None:
     for name in resource.values:
         if name not in RELATIONSHIPS:
             continue

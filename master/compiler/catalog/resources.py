@@ -9,16 +9,25 @@ from typing import TYPE_CHECKING, Any, Final
 from shared.errors import EvaluationError, Location
 from shared.regexps import Regexp
 
+from ..host import NativeType
 from ..types.references import ClassType, ResourceType, as_attribute
 from ..values.core import DEFAULT, Sensitive, Value, entries
 from ..values.text import inspect, to_s
-from ..world import KnownType
 
 if TYPE_CHECKING:
     from ..evaluation.definitions import Definition, HostClass
     from ..evaluation.scope import Scope
 
-__all__ = ["METAPARAMETERS", "RELATIONSHIPS", "Attribute", "Catalog", "Resource", "capitalized_type", "check_tags", "flat_tags"]
+__all__ = [
+    "METAPARAMETERS",
+    "RELATIONSHIPS",
+    "CatalogBuilder",
+    "DeclaredResource",
+    "ResourceAttribute",
+    "capitalized_type",
+    "check_tags",
+    "flat_tags",
+]
 
 RELATIONSHIPS: Final = ("before", "notify", "require", "subscribe")
 METAPARAMETERS: Final = frozenset(("alias", "audit", "loglevel", "noop", "schedule", "stage", "tag", *RELATIONSHIPS))
@@ -29,7 +38,7 @@ _TAG = re.compile(r"\w[\w:.-]*\n?\Z")
 """What can be a tag; for the reference, too, a line break at the end does not count."""
 
 
-class Attribute:
+class ResourceAttribute:
     """A value given to a resource from elsewhere than its own declaration: a default, an override, a collector."""
 
     __slots__ = ("add", "file", "line", "source", "value")
@@ -68,7 +77,7 @@ def check_tags(tags: Iterable[str], place: Location) -> None:
             raise EvaluationError(f"Invalid tag '{tag.lower()}'", where=place)
 
 
-class Resource:
+class DeclaredResource:
     """
     One resource. `type` is as catalogs write it (`Foo::Bar`); `values` are the attributes in the order they were given.
 
@@ -111,7 +120,7 @@ class Resource:
         source: Definition | None = None,
         file: str | None = None,
         line: int | None = None,
-        native: KnownType | None = None,
+        native: NativeType | None = None,
         definition: Definition | None = None,
         kind: str | None = None,
         number_title: float | None = None,
@@ -121,7 +130,7 @@ class Resource:
         self.number_title = number_title
         self.values: dict[str, Value] = {}
         self.lines: tuple[tuple[str, int], ...] = ()
-        self.origins: dict[str, Attribute] | None = None
+        self.origins: dict[str, ResourceAttribute] | None = None
         self.scope = scope
         self.source = source
         self.file = file
@@ -136,8 +145,8 @@ class Resource:
         self.scope_tags_added = False
         self.sensitive: list[str] = []
         self.collected_by: object = None
-        self.containers: list[Resource] = []
-        self.contents: list[Resource] = []
+        self.containers: list[DeclaredResource] = []
+        self.contents: list[DeclaredResource] = []
         self.tags: dict[str, None] = {}
         self.add_valid_tag(type_)
         if number_title is None:
@@ -177,15 +186,15 @@ class Resource:
     def get(self, name: str) -> Value:
         return self.values.get(name)
 
-    def origin(self, name: str) -> Attribute:
+    def origin(self, name: str) -> ResourceAttribute:
         """Where the value of an attribute came from."""
         if self.origins is not None and name in self.origins:
             return self.origins[name]
         lines = dict(self.lines)
         line = lines.get(name, lines.get("*", self.line))
-        return Attribute(self.values.get(name), self.source, self.file, line)
+        return ResourceAttribute(self.values.get(name), self.source, self.file, line)
 
-    def take(self, name: str, attribute: Attribute, place: Location) -> None:
+    def take(self, name: str, attribute: ResourceAttribute, place: Location) -> None:
         """Set an attribute to what came from elsewhere; `place` is to blame for a tag that is none."""
         if self.origins is None:
             self.origins = {}
@@ -258,19 +267,19 @@ class Resource:
                 self.values[name] = value.unwrap()
 
 
-class Catalog:
+class CatalogBuilder:
     """The resources in order of declaration, found by type and title or by another name."""
 
     def __init__(self) -> None:
-        self.resources: dict[tuple[str, str], Resource] = {}
-        self.aliases: dict[tuple[Any, ...], Resource] = {}
+        self.resources: dict[tuple[str, str], DeclaredResource] = {}
+        self.aliases: dict[tuple[Any, ...], DeclaredResource] = {}
         self.classes: list[str] = []
         self.tags: dict[str, None] = {}
 
-    def __iter__(self) -> Iterator[Resource]:
+    def __iter__(self) -> Iterator[DeclaredResource]:
         return iter(self.resources.values())
 
-    def find(self, type_: str, title: str) -> Resource | None:
+    def find(self, type_: str, title: str) -> DeclaredResource | None:
         """The resource of that type (as catalogs write it) and title, alias or namevar."""
         found = self.resources.get((type_, title))
         if found is None:
@@ -280,7 +289,7 @@ class Catalog:
             found = self.resources.get((type_, trimmed)) or self.aliases.get((type_, trimmed))
         return found
 
-    def add(self, resource: Resource) -> None:
+    def add(self, resource: DeclaredResource) -> None:
         """
         Raises:
             EvaluationError: something of that type and title, alias or namevar is there already.
@@ -311,13 +320,13 @@ class Catalog:
                 self._add_aliases(resource)
         self.aliases = declared
 
-    def _add_aliases(self, resource: Resource) -> None:
+    def _add_aliases(self, resource: DeclaredResource) -> None:
         explicit = resource.values.get("alias")
         if explicit is not None:
             for alias in explicit if isinstance(explicit, list) else [explicit]:
                 self._alias(resource, str(alias), f'"{alias}"')
 
-    def _alias(self, resource: Resource, alias: str, shown: str) -> None:
+    def _alias(self, resource: DeclaredResource, alias: str, shown: str) -> None:
         if alias == resource.title:
             return
         existing = self.resources.get((resource.type, alias)) or self.aliases.get((resource.type, alias))
@@ -325,7 +334,7 @@ class Catalog:
             raise _collision(resource, existing, shown, f'["{resource.type}", {shown}]')
         self.aliases[resource.type, alias] = resource
 
-    def _alias_key(self, resource: Resource, unique: tuple[Any, ...]) -> None:
+    def _alias_key(self, resource: DeclaredResource, unique: tuple[Any, ...]) -> None:
         key = (resource.type, *unique)
         existing = self.aliases.get(key)
         if existing is None and len(unique) == 1:
@@ -338,12 +347,12 @@ class Catalog:
             raise _collision(resource, existing, f"[{shown}]", f'["{resource.type}", {shown}]')
         self.aliases[key] = resource
 
-    def contain(self, container: Resource, resource: Resource) -> None:
+    def contain(self, container: DeclaredResource, resource: DeclaredResource) -> None:
         """An edge."""
         resource.containers.append(container)
         container.contents.append(resource)
 
-    def walk(self, start: Resource) -> Iterator[tuple[Resource, Resource]]:
+    def walk(self, start: DeclaredResource) -> Iterator[tuple[DeclaredResource, DeclaredResource]]:
         """Every edge below `start`, breadth first; each resource is left once."""
         pending = [start]
         seen: set[int] = set()
@@ -359,7 +368,7 @@ class Catalog:
             seen.add(id(resource))
 
 
-def uniqueness_key(resource: Resource) -> tuple[Any, ...]:
+def uniqueness_key(resource: DeclaredResource) -> tuple[Any, ...]:
     """
     The namevars' values, in the order of their names.
 
@@ -382,7 +391,7 @@ def uniqueness_key(resource: Resource) -> tuple[Any, ...]:
     return tuple(parts)
 
 
-def parts_of_title(resource: Resource) -> dict[str, Any]:
+def parts_of_title(resource: DeclaredResource) -> dict[str, Any]:
     """What the title says: attributes by name. Raises: EvaluationError, no pattern of the type fits."""
     assert resource.native is not None
     patterns = resource.native.title_patterns
@@ -395,7 +404,7 @@ def parts_of_title(resource: Resource) -> dict[str, Any]:
     raise EvaluationError(f'No set of title patterns matched the title "{resource.title}".')
 
 
-def duplicate(resource: Resource, existing: Resource) -> EvaluationError:
+def duplicate(resource: DeclaredResource, existing: DeclaredResource) -> EvaluationError:
     place = f" at {existing.place}" if existing.file or existing.line else ""
     message = f"Duplicate declaration: {resource.ref} is already declared{place}; cannot redeclare"
     if resource.file or resource.line:
@@ -403,7 +412,7 @@ def duplicate(resource: Resource, existing: Resource) -> EvaluationError:
     return EvaluationError(message)
 
 
-def _collision(resource: Resource, existing: Resource, key: str, reference: str) -> EvaluationError:
+def _collision(resource: DeclaredResource, existing: DeclaredResource, key: str, reference: str) -> EvaluationError:
     place = f" at {resource.place}" if resource.file or resource.line else ""
     message = f"Cannot alias {resource.ref} to {key}{place}; resource {reference} already declared"
     if existing.file or existing.line:

@@ -10,21 +10,21 @@ from typing import Any
 
 from shared.errors import CompileError, EvaluationError, PuppetError
 
-from ..evaluation.compilation import Compiler, LogEntry
-from ..evaluation.dependencies import Reads
+from ..evaluation.compilation import Compilation, LogEntry
+from ..evaluation.dependencies import NodeDependencies
+from ..host import CompilerHost, NodeInput
 from ..loading.loader import Loader
 from ..types.notation.operands import flattened
 from ..types.references import ClassType, ResourceType
 from ..values.core import Value
-from ..world import NodeInput, World
-from .resources import RELATIONSHIPS, Resource, parts_of_title
+from .resources import RELATIONSHIPS, DeclaredResource, parts_of_title
 from .richdata import encode
 
-__all__ = ["compile_catalog", "room", "wire_catalog"]
+__all__ = ["compile_catalog", "raised_recursion_limit", "wire_catalog"]
 
 
 def compile_catalog(
-    world: World,
+    host: CompilerHost,
     loader: Loader,
     node: NodeInput,
     *,
@@ -32,7 +32,7 @@ def compile_catalog(
     log: Callable[[LogEntry], None],
     rich: bool = True,
     exported: bool = False,
-    reads: Reads | None = None,
+    dependencies: NodeDependencies | None = None,
 ) -> dict[str, Any]:
     """
     The catalog of a node, as plain data: `protocol reference 3.4`, without virtual resources, and those that are exported.
@@ -41,24 +41,24 @@ def compile_catalog(
         version: what `config_version` says, or seconds since the epoch.
         rich: values that JSON has not are encoded as `__ptype` maps; else turned into text.
         exported: exported resources stay in it.
-        reads: notes what is read of the node.
+        dependencies: notes what is read of the node.
     Raises:
         CompileError: located, in the reference's words.
     """
-    compiler = Compiler(world, loader, node, log, reads=reads)
-    with room():
-        compiler.compile()
+    compilation = Compilation(host, loader, node, log, dependencies=dependencies)
+    with raised_recursion_limit():
+        compilation.compile()
         try:
-            return wire_catalog(compiler, version=version, rich=rich, exported=exported)
+            return wire_catalog(compilation, version=version, rich=rich, exported=exported)
         finally:
-            let_go(compiler)
+            let_go(compilation)
 
 
-def let_go(compiler: Compiler) -> None:
+def let_go(compilation: Compilation) -> None:
     """Break the circles of a finished compilation, so that its memory is free at once, without the garbage collector."""
-    for resource in compiler.resources:
+    for resource in compilation.resources:
         resource.contents.clear()
-    vars(compiler).clear()
+    vars(compilation).clear()
 
 
 RECURSION = 10_000
@@ -66,7 +66,7 @@ RECURSION = 10_000
 
 
 @contextmanager
-def room() -> Iterator[None]:
+def raised_recursion_limit() -> Iterator[None]:
     """Classes and functions nest more deeply than Python's usual limit takes."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, RECURSION))
@@ -76,33 +76,33 @@ def room() -> Iterator[None]:
         sys.setrecursionlimit(before)
 
 
-def wire_catalog(compiler: Compiler, *, version: int | str, rich: bool = True, exported: bool = False) -> dict[str, Any]:
+def wire_catalog(compilation: Compilation, *, version: int | str, rich: bool = True, exported: bool = False) -> dict[str, Any]:
     """The plain data of a compiled catalog; `exported` keeps exported resources, for the store."""
-    kept = [each for each in compiler.catalog if not each.virtual or (exported and each.exported)]
-    resources = [_resource(each, compiler, rich) for each in kept]
+    kept = [each for each in compilation.catalog if not each.virtual or (exported and each.exported)]
+    resources = [_resource(each, compilation, rich) for each in kept]
     inside = {id(each) for each in kept}
     edges = [{"source": container.ref, "target": each.ref} for each in kept for container in each.containers if id(container) in inside]
-    classes = list(compiler.catalog.classes)
-    tags = dict(compiler.catalog.tags)
+    classes = list(compilation.catalog.classes)
+    tags = dict(compilation.catalog.tags)
     for name in classes:
         tags[name.lower()] = None
         if "::" in name:
             tags.update(dict.fromkeys(name.lower().split("::")))
     return {
         "tags": list(tags),
-        "name": compiler.node.certname,
+        "name": compilation.node.certname,
         "version": version,
         "code_id": None,
         "catalog_uuid": str(uuid.uuid4()),
         "catalog_format": 2 if rich else 1,
-        "environment": compiler.world.environment,
+        "environment": compilation.host.environment,
         "resources": resources,
         "edges": edges,
         "classes": classes,
     }
 
 
-def _resource(resource: Resource, compiler: Compiler, rich: bool) -> dict[str, Any]:
+def _resource(resource: DeclaredResource, compilation: Compilation, rich: bool) -> dict[str, Any]:
     data: dict[str, Any] = {"type": resource.type, "title": resource.title, "tags": list(resource.tags)}
     if resource.file is not None:
         data["file"] = resource.file
@@ -112,16 +112,16 @@ def _resource(resource: Resource, compiler: Compiler, rich: bool) -> dict[str, A
     if resource.kind is not None:
         data["kind"] = resource.kind
     try:
-        parameters = _parameters(resource, compiler, rich)
+        parameters = _parameters(resource, compilation, rich)
     except RecursionError as error:
         message = f"A value of {resource.ref} is nested too deeply for a catalog, or without end"
         told = EvaluationError(message, where=resource.place)
-        told.node = compiler.node.certname
+        told.node = compilation.node.certname
         raise told from error
     except PuppetError as error:
         error.where = error.where or resource.place
         if isinstance(error, CompileError):
-            error.node = compiler.node.certname
+            error.node = compilation.node.certname
         raise
     if parameters:
         data["parameters"] = parameters
@@ -130,7 +130,7 @@ def _resource(resource: Resource, compiler: Compiler, rich: bool) -> dict[str, A
     return data
 
 
-def _parameters(resource: Resource, compiler: Compiler, rich: bool) -> dict[str, Any]:
+def _parameters(resource: DeclaredResource, compilation: Compilation, rich: bool) -> dict[str, Any]:
     values: Mapping[str, Value] = resource.values
     namevar = resource.native.namevars[0] if resource.native is not None and len(resource.native.namevars) == 1 else "name"
     found: dict[str, Any] = {}
@@ -145,7 +145,7 @@ def _parameters(resource: Resource, compiler: Compiler, rich: bool) -> dict[str,
         found = {name: value for name, value in titled if value is not None and (name, value) != (namevar, resource.title)}
 
     def warn(message: str) -> None:
-        compiler.log("warning", message, where=resource.place)
+        compilation.log("warning", message, where=resource.place)
 
     main = resource.title == "main" and resource.type in ("Class", "Stage")
     for name, value in values.items():

@@ -8,7 +8,7 @@ from types import CodeType
 from ..syntax import nodes as n
 from ..syntax.source import Source
 from . import calls, control, declarations, definitions, expressions, texts
-from .headers import CODE, CONSTANT, NONE, READ, Header, ParameterHeader, headers
+from .headers import CODE, CONSTANT, NONE, READ, DefinitionHeader, ParameterHeader, headers
 from .writer import Effect, Marks, Rule, Writer
 
 __all__ = [
@@ -16,7 +16,7 @@ __all__ = [
     "CONSTANT",
     "NONE",
     "READ",
-    "Header",
+    "DefinitionHeader",
     "Marks",
     "ParameterHeader",
     "body_code",
@@ -24,7 +24,7 @@ __all__ = [
     "parameters_code",
 ]
 
-CODE_VERSION = 3
+CODE_VERSION = 4
 """To be raised whenever the same manifest would give other code or headers: what is cached on disk is then not used any more."""
 
 _MODULES = (expressions, texts, control, calls, declarations, definitions)

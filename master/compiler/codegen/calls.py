@@ -148,7 +148,7 @@ def body_function(
     with writer.within(frame):
         if frame.matches is not None:
             kept = ast.Attribute(load(outer.matches), "last", ast.Load()) if outer and outer.matches else text(None)
-            writer.emit(ast.Assign([ast.Name(frame.matches, STORE)], writer.run("_Matches", kept)), node)
+            writer.emit(ast.Assign([ast.Name(frame.matches, STORE)], writer.run("_MatchVariables", kept)), node)
         if frame.scoped and outer is not None:
             writer.emit(
                 ast.Assign([ast.Name(frame.scope, STORE)], ast.Call(ast.Attribute(load(outer.scope), "local", ast.Load()), [], [])), node
@@ -262,7 +262,7 @@ def signature(writer: Writer, parameters: Sequence[n.Parameter], returns: n.Node
         return writer.constant(_signature(writer, parameters, returns, node), node, "S")
     if all(is_constant_in_type(each) for each in types):
         wrapped = function_of_scope(writer, node, Frame("type"), lambda: _signature(writer, parameters, returns, node))
-        kept = writer.constant(writer.run("_Kept", wrapped), node, "S")
+        kept = writer.constant(writer.run("_Lazy", wrapped), node, "S")
         return writer.at(node, ast.Call(kept, [writer.scope()], []))
     return _signature(writer, parameters, returns, node)
 

@@ -86,7 +86,7 @@ def _thunk(writer: Writer, node: n.Node, name: str) -> ast.expr:
         frame.matches = "m0"
     with writer.within(frame):
         if frame.matches is not None:
-            writer.emit(ast.Assign([ast.Name(frame.matches, STORE)], writer.run("_Matches", text(None))), node)
+            writer.emit(ast.Assign([ast.Name(frame.matches, STORE)], writer.run("_MatchVariables", text(None))), node)
         value = writer.value(node)
         writer.emit(ast.Return(value), node)
     made = writer.function(writer.fresh(f"{name} "), ["scope"], frame, node)
@@ -145,8 +145,8 @@ def _template(writer: Writer, node: n.Epp) -> ast.expr:
         frame.matches = "m0"
     with writer.within(frame):
         if frame.matches is not None:
-            writer.emit(ast.Assign([ast.Name(frame.matches, STORE)], writer.run("_Matches", text(None))), node)
-        writer.emit(ast.Assign([ast.Name("out", STORE)], writer.run("_Output")), node)
+            writer.emit(ast.Assign([ast.Name(frame.matches, STORE)], writer.run("_MatchVariables", text(None))), node)
+        writer.emit(ast.Assign([ast.Name("out", STORE)], writer.run("_TemplateOutput")), node)
         writer.effect(node.body)
         writer.emit(ast.Return(ast.Call(ast.Attribute(load("out"), "result", ast.Load()), [], [])), node)
     writer.module.append(writer.function("epp", ["scope", *[frame.python_name(name) for name in names]], frame, node))

@@ -154,7 +154,7 @@ def constant_type(writer: Writer, node: n.Node, made: ast.expr) -> ast.expr:
     """A type that is the same for a whole environment: resolved when first needed, then kept with the code."""
     writer.put(made, node)
     made = writer.at(node, ast.Lambda(writer.parameters(["scope"]), made))
-    kept = writer.constant(writer.run("_Kept", made), node, "T")
+    kept = writer.constant(writer.run("_Lazy", made), node, "T")
     return writer.at(node, ast.Call(kept, [writer.scope()], []))
 
 

@@ -20,7 +20,7 @@ from .expressions import is_constant_in_type
 from .frames import walk
 from .typesets import MEMBER, Member
 
-__all__ = ["CODE", "CONSTANT", "NONE", "READ", "Header", "ParameterHeader", "headers"]
+__all__ = ["CODE", "CONSTANT", "NONE", "READ", "DefinitionHeader", "ParameterHeader", "headers"]
 
 NONE, CONSTANT, READ, CODE = range(4)
 """What a default is: there is none; a value; the name of a variable that is read; code."""
@@ -42,7 +42,7 @@ class ParameterHeader(NamedTuple):
     default: Any = None
 
 
-class Header(NamedTuple):
+class DefinitionHeader(NamedTuple):
     """
     A definition of a file, or its code outside of any.
 
@@ -61,7 +61,7 @@ class Header(NamedTuple):
     parameters: tuple[ParameterHeader, ...] | None = ()
 
 
-def headers(program: n.Program, source: Source) -> list[Header]:
+def headers(program: n.Program, source: Source) -> list[DefinitionHeader]:
     """
     The definitions of a file in the order of `program.definitions`, then what is outside of them, if there is anything.
 
@@ -73,9 +73,9 @@ def headers(program: n.Program, source: Source) -> list[Header]:
     line, column = _place(body, source)
     if isinstance(body, n.Epp):
         parameters = None if body.parameters is None else _parameters(body.parameters, source)
-        found.append(Header("epp", "", line, column, parameters=parameters))
+        found.append(DefinitionHeader("epp", "", line, column, parameters=parameters))
     elif _has_code(body):
-        found.append(Header("main", "", line, column))
+        found.append(DefinitionHeader("main", "", line, column))
     return found
 
 
@@ -90,18 +90,18 @@ def _has_code(body: n.Node) -> bool:
     return not isinstance(body, n.Nop | n.ClassDefinition | n.DefineDefinition | n.NodeDefinition | n.FunctionDefinition | n.TypeAlias)
 
 
-def _header(node: n.Node, source: Source) -> Header:
+def _header(node: n.Node, source: Source) -> DefinitionHeader:
     line, column = _place(node, source)
     if isinstance(node, n.ClassDefinition):
-        return Header("class", node.name, line, column, node.parent, parameters=_parameters(node.parameters, source))
+        return DefinitionHeader("class", node.name, line, column, node.parent, parameters=_parameters(node.parameters, source))
     if isinstance(node, n.DefineDefinition):
-        return Header("define", node.name, line, column, parameters=_parameters(node.parameters, source))
+        return DefinitionHeader("define", node.name, line, column, parameters=_parameters(node.parameters, source))
     if isinstance(node, n.NodeDefinition):
-        return Header("node", "", line, column, _parent(node), tuple(_match(each) for each in node.matches))
+        return DefinitionHeader("node", "", line, column, _parent(node), tuple(_match(each) for each in node.matches))
     if isinstance(node, n.FunctionDefinition) and not isinstance(node, n.PlanDefinition):
-        return Header("function", node.name, line, column)
+        return DefinitionHeader("function", node.name, line, column)
     if isinstance(node, n.TypeAlias):
-        return Header(MEMBER if isinstance(node, Member) else "alias", node.name, line, column)
+        return DefinitionHeader(MEMBER if isinstance(node, Member) else "alias", node.name, line, column)
     raise Unsupported(f"{type(node).__name__} cannot be compiled", where=source.locate(node.at))
 
 

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from ..syntax.nodes import Program
 from ..syntax.parser import parse
 from ..syntax.source import Source
-from . import Header, Marks, ParameterHeader, body_code, headers, parameters_code
+from . import DefinitionHeader, Marks, ParameterHeader, body_code, headers, parameters_code
 from .typesets import with_members
 
 __all__ = ["Unit", "Warnings", "relocated"]
@@ -38,7 +38,7 @@ class Unit:
         program: the tree that more code can be written from; when it is None the text is parsed again.
     """
 
-    headers: list[Header]
+    headers: list[DefinitionHeader]
     warnings: Warnings = ()
     epp: bool = False
     program: Program | None = None
@@ -95,14 +95,14 @@ class Unit:
         return cls([_header(each) for each in plain], warnings, epp, None, parts)
 
 
-def _plain(header: Header) -> tuple[Any, ...]:
+def _plain(header: DefinitionHeader) -> tuple[Any, ...]:
     """A header without the names of its fields, which `marshal` does not know."""
     *rest, parameters = header
     return (*rest, None if parameters is None else tuple([tuple(each) for each in parameters]))
 
 
-def _header(plain: tuple[Any, ...]) -> Header:
-    header = Header._make(plain)
+def _header(plain: tuple[Any, ...]) -> DefinitionHeader:
+    header = DefinitionHeader._make(plain)
     if header.parameters is None:
         return header
     return header._replace(parameters=tuple([ParameterHeader(*each) for each in header.parameters]))

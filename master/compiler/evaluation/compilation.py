@@ -9,14 +9,15 @@ from typing import Any
 from shared.errors import CompileError, EvaluationError, Location, PuppetError, Unsupported
 from shared.suggestions import did_you_mean
 
-from ..catalog.collectors import Collector, Realizer, unresolved_error
+from ..catalog.collectors import Realizer, ResourceCollector, unresolved_error
 from ..catalog.overrides import Override, apply_override
-from ..catalog.relationships import Relationship, validate
-from ..catalog.resources import Catalog, Resource, capitalized_type
+from ..catalog.relationships import RelationshipEdge, validate
+from ..catalog.resources import CatalogBuilder, DeclaredResource, capitalized_type
 from ..errors.control import Jump
 from ..errors.issues import LanguageError
 from ..errors.locations import FINAL, current, located, place_of, stray
 from ..functions import Function
+from ..host import CompilerHost, DataContext, NodeInput
 from ..loading.loader import Loader
 from ..types.base import PuppetType
 from ..types.builtin import BUILTIN_TYPES
@@ -24,14 +25,13 @@ from ..types.objects import ANNOTATION
 from ..types.references import ResourceType
 from ..values.core import Deferred, Strictness, Value
 from ..values.text import inspect
-from ..world import DataContext, NodeInput, World
-from .data_context import data_context
-from .definitions import Define, Definition, HostClass, capital
-from .dependencies import Reads, TopVariables
+from .data_context import data_context_for
+from .definitions import Define, Definition, HostClass, class_title
+from .dependencies import NodeDependencies, TopVariables
 from .finalize import finish, similar
 from .scope import MISSING, Scope, ScopeReporter
 
-__all__ = ["Compiler", "LogEntry"]
+__all__ = ["Compilation", "LogEntry"]
 
 MAX_GENERATIONS = 1000
 
@@ -51,43 +51,49 @@ class LogEntry:
         return f"{self.message} {place}" if place else self.message
 
 
-class Compiler:
+class Compilation:
     """
     One compilation.
 
-    `log` gets every entry when it happens, also when the compilation fails in the end. `reads` notes what is read of the node.
+    `log` gets every entry when it happens, also when the compilation fails in the end. `dependencies` notes what is read of the node.
     """
 
     def __init__(
-        self, world: World, loader: Loader, node: NodeInput, log: Callable[[LogEntry], None], *, reads: Reads | None = None
+        self,
+        host: CompilerHost,
+        loader: Loader,
+        node: NodeInput,
+        log: Callable[[LogEntry], None],
+        *,
+        dependencies: NodeDependencies | None = None,
     ) -> None:
-        self.world = world
+        self.host = host
         self.loader = loader
         self.node = node
         self._log = log
-        self.reporter = ScopeReporter(self, Strictness(world.setting("strict") or "warning"))
-        self.strict_variables = bool(world.setting("strict_variables"))
-        self.storeconfigs = bool(world.setting("storeconfigs"))
-        self.catalog = Catalog()
-        self.resources: list[Resource] = []
-        self.reads = reads
+        self.reporter = ScopeReporter(self, Strictness(host.setting("strict") or "warning"))
+        self.strict_variables = bool(host.setting("strict_variables"))
+        self.storeconfigs = bool(host.setting("storeconfigs"))
+        self.catalog = CatalogBuilder()
+        self.resources: list[DeclaredResource] = []
+        self.dependencies = dependencies
         self.top = Scope(self, "top")
-        if reads is not None:
-            self.top.vars = TopVariables(reads)
+        if dependencies is not None:
+            self.top.vars = TopVariables(dependencies)
         self.node_scope: Scope | None = None
         self.node_match: Any = None
         self.class_scopes: dict[str, Scope] = {}
         self._settings = HostClass("settings", (), None)  # every catalog has it; manifests may include it as any other
         self.has_defaults = False
         self.overrides: dict[tuple[str, str], list[Override]] = {}
-        self.collectors: list[Collector | Realizer] = []
-        self.relationships: list[Relationship] = []
+        self.collectors: list[ResourceCollector | Realizer] = []
+        self.relationships: list[RelationshipEdge] = []
         self._warned: set[tuple[str, str]] = set()
         self._data_session: dict[str, Any] = {}
 
     # --- the order of work ---
 
-    def compile(self) -> Catalog:
+    def compile(self) -> CatalogBuilder:
         """
         The finished catalog, virtual resources still in it.
 
@@ -140,8 +146,8 @@ class Compiler:
             raise error
         validate(self.catalog)
 
-    def _stage(self) -> Resource:
-        stage = Resource("Stage", "main", scope=self.top, native=self.world.types.find("stage"), kind="compilable_type")
+    def _stage(self) -> DeclaredResource:
+        stage = DeclaredResource("Stage", "main", scope=self.top, native=self.host.types.find("stage"), kind="compilable_type")
         stage.tags = {"stage": None}
         stage.values["name"] = "main"
         return stage
@@ -151,19 +157,19 @@ class Compiler:
         for name, value in self.node.parameters.items():
             if name != "environment":
                 top[name] = value
-        top["environment"] = self.world.environment
+        top["environment"] = self.host.environment
         top["trusted"] = dict(self.node.trusted)
         top["server_facts"] = dict(self.node.server_facts)
         top["facts"] = dict(self.node.facts)
 
     def _evaluate_settings(self) -> None:
         settings = self._settings
-        resource = Resource("Class", "Settings", scope=self.top, source=settings, definition=settings, kind="unknown")
+        resource = DeclaredResource("Class", "Settings", scope=self.top, source=settings, definition=settings, kind="unknown")
         self.catalog.add(resource)
         resource.evaluated = True
         settings.evaluate(self, resource)
         scope = self.class_scopes["settings"]
-        values = self.world.settings()
+        values = self.host.settings()
         shown = dict(values)
         scope.vars.update(shown)
         scope.vars["all_local"] = shown
@@ -173,7 +179,7 @@ class Compiler:
         if self.loader.unchecked:
             self.loader.check_parameter_types(self.top)
         main = HostClass("", (), None)
-        resource = Resource("Class", "main", scope=self.top, source=main, definition=main, kind="unknown")
+        resource = DeclaredResource("Class", "main", scope=self.top, source=main, definition=main, kind="unknown")
         resource.tags = {"class": None}
         resource.values["name"] = "main"
         self.top.source = main
@@ -201,7 +207,7 @@ class Compiler:
                 hint="Add a node block for it, or one that says `node default`.",
             )
         node, self.node_match = found
-        resource = Resource("Node", node.name, scope=self.top, source=node, definition=node, kind="unknown")
+        resource = DeclaredResource("Node", node.name, scope=self.top, source=node, definition=node, kind="unknown")
         self.catalog.tags.update(resource.tags)
         self.add_resource(self.top, resource)
         self.evaluate(resource)
@@ -209,7 +215,7 @@ class Compiler:
     def _node_names(self) -> list[str]:
         """What node blocks are asked for: the certname; before Puppet 6 also `a.b` and `a` of `a.b.c`."""
         name = self.node.certname
-        if self.world.setting("strict_hostname_checking") is not False:
+        if self.host.setting("strict_hostname_checking") is not False:
             return [name]
         parts = name.split(".")
         return [".".join(parts[:count]) for count in range(len(parts), 0, -1)]
@@ -273,7 +279,7 @@ class Compiler:
             self.loader.check_parameter_types(self.top)
         return found
 
-    def include(self, names: Sequence[str], scope: Scope) -> list[Resource]:
+    def include(self, names: Sequence[str], scope: Scope) -> list[DeclaredResource]:
         """
         Declare and evaluate classes by their absolute names, those that are not declared yet.
 
@@ -285,8 +291,8 @@ class Compiler:
             if definition is None:
                 raise EvaluationError(f"Could not find class {name} for {self.node.certname}")
             definitions.append(definition)
-        included: list[Resource] = []
-        new: list[Resource] = []
+        included: list[DeclaredResource] = []
+        new: list[DeclaredResource] = []
         for definition in definitions:
             known = self.class_scopes.get(definition.name)
             if known is not None and known.resource is not None:
@@ -297,13 +303,13 @@ class Compiler:
             self.evaluate(resource)
         return included + new
 
-    def _declare_class(self, definition: HostClass, scope: Scope, values: Mapping[str, Value] | None) -> Resource:
-        title = capital(definition.name)
+    def _declare_class(self, definition: HostClass, scope: Scope, values: Mapping[str, Value] | None) -> DeclaredResource:
+        title = class_title(definition.name)
         if values is None:
             existing = self.catalog.find("Class", title)
             if existing is not None:
                 return existing
-        resource = Resource("Class", title, scope=scope, source=definition, definition=definition, kind="unknown")
+        resource = DeclaredResource("Class", title, scope=scope, source=definition, definition=definition, kind="unknown")
         if values:
             for name, value in values.items():
                 resource.set(name, value)
@@ -311,7 +317,7 @@ class Compiler:
         self.add_resource(scope, resource)
         return resource
 
-    def instantiate(self, resource: Resource) -> None:
+    def instantiate(self, resource: DeclaredResource) -> None:
         """Declare the class that a class inherits from, and tag the catalog."""
         definition = resource.definition
         if isinstance(definition, HostClass):
@@ -319,7 +325,7 @@ class Compiler:
                 self._declare_class(definition.parent, resource.scope, None)
             self.catalog.tags.update(resource.tags)
 
-    def add_resource(self, scope: Scope, resource: Resource) -> None:
+    def add_resource(self, scope: Scope, resource: DeclaredResource) -> None:
         """Put a resource into the catalog, inside the resource of its scope."""
         self.catalog.add(resource)
         self.resources.append(resource)
@@ -329,7 +335,7 @@ class Compiler:
             if resource.type != "Stage" and scope.resource is not None:
                 self.catalog.contain(scope.resource, resource)
 
-    def contain_in_stage(self, resource: Resource) -> None:
+    def contain_in_stage(self, resource: DeclaredResource) -> None:
         """The edge from a class's stage. Source: language reference 13."""
         if not resource.is_class:
             return
@@ -343,7 +349,7 @@ class Compiler:
             resource.values["stage"] = stage.title
         self.catalog.contain(stage, resource)
 
-    def evaluate(self, resource: Resource) -> None:
+    def evaluate(self, resource: DeclaredResource) -> None:
         """Run the body of a class, define or node, once."""
         if resource.evaluated:
             return
@@ -374,14 +380,14 @@ class Compiler:
 
     def fact(self, name: str) -> Value:
         """`$facts['name']`; undef when the node has no such fact."""
-        if self.reads is not None:
-            self.reads.facts.add(name)
+        if self.dependencies is not None:
+            self.dependencies.facts.add(name)
         return self.node.facts.get(name)
 
-    def doubt(self, why: str) -> None:
-        """Something was read that is another thing each time."""
-        if self.reads is not None:
-            self.reads.doubt = why
+    def mark_uncacheable(self, reason: str) -> None:
+        """Keep the catalog out of the cache: something was read that is another thing each time."""
+        if self.dependencies is not None:
+            self.dependencies.uncacheable_reason = reason
 
     def qualified(self, class_name: str, name: str) -> Value:
         """A variable of an evaluated class, or of those it inherits from; MISSING when there is none."""
@@ -427,7 +433,7 @@ class Compiler:
         found = BUILTIN_TYPES.get(lower)
         if found is not None and (found is not ANNOTATION or self.find_define(lower) is None):  # that name is free for defines
             return found
-        if "::" not in lower and self.world.types.find(lower) is not None:
+        if "::" not in lower and self.host.types.find(lower) is not None:
             return ResourceType(name)
         if lower not in self.loader.aliases and self.find_define(lower) is not None:
             return ResourceType(capitalized_type(lower))
@@ -461,15 +467,15 @@ class Compiler:
 
     def data_for(self, key: str, scope: Scope, merge: Any = None, context: DataContext | None = None) -> Value:
         """The site's data for a key; NotFoundInData when there is none."""
-        return self.world.lookup(key, context or self.data_context(scope), merge)
+        return self.host.lookup(key, context or self.data_context(scope), merge)
 
     def lookup_context(self, scope: Scope, module: str | None) -> Any:
         """What works behind a `Puppet::LookupContext` that a manifest made itself."""
-        return self.world.lookup_context(self.data_context(scope), module)
+        return self.host.lookup_context(self.data_context(scope), module)
 
     def data_context(self, scope: Scope) -> DataContext:
         """What data may ask of this compilation, with the variables that `scope` sees."""
-        return data_context(self, scope, self._data_session)
+        return data_context_for(self, scope, self._data_session)
 
     # --- logs ---
 
@@ -481,7 +487,7 @@ class Compiler:
         self.log("warning", message, where=current(operand))
 
     def warn_once(self, kind: str, key: str, message: str, *, place: bool = False, file: str = "") -> None:
-        if kind in (self.world.setting("disable_warnings") or ()):
+        if kind in (self.host.setting("disable_warnings") or ()):
             return
         if (kind, key) not in self._warned:
             self._warned.add((kind, key))

@@ -8,28 +8,28 @@ from typing import TYPE_CHECKING, Any, Protocol
 from shared.errors import EvaluationError, Location
 from shared.regexps import Regexp
 
-from ..catalog.resources import METAPARAMETERS, Resource
+from ..catalog.resources import METAPARAMETERS, DeclaredResource
 from ..codegen import CONSTANT, NONE, READ, ParameterHeader
 from ..errors.locations import FINAL
+from ..host import NotFoundInData
 from ..types.base import ANY, PuppetType
 from ..types.descriptions.describe import check_parameters
 from ..types.notation.parse import parse_type
 from ..types.references import as_attribute
 from ..values.core import Value
-from ..world import NotFoundInData
 from .defaults import evaluate_defaults
-from .scope import BUILT_IN, MISSING, RESERVED, Matches, Scope
+from .scope import BUILT_IN, MISSING, RESERVED, MatchVariables, Scope
 
 if TYPE_CHECKING:
-    from .compilation import Compiler
+    from .compilation import Compilation
 
-__all__ = ["Code", "Define", "Definition", "HostClass", "NodeBlock", "ParameterSpec"]
+__all__ = ["Define", "Definition", "DefinitionCode", "HostClass", "NodeBlock", "ParameterSpec"]
 
 Body = Callable[..., Value]
 Thunk = Callable[["Scope"], Any]
 
 
-class Code(Protocol):
+class DefinitionCode(Protocol):
     """Where the code of one definition comes from; it is written, and run, when it is first asked for."""
 
     def body(self) -> Body: ...
@@ -43,7 +43,7 @@ class ParameterSpec:
 
     __slots__ = ("_code", "_type", "fixed", "has_default", "header", "name", "typed")
 
-    def __init__(self, header: ParameterHeader, code: Code) -> None:
+    def __init__(self, header: ParameterHeader, code: DefinitionCode) -> None:
         self.name = header.name
         self.header = header
         self.typed = header.type is not None
@@ -87,7 +87,7 @@ class Definition:
         self,
         name: str,
         parameters: Sequence[ParameterSpec],
-        code: Code | None,
+        code: DefinitionCode | None,
         *,
         place: Location | None = None,
         module: str = "",
@@ -121,12 +121,12 @@ class Definition:
         """Whether this class inherits, directly or not, from `other`."""
         return False
 
-    def evaluate(self, compiler: Compiler, resource: Resource) -> None:
+    def evaluate(self, compilation: Compilation, resource: DeclaredResource) -> None:
         raise NotImplementedError
 
     # --- parameters ---
 
-    def bind(self, compiler: Compiler, scope: Scope, resource: Resource) -> None:
+    def bind(self, compilation: Compilation, scope: Scope, resource: DeclaredResource) -> None:
         """
         Give the scope the values of the parameters: what the resource says, the site's data, the defaults.
 
@@ -138,9 +138,9 @@ class Definition:
         own = scope.vars
         for parameter in self.parameters:
             name = parameter.name
-            if values.get(name) is None and compiler.has_data(self):
+            if values.get(name) is None and compilation.has_data(self):
                 try:
-                    found = compiler.data_for(f"{self.name}::{name}", scope)
+                    found = compilation.data_for(f"{self.name}::{name}", scope)
                 except NotFoundInData:
                     continue
                 if found is not None or not parameter.has_default:
@@ -159,7 +159,7 @@ class Definition:
             own[name] = value
             given[name] = value
             resource.values[name] = value
-        self._check(compiler, scope, resource, given)
+        self._check(compilation, scope, resource, given)
         for parameter in self.parameters:
             own[parameter.name] = given.get(parameter.name)
 
@@ -170,7 +170,7 @@ class Definition:
         if name in BUILT_IN:
             raise EvaluationError(f"Cannot reassign variable '${name}'", where=self.place)
 
-    def check_unevaluated(self, compiler: Compiler, resource: Resource) -> None:
+    def check_unevaluated(self, compilation: Compilation, resource: DeclaredResource) -> None:
         """
         Hold what a virtual resource says against the parameters, without a scope of its own.
 
@@ -180,11 +180,11 @@ class Definition:
         defaulted = {parameter.name for parameter in self.parameters if parameter.has_default}
         given = {name: value for name, value in resource.values.items() if value is not None or name not in defaulted}
         try:
-            self._check(compiler, compiler.top, resource, given)
+            self._check(compilation, compilation.top, resource, given)
         except EvaluationError as error:
             raise EvaluationError(error.message, hint=error.hint, where=FINAL) from None
 
-    def _check(self, compiler: Compiler, scope: Scope, resource: Resource, given: dict[str, Value]) -> None:
+    def _check(self, compilation: Compilation, scope: Scope, resource: DeclaredResource, given: dict[str, Value]) -> None:
         for name, value in given.items():
             parameter = self.by_name.get(name)
             if parameter is None:
@@ -201,7 +201,7 @@ class Definition:
                 return
         wanted = [(parameter.name, parameter.type(scope), parameter.has_default) for parameter in self.parameters]
         shown = {name: value for name, value in given.items() if name in self.by_name or (name != "name" and name not in METAPARAMETERS)}
-        problems = check_parameters(resource.ref, wanted, shown, deferred=compiler.deferred_type)
+        problems = check_parameters(resource.ref, wanted, shown, deferred=compilation.deferred_type)
         if problems is not None:
             raise EvaluationError(problems)
 
@@ -215,7 +215,7 @@ class Definition:
         own = scope.vars
         body(scope, *[own[parameter.name] for parameter in self.parameters])
 
-    def _names(self, scope: Scope, resource: Resource, parent: Scope | None) -> None:
+    def _names(self, scope: Scope, resource: DeclaredResource, parent: Scope | None) -> None:
         own = scope.vars
         own["module_name"] = self.module
         caller = parent.module_name if parent is not None else ""
@@ -229,7 +229,7 @@ class HostClass(Definition):
     word = "Class"
 
     def __init__(
-        self, name: str, parameters: Sequence[ParameterSpec], code: Code | None, parent_name: str | None = None, **options: Any
+        self, name: str, parameters: Sequence[ParameterSpec], code: DefinitionCode | None, parent_name: str | None = None, **options: Any
     ) -> None:
         super().__init__(name, parameters, code, **options)
         self.parent_name = parent_name.removeprefix("::").lower() if parent_name else None
@@ -243,25 +243,25 @@ class HostClass(Definition):
             ancestor = ancestor.parent
         return False
 
-    def evaluate(self, compiler: Compiler, resource: Resource) -> None:
+    def evaluate(self, compilation: Compilation, resource: DeclaredResource) -> None:
         """Source: language reference 5.2."""
         declared_in = resource.scope
         inherited: Scope | None = None
         if self.parent is not None:
-            parent = compiler.catalog.find("Class", capital(self.parent.name))
+            parent = compilation.catalog.find("Class", class_title(self.parent.name))
             if parent is not None:
-                compiler.evaluate(parent)
-            inherited = compiler.class_scopes.get(self.parent.name)
-        scope = Scope(compiler, "class", parent=inherited or declared_in, resource=resource, source=self)
-        scope.next = inherited or compiler.node_scope_of(declared_in)
-        compiler.catalog.classes.append(self.name)
+                compilation.evaluate(parent)
+            inherited = compilation.class_scopes.get(self.parent.name)
+        scope = Scope(compilation, "class", parent=inherited or declared_in, resource=resource, source=self)
+        scope.next = inherited or compilation.node_scope_of(declared_in)
+        compilation.catalog.classes.append(self.name)
         self._names(scope, resource, scope.parent)
         scope.vars["title"] = resource.title.lower()
         name = resource.values.get("name")
         scope.vars["name"] = name.lower() if isinstance(name, str) else resource.title.lower()
-        compiler.class_scopes[self.name] = scope
-        self.bind(compiler, scope, resource)
-        compiler.contain_in_stage(resource)
+        compilation.class_scopes[self.name] = scope
+        self.bind(compilation, scope, resource)
+        compilation.contain_in_stage(resource)
         self.run(scope)
 
 
@@ -271,16 +271,16 @@ class Define(Definition):
     kind = "definition"
     word = "Define"
 
-    def evaluate(self, compiler: Compiler, resource: Resource) -> None:
+    def evaluate(self, compilation: Compilation, resource: DeclaredResource) -> None:
         declared_in = resource.scope
-        scope = Scope(compiler, "define", parent=declared_in, resource=resource, source=self)
-        scope.next = compiler.node_scope_of(declared_in)
+        scope = Scope(compilation, "define", parent=declared_in, resource=resource, source=self)
+        scope.next = compilation.node_scope_of(declared_in)
         self._names(scope, resource, declared_in)
         title = resource.title if resource.number_title is None else resource.number_title
         scope.vars["title"] = title
         name = resource.values.get("name")
         scope.vars["name"] = name if name is not None else title
-        self.bind(compiler, scope, resource)
+        self.bind(compilation, scope, resource)
         self.run(scope)
 
 
@@ -290,7 +290,9 @@ class NodeBlock(Definition):
     kind = "node"
     word = "Node"
 
-    def __init__(self, matches: Sequence[str | Regexp], code: Code | None, parent_name: str | None = None, **options: Any) -> None:
+    def __init__(
+        self, matches: Sequence[str | Regexp], code: DefinitionCode | None, parent_name: str | None = None, **options: Any
+    ) -> None:
         first = matches[0]
         super().__init__(self.title_of(first), (), code, **options)
         self.match = first
@@ -304,20 +306,20 @@ class NodeBlock(Definition):
         kept = "".join(c for c in match.source.lower() if c in "-_:." or (c.isascii() and c.isalnum()))
         return f"__node_regexp__{kept.lstrip('.')}"
 
-    def evaluate(self, compiler: Compiler, resource: Resource) -> None:
+    def evaluate(self, compilation: Compilation, resource: DeclaredResource) -> None:
         declared_in = resource.scope
-        scope = Scope(compiler, "node", parent=declared_in, resource=resource, source=self)
-        scope.next = compiler.top
-        compiler.catalog.classes.append(self.name)
+        scope = Scope(compilation, "node", parent=declared_in, resource=resource, source=self)
+        scope.next = compilation.top
+        compilation.catalog.classes.append(self.name)
         self._names(scope, resource, declared_in)
         scope.vars["title"] = resource.title
         scope.vars["name"] = resource.title
-        scope.matched = Matches(compiler.node_match)
-        compiler.node_scope = scope
-        compiler.contain_in_stage(resource)
+        scope.matched = MatchVariables(compilation.node_match)
+        compilation.node_scope = scope
+        compilation.contain_in_stage(resource)
         self.run(scope)
 
 
-def capital(name: str) -> str:
+def class_title(name: str) -> str:
     """A class's name as its resource's title."""
     return "::".join([segment.capitalize() for segment in name.removeprefix("::").split("::")]) if name else "main"

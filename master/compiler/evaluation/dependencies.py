@@ -11,16 +11,16 @@ from _collections_abc import dict_items, dict_keys, dict_values
 from collections.abc import Iterator
 from typing import Any
 
+from ..host import NodeInput
 from ..values.core import Value
-from ..world import NodeInput
 
-__all__ = ["Reads", "TopVariables"]
+__all__ = ["NodeDependencies", "TopVariables"]
 
 _GIVEN = frozenset(("facts", "trusted", "server_facts", "environment"))
 """Top variables that are not among the node's parameters."""
 
 
-class Reads:
+class NodeDependencies:
     """
     What one compilation has read of its node.
 
@@ -28,16 +28,16 @@ class Reads:
         variables: names of top scope; also of those that were looked for in vain.
         facts: names of facts that were read as `$facts['name']` and the like.
         everything: all variables, or all facts, may have been read.
-        doubt: why the catalog would not be the same again; '' when it would.
+        uncacheable_reason: why the catalog would not be the same again; '' when it would.
     """
 
-    __slots__ = ("doubt", "everything", "facts", "variables")
+    __slots__ = ("everything", "facts", "uncacheable_reason", "variables")
 
     def __init__(self) -> None:
         self.variables: set[str] = set()
         self.facts: set[str] = set()
         self.everything = False
-        self.doubt = ""
+        self.uncacheable_reason = ""
 
     def note_variable(self, name: str) -> None:
         if name == "facts":
@@ -62,52 +62,52 @@ class Reads:
 class TopVariables(dict[str, Value]):
     """The variables of top scope, which note what is read of them."""
 
-    __slots__ = ("reads",)
+    __slots__ = ("dependencies",)
 
-    def __init__(self, reads: Reads) -> None:
+    def __init__(self, dependencies: NodeDependencies) -> None:
         super().__init__()
-        self.reads = reads
+        self.dependencies = dependencies
 
     def get(self, key: str, default: Any = None) -> Any:
-        self.reads.note_variable(key)
+        self.dependencies.note_variable(key)
         return super().get(key, default)
 
     def __getitem__(self, key: str) -> Value:
-        self.reads.note_variable(key)
+        self.dependencies.note_variable(key)
         return super().__getitem__(key)
 
     def __contains__(self, key: object) -> bool:
-        self.reads.note_variable(str(key))
+        self.dependencies.note_variable(str(key))
         return super().__contains__(key)
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        self.reads.note_variable(key)
+        self.dependencies.note_variable(key)
         return super().setdefault(key, default)
 
     def pop(self, key: str, *default: Any) -> Any:
-        self.reads.note_variable(key)
+        self.dependencies.note_variable(key)
         return super().pop(key, *default)
 
     def __iter__(self) -> Iterator[str]:
-        self.reads.everything = True
+        self.dependencies.everything = True
         return super().__iter__()
 
     def __len__(self) -> int:
-        self.reads.everything = True
+        self.dependencies.everything = True
         return super().__len__()
 
     def keys(self) -> dict_keys[str, Value]:
-        self.reads.everything = True
+        self.dependencies.everything = True
         return super().keys()
 
     def values(self) -> dict_values[str, Value]:
-        self.reads.everything = True
+        self.dependencies.everything = True
         return super().values()
 
     def items(self) -> dict_items[str, Value]:
-        self.reads.everything = True
+        self.dependencies.everything = True
         return super().items()
 
     def copy(self) -> dict[str, Value]:
-        self.reads.everything = True
+        self.dependencies.everything = True
         return dict(super().items())

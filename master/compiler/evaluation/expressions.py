@@ -18,7 +18,7 @@ from ..values.core import Value
 from .runtime import NAMES
 
 if TYPE_CHECKING:
-    from .compilation import Compiler
+    from .compilation import Compilation
 
 __all__ = ["evaluate"]
 
@@ -26,18 +26,18 @@ _RESULT = "the value"
 """A variable that no manifest can name."""
 
 
-def evaluate(compiler: Compiler, source: Source) -> Value:
+def evaluate(compilation: Compilation, source: Source) -> Value:
     """
     The value of the last expression of `source`, evaluated at top scope; the variables it sets stay there.
 
     Raises:
         ParseError: it is wrong, or defines something. EvaluationError: located.
     """
-    strict: Any = compiler.world.setting("strict") or "warning"
+    strict: Any = compilation.host.setting("strict") or "warning"
     program = parse(source)
 
     def warn(level: str, diagnostic: Diagnostic) -> None:
-        compiler.log(level, diagnostic.message, where=diagnostic.where)
+        compilation.log(level, diagnostic.message, where=diagnostic.where)
 
     refuse(check(program, source, strict=strict), warn)
     if program.definitions:
@@ -47,10 +47,10 @@ def evaluate(compiler: Compiler, source: Source) -> Value:
     file = LoadedFile(source, unit, NAMES, lambda changed: None)
     try:
         for index in range(len(unit.headers)):
-            file.run(index, "body")["_body"](compiler.top)
+            file.run(index, "body")["_body"](compilation.top)
     except PuppetError as error:
         raise located(error) from error
-    return compiler.top.vars.pop(_RESULT, None)
+    return compilation.top.vars.pop(_RESULT, None)
 
 
 def _keeping_last(program: n.Program) -> n.Program:

@@ -10,17 +10,17 @@ from shared.suggestions import did_you_mean
 
 from ..catalog.overrides import apply_override
 from ..catalog.relationships import materialize
-from ..catalog.resources import INHERITED, METAPARAMETERS, Resource
+from ..catalog.resources import INHERITED, METAPARAMETERS, DeclaredResource
 from ..errors.locations import FINAL
 from ..values.core import Value
 
 if TYPE_CHECKING:
-    from .compilation import Compiler
+    from .compilation import Compilation
 
 __all__ = ["finish", "similar"]
 
 
-def finish(compiler: Compiler) -> None:
+def finish(compilation: Compilation) -> None:
     """
     Source: language reference 13, step 9.
 
@@ -28,22 +28,22 @@ def finish(compiler: Compiler) -> None:
         EvaluationError: an attribute that there is not, a relationship to what is not declared.
     """
     try:
-        materialize(compiler.catalog, compiler.relationships)
+        materialize(compilation.catalog, compilation.relationships)
     except PuppetError as error:
         error.where = error.where or FINAL
         raise
-    for resource in compiler.resources:
-        waiting = compiler.overrides.get((resource.type, resource.title))
+    for resource in compilation.resources:
+        waiting = compilation.overrides.get((resource.type, resource.title))
         if waiting:
             for override in waiting:
-                apply_override(compiler, resource, override)
+                apply_override(compilation, resource, override)
             waiting.clear()
-        _finish_resource(compiler, resource)
-    _hand_down(compiler)
-    compiler.catalog.check_aliases()
+        _finish_resource(compilation, resource)
+    _hand_down(compilation)
+    compilation.catalog.check_aliases()
 
 
-def _finish_resource(compiler: Compiler, resource: Resource) -> None:
+def _finish_resource(compilation: Compilation, resource: DeclaredResource) -> None:
     if resource.finished:
         return
     resource.finished = True
@@ -59,19 +59,19 @@ def _finish_resource(compiler: Compiler, resource: Resource) -> None:
                 )
     elif resource.virtual and resource.definition is not None and not resource.evaluated and not resource.is_class:
         # Nobody collected it; its parameters have to be right all the same.
-        resource.definition.check_unevaluated(compiler, resource)
+        resource.definition.check_unevaluated(compilation, resource)
     elif resource.origins and resource.definition is not None and resource.evaluated:
         for name in resource.origins:
             if not resource.has_parameter(name):
                 raise EvaluationError(f"{resource.ref}: has no parameter named '{name}'", where=resource.place)
 
 
-def _hand_down(compiler: Compiler) -> None:
+def _hand_down(compilation: Compilation) -> None:
     """Give contained resources the metaparameters they lack, and the tags of what contains them."""
-    main = compiler.catalog.find("Class", "main")
+    main = compilation.catalog.find("Class", "main")
     assert main is not None
     handed: dict[int, dict[str, Value]] = {}
-    for source, target in compiler.catalog.walk(main):
+    for source, target in compilation.catalog.walk(main):
         data = handed.get(id(source))
         if data is None:
             data = handed[id(source)] = _handed_down(source)
@@ -83,7 +83,7 @@ def _hand_down(compiler: Compiler) -> None:
         target.tags.update(source.tags)
 
 
-def _handed_down(resource: Resource) -> dict[str, Value]:
+def _handed_down(resource: DeclaredResource) -> dict[str, Value]:
     return {name: resource.values[name] for name in INHERITED if resource.values.get(name) is not None}
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from shared.errors import EvaluationError, Location
 from shared.suggestions import did_you_mean
 
-from ..catalog.collectors import Collector, Test
+from ..catalog.collectors import ResourceCollector, ResourceTest
 from ..catalog.overrides import DUPLICATE, Override
-from ..catalog.resources import Attribute, Resource, capitalized_type, check_tags, flat_tags
+from ..catalog.resources import DeclaredResource, ResourceAttribute, capitalized_type, check_tags, flat_tags
 from ..errors.issues import LanguageError, OperandError
 from ..errors.locations import UNIT
 from ..types.infer import infer
@@ -19,12 +19,12 @@ from ..types.references import ClassType, ResourceType, as_attribute
 from ..values.core import DEFAULT, Value, entries
 from ..values.labels import label
 from ..values.text import inspect, to_s
-from .definitions import Definition, capital
+from .definitions import Definition, class_title
 from .scope import Scope
 
 if TYPE_CHECKING:
-    from ..world import KnownType
-    from .compilation import Compiler
+    from ..host import NativeType
+    from .compilation import Compilation
 
 __all__ = [
     "attributes",
@@ -125,9 +125,9 @@ def declare(scope: Scope, type_name: str, form: int, line: int, *bodies: tuple[V
 
     `form` is 0, 1 (virtual) or 2 (exported). Source: language reference 4.1 to 4.4.
     """
-    compiler = scope.compiler
-    if form == 2 and not compiler.storeconfigs:
-        compiler.warn_here("You cannot collect exported resources without storeconfigs being set; the export is ignored")
+    compilation = scope.compilation
+    if form == 2 and not compilation.storeconfigs:
+        compilation.warn_here("You cannot collect exported resources without storeconfigs being set; the export is ignored")
     seen: set[str] = set()
     titles = [_titles(title, index, seen) for index, (title, _, _) in enumerate(bodies)]
     defaults: dict[str, Value] = {}
@@ -194,16 +194,16 @@ def create_resources(
     Raises:
         EvaluationError: an unknown type, or a resource that is there already.
     """
-    type_, kind, native, definition = _resolved(scope.compiler, type_name)
+    type_, kind, native, definition = _resolved(scope.compilation, type_name)
     defaults = scope.default_attributes(type_)
     made: list[Value] = []
     for title in titles:
         if type_ == "Class":
-            definition = scope.compiler.find_class(title)
+            definition = scope.compilation.find_class(title)
             if definition is None:
-                raise EvaluationError(f"Could not find declared class {title}", hint=_similar_class(scope.compiler, title))
-            title = capital(definition.name)
-        resource = Resource(
+                raise EvaluationError(f"Could not find declared class {title}", hint=_similar_class(scope.compilation, title))
+            title = class_title(definition.name)
+        resource = DeclaredResource(
             type_,
             title,
             scope=scope,
@@ -225,34 +225,34 @@ def create_resources(
             if name not in resource.values:
                 resource.take(name, attribute, resource.place)
         if type_ == "Class":
-            scope.compiler.instantiate(resource)
-        scope.compiler.add_resource(scope, resource)
+            scope.compilation.instantiate(resource)
+        scope.compilation.add_resource(scope, resource)
         if type_ == "Class":
-            scope.compiler.evaluate(resource)
+            scope.compilation.evaluate(resource)
         made.append(resource.reference())
     return made
 
 
-def _resolved(compiler: Compiler, type_name: str) -> tuple[str, str, KnownType | None, Definition | None]:
+def _resolved(compilation: Compilation, type_name: str) -> tuple[str, str, NativeType | None, Definition | None]:
     """The type as catalogs write it, its kind on the wire, and what implements it."""
     lower = type_name.lower()
     if lower == "class":
         return "Class", "class", None, None
-    native = compiler.world.types.find(lower)
+    native = compilation.host.types.find(lower)
     if native is not None:
         return capitalized_type(lower), "compilable_type", native, None
     lower = lower.removeprefix("::")
-    definition = compiler.find_define(lower)
+    definition = compilation.find_define(lower)
     if definition is None:
-        raise EvaluationError(f"Unknown resource type: '{type_name}'", hint=_similar_type(compiler, lower))
+        raise EvaluationError(f"Unknown resource type: '{type_name}'", hint=_similar_type(compilation, lower))
     return capitalized_type(lower), "defined_type", None, definition
 
 
-def _similar_class(compiler: Compiler, name: str) -> str:
-    return did_you_mean(name, compiler.loader.classes, form="'{}'", otherwise="No module of this environment defines it.")
+def _similar_class(compilation: Compilation, name: str) -> str:
+    return did_you_mean(name, compilation.loader.classes, form="'{}'", otherwise="No module of this environment defines it.")
 
 
-def _tag(resource: Resource, value: Value) -> None:
+def _tag(resource: DeclaredResource, value: Value) -> None:
     try:
         resource.add_tags(flat_tags(value))
     except EvaluationError as error:
@@ -260,16 +260,16 @@ def _tag(resource: Resource, value: Value) -> None:
         raise
 
 
-def _similar_type(compiler: Compiler, name: str) -> str:
+def _similar_type(compilation: Compilation, name: str) -> str:
     otherwise = "It is neither a built-in type nor a define in a module of this environment."
-    return did_you_mean(name, compiler.loader.defines, form="'{}'", otherwise=otherwise)
+    return did_you_mean(name, compilation.loader.defines, form="'{}'", otherwise=otherwise)
 
 
-def _given(scope: Scope, values: dict[str, Value], line: int, lines: Lines, appended: Sequence[str] = ()) -> dict[str, Attribute]:
+def _given(scope: Scope, values: dict[str, Value], line: int, lines: Lines, appended: Sequence[str] = ()) -> dict[str, ResourceAttribute]:
     file = _file()
     places = dict(lines)
     return {
-        name: Attribute(value, scope.source, file, places.get(name, line), name in appended)
+        name: ResourceAttribute(value, scope.source, file, places.get(name, line), name in appended)
         for name, value in _as_attributes(values).items()
     }
 
@@ -289,7 +289,7 @@ def set_defaults(scope: Scope, type_: Value, line: int, values: dict[str, Value]
                 where=Location(attribute.file, attribute.line),
             )
         table[attribute_name] = attribute
-    scope.compiler.has_defaults = True
+    scope.compilation.has_defaults = True
     return type_
 
 
@@ -302,7 +302,7 @@ def override(scope: Scope, references: Value, line: int, values: dict[str, Value
         key = (capitalized_type(reference.type_name), reference.title)
         if "tag" in given:
             check_tags(flat_tags(given["tag"].value), Location(_file(), line))
-        scope.compiler.add_override(Override(key, given, scope.source, _file(), line))
+        scope.compilation.add_override(Override(key, given, scope.source, _file(), line))
     return references
 
 
@@ -310,26 +310,26 @@ def collect(
     scope: Scope,
     type_name: str,
     exported: bool,
-    test: Test | None,
+    test: ResourceTest | None,
     values: dict[str, Value] | None,
     line: int,
     lines: Lines,
     appended: Sequence[str],
-) -> Collector:
+) -> ResourceCollector:
     """A collector; it is evaluated again and again until the catalog is done."""
-    compiler = scope.compiler
+    compilation = scope.compilation
     lower = type_name.lower().removeprefix("::")
-    if exported and not compiler.storeconfigs:
-        compiler.warn_here("You cannot collect exported resources without storeconfigs being set; the collection will be ignored")
+    if exported and not compilation.storeconfigs:
+        compilation.warn_here("You cannot collect exported resources without storeconfigs being set; the collection will be ignored")
     if lower == "class":
         raise EvaluationError("Classes cannot be collected")
-    if compiler.world.types.find(lower) is None and compiler.find_define(lower) is None:
+    if compilation.host.types.find(lower) is None and compilation.find_define(lower) is None:
         raise EvaluationError(f"Resource type {type_name.lower()} doesn't exist")
     given = _given(scope, values, line, lines, appended) if values else None
-    made = Collector(scope, capitalized_type(lower), test, exported=exported, attributes=given, file=_file(), line=line)
-    compiler.collectors.append(made)
+    made = ResourceCollector(scope, capitalized_type(lower), test, exported=exported, attributes=given, file=_file(), line=line)
+    compilation.collectors.append(made)
     return made
 
 
-def illegal_query(what: str) -> Test:
+def illegal_query(what: str) -> ResourceTest:
     raise EvaluationError(f"{what} cannot be used in a query", hint="Queries compare attributes with values, by == and !=.")

@@ -23,10 +23,10 @@ from ..values.core import DEFAULT, Instance, Sensitive, Value, key_of
 from ..values.members import WITH_MEMBERS, member
 from ..values.text import inspect, inspect_bare, to_s
 from . import resource_expressions
-from .definitions import capital
-from .scope import MISSING, Matches, Scope
+from .definitions import class_title
+from .scope import MISSING, MatchVariables, Scope
 
-__all__ = ["NAMES", "Output"]
+__all__ = ["NAMES", "TemplateOutput"]
 
 
 class _Unset:
@@ -37,7 +37,7 @@ class _Unset:
 UNSET: Final = _Unset()
 
 
-class Kept:
+class Lazy:
     """A value that is made when it is first needed and is then the same for the environment: a type, a signature."""
 
     __slots__ = ("made", "value")
@@ -54,7 +54,7 @@ class Kept:
         return self.value
 
 
-class Output:
+class TemplateOutput:
     """The text of a template so far; one Sensitive in it makes all of it Sensitive."""
 
     __slots__ = ("append", "parts", "sensitive")
@@ -87,38 +87,38 @@ def text(value: Value) -> str:
 
 
 def plus(scope: Scope, left: Value, right: Value) -> Value:
-    return operators.plus(left, right, scope.compiler.reporter)
+    return operators.plus(left, right, scope.compilation.reporter)
 
 
 def minus(scope: Scope, left: Value, right: Value) -> Value:
-    return operators.minus(left, right, scope.compiler.reporter)
+    return operators.minus(left, right, scope.compilation.reporter)
 
 
 def times(scope: Scope, left: Value, right: Value) -> Value:
-    return operators.times(left, right, scope.compiler.reporter)
+    return operators.times(left, right, scope.compilation.reporter)
 
 
 def divide(scope: Scope, left: Value, right: Value) -> Value:
-    return operators.divide(left, right, scope.compiler.reporter)
+    return operators.divide(left, right, scope.compilation.reporter)
 
 
 def modulo(scope: Scope, left: Value, right: Value) -> Value:
-    return operators.modulo(left, right, scope.compiler.reporter)
+    return operators.modulo(left, right, scope.compilation.reporter)
 
 
 def shift_left(scope: Scope, left: Value, right: Value) -> Value:
-    return operators.shift_left(left, right, scope.compiler.reporter)
+    return operators.shift_left(left, right, scope.compilation.reporter)
 
 
 def shift_right(scope: Scope, left: Value, right: Value) -> Value:
-    return operators.shift_right(left, right, scope.compiler.reporter)
+    return operators.shift_right(left, right, scope.compilation.reporter)
 
 
 def negative(scope: Scope, value: Value) -> Value:
-    return operators.negate(value, scope.compiler.reporter)
+    return operators.negate(value, scope.compilation.reporter)
 
 
-def _kept_match(found: Any, holder: Matches | None) -> bool:
+def _kept_match(found: Any, holder: MatchVariables | None) -> bool:
     if found is True or found is False:
         return bool(found)
     if holder is not None and found is not None:
@@ -126,17 +126,17 @@ def _kept_match(found: Any, holder: Matches | None) -> bool:
     return found is not None
 
 
-def matches(left: Value, right: Value, holder: Matches | None) -> bool:
+def matches(left: Value, right: Value, holder: MatchVariables | None) -> bool:
     """`=~`"""
     return _kept_match(operators.match(left, right), holder)
 
 
-def within(left: Value, right: Value, holder: Matches | None) -> bool:
+def within(left: Value, right: Value, holder: MatchVariables | None) -> bool:
     """`in`"""
     return _kept_match(operators.contains(left, right), holder)
 
 
-def case(option: Value, value: Value, holder: Matches | None) -> bool:
+def case(option: Value, value: Value, holder: MatchVariables | None) -> bool:
     """Whether an option of a `case` or selector takes the value."""
     if option.__class__ is list and holder is not None and value.__class__ is list and len(value) == len(option):
         # Regular expressions inside set the match variables too.
@@ -146,7 +146,7 @@ def case(option: Value, value: Value, holder: Matches | None) -> bool:
     return _kept_match(operators.matches(value, option), holder)
 
 
-def any_case(options: list[Value], value: Value, holder: Matches | None) -> bool:
+def any_case(options: list[Value], value: Value, holder: MatchVariables | None) -> bool:
     """The same for `*options`."""
     return any(case(option, value, holder) for option in options)
 
@@ -156,8 +156,8 @@ def access(scope: Scope, left: Value, *keys: Value) -> Value:
     if isinstance(left, ResourceType) and left.type_name is not None and left.title is not None:
         return _attribute_access(scope, left, left.type_name, left.title, keys)
     if isinstance(left, ClassType) and left.class_name is not None:
-        return _attribute_access(scope, left, "class", capital(left.class_name), keys)
-    found = operators.access(left, keys, scope.compiler.reporter)
+        return _attribute_access(scope, left, "class", class_title(left.class_name), keys)
+    found = operators.access(left, keys, scope.compilation.reporter)
     if left.__class__ is ResourceType and left.type_name is None and isinstance(found, ResourceType) and found.type_name is not None:
         return found
     return found
@@ -172,11 +172,11 @@ def entry(scope: Scope, left: Value, key: str) -> Value:
 
 def fact(scope: Scope, name: str) -> Value:
     """`$facts['name']`"""
-    return scope.compiler.fact(name)
+    return scope.compilation.fact(name)
 
 
 def _attribute_access(scope: Scope, reference: PuppetType, type_name: str, title: str, keys: Sequence[Value]) -> Value:
-    resource = scope.compiler.catalog.find(capitalized_type(type_name), title)
+    resource = scope.compilation.catalog.find(capitalized_type(type_name), title)
     if resource is None:
         shown = f"Class['{reference.class_name}']" if isinstance(reference, ClassType) else reference.shown()
         raise LanguageError(f"Resource not found: {shown}")
@@ -202,7 +202,7 @@ def _own_title(reference: PuppetType, title: str) -> str:
 
 
 def type_named(scope: Scope, name: str) -> PuppetType:
-    found = scope.compiler.find_type(name)
+    found = scope.compilation.find_type(name)
     if found is None:
         raise LanguageError(f"Resource type not found: {name.removeprefix('::')}")
     return found
@@ -210,7 +210,7 @@ def type_named(scope: Scope, name: str) -> PuppetType:
 
 def type_or_reference(scope: Scope, name: str) -> PuppetType:
     """The type, or the mere name of one that is not there."""
-    found = scope.compiler.find_type(name)
+    found = scope.compilation.find_type(name)
     return found if found is not None else TypeReference(name.removeprefix("::"))
 
 
@@ -273,10 +273,10 @@ def _split(scope: Scope, shape: tuple[Any, ...], value: Value, into: list[Value]
                 _split(scope, part, value[key], into)
         return
     if isinstance(value, ClassType) and value.class_name is not None:
-        if scope.compiler.catalog.find("Class", capital(value.class_name)) is None:
+        if scope.compilation.catalog.find("Class", class_title(value.class_name)) is None:
             raise LanguageError(f"Resource not found: Class['{value.class_name}']", operand="value")
         for name in _names(shape):
-            found = scope.compiler.qualified(value.class_name, name)
+            found = scope.compilation.qualified(value.class_name, name)
             if found is MISSING:
                 message = f"No value for required variable '${value.class_name}::{name}' in assignment to variables from class reference"
                 raise LanguageError(message, operand=f"${name}")
@@ -310,10 +310,10 @@ def _names(shape: tuple[Any, ...]) -> Iterable[str]:
 
 def call(scope: Scope, name: str, block: Closure | None, *args: Value) -> Value:
     """A function by its name."""
-    compiler = scope.compiler
-    function = compiler.loader.functions.get(name)
+    compilation = scope.compilation
+    function = compilation.loader.functions.get(name)
     if function is None:
-        function = compiler.function(name)
+        function = compilation.function(name)
     return function.call(scope, args, block)
 
 
@@ -329,7 +329,7 @@ def call_method(scope: Scope, name: str, block: Closure | None, *operands: Value
             pass
     if receiver.__class__ is Instance and (receiver.behind is not None or receiver.type is LOOKUP_CONTEXT):
         if receiver.behind is None:  # the manifest made it itself
-            receiver.behind = scope.compiler.lookup_context(scope, receiver.attributes.get("module_name"))
+            receiver.behind = scope.compilation.lookup_context(scope, receiver.attributes.get("module_name"))
         try:
             return receiver.behind.call(name, args, block)
         except KeyError:
@@ -364,10 +364,10 @@ NAMES: Final[dict[str, Any]] = {
     "_Break": Break,
     "_Closure": Closure,
     "_DEFAULT": DEFAULT,
-    "_Kept": Kept,
-    "_Matches": Matches,
+    "_Lazy": Lazy,
+    "_MatchVariables": MatchVariables,
     "_Next": Next,
-    "_Output": Output,
+    "_TemplateOutput": TemplateOutput,
     "_Return": Return,
     "_UNSET": UNSET,
     "_attributes": resource_expressions.attributes,

@@ -11,12 +11,12 @@ from ..errors.issues import LanguageError, UnsetParameter
 from ..values.core import Reporter, Strictness, Value
 
 if TYPE_CHECKING:
-    from ..catalog.resources import Attribute, Resource
+    from ..catalog.resources import DeclaredResource, ResourceAttribute
     from ..functions.api import Closure, Types
-    from .compilation import Compiler
+    from .compilation import Compilation
     from .definitions import Definition
 
-__all__ = ["MISSING", "Matches", "Scope"]
+__all__ = ["MISSING", "MatchVariables", "Scope"]
 
 
 class _Missing:
@@ -29,7 +29,7 @@ RESERVED: Final = frozenset(("trusted", "facts", "server_facts"))
 BUILT_IN: Final = frozenset(("module_name", "caller_module_name"))
 
 
-class Matches:
+class MatchVariables:
     """The match variables in force; `last` is the last successful match."""
 
     __slots__ = ("last",)
@@ -51,15 +51,15 @@ class Matches:
 class ScopeReporter(Reporter):
     """Lenient conversions, reported at the place being evaluated."""
 
-    __slots__ = ("compiler",)
+    __slots__ = ("compilation",)
 
-    def __init__(self, compiler: Compiler, strict: Strictness) -> None:
+    def __init__(self, compilation: Compilation, strict: Strictness) -> None:
         super().__init__(strict)
-        self.compiler = compiler
+        self.compilation = compilation
 
     def warn(self, message: str) -> None:
         operand, self.operand = self.operand, None
-        self.compiler.warn_here(message, operand)
+        self.compilation.warn_here(message, operand)
 
 
 class Scope:
@@ -71,7 +71,7 @@ class Scope:
     """
 
     __slots__ = (
-        "compiler",
+        "compilation",
         "defaults",
         "kind",
         "matched",
@@ -85,23 +85,23 @@ class Scope:
 
     def __init__(
         self,
-        compiler: Compiler,
+        compilation: Compilation,
         kind: str,
         *,
         parent: Scope | None = None,
         next_: Scope | None = None,
-        resource: Resource | None = None,
+        resource: DeclaredResource | None = None,
         source: Definition | None = None,
     ) -> None:
-        self.compiler = compiler
+        self.compilation = compilation
         self.kind = kind  # top node class define local
         self.parent = parent
         self.next = next_
         self.resource = resource
         self.source = source
         self.vars: dict[str, Value] = {}
-        self.defaults: dict[str, dict[str, Attribute]] = {}
-        self.matched: Matches | None = None
+        self.defaults: dict[str, dict[str, ResourceAttribute]] = {}
+        self.matched: MatchVariables | None = None
         self.pending: Mapping[str, str] | None = None
 
     # --- variables ---
@@ -124,8 +124,8 @@ class Scope:
         if "::" in name:
             qualifier, _, leaf = name.removeprefix("::").rpartition("::")
             if not qualifier:
-                return self.compiler.top.vars.get(leaf, MISSING)
-            return self.compiler.qualified(qualifier, leaf)
+                return self.compilation.top.vars.get(leaf, MISSING)
+            return self.compilation.qualified(qualifier, leaf)
         scope: Scope | None = self
         while scope is not None:
             value = scope.vars.get(name, MISSING)
@@ -140,19 +140,19 @@ class Scope:
 
     def top_variable(self, name: str) -> Value:
         """`$::name`"""
-        value = self.compiler.top.vars.get(name, MISSING)
+        value = self.compilation.top.vars.get(name, MISSING)
         return value if value is not MISSING else self._unknown(f"::{name}")
 
     def qualified(self, class_name: str, name: str, written: str | None = None) -> Value:
         """`$class::name`; `written`: the whole name, where it is written otherwise."""
-        value = self.compiler.qualified(class_name, name)
+        value = self.compilation.qualified(class_name, name)
         return value if value is not MISSING else self._unknown(written or f"{class_name}::{name}")
 
     def _unknown(self, name: str) -> Value:
         bare = name.removeprefix("::")
         if bare in BUILT_IN or bare.isdecimal():
             return None
-        self.compiler.unknown_variable(name, self)
+        self.compilation.unknown_variable(name, self)
         return None
 
     def set(self, name: str, value: Value) -> Value:
@@ -176,27 +176,27 @@ class Scope:
             raise LanguageError(f"Cannot reassign built in (or already assigned) variable '${name}'")
         raise LanguageError(f"Cannot reassign variable '${name}'")
 
-    def enter_matches(self) -> Matches:
+    def enter_matches(self) -> MatchVariables:
         """The match variables of a body: at first those of the scope around it, if a match is in force there."""
         holder = self.matched
         if holder is None:
             around = next((scope.matched for scope in self.chain() if scope.matched is not None), None)
-            holder = self.matched = Matches(around.last if around is not None else None)
+            holder = self.matched = MatchVariables(around.last if around is not None else None)
         return holder
 
     def local(self) -> Scope:
         """A scope for a lambda or template: names are looked up here too, everything else is shared."""
-        inner = Scope(self.compiler, "local", parent=self.parent, next_=self, resource=self.resource, source=self.source)
+        inner = Scope(self.compilation, "local", parent=self.parent, next_=self, resource=self.resource, source=self.source)
         inner.defaults = self.defaults
         inner.matched = self.matched
         return inner
 
     def global_scope(self) -> Scope:
         """The top scope: all a function of the language sees."""
-        return self.compiler.top
+        return self.compilation.top
 
     def global_local(self) -> Scope:
-        return self.compiler.top.local()
+        return self.compilation.top.local()
 
     # --- whose it is ---
 
@@ -210,15 +210,15 @@ class Scope:
     @property
     def enclosing(self) -> Scope:
         """The node's scope, else top scope: where bodies of classes and defines continue to look names up."""
-        return self.compiler.node_scope or self.compiler.top
+        return self.compilation.node_scope or self.compilation.top
 
-    def default_attributes(self, type_name: str) -> dict[str, Attribute] | None:
+    def default_attributes(self, type_name: str) -> dict[str, ResourceAttribute] | None:
         """The resource defaults of a type in force here, the innermost winning; None when there are none."""
-        if not self.compiler.has_defaults:
+        if not self.compilation.has_defaults:
             return None
-        found: dict[str, Attribute] | None = None
+        found: dict[str, ResourceAttribute] | None = None
         scope: Scope | None = self
-        chain: list[dict[str, Attribute]] = []
+        chain: list[dict[str, ResourceAttribute]] = []
         while scope is not None:
             own = scope.defaults.get(type_name)
             if own:
@@ -259,23 +259,23 @@ class Scope:
 
     @property
     def reporter(self) -> Reporter:
-        return self.compiler.reporter
+        return self.compilation.reporter
 
     @property
     def types(self) -> Types:
-        return self.compiler
+        return self.compilation
 
     def log(self, level: str, message: str) -> None:
-        self.compiler.log(level, message, source=self.name())
+        self.compilation.log(level, message, source=self.name())
 
     def warn_once(self, kind: str, key: str, message: str, *, place: bool = False) -> None:
-        self.compiler.warn_once(kind, key, message, place=place)
+        self.compilation.warn_once(kind, key, message, place=place)
 
     def call_function(self, name: str, args: Sequence[Value], block: Closure | None = None) -> Value:
-        return self.compiler.function(name).call(self, args, block)
+        return self.compilation.function(name).call(self, args, block)
 
     def has_function(self, name: str) -> bool:
-        return self.compiler.find_function(name) is not None
+        return self.compilation.find_function(name) is not None
 
     def variable(self, name: str) -> Value:
         value = self.find(name)
@@ -284,14 +284,16 @@ class Scope:
         return value
 
     def fact(self, name: str) -> Value:
-        return self.compiler.fact(name)
+        return self.compilation.fact(name)
 
     def setting(self, name: str) -> Value:
-        return self.compiler.world.setting(name)
+        return self.compilation.host.setting(name)
 
     def now(self) -> int:
-        self.compiler.doubt("the time is asked for")
-        return self.compiler.world.now()
+        self.compilation.mark_uncacheable("the time is asked for")
+        return self.compilation.host.now()
 
-    def doubt(self, why: str) -> None:
-        self.compiler.doubt(why)
+    def mark_uncacheable(self, reason: str) -> None:
+        self.compilation.mark_uncacheable(reason)
+
+    doubt = mark_uncacheable  # deprecated

@@ -30,7 +30,7 @@ def render_epp(scope: Scope, function: str, text: str, file: str, given: Mapping
     """
     source = Source(text, file)
     try:
-        template = scope.compiler.loader.template(source)
+        template = scope.compilation.loader.template(source)
     except ParseError as error:
         raise EvaluationError(f"{function}(): Invalid EPP: {error}", hint=error.hint) from error
     inner = outside.local()

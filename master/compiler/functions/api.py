@@ -78,8 +78,11 @@ class Context(Protocol):
     def now(self) -> int:
         """The time, in nanoseconds since 1970."""
 
-    def doubt(self, why: str) -> None:
-        """Say that what the function gives may be something else the next time, though arguments, facts and data are the same."""
+    def mark_uncacheable(self, reason: str) -> None:
+        """Say that the function's value may differ the next time, though arguments, facts and data are the same."""
+
+    def doubt(self, reason: str) -> None:
+        """The deprecated name of `mark_uncacheable`."""
 
 
 class Dispatch:
@@ -205,7 +208,7 @@ class Function:
             EvaluationError: the arguments fit no signature, or what the function itself raises.
         """
         if self.pure is False:
-            context.doubt(f"{self.name}() is called")
+            context.mark_uncacheable(f"{self.name}() is called")
         for dispatch in self.dispatches:
             signature = dispatch._signature or dispatch.signature(context.types)
             if not signature.accepts(args) or ((block is not None or signature.block is not None) and not signature.accepts_block(block)):
@@ -252,7 +255,7 @@ class LegacyFunction(Function):
 
     def call(self, context: Context, args: Sequence[Value], block: Closure | None = None) -> Value:
         if self.pure is False:
-            context.doubt(f"{self.name}() is called")
+            context.mark_uncacheable(f"{self.name}() is called")
         count = len(args)
         if block is not None:
             count += 1

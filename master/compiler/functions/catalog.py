@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from shared.errors import EvaluationError, Location
 
-from ..catalog.resources import Resource, capitalized_type, flat_tags
+from ..catalog.resources import DeclaredResource, capitalized_type, flat_tags
 from ..types.base import PuppetType
 from ..types.references import ClassType, ResourceType, TypeType, as_legacy_argument
 from ..values.core import Value, entries
@@ -70,7 +70,7 @@ def include(context: Context, *names: Value) -> list[Value]:
     """Declare classes that are not declared yet; gives references to all of them."""
     scope = _scope(context)
     wanted = class_names(names)
-    scope.compiler.include(wanted, scope)
+    scope.compilation.include(wanted, scope)
     return _references(wanted)
 
 
@@ -80,9 +80,9 @@ def contain(context: Context, *names: Value) -> list[Value]:
     scope = _scope(context)
     wanted = class_names(names)
     container = scope.resource
-    for resource in scope.compiler.include(wanted, scope):
+    for resource in scope.compilation.include(wanted, scope):
         if container is not None and not any(each is container for each in resource.containers):
-            scope.compiler.catalog.contain(container, resource)
+            scope.compilation.catalog.contain(container, resource)
     return _references(wanted)
 
 
@@ -91,7 +91,7 @@ def require(context: Context, *names: Value) -> list[Value]:
     """As include, and the class or define that says it requires the classes."""
     scope = _scope(context)
     wanted = class_names(names)
-    scope.compiler.include(wanted, scope)
+    scope.compilation.include(wanted, scope)
     resource = scope.resource
     if resource is not None:
         current = resource.values.get("require")
@@ -111,7 +111,7 @@ def realize(context: Context, *references: Value) -> None:
     scope = _scope(context)
     wanted = [split_reference(value) for value in _flat(references) if value is not None]
     if wanted:
-        scope.compiler.collectors.append(Realizer(wanted))
+        scope.compilation.collectors.append(Realizer(wanted))
 
 
 @function("create_resources", "Any arguments*")
@@ -168,8 +168,8 @@ def tagged(context: Context, *tags: Value) -> bool:
     """Whether every tag is one of the catalog or of the class, define or node that asks."""
     scope = _scope(context)
     wanted = [each.lower() for each in flat_tags([as_legacy_argument(each) for each in tags])]
-    known: set[str] = set(scope.compiler.catalog.tags)
-    for name in scope.compiler.catalog.classes:
+    known: set[str] = set(scope.compilation.catalog.tags)
+    for name in scope.compilation.catalog.classes:
         known.add(name)
         known.update(name.split("::"))
     resource = scope.resource
@@ -196,7 +196,7 @@ def defined(context: Context, *values: Value) -> bool:
 
 
 def _is_defined(scope: Scope, value: Any) -> bool:
-    compiler = scope.compiler
+    compilation = scope.compilation
     if isinstance(value, str):
         if value.startswith("$") and len(value) > 1:
             return scope.exists(value[1:])
@@ -205,10 +205,10 @@ def _is_defined(scope: Scope, value: Any) -> bool:
         if value == "main":
             return True
         lower = value.lower()
-        if ":" not in lower and compiler.world.types.find(lower) is not None:
+        if ":" not in lower and compilation.host.types.find(lower) is not None:
             return True
         bare = lower.removeprefix("::")
-        return compiler.find_define(bare) is not None or compiler.find_class(bare) is not None
+        return compilation.find_define(bare) is not None or compilation.find_class(bare) is not None
     if isinstance(value, TypeType):
         return _is_known(scope, value.type)
     if isinstance(value, ClassType):
@@ -223,24 +223,24 @@ def _is_defined(scope: Scope, value: Any) -> bool:
 
 
 def _is_known(scope: Scope, value: PuppetType | None) -> bool:
-    compiler = scope.compiler
+    compilation = scope.compilation
     if isinstance(value, ResourceType):
         if value.type_name is None:
             raise EvaluationError("The given resource type is a reference to all kind of types")
         if value.title is not None:
             return _find(scope, value) is not None
         lower = value.type_name.lower()
-        return compiler.world.types.find(lower) is not None or compiler.find_define(lower) is not None
+        return compilation.host.types.find(lower) is not None or compilation.find_define(lower) is not None
     if isinstance(value, ClassType):
         if value.class_name is None:
             raise EvaluationError("The given class type is a reference to all classes")
-        return compiler.find_class(value.class_name) is not None
+        return compilation.find_class(value.class_name) is not None
     return False
 
 
-def _find(scope: Scope, value: ResourceType | ClassType) -> Resource | None:
-    from ..evaluation.definitions import capital
+def _find(scope: Scope, value: ResourceType | ClassType) -> DeclaredResource | None:
+    from ..evaluation.definitions import class_title
 
     if isinstance(value, ClassType):
-        return scope.compiler.catalog.find("Class", capital(value.class_name or ""))
-    return scope.compiler.catalog.find(capitalized_type(value.type_name or ""), value.title or "")
+        return scope.compilation.catalog.find("Class", class_title(value.class_name or ""))
+    return scope.compilation.catalog.find(capitalized_type(value.type_name or ""), value.title or "")

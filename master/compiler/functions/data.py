@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, cast
 from shared.errors import EvaluationError
 
 from ..errors.locations import FINAL
+from ..host import DataContext, NotFoundInData
 from ..types.base import PuppetType
 from ..types.descriptions.describe import describe_wrong_type
 from ..values.core import Instance, Strictness, Value
 from ..values.text import program as quoted
-from ..world import DataContext, NotFoundInData
 from .api import Closure, Context, function
 
 if TYPE_CHECKING:
@@ -71,13 +71,13 @@ def _lookup(scope: Scope, name: Value, options: dict[str, Value], block: Closure
     value_type = options.get("value_type")
     override = options.get("override") or {}
     defaults = options.get("default_values_hash") or {}
-    data = old or scope.compiler.data_context(scope)
+    data = old or scope.compilation.data_context(scope)
     data.overrides, data.defaults = override, defaults
     for each in names:
         if each in override:
             return _checked(f"Value found for key '{each}' in override hash", override[each], value_type)
         try:
-            found = scope.compiler.data_for(each, scope, options.get("merge"), data)
+            found = scope.compilation.data_for(each, scope, options.get("merge"), data)
         except NotFoundInData:
             continue
         return _checked("Found value", found, value_type)
@@ -108,7 +108,7 @@ _DOCS = "https://puppet.com/docs/puppet/7.23/deprecated_language.html"
 def _hiera(context: Context, function_name: str, key: str, merge: str, given: tuple[Value, ...], block: Closure | None) -> Value:
     """`given` is a default, then levels to be asked first, for version 3 of hiera.yaml; with a block there are only these."""
     scope = _scope(context)
-    if scope.compiler.reporter.strict is not Strictness.OFF:
+    if scope.compilation.reporter.strict is not Strictness.OFF:
         told = f"The function '{function_name}' is deprecated in favor of using 'lookup'. See {_DOCS}"
         scope.warn_once("deprecations", function_name, told)
     options: dict[str, Value] = {"merge": merge}
@@ -118,7 +118,7 @@ def _hiera(context: Context, function_name: str, key: str, merge: str, given: tu
     elif given:
         options["default_value"] = given[0]
         levels = given[1] if len(given) > 1 else None
-    data = scope.compiler.data_context(scope)
+    data = scope.compilation.data_context(scope)
     data.hiera_call = True
     data.extra_paths = [str(each) for each in (levels if isinstance(levels, list) else [levels]) if each is not None]
     return _lookup(scope, key, options, block, data)
@@ -161,7 +161,7 @@ def _without_path(function_name: str) -> str:
 
 def _data(context: Context, name: str, options: dict[str, Value], lookup_context: Instance) -> Value:
     scope = _scope(context)
-    working = lookup_context.behind or scope.compiler.lookup_context(scope, lookup_context.attributes["module_name"])
+    working = lookup_context.behind or scope.compilation.lookup_context(scope, lookup_context.attributes["module_name"])
     return cast("Value", working.data(name, options["path"]))
 
 

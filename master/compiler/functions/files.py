@@ -33,15 +33,15 @@ def _flat(values: Iterable[Value]) -> Iterator[str]:
 def epp(context: Context, path: str, parameters: dict[str, Value] | None = None) -> Value:
     """The text of an EPP template, `module/file.epp`; it sees top scope and its parameters only."""
     scope = _scope(context)
-    world = scope.compiler.world
-    exact = path.endswith(".epp") or (path.startswith("/") and world.find_file(path, "templates") is not None)
+    host = scope.compilation.host
+    exact = path.endswith(".epp") or (path.startswith("/") and host.find_file(path, "templates") is not None)
     shown = path if exact else f"{path}.epp"
-    found = world.find_file(shown, "templates")
+    found = host.find_file(shown, "templates")
     if found is None:
         raise EvaluationError(
             f"Could not find template '{shown}'", hint="Templates are named module/path, below the module's templates folder."
         )
-    text = world.read_file(found).decode("utf-8", "surrogateescape")
+    text = host.read_file(found).decode("utf-8", "surrogateescape")
     return render_epp(scope, "epp", text, found, parameters, outside=scope.global_scope())
 
 
@@ -53,7 +53,7 @@ def inline_epp(context: Context, template: str, parameters: dict[str, Value] | N
 
 
 def _erb(scope: Scope, text: str, name: str | None = None, file: str | None = None) -> str:
-    ruby = scope.compiler.world.ruby
+    ruby = scope.compilation.host.ruby
     if ruby is None:
         raise Unsupported(
             f"{file or 'The text given to inline_template()'} is an ERB template, which needs Ruby",
@@ -68,10 +68,10 @@ def template(context: Context, *files: Value) -> str:
     scope = _scope(context)
     texts: list[str] = []
     for name in _flat(files):
-        found = scope.compiler.world.find_file(name, "templates")
+        found = scope.compilation.host.find_file(name, "templates")
         if found is None:
             raise EvaluationError(f"Could not find template '{name}'")
-        content = scope.compiler.world.read_file(found).decode("utf-8", "surrogateescape")
+        content = scope.compilation.host.read_file(found).decode("utf-8", "surrogateescape")
         texts.append(_erb(scope, content, name, found))
     return "".join(texts)
 
@@ -93,48 +93,48 @@ def generate(context: Context, *command: Value) -> str:
         raise EvaluationError("Generators can only contain alphanumerics, file separators, and dashes")
     if "/.." in program:
         raise EvaluationError("Can not use generators with '..' in them.")
-    context.doubt("generate() is called")
-    return _scope(context).compiler.world.execute([program, *arguments])
+    context.mark_uncacheable("generate() is called")
+    return _scope(context).compilation.host.execute([program, *arguments])
 
 
 @function("file", "Any paths+")
 def file(context: Context, *paths: Value) -> str:
     """The content of the first of these files that exists: `module/file` below `files/`, or an absolute path."""
-    world = _scope(context).compiler.world
+    host = _scope(context).compilation.host
     names = list(_flat(paths))
     for name in names:
-        found = world.find_file(name, "files")
+        found = host.find_file(name, "files")
         if found is not None:
-            return world.read_file(found).decode("utf-8", "surrogateescape")
+            return host.read_file(found).decode("utf-8", "surrogateescape")
     raise EvaluationError(f"Could not find any files from {', '.join(names)}")
 
 
 @function("binary_file", "String path")
 def binary_file(context: Context, path: str) -> Binary:
     """The content of a file as Binary."""
-    world = _scope(context).compiler.world
-    found = world.find_file(path, "files")
+    host = _scope(context).compilation.host
+    found = host.find_file(path, "files")
     if found is None:
         raise EvaluationError(f"binary_file(): The given file '{path}' does not exist")
-    return Binary(world.read_file(found))
+    return Binary(host.read_file(found))
 
 
 @function("module_directory", "Variant[String, Array[String]] names*")
 def module_directory(context: Context, *names: Value) -> str | None:
     """The folder of the first of these modules that exists, or undef."""
-    world = _scope(context).compiler.world
-    return next((found for name in _flat(names) if (found := world.module_root(name)) is not None), None)
+    host = _scope(context).compilation.host
+    return next((found for name in _flat(names) if (found := host.module_root(name)) is not None), None)
 
 
 @function("find_file", "Variant[String, Array[String]] paths*")
 def find_file(context: Context, *paths: Value) -> str | None:
     """The path of the first of these files that exists, or undef."""
-    world = _scope(context).compiler.world
-    return next((found for name in _flat(paths) if (found := world.find_file(name, "files")) is not None), None)
+    host = _scope(context).compilation.host
+    return next((found for name in _flat(paths) if (found := host.find_file(name, "files")) is not None), None)
 
 
 @function("find_template", "Variant[String, Array[String]] paths*")
 def find_template(context: Context, *paths: Value) -> str | None:
     """The path of the first of these templates that exists, or undef."""
-    world = _scope(context).compiler.world
-    return next((found for name in _flat(paths) if (found := world.find_file(name, "templates")) is not None), None)
+    host = _scope(context).compilation.host
+    return next((found for name in _flat(paths) if (found := host.find_file(name, "templates")) is not None), None)

@@ -23,7 +23,7 @@ from ..types.base import PuppetType
 if TYPE_CHECKING:
     from ..evaluation.scope import Scope
 
-__all__ = ["LoadedFile", "Registered", "Template", "registered"]
+__all__ = ["FileDefinitions", "LoadedFile", "Template", "definitions_of"]
 
 
 @dataclass(slots=True)
@@ -86,7 +86,7 @@ class Template:
 
 
 @dataclass
-class Registered:
+class FileDefinitions:
     """What one file defines; it becomes known when all of it is right."""
 
     module: str = ""
@@ -101,9 +101,9 @@ class Registered:
     template: Template | None = None
 
 
-def registered(file: LoadedFile, module: str) -> Registered:
+def definitions_of(file: LoadedFile, module: str) -> FileDefinitions:
     """What a file's headers say that it defines."""
-    made = Registered(module)
+    made = FileDefinitions(module)
     name = file.source.file
     for index, header in enumerate(file.unit.headers):
         code = _FileCode(file, index)

@@ -19,6 +19,7 @@ from ..evaluation.definitions import Body, Define, Definition, HostClass, NodeBl
 from ..functions import Function
 from ..functions.api import collect
 from ..functions.stdlib import Library
+from ..host import CompilerHost
 from ..syntax.checker import Diagnostic, check, namespace_of, refuse
 from ..syntax.nodes import Program
 from ..syntax.parser import parse
@@ -30,8 +31,7 @@ from ..types.notation.access import IllegalAlias, declared_type
 from ..types.notation.parse import parse_type
 from ..types.objects import ObjectType
 from ..types.type_sets import TypeSetType
-from ..world import World
-from .loaded_files import LoadedFile, Registered, Template, registered
+from .loaded_files import FileDefinitions, LoadedFile, Template, definitions_of
 
 if TYPE_CHECKING:
     from ..evaluation.scope import Scope
@@ -49,13 +49,15 @@ class Loader:
     `runtime` is what generated code calls, by name. `log` is told of warnings of the files that are read.
     """
 
-    def __init__(self, world: World, runtime: Mapping[str, Any], cache: CodeCache, *, log: Log, builtins: Mapping[str, Function]) -> None:
-        self.world = world
+    def __init__(
+        self, host: CompilerHost, runtime: Mapping[str, Any], cache: CodeCache, *, log: Log, builtins: Mapping[str, Function]
+    ) -> None:
+        self.host = host
         self.runtime = runtime
         self.cache = cache
         self.log = log
         self.builtins = builtins
-        self.library = Library(world)
+        self.library = Library(host)
         self.classes: dict[str, HostClass] = {}
         self.defines: dict[str, Define] = {}
         self.nodes: list[NodeBlock] = []
@@ -85,7 +87,7 @@ class Loader:
         if self._loaded:
             return self.mains
         try:
-            for source in self.world.manifests():
+            for source in self.host.manifests():
                 self.mains.extend(self._run(source, None, "").main)
         except ParseError as error:
             self._clear()
@@ -107,12 +109,12 @@ class Loader:
         self._missing.clear()
 
     def _unparsable(self, error: ParseError) -> ParseError:
-        message = f"Could not parse for environment {self.world.environment}: {error.message}"
+        message = f"Could not parse for environment {self.host.environment}: {error.message}"
         return ParseError(message, where=error.where or FINAL, hint=error.hint)
 
     def _load(self, source: Source, namespace: str | None, *, epp: bool = False) -> LoadedFile:
         """A file that was read and is right."""
-        strict: Any = self.world.setting("strict") or "warning"
+        strict: Any = self.host.setting("strict") or "warning"
         key = self.cache.key(source.text, f"{namespace}|{strict}|{epp}")
         unit = self.cache.get(key)
         if unit is None:
@@ -130,15 +132,15 @@ class Loader:
         """Log what is odd in a file that was checked before: of a template at each use."""
         refuse([_diagnostic(each, source.file) for each in unit.warnings], self.log)
 
-    def _run(self, source: Source, namespace: str | None, module: str) -> Registered:
+    def _run(self, source: Source, namespace: str | None, module: str) -> FileDefinitions:
         """Read a file, and make known what it defines: all of it, or, when it is refused, nothing."""
-        made = registered(self._load(source, namespace), module)
+        made = definitions_of(self._load(source, namespace), module)
         self._add(made)
         return made
 
     # --- registration ---
 
-    def _add(self, made: Registered) -> None:
+    def _add(self, made: FileDefinitions) -> None:
         self._check_names(made)
         classes = {each.name: each for each in made.classes}
         for each in made.classes:
@@ -165,7 +167,7 @@ class Loader:
         if made.module:  # those of a set that no module has are not found by name
             self.aliases.update({name: member for name, member in members.items() if name not in self.aliases})
 
-    def _check_names(self, made: Registered) -> None:
+    def _check_names(self, made: FileDefinitions) -> None:
         """Refuse a class that is there already, and a class and a defined type of one name."""
         classes, defines = dict(self.classes), dict(self.defines)
         for each in sorted([*made.classes, *made.defines], key=lambda definition: definition.place.line or 0):
@@ -202,7 +204,7 @@ class Loader:
         finally:
             self._is_checking = False
 
-    def _new_places(self, made: Registered) -> dict[tuple[str, str], Location]:
+    def _new_places(self, made: FileDefinitions) -> dict[tuple[str, str], Location]:
         """Where defines, functions and aliases are defined; none may be a second time."""
         found: dict[tuple[str, str], Location] = {}
         for kind, name, place in made.places:
@@ -227,7 +229,7 @@ class Loader:
         lower = name.lower()
         if lower in BUILTIN_TYPES:
             origin = "Originally set by Puppet-Type-System/Static-Loader."
-        elif self.world.types.find(lower) is not None or lower in ("node", "class"):
+        elif self.host.types.find(lower) is not None or lower in ("node", "class"):
             origin = "Set at unknown location"
         else:
             return
@@ -250,7 +252,7 @@ class Loader:
         parent = self.find_class(child.parent_name) if child.parent_name != child.name else None
         if parent is None:
             raise EvaluationError(
-                f"Could not find parent resource type '::{child.parent_name}' of type hostclass in {self.world.environment}",
+                f"Could not find parent resource type '::{child.parent_name}' of type hostclass in {self.host.environment}",
                 where=child.place,
             )
         return parent
@@ -261,9 +263,6 @@ class Loader:
             self._autoload(name)
             found = self.defines.get(name)
         return found
-
-    def find_definition(self, name: str) -> Definition | None:
-        return self.find_define(name) or self.find_class(name)
 
     def _autoload(self, name: str) -> None:
         """Read the manifests that may define `name`: `m::a::b` may be in m/a/b, m/a or m. Source: language reference 16."""
@@ -281,7 +280,7 @@ class Loader:
     def _load_module_file(self, module: str, path: str) -> None:
         if (module, path) in self._tried:
             return
-        source = self.world.module_file(module, path)
+        source = self.host.module_file(module, path)
         # Noted before it runs, for it may ask for what it defines itself; but a file that is refused is refused again.
         self._tried.add((module, path))
         if source is None:
@@ -311,7 +310,7 @@ class Loader:
         segments = name.split("::")
         path = "/".join(segments[1:]) if len(segments) > 1 else "init"
         if len(segments) == 1 or segments[0] == "environment":
-            source = self.world.environment_file(f"functions/{'/'.join(segments)}.pp")
+            source = self.host.environment_file(f"functions/{'/'.join(segments)}.pp")
             if source is not None:
                 self._run(source, name, "")
                 return
@@ -321,19 +320,19 @@ class Loader:
 
     def _load_extension(self, name: str) -> None:
         """A function that a module has in Python, or in Ruby, unless a bundled one does the same."""
-        source = self.world.function_extension(name)
+        source = self.host.function_extension(name)
         if source is None:
             return
         if not (source.file or "").endswith(".py"):
             if name in self.library.functions:
                 return
-            if self.world.ruby is None:
+            if self.host.ruby is None:
                 raise Unsupported(
                     f"The function '{name}' is written in Ruby ({source.file})",
                     hint="A master with Ruby calls it (the setting ruby says which is used, and when none is). Without, it has to be there "
                     f"in Python, too: lib/puppet/functions/{name.replace('::', '/')}.py.",
                 )
-            self.functions[name] = self.world.ruby.function(name, source)
+            self.functions[name] = self.host.ruby.function(name, source)
             return
         module = ModuleType(f"puppet_function_{name.replace('::', '_')}")
         try:
@@ -400,7 +399,7 @@ class Loader:
         before = set(self.types)
         self.types[lower] = made
         try:
-            made.resolve(scope.compiler.find_type, member)
+            made.resolve(scope.compilation.find_type, member)
         except BaseException:
             for name in [lower, *(set(self.types) - before)]:
                 self.types.pop(name, None)
@@ -411,7 +410,7 @@ class Loader:
         if bundled is None:
             return None
         name, definition = bundled
-        return name, lambda scope: parse_type(definition, scope.compiler)
+        return name, lambda scope: parse_type(definition, scope.compilation)
 
     def _load_alias(self, lower: str) -> None:
         segments = lower.split("::")
@@ -423,7 +422,7 @@ class Loader:
             return
         before = set(self.aliases)
         if len(segments) == 1:
-            source = self.world.environment_file(f"types/{lower}.pp")
+            source = self.host.environment_file(f"types/{lower}.pp")
             if source is not None and ("", lower) not in self._tried:
                 self._tried.add(("", lower))
                 self._run(source, lower, "")
@@ -431,7 +430,7 @@ class Loader:
         self._load_module_file(segments[0], f"types/{path}.pp")
         if lower not in self.aliases and len(self.aliases) > len(before):
             actual = next(self.aliases[name][0] for name in self.aliases if name not in before)
-            file = self.world.module_file(segments[0], f"types/{path}.pp")
+            file = self.host.module_file(segments[0], f"types/{path}.pp")
             shown = file.file if file else ""
             raise EvaluationError(f"The code loaded from {shown} produced type with the wrong name, expected '{lower}', actual '{actual}'")
         if len(segments) == 1:
@@ -448,7 +447,7 @@ class Loader:
 
     def _check_own_set(self, module: str) -> None:
         """What stands in the file for the set of a module has to be that set, and nothing else."""
-        file = self.world.module_file(module, "types/init_typeset.pp")
+        file = self.host.module_file(module, "types/init_typeset.pp")
         if file is None or module not in self.aliases:
             return
         if [name for (kind, name), place in self.places.items() if kind == "type" and place.file == file.file and name.lower() != module]:
@@ -487,7 +486,7 @@ class Loader:
             self._warn_of(unit, source)
             return template
         file = self._load(source, None, epp=True)
-        self._add(made := registered(file, namespace))
+        self._add(made := definitions_of(file, namespace))
         assert made.template is not None
         self.templates[key] = made.template, file.unit
         return made.template

@@ -7,7 +7,7 @@ from typing import Any
 
 from shared.types import CORE, KNOWN, builtin_types
 
-from ..world import AnyAttribute, KnownType
+from ..host import AnyAttribute, NativeType
 
 __all__ = ["NativeTypes", "known_type"]
 
@@ -15,15 +15,15 @@ __all__ = ["NativeTypes", "known_type"]
 class NativeTypes:
     """Types written in Python first, then those that are known by their attributes' names only."""
 
-    def __init__(self, extra: Mapping[str, KnownType] | None = None) -> None:
-        self._found: dict[str, KnownType | None] = {
-            "whit": KnownType("whit", frozenset(("name",))),
-            "component": KnownType("component", frozenset(("name",))),
+    def __init__(self, extra: Mapping[str, NativeType] | None = None) -> None:
+        self._found: dict[str, NativeType | None] = {
+            "whit": NativeType("whit", frozenset(("name",))),
+            "component": NativeType("component", frozenset(("name",))),
             **(extra or {}),
         }
         self._declared: Mapping[str, Any] | None = None
 
-    def find(self, name: str) -> KnownType | None:
+    def find(self, name: str) -> NativeType | None:
         if name not in self._found:
             self._found[name] = self._find(name)
         return self._found[name]
@@ -32,7 +32,7 @@ class NativeTypes:
         """Whether the type is part of Puppet itself, so that no module can bring it."""
         return name in CORE
 
-    def _find(self, name: str) -> KnownType | None:
+    def _find(self, name: str) -> NativeType | None:
         if self._declared is None:
             self._declared = builtin_types()
         declared = self._declared.get(name)
@@ -44,17 +44,17 @@ class NativeTypes:
         attributes = (
             AnyAttribute() if known.any_attribute else frozenset((*known.namevars, *known.properties, *known.parameters, "provider"))
         )
-        return KnownType(name, attributes, known.namevars, known.isomorphic, trim_slashes=name == "file")
+        return NativeType(name, attributes, known.namevars, known.isomorphic, trim_slashes=name == "file")
 
 
 def _known() -> list[Any]:
     return list(KNOWN.values()) if isinstance(KNOWN, Mapping) else list(KNOWN)
 
 
-def known_type(name: str, declaration: Any) -> KnownType:
+def known_type(name: str, declaration: Any) -> NativeType:
     """What the compiler needs of a type's declaration."""
     own = [each for each in declaration.attributes.values() if not each.meta]
     attributes = frozenset(each.name for each in own) | {"provider"}
     namevars = tuple(each.name for each in own if each.namevar) or ("name",)
     isomorphic = bool(getattr(declaration, "isomorphic", name not in ("exec", "tidy")))
-    return KnownType(name, attributes, namevars, isomorphic, trim_slashes=name == "file")
+    return NativeType(name, attributes, namevars, isomorphic, trim_slashes=name == "file")

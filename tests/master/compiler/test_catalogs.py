@@ -164,9 +164,9 @@ def test_nothing_of_one_compilation_is_seen_by_the_next() -> None:
     from master.compiler.catalog.wire import compile_catalog
     from master.compiler.codegen.codecache import CodeCache
     from master.compiler.evaluation.runtime import NAMES
+    from master.compiler.host import NodeInput
     from master.compiler.loading.builtins import all_functions
     from master.compiler.loading.loader import Loader
-    from master.compiler.world import NodeInput
     from tests.support.compiling import world_of
 
     world = world_of(
@@ -199,9 +199,9 @@ def test_what_is_refused_once_is_refused_the_same_way_again(why: str, manifest: 
     from master.compiler.catalog.wire import compile_catalog
     from master.compiler.codegen.codecache import CodeCache
     from master.compiler.evaluation.runtime import NAMES
+    from master.compiler.host import NodeInput
     from master.compiler.loading.builtins import all_functions
     from master.compiler.loading.loader import Loader
-    from master.compiler.world import NodeInput
     from tests.support.compiling import world_of
 
     world = world_of(manifest, files)

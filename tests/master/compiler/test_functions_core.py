@@ -61,7 +61,7 @@ class Place:
     def now(self) -> int:
         return 0
 
-    def doubt(self, why: str) -> None:
+    def mark_uncacheable(self, reason: str) -> None:
         pass
 
 

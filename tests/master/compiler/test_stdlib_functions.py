@@ -15,10 +15,10 @@ from master.compiler.evaluation.runtime import NAMES
 from master.compiler.functions import Context, Function, builtin_functions
 from master.compiler.functions.stdlib import stdlib_functions
 from master.compiler.functions.stdlib.aliases import ALIASES
+from master.compiler.host import NodeInput
 from master.compiler.loading.builtins import all_functions
 from master.compiler.loading.loader import Loader
 from master.compiler.values.core import DEFAULT, Sensitive, Value
-from master.compiler.world import NodeInput
 from shared.errors import CompileError, PuppetError
 from shared.regexps import Regexp
 from tests.support.compiling import compiled, world_of

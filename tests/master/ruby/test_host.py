@@ -8,11 +8,11 @@ import pytest
 
 from master.compiler.catalog.wire import compile_catalog
 from master.compiler.codegen.codecache import CodeCache
-from master.compiler.evaluation.dependencies import Reads
+from master.compiler.evaluation.dependencies import NodeDependencies
 from master.compiler.evaluation.runtime import NAMES
+from master.compiler.host import NodeInput
 from master.compiler.loading.builtins import all_functions
 from master.compiler.loading.loader import Loader
-from master.compiler.world import NodeInput
 from master.environments.directories import EnvironmentSettings
 from master.environments.loaded import LoadedEnvironments
 from shared.errors import CompileError
@@ -160,13 +160,13 @@ def test_the_environment_of_the_master_is_not_there(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_catalog_with_ruby_in_it_is_compiled_each_time() -> None:
-    reads = Reads()
+    reads = NodeDependencies()
     made = world({})
     made.code = "notify { inline_template('<%= Time.now.to_f %>'): }"
     loader = Loader(made, NAMES, CodeCache(), log=lambda level, found: None, builtins=all_functions())
-    compile_catalog(made, loader, NodeInput("n"), version=1, log=lambda entry: None, reads=reads)
+    compile_catalog(made, loader, NodeInput("n"), version=1, log=lambda entry: None, dependencies=reads)
     made.close()
-    assert reads.doubt == "a template in Ruby is rendered"
+    assert reads.uncacheable_reason == "a template in Ruby is rendered"
 
 
 # --- on disk ---

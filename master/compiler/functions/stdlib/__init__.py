@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from ..api import Function, collect
 
 if TYPE_CHECKING:
-    from ...world import World
+    from ...host import CompilerHost
 
 __all__ = ["Library", "stdlib_functions"]
 
@@ -57,8 +57,8 @@ def stdlib_functions() -> Mapping[str, Function]:
 class Library:
     """What is bundled, for one environment; it is read when something is first asked for."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, host: CompilerHost) -> None:
+        self._world = host
         self._functions: Mapping[str, Function] | None = None
         self._namespaced: bool | None = None
 
@@ -82,9 +82,9 @@ class Library:
         return self._namespaced
 
 
-def _major(world: World) -> int:
+def _major(host: CompilerHost) -> int:
     """The major version of the stdlib on the modulepath; 9 without one."""
-    source = world.module_file("stdlib", "metadata.json")
+    source = host.module_file("stdlib", "metadata.json")
     if source is None:
         return 9
     try:

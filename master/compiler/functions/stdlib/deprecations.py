@@ -66,7 +66,7 @@ def _moved(name: str) -> Function:
     new = f"stdlib::{name}"
 
     def forward(context: Context, *args: Value, block: Closure | None = None) -> Value:
-        library = cast("Scope", context).compiler.loader.library
+        library = cast("Scope", context).compilation.loader.library
         if not library.has_namespaced_functions:
             # A site whose stdlib is older than 9 has no function of the new name to change to.
             return Function(name, library.functions[new].dispatches).call(context, args, block)

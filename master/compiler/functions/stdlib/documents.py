@@ -15,13 +15,13 @@ from ..api import Context, function, legacy_function
 from .environment import module_path
 
 if TYPE_CHECKING:
-    from ...world import World
+    from ...host import CompilerHost
 
 
-def _world(context: Context) -> World:
+def _world(context: Context) -> CompilerHost:
     from ...evaluation.scope import Scope
 
-    return cast(Scope, context).compiler.world
+    return cast(Scope, context).compilation.host
 
 
 def _refuse(constant: str) -> NoReturn:
@@ -137,13 +137,13 @@ def _loaded(context: Context, name: str, arguments: tuple[Value, ...], parse: Ca
             f"{name}() does not fetch from the network: a catalog must not wait for another server",
             hint="Put the file on the compiling host, or let Hiera serve the data.",
         )
-    world = _world(context)
-    found = world.find_file(path, "files") if path.startswith("/") else None
+    host = _world(context)
+    found = host.find_file(path, "files") if path.startswith("/") else None
     if found is None:
         context.log("warning", f"Can't load '{path}' File does not exist!")
         return default
     try:
-        data = parse(world.read_file(found).decode("utf-8", "surrogateescape"))
+        data = parse(host.read_file(found).decode("utf-8", "surrogateescape"))
     except EvaluationError as error:
         if default is None or default is False:
             raise EvaluationError(f"{found}: {error.message}", hint=error.hint) from error

@@ -22,11 +22,11 @@ def _scope(context: Context) -> Scope:
 
 def module_path(context: Context, module: Value) -> str:
     """The folder of a module; EvaluationError when there is none."""
-    compiler = _scope(context).compiler
-    found = compiler.world.module_root(module) if isinstance(module, str) and module else None
+    compilation = _scope(context).compilation
+    found = compilation.host.module_root(module) if isinstance(module, str) and module else None
     if found is None:
         bundled = "The functions and types of stdlib are bundled: it has no folder unless the site installs the module."
-        message = f"Could not find module {ruby_text(module)} in environment {compiler.world.environment}"
+        message = f"Could not find module {ruby_text(module)} in environment {compilation.host.environment}"
         raise EvaluationError(message, hint=bundled if module == "stdlib" else "")
     return found
 

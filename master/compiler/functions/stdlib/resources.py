@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 from shared.errors import EvaluationError
 
 from ...catalog.relationships import split_reference
-from ...catalog.resources import Resource, capitalized_type
+from ...catalog.resources import DeclaredResource, capitalized_type
 from ...types.references import ClassType, ResourceType, as_attribute
 from ...values.core import Value, entries, key_of, same
 from ...values.labels import ruby_class
@@ -23,15 +23,15 @@ def _scope(context: Context) -> Scope:
     return cast("Scope", context)
 
 
-def _found(context: Context, reference: Value) -> Resource | None:
-    return _scope(context).compiler.catalog.find(*split_reference(reference))
+def _found(context: Context, reference: Value) -> DeclaredResource | None:
+    return _scope(context).compilation.catalog.find(*split_reference(reference))
 
 
 # --- looking ------------------------------------------------------------------------------------------------------
 
 
-def _candidates(context: Context, reference: Value) -> list[Resource]:
-    catalog = _scope(context).compiler.catalog
+def _candidates(context: Context, reference: Value) -> list[DeclaredResource]:
+    catalog = _scope(context).compilation.catalog
     if isinstance(reference, ResourceType) and reference.type_name is not None and reference.title is None:
         wanted = capitalized_type(reference.type_name)
         return [each for each in catalog if each.type == wanted]
@@ -86,7 +86,7 @@ def getparam(context: Context, *arguments: Value) -> Value:
 def str2resource(context: Context, res_string: str) -> Value:
     """The reference that a text such as 'File[/a]' names, of a resource that is declared by now."""
     type_, title = split_reference(res_string)
-    resource = _scope(context).compiler.catalog.find(type_, title)
+    resource = _scope(context).compilation.catalog.find(type_, title)
     if resource is None:
         raise EvaluationError(
             f"stdlib::str2resource(): could not find {type_}[{title}], this is parse order dependent and values should not be quoted"

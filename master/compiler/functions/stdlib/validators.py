@@ -59,7 +59,7 @@ def validate_legacy(context: Context, target_type: PuppetType, function_name: st
 
 @validate_legacy.also("String type_string", "String function_name", "Any value", "Any args*")
 def validate_legacy_text(context: Context, type_string: str, function_name: str, value: Value, *args: Value) -> None:
-    found = cast("Scope", context).compiler.type_from_text(type_string)
+    found = cast("Scope", context).compilation.type_from_text(type_string)
     validate_legacy.call(context, [found, function_name, value, *args])
 
 

@@ -11,15 +11,25 @@ from shared.regexps import Regexp
 from .syntax.source import Source
 from .values.core import Value
 
-__all__ = ["AnyAttribute", "DataContext", "Exported", "KnownType", "NodeInput", "NotFoundInData", "Ruby", "TypesKnown", "World"]
+__all__ = [
+    "AnyAttribute",
+    "CompilerHost",
+    "DataContext",
+    "ExportedResource",
+    "NativeType",
+    "NativeTypeLookup",
+    "NodeInput",
+    "NotFoundInData",
+    "RubyRuntime",
+]
 
 
 class NotFoundInData(Exception):
-    """`World.lookup` has no value for the key."""
+    """`CompilerHost.lookup` has no value for the key."""
 
 
 @dataclass(frozen=True, slots=True)
-class KnownType:
+class NativeType:
     """What compiling needs to know of a resource type that is implemented outside of the language."""
 
     name: str  # lower case
@@ -37,15 +47,15 @@ class AnyAttribute(frozenset[str]):
         return True
 
 
-class TypesKnown(Protocol):
+class NativeTypeLookup(Protocol):
     """The resource types of an environment."""
 
-    def find(self, name: str) -> KnownType | None:
+    def find(self, name: str) -> NativeType | None:
         """The type of a lower-case name, or None."""
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
+class ExportedResource:
     """A resource that another node exported."""
 
     type: str
@@ -116,7 +126,7 @@ class DataContext:
         convert: applies the lookup option `convert_to` to the value of a key.
         warn_once: kind, key, message, file.
         function: a function of the language by its name, for backends; they run in `scope` and see `types`.
-        session: what the world keeps for this compilation.
+        session: what the host keeps for this compilation.
         overrides, defaults: values for variables, given to `lookup`.
         hiera_call: one of the old hiera functions asks; extra_paths: the levels that it puts before all others.
         explainer: who is told of every step; None: nobody.
@@ -140,7 +150,7 @@ class DataContext:
     explainer: Any = None
 
 
-class Ruby(Protocol):
+class RubyRuntime(Protocol):
     """The seam for what modules have in Ruby: ERB templates and functions."""
 
     def erb(self, scope: Any, text: str, name: str | None, file: str | None) -> str:
@@ -150,7 +160,7 @@ class Ruby(Protocol):
         """The Function of that name that a file defines."""
 
 
-class World(Protocol):
+class CompilerHost(Protocol):
     """
     One environment as the compiler sees it. What it answers may not change while a catalog is compiled.
 
@@ -162,7 +172,7 @@ class World(Protocol):
         """Its name."""
 
     @property
-    def types(self) -> TypesKnown: ...
+    def types(self) -> NativeTypeLookup: ...
 
     def manifests(self) -> Sequence[Source]:
         """The main manifests, in order."""
@@ -192,7 +202,7 @@ class World(Protocol):
         """What a program on the compiling host prints; EvaluationError when it fails."""
 
     @property
-    def ruby(self) -> Ruby | None:
+    def ruby(self) -> RubyRuntime | None:
         """Who evaluates what modules have in Ruby; None: nobody."""
 
     def lookup(self, key: str, context: DataContext, merge: Any = None) -> Value:
@@ -207,7 +217,7 @@ class World(Protocol):
     def settings(self) -> Mapping[str, Any]:
         """All settings, for `$settings::…`."""
 
-    def exported(self, type_name: str, node: NodeInput) -> Iterable[Exported]:
+    def exported(self, type_name: str, node: NodeInput) -> Iterable[ExportedResource]:
         """What other nodes exported of a type; empty without storeconfigs."""
 
     def now(self) -> int:
