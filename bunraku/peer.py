@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
+from agent.run.wiring import Wiring, client_for
 from agent.servers.http import Client
 from agent.servers.selection import Selection
 from agent.servers.server import Server, Spoken
 from agent.servers.tls import Verifier
-from agent.wiring import Wiring, client_for
 from shared.errors import PeerNotTrusted
 from shared.indirector.routes import read_routes
 from shared.settings import AgentSettings

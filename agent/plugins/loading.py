@@ -14,7 +14,7 @@ from shared.ral import Providers, Type
 from shared.types import builtin_types
 
 from ..providers import builtin_providers, platform_here
-from ..run.runlog import RunLog
+from ..state.runlog import RunLog
 
 if TYPE_CHECKING:
     from ..providers.file.posix import FileContext

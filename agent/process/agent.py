@@ -138,9 +138,9 @@ class Agent:
         from certs.ssldir import SslDir
 
         from ..bootstrap import Bootstrap
+        from ..run.wiring import client_for
         from ..servers.selection import located_ca
         from ..servers.sites import Site
-        from ..wiring import client_for
 
         settings = self.settings
         bootstrap = Bootstrap(
@@ -180,7 +180,7 @@ class Agent:
             await asyncio.to_thread(lock.release)
 
     async def _tidy(self) -> None:
-        from ..run.state import tidy
+        from ..state.statefiles import tidy
 
         try:
             gone = await asyncio.to_thread(tidy, self.settings)
@@ -191,12 +191,12 @@ class Agent:
             log.info("Removed %d temporary files that a killed run left behind", gone)
 
     async def _run(self, verifier: Verifier, spoken: Spoken) -> int:
-        from ..run.logs import kept, print_line
         from ..run.retrieval import Retrieval
         from ..run.run import Run
-        from ..run.runlog import RunLog
+        from ..run.wiring import Wiring, client_for
         from ..servers.selection import Selection
-        from ..wiring import Wiring, client_for
+        from ..state.logbridge import kept, print_line
+        from ..state.runlog import RunLog
 
         settings = self.settings
         runlog = RunLog(level=level_of(settings), printers=[print_line], now=self._now)

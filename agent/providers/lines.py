@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from shared.ral import Provider
 
-from ..run.runlog import RunLog
+from ..state.runlog import RunLog
 
 if TYPE_CHECKING:
     from .file.posix import FileContext

@@ -20,11 +20,11 @@ from shared.wire.dialects import LEGACY, MODERN, Dialect
 
 from ..servers.dipper import Dipper, RemoteDipper, buckets
 from ..servers.sources import Bindings, Sources
-from .runlog import RunLog
+from ..state.runlog import RunLog
 
 if TYPE_CHECKING:
     from ..providers.file.posix import FileContext
-    from ..wiring import Wiring
+    from .wiring import Wiring
 
 
 class Applying:

@@ -8,7 +8,7 @@ from typing import Any
 from shared.data.richdata import Deferred
 from shared.settings import AgentSettings
 
-from .runlog import RunLog
+from ..state.runlog import RunLog
 
 Resolver = Callable[[Deferred], Any]
 """Calls a deferred value's function; PuppetError when it cannot. The value is plain data or of a class in `shared.data.richdata`."""

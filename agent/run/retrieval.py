@@ -27,11 +27,11 @@ from ..facts.legacy import stringified
 from ..facts.limits import SoftLimits
 from ..plugins.pluginsync import Limits as PluginLimits
 from ..plugins.pluginsync import Mount, PluginSync, Synced
-from ..process.nodename import named
+from .nodename import named
 from .steps import Steps
 
 if TYPE_CHECKING:
-    from ..wiring import Wiring
+    from .wiring import Wiring
 
 log = logging.getLogger("puppet.agent")
 NOTICE = 25

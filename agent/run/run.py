@@ -19,17 +19,17 @@ from shared.regexps import PATTERN_TIMEOUT
 from shared.settings import AgentSettings
 from shared.wire.dialects import LEGACY, MODERN, Dialect
 
-from ..process.admincommands import CommandFailed, run_command
+from ..state.runlog import RunLog, utc_now
+from ..state.statefiles import TransactionStore, write_classes, write_resources, write_summary
+from .admincommands import CommandFailed, run_command
 from .retrieval import NoCatalog, Retrieval, Retrieved
-from .runlog import RunLog, utc_now
-from .state import TransactionStore, write_classes, write_resources, write_summary
 from .steps import Steps
 
 if TYPE_CHECKING:
     from ..transaction.run import Applied
     from ..transaction.summary import RunFacts
-    from ..wiring import Wiring
     from .deferred import Deferring, Resolver
+    from .wiring import Wiring
 
 log = logging.getLogger("puppet.agent")
 NOTICE = 25

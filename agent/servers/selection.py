@@ -11,7 +11,7 @@ from shared.errors import ConfigError, PeerError, PuppetError
 from shared.names import shown
 from shared.settings import AgentSettings
 
-from ..wiring import client_for
+from ..run.wiring import client_for
 from .http import Client
 from .sites import PROBE, READY_PROBES, Site
 from .srv import Srv

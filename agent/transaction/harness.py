@@ -24,8 +24,8 @@ from shared.ral.components import Unmanaged
 from shared.ral.messages import REDACTED
 from shared.ral.providers import check_values, drop_unsupported
 
-from ..run.runlog import RunLog
-from ..run.state import StateFile, TransactionStore
+from ..state.runlog import RunLog
+from ..state.statefiles import StateFile, TransactionStore
 from .status import Event, Status
 
 

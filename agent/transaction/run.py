@@ -24,8 +24,8 @@ from shared.ral.components import Component, Unmanaged
 from shared.ral.providers import drop_unsupported
 from shared.settings import AgentSettings
 
-from ..run.runlog import RunLog, utc_now
-from ..run.state import StateFile, TransactionStore
+from ..state.runlog import RunLog, utc_now
+from ..state.statefiles import StateFile, TransactionStore
 from . import dot
 from .ahead import ReadAhead
 from .dependencies import FailedDependencies

@@ -9,7 +9,7 @@ from typing import Any
 
 from shared.models.report import FORMAT, Report, ResourceStatus, iso, label, metrics_of
 
-from ..run.runlog import RunLog
+from ..state.runlog import RunLog
 from .run import Applied
 
 

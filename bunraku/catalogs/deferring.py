@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.run.deferred import Resolver
-from agent.run.runlog import RunLog
+from agent.state.runlog import RunLog
 from master.compiler.catalog import richdata as wire
 from master.compiler.codegen.codecache import CodeCache
 from master.compiler.evaluation.compilation import Compilation, LogEntry

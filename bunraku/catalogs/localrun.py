@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from agent.plugins.loading import plugins_for
-from agent.process.admincommands import CommandFailed, run_command
 from agent.providers.file.posix import FileContext
 from agent.providers.file.sourcing import Inlined
-from agent.run.runlog import RunLog
-from agent.run.state import write_classes, write_report, write_resources, write_summary
+from agent.run.admincommands import CommandFailed, run_command
 from agent.servers.dipper import buckets
 from agent.servers.sources import Sources
+from agent.state.runlog import RunLog
+from agent.state.statefiles import write_classes, write_report, write_resources, write_summary
 from agent.transaction.run import Applied, ApplyContext, apply_catalog
 from agent.transaction.summary import RunFacts, report_of
 from master.reports.processors import Http, Logged, Processed, Processor, Render, Store, processors_for

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from agent.cli import one_run, set_up_logs
 from agent.process.agent import Asked
 from agent.run.retrieval import Retrieval, Retrieved
-from agent.run.runlog import RunLog
-from agent.run.state import write_classes
 from agent.run.steps import Steps
+from agent.state.runlog import RunLog
+from agent.state.statefiles import write_classes
 from shared.errors import ConfigError
 from shared.indirector import Request
 from shared.models.catalog import Catalog

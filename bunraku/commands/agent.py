@@ -8,7 +8,7 @@ from typing import Any
 
 from agent import cli
 from agent.run.deferred import Resolver
-from agent.run.runlog import RunLog
+from agent.state.runlog import RunLog
 from shared.settings import AgentSettings
 
 

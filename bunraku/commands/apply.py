@@ -24,7 +24,7 @@ from shared.regexps import PATTERN_TIMEOUT
 from shared.settings import AgentSettings, MasterSettings, flags_of, load, read, unknown
 
 if TYPE_CHECKING:
-    from agent.run.runlog import RunLog
+    from agent.state.runlog import RunLog
     from master.compiler.evaluation.compilation import LogEntry
     from master.environments.directories import Environment
 
@@ -166,8 +166,8 @@ class Application:
     """One `puppet apply`."""
 
     def __init__(self, wish: Wish, settings: AgentSettings, master: MasterSettings, level: str) -> None:
-        from agent.run.logs import print_line
-        from agent.run.runlog import RunLog
+        from agent.state.logbridge import print_line
+        from agent.state.runlog import RunLog
 
         self.wish = wish
         self.settings = settings
@@ -177,7 +177,7 @@ class Application:
 
     async def run(self) -> int:
         """The exit code; what is wrong has been logged."""
-        from agent.run.logs import kept
+        from agent.state.logbridge import kept
 
         with kept(self.log):
             try:
@@ -198,7 +198,7 @@ class Application:
     async def _apply_manifest(self) -> int:
         from agent.facts.builtin.host import Host
         from agent.facts.configured import fact_sources
-        from agent.process.nodename import named
+        from agent.run.nodename import named
 
         from ..catalogs.compilation import compile_here, environment_of, external_for, facts_for, node_for
 
@@ -231,7 +231,7 @@ class Application:
         from agent.facts.builtin.host import Host
         from agent.facts.configured import fact_sources
         from agent.facts.facter import gather
-        from agent.process.nodename import named
+        from agent.run.nodename import named
 
         from ..catalogs.compilation import environment_of
         from ..catalogs.localrun import catalog_from

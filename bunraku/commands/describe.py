@@ -10,9 +10,9 @@ from typing import Any
 
 from agent.providers import builtin_providers
 from agent.providers.file.posix import FileContext
-from agent.run.runlog import RunLog
 from agent.servers.dipper import buckets
 from agent.servers.sources import LocalSources
+from agent.state.runlog import RunLog
 from shared.errors import ResourceError
 from shared.process.cli import invalid_option, options_in
 from shared.ral import Confine, Param, Platform, Provider, Providers, Type

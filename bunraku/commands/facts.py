@@ -15,7 +15,7 @@ from agent.facts.configured import fact_sources
 from agent.facts.facter import FactSources, gather
 from agent.facts.known import Known
 from agent.facts.legacy import legacy_facts
-from agent.process.nodename import named
+from agent.run.nodename import named
 from shared.indirector import Request
 from shared.indirector.rest import Rest
 from shared.models.facts import FACTS, Facts

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.plugins.loading import Plugins
-from agent.run.runlog import RunLog
+from agent.state.runlog import RunLog
 from shared.data import plainyaml
 from shared.errors import PuppetError, ResourceError, Unsupported, text_with_hint
 from shared.filesystem.textdiff import Differ
@@ -167,7 +167,7 @@ class Application:
     """One `puppet resource`."""
 
     def __init__(self, wish: Wish, settings: AgentSettings, level: str) -> None:
-        from agent.run.logs import print_line
+        from agent.state.logbridge import print_line
 
         self.wish = wish
         self.settings = settings
@@ -289,7 +289,7 @@ class Application:
 
     async def _change(self, resource: Type) -> None:
         """Set what was given, as a run does; a failure is in the log."""
-        from agent.run.state import StateFile
+        from agent.state.statefiles import StateFile
         from agent.transaction.run import ApplyContext, apply_catalog
 
         assert self.providers is not None

@@ -14,10 +14,10 @@ from cryptography import x509
 from agent.bootstrap import Bootstrap
 from agent.bootstrap.texts import NoCertificate, mismatch
 from agent.process.agent import bootstrap_options
+from agent.run.wiring import client_for
 from agent.servers.selection import located_ca
 from agent.servers.server import Spoken
 from agent.servers.sites import Site
-from agent.wiring import client_for
 from certs import fingerprints, keys, text, verify
 from certs.ssldir import SslDir
 from certs.verify import Trust

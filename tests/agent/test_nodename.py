@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agent.process.nodename import named
+from agent.run.nodename import named
 from shared.errors import ConfigError, PuppetError
 from shared.settings import AgentSettings, Conf, load
 

@@ -10,14 +10,14 @@ from urllib.parse import unquote, unquote_plus
 
 import pytest
 
-from agent.run.logs import kept, print_line
 from agent.run.retrieval import LastRun, facts_option
-from agent.run.runlog import RunLog
 from agent.run.steps import Step, Steps
+from agent.run.wiring import Wiring, client_for
 from agent.servers.http import Client
 from agent.servers.server import Spoken
+from agent.state.logbridge import kept, print_line
+from agent.state.runlog import RunLog
 from agent.transaction.summary import summary_text
-from agent.wiring import Wiring, client_for
 from shared.data import plainjson
 from shared.errors import ConfigError
 from shared.indirector.rest import Rest

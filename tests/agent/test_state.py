@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.run.runlog import RunLog
-from agent.run.state import StateFile, TransactionStore, write_classes, write_report, write_resources, write_summary
+from agent.state.runlog import RunLog
+from agent.state.statefiles import StateFile, TransactionStore, write_classes, write_report, write_resources, write_summary
 from shared.data import plainyaml
 from shared.models.catalog import Catalog
 from shared.models.report import Report, metrics_of

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
+from agent.run.wiring import client_for
 from agent.servers.server import Server, Spoken
 from agent.servers.sites import Site
 from agent.servers.tls import Verifier
-from agent.wiring import client_for
 from certs import ocsp
 from shared.indirector import Binding
 from shared.indirector.rest import Rest

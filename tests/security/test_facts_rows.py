@@ -11,7 +11,7 @@ import pytest
 
 from agent.facts.builtin.host import Host
 from agent.facts.facter import FactSources, gather
-from agent.wiring import CATALOG_MODE
+from agent.run.wiring import CATALOG_MODE
 from tests.support.scripted_master import Scripted
 
 SECRET = "hunter2-5f2c"
@@ -28,7 +28,6 @@ def watch(event, args):
     elif event == "subprocess.Popen":
         seen.append(["run", [str(each) for each in args[1]]])
 sys.addaudithook(watch)
-from agent.facts.facter import Sources, gather
 from agent.facts.builtin.host import Host
 facts = asyncio.run(gather(Host(), Sources()))
 json.dump({"facts": facts, "seen": seen}, sys.stdout, default=str)

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from agent.run.logs import kept, print_line
-from agent.run.runlog import RunLog
-from agent.run.state import StateFile
+from agent.state.logbridge import kept, print_line
+from agent.state.runlog import RunLog
+from agent.state.statefiles import StateFile
 from agent.transaction.run import ApplyContext, apply_catalog
 from agent.transaction.summary import RunFacts, report_of
 from shared.errors import PuppetError, ResourceError

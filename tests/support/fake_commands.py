@@ -10,10 +10,10 @@ from typing import Any
 
 from agent.providers import builtin_providers
 from agent.providers.file.posix import FileContext
-from agent.run.runlog import RunLog
-from agent.run.state import StateFile
 from agent.servers.dipper import buckets
 from agent.servers.sources import LocalSources
+from agent.state.runlog import RunLog
+from agent.state.statefiles import StateFile
 from agent.transaction.run import ApplyContext, apply_catalog
 from shared.errors import PeerUnreachable
 from shared.file_serving.metadata import MetadataOptions

@@ -15,7 +15,7 @@ from shared.filesystem.textdiff import Differ
 from shared.ral import Confine, Provider, State
 from shared.types.augeas import Augeas
 
-from ...run.runlog import RunLog
+from ...state.runlog import RunLog
 from ..file.places import place_of, remove
 from ..parsed.storage import open_file
 from . import library

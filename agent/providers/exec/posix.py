@@ -18,7 +18,7 @@ from shared.ral import Provider, State
 from shared.ral.commands import without_secrets
 from shared.types.exec import Exec, Words, program_of
 
-from ...run.runlog import RunLog
+from ...state.runlog import RunLog
 from ..commands import SHELL, argv_of
 from .running import Finished, Manner, TookTooLong, run
 

@@ -18,8 +18,8 @@ from shared.filesystem.textdiff import Differ
 from shared.ral import Provider, State, Type, execute
 from shared.types.file import File
 
-from ...run.runlog import RunLog
 from ...servers.sources import FileSources
+from ...state.runlog import RunLog
 from ..commands import argv_of
 from .backup import Buckets, back_up, bucket_of, in_bucket
 from .inheritance import inherited_rights, lost_rights

@@ -8,7 +8,7 @@ from shared.ral import ABSENT, Provider, State
 from shared.ral.attributes import text_of
 from shared.types.notify import Notify
 
-from ...run.runlog import RunLog
+from ...state.runlog import RunLog
 
 
 class LogMessage(Provider[Notify], type=Notify, name=""):

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from shared.errors import PuppetError, ResourceError
 from shared.ral import ABSENT, Provider, State, Type
 
-from ...run.runlog import RunLog
+from ...state.runlog import RunLog
 from .records import LineFormat, ParsedRecord
 from .storage import Storage
 

@@ -17,8 +17,8 @@ from agent.providers.package.packages import PackageProvider
 from agent.providers.package.pacman import Pacman
 from agent.providers.package.yum import Dnf
 from agent.providers.package.zypper import Zypper
-from agent.run.runlog import RunLog
-from agent.run.state import StateFile
+from agent.state.runlog import RunLog
+from agent.state.statefiles import StateFile
 from agent.transaction.run import Applied, ApplyContext, apply_catalog
 from shared.errors import ResourceError
 from shared.models.catalog import Catalog

@@ -15,7 +15,7 @@ from agent.providers.mount.parsed import FstabFormat, mounted_in
 from agent.providers.parsed.base import local_now
 from agent.providers.ssh_authorized_key.parsed import AuthorizedKeysFormat, options_of
 from agent.providers.sshkey.parsed import KnownHostsFormat
-from agent.run.runlog import RunLog
+from agent.state.runlog import RunLog
 from shared.errors import ResourceError
 from shared.types import builtin_types
 from shared.types.cron import Cron

@@ -19,9 +19,9 @@ from pathlib import Path
 from agent.servers.dipper import buckets
 from agent.providers import builtin_providers
 from agent.providers.file.posix import FileContext
-from agent.run.runlog import RunLog
+from agent.state.runlog import RunLog
 from agent.servers.sources import LocalSources
-from agent.run.state import StateFile, TransactionStore
+from agent.state.statefiles import StateFile, TransactionStore
 from agent.transaction.run import ApplyContext, apply_catalog
 from shared.models.catalog import Catalog
 from shared.ral import Platform, Providers

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from agent.providers.service.systemd import Systemd
-from agent.run.runlog import RunLog
-from agent.run.state import StateFile
+from agent.state.runlog import RunLog
+from agent.state.statefiles import StateFile
 from agent.transaction.ahead import MOST
 from agent.transaction.run import Applied, ApplyContext, apply_catalog
 from shared.errors import ResourceError

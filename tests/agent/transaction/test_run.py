@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from agent.run.runlog import RunLog
-from agent.run.state import StateFile, TransactionStore
+from agent.state.runlog import RunLog
+from agent.state.statefiles import StateFile, TransactionStore
 from agent.transaction.run import Applied, ApplyContext, apply_catalog
 from agent.transaction.summary import RunFacts, report_of
 from shared.errors import ResourceError

@@ -30,15 +30,15 @@ from shared.settings import AgentSettings
 from shared.suggestions import did_you_mean
 from shared.wire.dialects import LEGACY, MODERN, Dialect
 
-from .facts.builtin.host import Host
-from .facts.configured import fact_sources
-from .facts.facter import Facter
-from .run.state import write_report
-from .servers.http import Client
-from .servers.selectors import LocalBucket, LocalContent, LocalMetadata, Selector
-from .servers.server import Server, Spoken
-from .servers.sites import Limits, Observer, Proxy, Site, bounds_of
-from .servers.tls import Verifier
+from ..facts.builtin.host import Host
+from ..facts.configured import fact_sources
+from ..facts.facter import Facter
+from ..servers.http import Client
+from ..servers.selectors import LocalBucket, LocalContent, LocalMetadata, Selector
+from ..servers.server import Server, Spoken
+from ..servers.sites import Limits, Observer, Proxy, Site, bounds_of
+from ..servers.tls import Verifier
+from ..state.statefiles import write_report
 
 CATALOG_MODE = 0o600  # a cached catalog holds passwords
 
@@ -106,7 +106,7 @@ class LastRunReport(Terminus[Report]):
         self.legacy = legacy
 
     async def save(self, request: Request[Report]) -> object:
-        from .run.runlog import RunLog
+        from ..state.runlog import RunLog
 
         body = await asyncio.to_thread(request.instance.to_ruby_yaml, legacy=self.legacy())
         await write_report(self.path, body, RunLog())
