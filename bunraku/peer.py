@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
-from agent.run.wiring import Wiring, client_for
+from agent.run.wiring import Wiring
 from agent.servers.http import Client
 from agent.servers.selection import Selection
 from agent.servers.server import Server, Spoken
@@ -38,7 +38,7 @@ async def verified(settings: AgentSettings) -> AsyncIterator[Client]:
         settings.hostcert if settings.hostcert.exists() else None,
         settings.hostprivkey if settings.hostcert.exists() else None,
     )
-    async with client_for(settings, verifier) as client:
+    async with Client.of(settings, verifier) as client:
         yield client
 
 

@@ -16,22 +16,24 @@ import shutil
 import stat
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import unquote
 
 from shared.errors import BadData, ConfigError, NotFound, PuppetError, TooLarge
 from shared.failpoints import failpoint
+from shared.file_serving.metadata import MetadataOptions
 from shared.file_serving.trees import can_be_served
 from shared.filesystem import checksums
 from shared.filesystem.checksums import Algorithm, Checksum
 from shared.filesystem.files import make_directory, parts_of
-from shared.indirector.core import Binding, Option, request_for
-from shared.models.file_content import FileContent
 from shared.models.file_metadata import FileMetadata
 from shared.names import shown
+from shared.process.log import NOTICE
+
+from ..servers.sources import SourceRouter
 
 log = logging.getLogger("puppet.pluginsync")
-NOTICE = 25
 
 # Modes from the master without set-id bits and without write access for others: these files run as root.
 MODE_MASK = 0o755
@@ -164,46 +166,49 @@ def walk(root: Path, most: int) -> dict[str, Local]:
 
 
 class PluginSync:
-    """Mirrors mounts over the indirections file_metadata and file_content."""
+    """
+    Mirrors mounts.
+
+    Args:
+        legacy: The server is of 3.x, which does not know all options of a search.
+    """
 
     def __init__(
         self,
-        metadata: Binding[FileMetadata],
-        content: Binding[FileContent],
+        sources: SourceRouter,
         *,
+        legacy: bool = False,
         ignore: Sequence[str] = (".svn", "CVS", ".git", ".hg"),
         checksum_type: Algorithm = "sha256",
         limits: Limits | None = None,
     ) -> None:
-        self.metadata = metadata
-        self.content = content
+        self.sources = sources
+        self.legacy = legacy
         self.ignore = tuple(ignore)
         self.checksum_type = checksum_type
         self.limits = limits or Limits()
 
-    async def sync(self, mount: Mount, environment: str, *, more: Mapping[str, Option] | None = None) -> Synced:
+    async def sync(self, mount: Mount) -> Synced:
         """
         Make `mount.destination` equal to what the master has.
 
-        Args:
-            more: further options of the search (`max_files` and `unserved`, which 3.x does not know).
         Raises:
             NotFound: the master has no such mount. TooLarge. PeerError. ConfigError: the destination is not a directory.
             A single file that fails is logged and counted, and the others go on.
         """
         log.info("Retrieving %s", mount.label)
-        options: dict[str, Option] = {
-            "recurse": "true",
-            "links": "follow",
-            "checksum_type": self.checksum_type,
-            "source_permissions": "use" if mount.permissions else "ignore",
-            "ignore": list(self.ignore),
-            **(more or {}),
-        }
-        request = request_for(mount.source, environment=environment, options=options)
-        entries = await self.metadata.search(request)
+        source = unquote(mount.source)
+        wanted = MetadataOptions(
+            links="follow",
+            checksum_type=self.checksum_type,
+            source_permissions="use" if mount.permissions else "ignore",
+            recurse=True,
+            max_files=-1,
+            ignore=self.ignore,
+        )
+        entries = await self.sources.listing(source, wanted, legacy=self.legacy)
         if entries is None:
-            raise NotFound(f"Could not find {mount.source} in the environment {environment}")
+            raise NotFound(f"Could not find {mount.source} in the environment {self.sources.environment}")
         await asyncio.to_thread(_prepare, mount.destination)
         local = await asyncio.to_thread(walk, mount.destination, self.limits.files)
         todo = plan(entries, local, self.ignore, self.limits)
@@ -220,16 +225,16 @@ class PluginSync:
                 await asyncio.to_thread(_make, mount.destination / name)
                 _say(mount.destination / name, "ensure", "created")
         for file in await asyncio.to_thread(_compared, mount, todo.files):
-            await self._bring(mount, file, environment, done)
+            await self._bring(mount, file, done)
         return done
 
-    async def _bring(self, mount: Mount, file: Compared, environment: str, done: Synced) -> None:
+    async def _bring(self, mount: Mount, file: Compared, done: Synced) -> None:
         path = mount.destination / file.name
         try:
             if file.problem:
                 raise BadData(file.problem)
             assert file.wanted is not None
-            await self._fetch(mount.source, file.name, path, file.wanted, file.mode, environment)
+            await self._fetch(f"{unquote(mount.source).rstrip('/')}/{file.name}", path, file.wanted, file.mode)
         except (PuppetError, OSError) as err:
             done.failed += 1
             log.error("Could not bring %s: %s", path, err)
@@ -241,17 +246,13 @@ class PluginSync:
             _say(path, "content", f"content changed '{{{file.wanted.type}}}{file.before}' to '{file.wanted}'")
         failpoint("agent.plugin-fetched")
 
-    async def _fetch(self, source: str, name: str, path: Path, wanted: Checksum, mode: int, environment: str) -> None:
-        """The file's new content, whole and with the right checksum, or nothing."""
-        request = request_for(source, environment=environment)
-        found = await self.content.find(replace(request, key=f"{request.key.rstrip('/')}/{name}"))
-        if found is None:
-            raise NotFound(f"the master lists {shown(name)} and does not have it")
+    async def _fetch(self, source: str, path: Path, wanted: Checksum, mode: int) -> None:
+        """Put the file's new content, complete and with the right checksum, in its place; or leave everything as it is."""
         temporary = path.with_name(f".{path.name[:120]}.{secrets.token_hex(8)}.tmp")
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             try:
-                await self._copy(found.chunks(), fd, wanted)
+                await self._copy(self.sources.content(source, None), fd, wanted)
                 os.fchmod(fd, mode)
             finally:
                 os.close(fd)

@@ -138,7 +138,7 @@ class Agent:
         from certs.ssldir import SslDir
 
         from ..bootstrap import Bootstrap
-        from ..run.wiring import client_for
+        from ..servers.http import Client
         from ..servers.selection import located_ca
         from ..servers.sites import Site
 
@@ -147,7 +147,7 @@ class Agent:
             SslDir.of(settings),
             Site(settings.ca_server, settings.ca_port),
             bootstrap_options(settings, self.asked.waitforcert),
-            lambda verifier: client_for(settings, verifier, self._watch_exchanges),
+            lambda verifier: Client.of(settings, verifier, self._watch_exchanges),
             spoken,
             now=self._now,
             sleep=self._sleep,
@@ -193,7 +193,8 @@ class Agent:
     async def _run(self, verifier: Verifier, spoken: Spoken) -> int:
         from ..run.retrieval import Retrieval
         from ..run.run import Run
-        from ..run.wiring import Wiring, client_for
+        from ..run.wiring import Wiring
+        from ..servers.http import Client
         from ..servers.selection import Selection
         from ..state.logbridge import kept, print_line
         from ..state.runlog import RunLog
@@ -202,7 +203,7 @@ class Agent:
         runlog = RunLog(level=level_of(settings), printers=[print_line], now=self._now)
         routes = await asyncio.to_thread(read_routes, settings.route_file, "agent")
         steps = Steps(self._watch_steps)
-        async with client_for(settings, verifier, self._watch_exchanges) as client:
+        async with Client.of(settings, verifier, self._watch_exchanges) as client:
             with kept(runlog):
                 selection = Selection.over(client, settings, srv=self._srv)
                 files = None

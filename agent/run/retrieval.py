@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote, quote_plus
 
 from shared.data import plainyaml
@@ -29,9 +29,7 @@ from ..plugins.pluginsync import Limits as PluginLimits
 from ..plugins.pluginsync import Mount, PluginSync, Synced
 from .nodename import named
 from .steps import Steps
-
-if TYPE_CHECKING:
-    from .wiring import Wiring
+from .wiring import Wiring
 
 log = logging.getLogger("puppet.agent")
 NOTICE = 25
@@ -108,15 +106,15 @@ async def mirrored(wiring: Wiring, dialect: Dialect | None) -> AsyncGenerator[tu
     if not settings.disable_i18n and (wiring.file_server.version or wiring.server.version or ()) >= LOCALES_SINCE:
         mounts.append(Mount("locales", settings.localesource, settings.localedest))
     sync = PluginSync(
-        wiring.indirector["file_metadata"],
-        wiring.indirector["file_content"],
+        wiring.sources(),
+        legacy=dialect is LEGACY,
         ignore=settings.pluginsignore.split(),
         checksum_type="md5" if dialect is LEGACY else "sha256",
         limits=PluginLimits(settings.max_plugin_files, settings.max_file_body),
     )
     for mount in mounts:
         try:
-            done = await sync.sync(mount, wiring.environment, more={} if dialect is LEGACY else {"max_files": "-1", "unserved": "true"})
+            done = await sync.sync(mount)
         except (PuppetError, OSError) as err:
             done = Synced(problem=err)
         yield mount, done

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from shared.errors import PeerError, PuppetError, text_with_hint
 from shared.failpoints import failpoint
+from shared.filesystem.checksums import algorithm
 from shared.indirector.core import Request
 from shared.models.catalog import Catalog
 from shared.models.report import Report
@@ -24,12 +25,13 @@ from ..state.statefiles import TransactionStore, write_classes, write_resources,
 from .admincommands import CommandFailed, run_command
 from .retrieval import NoCatalog, Retrieval, Retrieved
 from .steps import Steps
+from .wiring import Wiring
 
 if TYPE_CHECKING:
+    from ..providers.file.posix import FileContext
     from ..transaction.run import Applied
     from ..transaction.summary import RunFacts
     from .deferred import Deferring, Resolver
-    from .wiring import Wiring
 
 log = logging.getLogger("puppet.agent")
 NOTICE = 25
@@ -145,7 +147,6 @@ class Run:
 
         from ..plugins.loading import plugins_for
         from ..transaction.run import ApplyContext, apply_catalog
-        from .applying import Applying
 
         settings, catalog = self.settings, retrieved.catalog
         dialect = await self._dialect()
@@ -171,7 +172,7 @@ class Run:
         retrieved.catalog = catalog = catalog.model_copy(update={"resources": [], "edges": []})
         await self._prerun()
         store = TransactionStore(settings.transactionstorefile)
-        providers = plugins.providers(files=Applying(self.wiring, catalog, self.log, dialect).files, facts=retrieved.facts.values)
+        providers = plugins.providers(files=lambda: self._file_context(catalog, dialect), facts=retrieved.facts.values)
         context = await ApplyContext.of(settings, self.log, providers, store=store, stop=self._stop, now=self.now)
         with self.steps.step("apply") as doing:
             applied = await apply_catalog(resources, context)
@@ -179,6 +180,21 @@ class Run:
             failed = sum(1 for status in applied.statuses.values() if status.failed)
             doing.detail = f"{changed} changed, {failed} failed"
         return applied
+
+    def _file_context(self, catalog: Catalog, dialect: Dialect) -> FileContext:
+        from ..providers.file.posix import FileContext
+
+        settings, wiring = self.settings, self.wiring
+        return FileContext.of(
+            settings,
+            catalog,
+            self.log,
+            sources=wiring.sources(static=dialect is MODERN, code_id=catalog.code_id or ""),
+            environment=wiring.environment,
+            digest=algorithm("md5" if dialect is LEGACY else settings.digest_algorithm),  # 3.x masters know md5 alone
+            remote_bucket=wiring.bucket_at,
+            lenses=(str(settings.plugindest / "augeas/lenses"),),
+        )
 
     def _resolver(self, retrieved: Retrieved) -> Resolver | None:
         from .deferred import lazily

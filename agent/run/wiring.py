@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, urlencode
 
-from shared import __version__
-from shared.errors import ConfigError
+from shared.errors import ConfigError, NotFound, PeerAnswered
 from shared.indirector.core import Binding, Indirection, Indirector, Request, Terminus
+from shared.indirector.paths import Outgoing
 from shared.indirector.plugins import PluginContext, find_plugins, terminus_of
 from shared.indirector.rest import Rest
 from shared.indirector.routes import Route
@@ -33,37 +34,15 @@ from shared.wire.dialects import LEGACY, MODERN, Dialect
 from ..facts.builtin.host import Host
 from ..facts.configured import fact_sources
 from ..facts.facter import Facter
+from ..servers.dipper import RemoteDipper
 from ..servers.http import Client
-from ..servers.selectors import LocalBucket, LocalContent, LocalMetadata, Selector
 from ..servers.server import Server, Spoken
-from ..servers.sites import Limits, Observer, Proxy, Site, bounds_of
-from ..servers.tls import Verifier
+from ..servers.sites import Site
+from ..servers.sources import Bindings, SourceRouter
+from ..servers.websources import web_sources
 from ..state.statefiles import write_report
 
 CATALOG_MODE = 0o600  # a cached catalog holds passwords
-
-
-def client_for(settings: AgentSettings, verifier: Verifier | None, observer: Observer | None = None) -> Client:
-    """A pool of connections with the limits and the proxy of the settings."""
-    return Client(
-        verifier,
-        limits=Limits(
-            connect=settings.http_connect_timeout,
-            read=settings.http_read_timeout,
-            keepalive=settings.http_keepalive_timeout,
-            body=settings.max_catalog_body,
-            retries=settings.http_retries,
-            longest_wait=settings.http_longest_wait,
-            bounds=bounds_of(settings),
-        ),
-        proxy=Proxy.of(settings),
-        user_agent=settings.http_user_agent or f"Puppet/{MODERN.version} Bunraku/{__version__}",
-        version=MODERN.version,
-        extra_headers={name: value.strip() for name, _, value in (each.partition(":") for each in settings.http_extra_headers)},
-        source=settings.sourceaddress,
-        ciphers=settings.ciphers,
-        observer=observer,
-    )
 
 
 class _Reports(Rest[Report]):
@@ -153,7 +132,6 @@ class Wiring:
             REPORT: ("rest", "yaml"),
             FILE_METADATA: ("selector", ""),
             FILE_CONTENT: ("selector", ""),
-            FILE_BUCKET_FILE: ("selector", ""),
             CERTIFICATE: ("rest", "file"),
             CERTIFICATE_REQUEST: ("rest", "file"),
             CERTIFICATE_REVOCATION_LIST: ("rest", "file"),
@@ -191,8 +169,8 @@ class Wiring:
             makers["yaml"] = lambda: LastRunReport(settings.lastrunreport, lambda: self.spoken.of(self.server.site) is LEGACY)
         if indirection is FACTS:
             makers["facter"] = lambda: Facter(self.host, fact_sources(settings), lambda: datetime.now(UTC).astimezone().isoformat())
-        if indirection in (FILE_METADATA, FILE_CONTENT, FILE_BUCKET_FILE):
-            makers["selector"] = lambda: self._selector(indirection)
+        if indirection in (FILE_METADATA, FILE_CONTENT):
+            makers["selector"] = makers["rest"]  # Puppet's name for it; here the SourceRouter tells local files from a server's
         folders = {
             CERTIFICATE: settings.certdir,
             CERTIFICATE_REQUEST: settings.requestdir,
@@ -202,23 +180,53 @@ class Wiring:
             makers["file"] = lambda: FilePerKey(indirection, folders[indirection], suffix=".pem", mode=0o644, folder_mode=0o755)
         return makers
 
-    def _rest(self, indirection: Indirection[Any], server: Server | None = None) -> Terminus[Any]:
+    def _rest(self, indirection: Indirection[Any]) -> Terminus[Any]:
         if indirection is REPORT:
             return _Reports(self.report_server, self.settings.report_serialization_format)
         if indirection in (CERTIFICATE, CERTIFICATE_REQUEST, CERTIFICATE_REVOCATION_LIST):
             return Rest(indirection, self.ca_server, prefix="puppet-ca")
-        usual = self.file_server if indirection in (FILE_METADATA, FILE_CONTENT) else self.server
-        return Rest(indirection, server or usual, post=indirection is CATALOG, required=indirection in (CATALOG, NODE))
+        server = self.file_server if indirection in (FILE_METADATA, FILE_CONTENT) else self.server
+        return Rest(indirection, server, post=indirection is CATALOG, required=indirection in (CATALOG, NODE))
 
-    def _selector(self, indirection: Indirection[Any]) -> Terminus[Any]:
-        def elsewhere(host: str, port: int | None) -> Terminus[Any]:
-            return self._rest(indirection, self.server_at(host, port))
+    def sources(self, *, static: bool = False, code_id: str = "") -> SourceRouter:
+        """
+        Return what fetches files in the current environment: from this run's file server, unless a URL leads elsewhere.
 
-        if indirection is FILE_BUCKET_FILE:
-            bucket: Terminus[Any] = LocalBucket(self.settings.clientbucketdir)
-            return Selector(bucket, bucket, elsewhere)  # only a URI with a host leads to a server's bucket
-        local: Terminus[Any] = LocalMetadata() if indirection is FILE_METADATA else LocalContent()
-        return Selector(self._rest(indirection), local, elsewhere)
+        Args:
+            static: The server serves the code that a static catalog, of `code_id`, was compiled from.
+        """
+        return SourceRouter(
+            self.indirector["file_metadata"],
+            self.indirector["file_content"],
+            environment=self.environment,
+            elsewhere=self._file_bindings_at,
+            static=self._static_content if static else None,
+            code_id=code_id,
+            web=web_sources(self.settings),
+        )
+
+    def _file_bindings_at(self, host: str, port: int | None) -> Bindings:
+        server = self.server_at(host, port)
+        return Binding(FILE_METADATA, Rest(FILE_METADATA, server)), Binding(FILE_CONTENT, Rest(FILE_CONTENT, server))
+
+    async def _static_content(self, path: str, code_id: str) -> AsyncIterator[bytes]:
+        query = urlencode({"environment": self.environment, "code_id": code_id})
+        outgoing = Outgoing("GET", f"/puppet/v3/static_file_content/{quote(path)}?{query}")
+        answer = await self.file_server.open(outgoing, {"Accept": "application/octet-stream"})
+        if answer.status != 200:
+            text = (await answer.read()).decode("utf-8", "replace").strip()
+            if answer.status == 404:
+                raise NotFound(f"The master does not have {path} at code_id {code_id}: {text}")
+            raise PeerAnswered(f"Error {answer.status} on SERVER: {text}", code=answer.status, body=text)
+        async for chunk in answer.chunks():
+            yield chunk
+
+    def bucket_at(self, host: str | None, port: int | None) -> RemoteDipper:
+        """Return the filebucket of a server; `host` None: of the agent's own."""
+        server = self.server_at(host or self.settings.server, port)
+        configured = self.settings.given("digest_algorithm")
+        binding = Binding(FILE_BUCKET_FILE, Rest(FILE_BUCKET_FILE, server))
+        return RemoteDipper(binding, algorithm=lambda: server.digest(configured), environment=self.environment)
 
     @property
     def catalog(self) -> Binding[Catalog]:

@@ -28,6 +28,10 @@ class Dipper(Protocol):
         """The content of that checksum; NotFound when it is not there."""
 
 
+RemoteBucket = Callable[[str | None, int | None], Dipper]
+"""Makes the bucket of a server: its name (None: the agent's own) and port (None: the usual one)."""
+
+
 class LocalDipper:
     """A bucket in a folder of this machine."""
 
@@ -99,7 +103,7 @@ def buckets(
     folder: Path,
     *,
     algorithm: Algorithm = "sha256",
-    remote: Callable[[str | None, int | None], Dipper] | None = None,
+    remote: RemoteBucket | None = None,
     report: Report = lambda level, message: None,
 ) -> Callable[[Filebucket | None], Dipper]:
     """
@@ -107,7 +111,7 @@ def buckets(
 
     Args:
         folder: Of the default local bucket: the setting clientbucketdir.
-        remote: Makes the bucket of a server (name or None for the agent's own, port or None); None: no server can be reached.
+        remote: Makes the bucket of a server; None: no server can be reached.
         report: Gets (level, message) about duplicates and damage in local buckets.
     """
 

@@ -15,9 +15,12 @@ from dataclasses import replace
 from typing import Any, Final, NoReturn
 from urllib.parse import urljoin, urlsplit
 
+from shared import __version__
 from shared.errors import BadData, PeerAnswered, PeerError, PeerNotTrusted, PeerUnreachable, TooLarge
 from shared.indirector.rest import Answer
 from shared.names import shown
+from shared.settings import AgentSettings
+from shared.wire.dialects import MODERN
 
 from .bodies import Inflater, retry_after
 from .pace import Bounds, Pace
@@ -168,6 +171,21 @@ class Client:
         self._session: aiohttp.ClientSession | None = None
         self._connector: _Connector | None = None
         self._opening = asyncio.Lock()
+
+    @classmethod
+    def of(cls, settings: AgentSettings, verifier: Verifier | None, observer: Observer | None = None) -> Client:
+        """Return a pool of connections with the limits and the proxy of the settings."""
+        return cls(
+            verifier,
+            limits=Limits.of(settings),
+            proxy=Proxy.of(settings),
+            user_agent=settings.http_user_agent or f"Puppet/{MODERN.version} Bunraku/{__version__}",
+            version=MODERN.version,
+            extra_headers={name: value.strip() for name, _, value in (header.partition(":") for header in settings.http_extra_headers)},
+            source=settings.sourceaddress,
+            ciphers=settings.ciphers,
+            observer=observer,
+        )
 
     async def __aenter__(self) -> Client:
         return self

@@ -11,7 +11,6 @@ from shared.errors import ConfigError, PeerError, PuppetError
 from shared.names import shown
 from shared.settings import AgentSettings
 
-from ..run.wiring import client_for
 from .http import Client
 from .sites import PROBE, READY_PROBES, Site
 from .srv import Srv
@@ -178,5 +177,5 @@ async def located_ca(settings: AgentSettings, *, srv: Srv | None = None) -> Site
     """
     known = settings.localcacert.exists()
     verifier = Verifier(settings.localcacert, None, False, lambda: datetime.now(UTC), None, None) if known else None
-    async with client_for(settings, verifier) as client:
+    async with Client.of(settings, verifier) as client:
         return await Selection.over(client, settings, srv=srv).site("ca")

@@ -85,10 +85,18 @@ class Limits:
     connections: int = 8
     bounds: Bounds = field(default_factory=Bounds)  # of every body, `size` of those that are streamed
 
-
-def bounds_of(settings: AgentSettings) -> Bounds:
-    """What the settings say of bodies."""
-    return Bounds(size=settings.max_source_size, rate=settings.http_least_rate, seconds=settings.http_body_timeout)
+    @classmethod
+    def of(cls, settings: AgentSettings) -> Limits:
+        """Return the limits that the settings say."""
+        return cls(
+            connect=settings.http_connect_timeout,
+            read=settings.http_read_timeout,
+            keepalive=settings.http_keepalive_timeout,
+            body=settings.max_catalog_body,
+            retries=settings.http_retries,
+            longest_wait=settings.http_longest_wait,
+            bounds=Bounds(size=settings.max_source_size, rate=settings.http_least_rate, seconds=settings.http_body_timeout),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,15 +74,19 @@ def local_path(source: str) -> Path:
 Bindings = tuple[Binding[FileMetadata], Binding[FileContent]]
 
 
-class Sources:
+class SourceRouter:
     """
-    All kinds of sources, over the indirections `file_metadata` and `file_content`; their termini are REST on an agent, local under `apply`.
+    Files from wherever their URL leads: a Puppet file server, this machine (`file:`, or an absolute path), or a web server.
+
+    File servers are asked over the indirections `file_metadata` and `file_content`, whose termini are REST on an agent and local under
+    `puppet apply`.
 
     Args:
-        elsewhere: The same two indirections at the server that a URL names (host, port or None); None: only the default server is asked.
-        static: How bytes of a static catalog's code are fetched; None: the server has none.
-        code_id: Of the catalog.
-        web: What answers `http:` and `https:` URLs; None: they are refused.
+        elsewhere: Returns the same two indirections at the server that a URL names (host, port or None); None: only the default server
+            can be asked.
+        static: Fetches bytes of a static catalog's code; None: the server has none.
+        code_id: The code that the catalog was compiled from.
+        web: Answers `http:` and `https:` URLs; None: they are refused.
     """
 
     def __init__(
@@ -105,58 +109,73 @@ class Sources:
         self._web = web
 
     async def metadata(self, source: str, wanted: MetadataOptions) -> FileMetadata | None:
-        if plain := self._plain(source):
-            return await plain.metadata(source, wanted)
-        (binding, _), key = self._asked(source)
+        if handler := self._handler_for(source):
+            return await handler.metadata(source, wanted)
+        (binding, _), key = self._file_server_for(source)
         return await binding.find(Request(key, self.environment, options=_options(wanted)))
 
     async def search(self, source: str, wanted: MetadataOptions) -> list[FileMetadata] | None:
-        if plain := self._plain(source):
-            return await plain.search(source, wanted)
-        options: dict[str, Option] = {
-            **_options(wanted), "recurse": "true" if wanted.recurse else "false", "max_files": str(wanted.max_files), "unserved": "true"
-        }  # fmt: skip
+        entries = await self.listing(source, wanted)
+        if entries is None or self._handler_for(source):
+            return entries
+        for name in (name for entry in entries for name in entry.unserved):
+            log.warning("%s has a file that cannot be served, its name is not UTF-8 or holds control characters: %s", source, name)
+        return [entry for entry in entries if _can_be_made(source, entry)]
+
+    async def listing(self, source: str, wanted: MetadataOptions, *, legacy: bool = False) -> list[FileMetadata] | None:
+        """
+        Return what `search` returns, before entries whose names nobody can ask for are left out.
+
+        Args:
+            legacy: Leave out the options that servers of 3.x do not know.
+        """
+        if handler := self._handler_for(source):
+            return await handler.search(source, wanted)
+        options: dict[str, Option] = {**_options(wanted), "recurse": "true" if wanted.recurse else "false"}
+        if not legacy:
+            options |= {"max_files": str(wanted.max_files), "unserved": "true"}
         if wanted.recurselimit is not None:
             options["recurselimit"] = str(wanted.recurselimit)
         if wanted.ignore:
             options["ignore"] = list(wanted.ignore)
-        (binding, _), key = self._asked(source)
-        entries = await binding.search(Request(key, self.environment, options=options))
-        for name in (name for entry in entries or () for name in entry.unserved):
-            log.warning("%s has a file that cannot be served, its name is not UTF-8 or holds control characters: %s", source, name)
-        return [entry for entry in entries if _can_be_made(source, entry)] if entries is not None else None
+        (binding, _), key = self._file_server_for(source)
+        return await binding.search(Request(key, self.environment, options=options))
 
     async def content(self, source: str, metadata: FileMetadata | None) -> AsyncIterator[bytes]:
         if metadata is not None and metadata.content_uri:
             if self._static is None or not self._code_id:
                 raise Unsupported(f"The catalog wants static content for {source}, which this server does not offer")
-            _, _, path = _taken_apart(metadata.content_uri)
+            _, _, path = _split_url(metadata.content_uri)
             async for chunk in self._static(path, self._code_id):
                 yield chunk
             return
-        if plain := self._plain(source):
-            async for chunk in plain.content(source, metadata):
+        if handler := self._handler_for(source):
+            async for chunk in handler.content(source, metadata):
                 yield chunk
             return
-        (_, binding), key = self._asked(source)
-        found = await binding.find(Request(key, self.environment))
-        if found is None:
+        (_, binding), key = self._file_server_for(source)
+        content = await binding.find(Request(key, self.environment))
+        if content is None:
             raise NotFound(f"Could not find the content of {source}")
-        async for chunk in found.chunks():
+        async for chunk in content.chunks():
             yield chunk
 
-    def _plain(self, source: str) -> FileSources | None:
-        """What answers URLs that are no file server's; None for `puppet:`."""
-        scheme = source.partition(":")[0]
+    def _handler_for(self, source: str) -> FileSources | None:
+        """Return what answers a URL that leads to no file server; None for `puppet:` and for a key without a scheme."""
+        scheme, colon, _ = source.partition(":")
         if scheme in ("http", "https"):
             if self._web is None:
                 raise Unsupported(f"Files of web servers cannot be fetched here: {source}")
             return self._web
-        return self.local if scheme == "file" else None
+        if scheme == "file" or source.startswith("/"):
+            return self.local
+        if colon and scheme != "puppet" and "://" in source:
+            raise Unsupported(f"URI protocol '{scheme}' is not currently supported for file serving")
+        return None
 
-    def _asked(self, source: str) -> tuple[Bindings, str]:
-        """Who is asked for a `puppet:` URL, and for which key."""
-        host, port, key = _taken_apart(source)
+    def _file_server_for(self, source: str) -> tuple[Bindings, str]:
+        """Return the indirections at the server that a `puppet:` URL leads to, and the key to ask for."""
+        host, port, key = _split_url(source)
         if not host:
             return self._default, key
         if self._elsewhere is None:
@@ -167,7 +186,7 @@ class Sources:
 
 
 def _can_be_made(source: str, entry: FileMetadata) -> bool:
-    """Whether an entry of a listing has a name that can be asked for; one that has not is named and left out."""
+    """Return whether an entry of a listing has a name that can be asked for; log a warning when it has not."""
     name = entry.relative_path or "."
     if can_be_served(name):
         return True
@@ -179,8 +198,8 @@ def _options(wanted: MetadataOptions) -> dict[str, Option]:
     return {"links": wanted.links, "checksum_type": wanted.checksum_type, "source_permissions": wanted.source_permissions}
 
 
-def _taken_apart(source: str) -> tuple[str, int | None, str]:
-    """Host ('' for the default), port and key of a `puppet:` URL, whose path is plain text; BadRequest when it has another form."""
+def _split_url(source: str) -> tuple[str, int | None, str]:
+    """Return host ('' for the default), port and key of a `puppet:` URL, whose path is plain text; BadRequest when it has another form."""
     rest = source.removeprefix("puppet:")
     host, slash, key = rest.removeprefix("//").partition("/") if rest.startswith("//") else ("", "/", rest.lstrip("/"))
     name, colon, port = host.rpartition(":") if re.search(r":\d{1,5}$", host, re.ASCII) else (host, "", "")

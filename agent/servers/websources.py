@@ -33,7 +33,7 @@ from shared.models.file_metadata import FileMetadata, MetadataChecksum
 from shared.names import shown
 
 from .pace import Pace
-from .sites import Limits, Proxy, bounds_of
+from .sites import Limits, Proxy
 
 if TYPE_CHECKING:
     import aiohttp
@@ -313,7 +313,7 @@ def web_sources(settings: AgentSettings) -> WebSources:
         authority=settings.localcacert,
         trust_store=settings.ssl_trust_store,
         user_agent=settings.http_user_agent or "Puppet",
-        limits=Limits(connect=settings.http_connect_timeout, read=settings.http_read_timeout, bounds=bounds_of(settings)),
+        limits=Limits.of(settings),
         proxy=Proxy.of(settings),
         source=settings.sourceaddress,
         memory=Memory(settings.statedir / "http_sources.json"),

@@ -15,10 +15,8 @@ from typing import Any
 
 from agent.plugins.loading import plugins_for
 from agent.providers.file.posix import FileContext
-from agent.providers.file.sourcing import Inlined
 from agent.run.admincommands import CommandFailed, run_command
-from agent.servers.dipper import buckets
-from agent.servers.sources import Sources
+from agent.servers.sources import SourceRouter
 from agent.state.runlog import RunLog
 from agent.state.statefiles import write_classes, write_report, write_resources, write_summary
 from agent.transaction.run import Applied, ApplyContext, apply_catalog
@@ -30,7 +28,6 @@ from shared.data import plainjson
 from shared.data.richdata import Deferred
 from shared.errors import BadData, PuppetError
 from shared.filesystem.checksums import algorithm
-from shared.filesystem.textdiff import Differ
 from shared.indirector import Binding, Request
 from shared.models.catalog import CATALOG, Catalog
 from shared.models.file_content import FILE_CONTENT
@@ -128,7 +125,7 @@ class LocalRun:
     def _files(self, catalog: Catalog) -> FileContext:
         from agent.servers.websources import web_sources
 
-        settings, digest = self.settings, algorithm(self.settings.digest_algorithm)
+        settings = self.settings
         server = FileServer(
             settings.fileserverconfig,
             modulepath=lambda environment: self.modulepath,
@@ -136,20 +133,18 @@ class LocalRun:
             filetimeout=settings.filetimeout,
         )
         environment = catalog.environment or settings.environment
-        return FileContext(
-            sources=Sources(
+        return FileContext.of(
+            settings,
+            catalog,
+            self.log,
+            sources=SourceRouter(
                 Binding(FILE_METADATA, MetadataServer(server, digest=settings.digest_algorithm)),
                 Binding(FILE_CONTENT, ContentServer(server)),
                 environment=environment,
                 web=web_sources(settings),
             ),
-            buckets=buckets(settings.clientbucketdir, algorithm=digest, report=lambda level, message: self.log.log(level, message)),
-            log=self.log,
             environment=environment,
-            inlined=Inlined.of(catalog),
-            algorithm=digest,
-            show_diff=settings.show_diff,
-            differ=Differ.of(settings),
+            digest=algorithm(settings.digest_algorithm),
             lenses=tuple(str(path) for folder in self.modulepath for path in folder.glob("*/lib/augeas/lenses")),
         )
 

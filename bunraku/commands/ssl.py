@@ -14,7 +14,7 @@ from cryptography import x509
 from agent.bootstrap import Bootstrap
 from agent.bootstrap.texts import NoCertificate, mismatch
 from agent.process.agent import bootstrap_options
-from agent.run.wiring import client_for
+from agent.servers.http import Client
 from agent.servers.selection import located_ca
 from agent.servers.server import Spoken
 from agent.servers.sites import Site
@@ -125,7 +125,7 @@ class HostSsl:
             self.layout,
             self._ca,
             bootstrap_options(settings, waitforcert),
-            lambda verifier: client_for(settings, verifier),
+            lambda verifier: Client.of(settings, verifier),
             spoken,
             now=lambda: datetime.now(UTC),
             locate=self._located,

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from agent.plugins.pluginsync import Limits, Local, Mount, PluginSync, plan, walk
-from shared.errors import ConfigError, NotFound, TooLarge
+from agent.servers.sources import SourceRouter
+from shared.errors import ConfigError, NotFound, TooLarge, Unsupported
 from shared.indirector.core import Binding, Request, Terminus
 from shared.models.file_content import FILE_CONTENT, FileContent
 from shared.models.file_metadata import FILE_METADATA, FileMetadata
@@ -94,7 +95,9 @@ class Site:
         entries = [ROOT, *(entry(name, None) for name in folders), *(entry(name, body) for name, body in self.files.items())]
         self.metadata = Metadata(entries if files is not None else None)
         self.content = Content({f"plugins/{name}": body for name, body in self.files.items()})
-        self.sync = PluginSync(Binding(FILE_METADATA, self.metadata), Binding(FILE_CONTENT, self.content))
+        self.sync = PluginSync(
+            SourceRouter(Binding(FILE_METADATA, self.metadata), Binding(FILE_CONTENT, self.content), environment="production")
+        )
         self.mount = Mount("plugin", "puppet:///plugins", self.destination)
 
     def tree(self) -> dict[str, bytes]:
@@ -104,7 +107,7 @@ class Site:
 async def test_a_second_sync_fetches_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     site = Site(tmp_path, {"facter/a.rb": b"a", "puppet/type/t.rb": b"t" * 100_000, "with space & ü%41.rb": b"s"})
-    first = await site.sync.sync(site.mount, "production")
+    first = await site.sync.sync(site.mount)
     assert sorted(first.fetched) == sorted(site.files)
     assert site.tree() == site.files
     assert (site.destination / "facter/a.rb").stat().st_mode & 0o777 == 0o644
@@ -113,7 +116,7 @@ async def test_a_second_sync_fetches_nothing(tmp_path: Path, caplog: pytest.LogC
         f"/File[{site.destination}/{folder}]/ensure" for folder in ("facter", "puppet", "puppet/type")
     ]
     caplog.clear()
-    second = await site.sync.sync(site.mount, "production")
+    second = await site.sync.sync(site.mount)
     assert not second.changed
     assert len(site.content.asked) == 3
     assert "created" not in caplog.text
@@ -121,30 +124,43 @@ async def test_a_second_sync_fetches_nothing(tmp_path: Path, caplog: pytest.LogC
 
 async def test_only_what_differs_is_fetched_and_what_is_gone_is_removed(tmp_path: Path) -> None:
     site = Site(tmp_path, {"a.rb": b"a", "b.rb": b"b"})
-    await site.sync.sync(site.mount, "production")
+    await site.sync.sync(site.mount)
     (site.destination / "a.rb").write_bytes(b"changed")
     (site.destination / "old" / "deep").mkdir(parents=True)
     (site.destination / "old" / "deep" / "x.rb").write_bytes(b"x")
     site.content.asked.clear()
-    done = await site.sync.sync(site.mount, "production")
+    done = await site.sync.sync(site.mount)
     assert (done.fetched, done.removed, done.failed) == (["a.rb"], ["old"], 0)
     assert site.content.asked == ["plugins/a.rb"]
     assert site.tree() == site.files
 
 
-async def test_the_search_says_how_links_modes_and_checksums_are_wanted(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("legacy", "more"), [(True, {}), (False, {"max_files": "-1", "unserved": "true"})])
+async def test_the_search_says_how_links_modes_and_checksums_are_wanted(tmp_path: Path, legacy: bool, more: dict[str, str]) -> None:
     site = Site(tmp_path, {})
-    await site.sync.sync(site.mount, "testing", more={"max_files": "-1"})
+    site.sync.legacy = legacy
+    await site.sync.sync(site.mount)
     request = site.metadata.requests[0]
-    assert (request.key, request.environment) == ("plugins", "testing")
+    assert (request.key, request.environment) == ("plugins", "production")
     assert request.options == {
         "recurse": "true",
         "links": "follow",
         "checksum_type": "sha256",
         "source_permissions": "ignore",
         "ignore": [".svn", "CVS", ".git", ".hg"],
-        "max_files": "-1",
+        **more,
     }
+
+
+async def test_plugins_may_come_from_a_directory_of_this_machine(tmp_path: Path) -> None:
+    (tmp_path / "shared lib" / "facter").mkdir(parents=True)
+    (tmp_path / "shared lib" / "facter" / "a.rb").write_bytes(b"a")
+    site = Site(tmp_path, {})
+    for source in (f"file://{tmp_path}/shared%20lib", f"{tmp_path}/shared lib"):
+        done = await site.sync.sync(Mount("plugin", source, tmp_path / source.replace("/", "_")))
+        assert done.fetched == ["facter/a.rb"]
+    with pytest.raises(Unsupported, match="URI protocol 'ftp' is not currently supported for file serving"):
+        await site.sync.sync(Mount("plugin", "ftp://host/plugins", site.destination))
 
 
 async def test_a_mount_that_is_not_there_removes_nothing(tmp_path: Path) -> None:
@@ -152,23 +168,23 @@ async def test_a_mount_that_is_not_there_removes_nothing(tmp_path: Path) -> None
     site.destination.mkdir()
     (site.destination / "kept.rb").write_bytes(b"x")
     with pytest.raises(NotFound):
-        await site.sync.sync(site.mount, "production")
+        await site.sync.sync(site.mount)
     assert site.tree() == {"kept.rb": b"x"}
 
 
 async def test_a_file_that_fails_is_counted_and_the_others_come(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     site = Site(tmp_path, {"a.rb": b"a", "b.rb": b"b"})
     del site.content.files["plugins/a.rb"]
-    done = await site.sync.sync(site.mount, "production")
+    done = await site.sync.sync(site.mount)
     assert (done.fetched, done.failed) == (["b.rb"], 1)
-    assert "the master lists 'a.rb' and does not have it" in caplog.text
+    assert "Could not find the content of puppet:///plugins/a.rb" in caplog.text
     assert sorted(path.name for path in site.destination.iterdir()) == ["b.rb"]
 
 
 async def test_a_file_that_is_too_large_is_not_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     site = Site(tmp_path, {"big.rb": b"x" * 5000})
     site.sync.limits = Limits(size=1000)
-    done = await site.sync.sync(site.mount, "production")
+    done = await site.sync.sync(site.mount)
     assert done.failed == 1
     assert "larger than 1000 bytes" in caplog.text
     assert list(site.destination.iterdir()) == []
@@ -179,7 +195,7 @@ async def test_a_destination_that_is_a_link_is_refused(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     site.destination.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(ConfigError, match="is not a directory"):
-        await site.sync.sync(site.mount, "production")
+        await site.sync.sync(site.mount)
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 

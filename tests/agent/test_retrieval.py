@@ -12,7 +12,7 @@ import pytest
 
 from agent.run.retrieval import LastRun, facts_option
 from agent.run.steps import Step, Steps
-from agent.run.wiring import Wiring, client_for
+from agent.run.wiring import Wiring
 from agent.servers.http import Client
 from agent.servers.server import Spoken
 from agent.state.logbridge import kept, print_line
@@ -237,9 +237,8 @@ def test_the_bindings_are_those_of_an_agent(tmp_path: Path) -> None:
         "node": "Rest",
         "facts": "Facter",
         "report": "_Reports",
-        "file_metadata": "Selector",
-        "file_content": "Selector",
-        "file_bucket_file": "Selector",
+        "file_metadata": "Rest",
+        "file_content": "Rest",
         "certificate": "Rest",
         "certificate_request": "Rest",
         "certificate_revocation_list": "Rest",
@@ -281,11 +280,11 @@ def test_a_module_s_terminus_is_found_in_the_plugins(tmp_path: Path) -> None:
 
 def test_the_proxy_is_only_used_when_it_is_set() -> None:
     settings = load(AgentSettings, section="agent", flags={"certname": "a"}, conf=Conf())
-    assert not client_for(settings, None).proxy.serves("puppet")
+    assert not Client.of(settings, None).proxy.serves("puppet")
     proxied = load(
         AgentSettings, section="agent", flags={"certname": "a", "http_proxy_host": "proxy", "no_proxy": "localhost,.lan"}, conf=Conf()
     )
-    client = client_for(proxied, None)
+    client = Client.of(proxied, None)
     assert client.proxy.serves("puppet.example.com")
     assert not client.proxy.serves("puppet.lan")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.servers.sources import LocalSources, Sources
+from agent.servers.sources import LocalSources, SourceRouter
 from shared.errors import BadRequest, NotFound, Unsupported
 from shared.file_serving.metadata import MetadataOptions
 from shared.indirector import Binding, Terminus
@@ -43,7 +43,7 @@ def shelves():
 
 
 def sources(shelves, **more):
-    return Sources(Binding(FILE_METADATA, shelves[0]), Binding(FILE_CONTENT, shelves[1]), environment="test", **more)
+    return SourceRouter(Binding(FILE_METADATA, shelves[0]), Binding(FILE_CONTENT, shelves[1]), environment="test", **more)
 
 
 async def test_a_tree_is_asked_for_with_all_that_matters(shelves):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from agent.run.wiring import client_for
+from agent.servers.http import Client
 from agent.servers.server import Server, Spoken
 from agent.servers.sites import Site
 from agent.servers.tls import Verifier
@@ -55,7 +55,7 @@ async def through_the_indirector(process: MasterProcess, asking: OurAgent, about
     certificate = x509.load_pem_x509_certificate(about.certificate.read_bytes())
     authority = x509.load_pem_x509_certificate((about.ssl / "certs" / "ca.pem").read_bytes())
     question = ocsp.ask(certificate, authority, nonce=b"0123456789abcdef")
-    async with client_for(settings, verifier) as client:
+    async with Client.of(settings, verifier) as client:
         transport = Server(Site("localhost", process.port), client, Spoken(fixed=dialect), lambda: "production")
         found = await Binding(OCSP, Rest(OCSP, transport, prefix="puppet-ca")).find(key_of(question))
     assert found is not None

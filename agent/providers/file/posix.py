@@ -15,9 +15,12 @@ from shared.errors import PuppetError, ResourceError
 from shared.filesystem import checksums, modes
 from shared.filesystem.checksums import Algorithm, Checksum
 from shared.filesystem.textdiff import Differ
+from shared.models.catalog import Catalog
 from shared.ral import Provider, State, Type, execute
+from shared.settings import AgentSettings
 from shared.types.file import File
 
+from ...servers.dipper import RemoteBucket, buckets
 from ...servers.sources import FileSources
 from ...state.runlog import RunLog
 from ..commands import argv_of
@@ -59,6 +62,38 @@ class FileContext:
     differ: Differ = field(default_factory=Differ)
     validation_seconds: float = 300.0
     lenses: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        settings: AgentSettings,
+        catalog: Catalog,
+        log: RunLog,
+        *,
+        sources: FileSources,
+        environment: str,
+        digest: Algorithm,
+        remote_bucket: RemoteBucket | None = None,
+        lenses: tuple[str, ...] = (),
+    ) -> FileContext:
+        """
+        Return what the settings and a catalog say.
+
+        Args:
+            digest: By what contents are stored in filebuckets, and compared unless a resource says otherwise.
+            remote_bucket: Makes the bucket of a server; None: no server can be reached.
+        """
+        return cls(
+            sources=sources,
+            buckets=buckets(settings.clientbucketdir, algorithm=digest, remote=remote_bucket, report=log.log),
+            log=log,
+            environment=environment,
+            inlined=Inlined.of(catalog),
+            algorithm=digest,
+            show_diff=settings.show_diff,
+            differ=Differ.of(settings),
+            lenses=lenses,
+        )
 
 
 class NoSuchAccount(OSError):

@@ -236,18 +236,18 @@ async def test_noop_says_what_it_would_do_and_touches_nothing(tmp_path):
     ],
 )
 async def test_what_cannot_be_fetched_yet_says_so(tmp_path, source, message):
-    from agent.servers.sources import Sources
+    from agent.servers.sources import SourceRouter
     from shared.indirector import Binding, Terminus
     from shared.models.file_content import FILE_CONTENT
     from shared.models.file_metadata import FILE_METADATA
 
-    sources = Sources(Binding(FILE_METADATA, Terminus()), Binding(FILE_CONTENT, Terminus()), environment="production")
+    sources = SourceRouter(Binding(FILE_METADATA, Terminus()), Binding(FILE_CONTENT, Terminus()), environment="production")
     done = await apply(File(str(tmp_path / "a"), {"source": source}), sources=sources)
     assert any(message in each for each in done.messages) and not (tmp_path / "a").exists()
 
 
 async def test_sources_ask_the_indirections_with_plain_keys(tmp_path):
-    from agent.servers.sources import Sources
+    from agent.servers.sources import SourceRouter
     from shared.indirector import Binding, Terminus
     from shared.models.file_content import FILE_CONTENT, FileContent
     from shared.models.file_metadata import FILE_METADATA
@@ -269,7 +269,7 @@ async def test_sources_ask_the_indirections_with_plain_keys(tmp_path):
 
             return FileContent(name=request.key, chunks=chunks, size=3)
 
-    sources = Sources(Binding(FILE_METADATA, Metadata()), Binding(FILE_CONTENT, Content()), environment="test")
+    sources = SourceRouter(Binding(FILE_METADATA, Metadata()), Binding(FILE_CONTENT, Content()), environment="test")
     path = tmp_path / "a"
     await apply(File(str(path), {"source": "puppet:///modules/m/a b%20#c"}), sources=sources)
     options = {"links": "manage", "checksum_type": "sha256", "source_permissions": "ignore"}
