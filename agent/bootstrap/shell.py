@@ -29,6 +29,7 @@ from shared.indirector.rest import Answer
 from shared.models.certificate import CERTIFICATE
 from shared.models.certificate_request import CERTIFICATE_REQUEST
 from shared.models.certificate_revocation_list import CERTIFICATE_REVOCATION_LIST
+from shared.process.log import NOTICE
 from shared.wire.dialects import LEGACY, MODERN, Dialect
 
 from ..servers.server import Server, Spoken, dialect_of, version_of
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from ..servers.sites import Site
 
 log = logging.getLogger("puppet.ssl")
-NOTICE = 25
 
 MAX_STEPS = 100  # between two waits: more is a fault of the sequence
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from shared.errors import ConfigError, PeerError, PuppetError, text_with_hint
 from shared.failpoints import failpoint
 from shared.indirector.routes import read_routes
-from shared.process.log import level_of
+from shared.process.log import NOTICE, level_of
 from shared.settings import AgentSettings
 
 from ..run.lock import DisabledLock, RunLock
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from ..servers.tls import Verifier
 
 log = logging.getLogger("puppet.agent")
-NOTICE = 25
 CLIENT = "Puppet configuration client"
 
 

@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from shared.process.log import NOTICE
 from shared.settings import AgentSettings
 
 log = logging.getLogger("puppet.agent")
-NOTICE = 25
 
 WATCHED = frozenset({signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM, signal.SIGINT, signal.SIGCHLD})
 SHUTDOWN_SECONDS = 60.0  # a run may finish its current resource and report; then it is killed

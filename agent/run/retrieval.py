@@ -20,6 +20,7 @@ from shared.models.catalog import Catalog
 from shared.models.facts import FACTS, Facts
 from shared.models.file_metadata import FileMetadata
 from shared.names import environment as environment_name
+from shared.process.log import NOTICE
 from shared.settings import AgentSettings
 from shared.wire.dialects import LEGACY, MODERN, Dialect
 
@@ -32,7 +33,6 @@ from .steps import Steps
 from .wiring import Wiring
 
 log = logging.getLogger("puppet.agent")
-NOTICE = 25
 
 MAX_RESTARTS = 4
 LOCALES_SINCE = (5, 3, 4)

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from .deferred import Deferring, Resolver
 
 log = logging.getLogger("puppet.agent")
-NOTICE = 25
 
 CatalogSource = Callable[[Retrieval], Awaitable[Retrieved]]
 
