@@ -17,7 +17,7 @@ from ..providers import builtin_providers, platform_here
 from ..state.runlog import RunLog
 
 if TYPE_CHECKING:
-    from ..providers.file.posix import FileContext
+    from ..providers.file.context import FileContext
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from shared.ral import Platform, Provider, Providers, Type
 from ..state.runlog import RunLog
 
 if TYPE_CHECKING:
-    from .file.posix import FileContext
+    from .file.context import FileContext
 
 Makers = Mapping[str, Callable[[], Sequence[Provider[Any]]]]
 

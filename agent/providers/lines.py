@@ -11,7 +11,7 @@ from shared.ral import Provider
 from ..state.runlog import RunLog
 
 if TYPE_CHECKING:
-    from .file.posix import FileContext
+    from .file.context import FileContext
     from .parsed.storage import FlatFiles
 
 Maker = Callable[[], Sequence[Provider[Any]]]

@@ -28,7 +28,7 @@ from .steps import Steps
 from .wiring import Wiring
 
 if TYPE_CHECKING:
-    from ..providers.file.posix import FileContext
+    from ..providers.file.context import FileContext
     from ..transaction.run import Applied
     from ..transaction.summary import RunFacts
     from .deferred import Deferring, Resolver
@@ -181,7 +181,7 @@ class Run:
         return applied
 
     def _file_context(self, catalog: Catalog, dialect: Dialect) -> FileContext:
-        from ..providers.file.posix import FileContext
+        from ..providers.file.context import FileContext
 
         settings, wiring = self.settings, self.wiring
         return FileContext.of(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.plugins.loading import plugins_for
-from agent.providers.file.posix import FileContext
+from agent.providers.file.context import FileContext
 from agent.run.admincommands import CommandFailed, run_command
 from agent.servers.sources import SourceRouter
 from agent.state.runlog import RunLog

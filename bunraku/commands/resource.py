@@ -217,7 +217,7 @@ class Application:
         from agent.facts.builtin.host import Host
         from agent.facts.configured import fact_sources
         from agent.facts.facter import gather
-        from agent.providers.file.posix import FileContext
+        from agent.providers.file.context import FileContext
         from agent.servers.dipper import buckets
         from agent.servers.sources import LocalSources
 

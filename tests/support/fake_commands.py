@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.providers import builtin_providers
-from agent.providers.file.posix import FileContext
+from agent.providers.file.context import FileContext
 from agent.servers.dipper import buckets
 from agent.servers.sources import LocalSources
 from agent.state.runlog import RunLog

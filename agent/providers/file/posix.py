@@ -8,92 +8,29 @@ import os
 import shlex
 import stat
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from shared.errors import PuppetError, ResourceError
 from shared.filesystem import checksums, modes
-from shared.filesystem.checksums import Algorithm, Checksum
-from shared.filesystem.textdiff import Differ
-from shared.models.catalog import Catalog
+from shared.filesystem.checksums import Checksum
 from shared.ral import Provider, State, Type, execute
-from shared.settings import AgentSettings
 from shared.types.file import File
 
-from ...servers.dipper import RemoteBucket, buckets
-from ...servers.sources import FileSources
-from ...state.runlog import RunLog
 from ..commands import argv_of
-from .backup import Buckets, back_up, bucket_of, in_bucket
+from .backup import back_up, bucket_of, in_bucket
+from .context import FileContext
 from .inheritance import inherited_rights, lost_rights
 from .looking import Inspection, accounts_of, inspect_path, inspect_paths
 from .mounts import refuse_mounts
 from .places import file_type, place_of, remove, set_mode, set_owner
 from .recursion import children_of
 from .showing import TOO_LARGE, SpooledContent, difference, too_large
-from .sourcing import Inlined, metadata_of, take_over
+from .sourcing import metadata_of, take_over
 from .writing import Replacement, Rights, full_disk_error, make_link, sweep
 
 NO_DIRECTORY = "Not removing directory; use 'force' to override"
 MAX_FOLDERS = 100_000  # that are tidied up in one run
 _SELINUX = ("seluser", "selrole", "seltype", "selrange")
-
-
-@dataclass(frozen=True, slots=True)
-class FileContext:
-    """
-    What the provider needs of a run.
-
-    Attributes:
-        buckets: The bucket of a filebucket resource; of None, the default one.
-        algorithm: The setting digest_algorithm.
-        show_diff: The setting of that name.
-        validation_seconds: What a validate_cmd may take.
-        lenses: Folders of Augeas' lenses that modules brought.
-    """
-
-    sources: FileSources
-    buckets: Buckets
-    log: RunLog
-    environment: str = "production"
-    inlined: Inlined = field(default_factory=Inlined)
-    algorithm: Algorithm = "sha256"
-    show_diff: bool = False
-    differ: Differ = field(default_factory=Differ)
-    validation_seconds: float = 300.0
-    lenses: tuple[str, ...] = ()
-
-    @classmethod
-    def of(
-        cls,
-        settings: AgentSettings,
-        catalog: Catalog,
-        log: RunLog,
-        *,
-        sources: FileSources,
-        environment: str,
-        digest: Algorithm,
-        remote_bucket: RemoteBucket | None = None,
-        lenses: tuple[str, ...] = (),
-    ) -> FileContext:
-        """
-        Return what the settings and a catalog say.
-
-        Args:
-            digest: By what contents are stored in filebuckets, and compared unless a resource says otherwise.
-            remote_bucket: Makes the bucket of a server; None: no server can be reached.
-        """
-        return cls(
-            sources=sources,
-            buckets=buckets(settings.clientbucketdir, algorithm=digest, remote=remote_bucket, report=log.log),
-            log=log,
-            environment=environment,
-            inlined=Inlined.of(catalog),
-            algorithm=digest,
-            show_diff=settings.show_diff,
-            differ=Differ.of(settings),
-            lenses=lenses,
-        )
 
 
 class NoSuchAccount(OSError):

@@ -18,7 +18,7 @@ import asyncio, json, sys
 from pathlib import Path
 from agent.servers.dipper import buckets
 from agent.providers import builtin_providers
-from agent.providers.file.posix import FileContext
+from agent.providers.file.context import FileContext
 from agent.state.runlog import RunLog
 from agent.servers.sources import LocalSources
 from agent.state.statefiles import StateFile, TransactionStore
