@@ -196,11 +196,6 @@ def authorization_extensions(certificate: x509.Certificate) -> dict[str, str]:
     }
 
 
-def may_administer(certificate: x509.Certificate) -> bool:
-    """Whether the certificate carries pp_cli_auth = true."""
-    return authorization_extensions(certificate).get("pp_cli_auth") == "true"
-
-
 def is_authority(certificate: x509.Certificate) -> bool:
     """Whether basicConstraints say CA:TRUE."""
     try:

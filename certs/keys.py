@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -160,11 +159,6 @@ def load(path: Path, password: bytes | None = None) -> PrivateKey:
 def save(path: Path, key: PrivateKey, *, password: bytes | None = None, owner: tuple[int, int] | None = None) -> None:
     """Write a key whole or not at all; it is never readable by others, not even while being written."""
     write_atomic(path, private_pem(key, password), mode=PRIVATE_MODE, owner=owner)
-
-
-def new_password() -> bytes:
-    """20 random characters, as 3.8 puts into ca.pass."""
-    return secrets.token_urlsafe(15).encode()
 
 
 def belongs(key: PrivateKey, public: PublicKeyTypes) -> bool:

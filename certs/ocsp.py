@@ -30,7 +30,7 @@ _DIGESTS: dict[str, Callable[[], HashAlgorithm]] = {"sha1": SHA1, "sha256": SHA2
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class StatusRequest:
     """What a request asks: one certificate, named by digests of its issuer and by its serial."""
 
     algorithm: str
@@ -41,7 +41,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class StatusResponse:
     """What the responder says; `revoked_at` (UTC) only with `revoked`."""
 
     status: Status
@@ -51,7 +51,7 @@ class Answer:
     revoked_at: datetime | None = None
 
 
-def ask(certificate: x509.Certificate, issuer: x509.Certificate, *, nonce: bytes | None = None) -> bytes:
+def build_request(certificate: x509.Certificate, issuer: x509.Certificate, *, nonce: bytes | None = None) -> bytes:
     """The DER of a request about `certificate`."""
     builder = ocsp.OCSPRequestBuilder().add_certificate(certificate, issuer, SHA1())  # noqa: S303  # an identifier, which RFC 5019 fixes
     if nonce is not None:
@@ -59,14 +59,14 @@ def ask(certificate: x509.Certificate, issuer: x509.Certificate, *, nonce: bytes
     return builder.build().public_bytes(Encoding.DER)
 
 
-def question(request: bytes) -> Question:
+def parse_request(request: bytes) -> StatusRequest:
     """What the DER of a request asks; BadData when it is not a request for exactly one certificate."""
     if len(request) > MAX_REQUEST_BYTES:
         raise BadData(f"An OCSP request of {len(request)} bytes is over the limit of {MAX_REQUEST_BYTES}")
     try:
         found = ocsp.load_der_ocsp_request(request)
         nonce = next((e.value.nonce for e in found.extensions if isinstance(e.value, x509.OCSPNonce)), None)
-        asked = Question(found.hash_algorithm.name, found.issuer_name_hash, found.issuer_key_hash, found.serial_number, nonce)
+        asked = StatusRequest(found.hash_algorithm.name, found.issuer_name_hash, found.issuer_key_hash, found.serial_number, nonce)
     except (ValueError, TypeError, NotImplementedError, UnsupportedAlgorithm, x509.DuplicateExtension) as err:
         raise BadData("This is not an OCSP request for one certificate") from err
     if nonce is not None and len(nonce) > MAX_NONCE:
@@ -74,7 +74,7 @@ def question(request: bytes) -> Question:
     return asked
 
 
-def asks_about(asked: Question, issuer: x509.Certificate) -> bool:
+def is_issued_by(asked: StatusRequest, issuer: x509.Certificate) -> bool:
     """Whether the certificate in question was issued under `issuer`'s name by `issuer`'s key."""
     if asked.algorithm not in _DIGESTS:
         return False
@@ -93,8 +93,8 @@ def _digest(algorithm: str, data: bytes) -> bytes:
     return digest.finalize()
 
 
-def answer(
-    asked: Question, status: Status, *, authority: x509.Certificate, key: PrivateKey, now: datetime, revoked_at: datetime | None = None
+def build_response(
+    asked: StatusRequest, status: Status, *, authority: x509.Certificate, key: PrivateKey, now: datetime, revoked_at: datetime | None = None
 ) -> bytes:
     """The DER of a response by the authority itself, with the request's nonce; good for an hour from `now`."""
     statuses = {"good": ocsp.OCSPCertStatus.GOOD, "revoked": ocsp.OCSPCertStatus.REVOKED, "unknown": ocsp.OCSPCertStatus.UNKNOWN}
@@ -119,7 +119,7 @@ def answer(
     return builder.sign(key, digest_for(key)).public_bytes(Encoding.DER)
 
 
-def refusal(kind: Literal["malformed", "unauthorized", "internal", "later"]) -> bytes:
+def build_refusal(kind: Literal["malformed", "unauthorized", "internal", "later"]) -> bytes:
     """The DER of a response that says no: a malformed request, another authority's certificate, an error, not now."""
     status = {
         "malformed": ocsp.OCSPResponseStatus.MALFORMED_REQUEST,
@@ -130,7 +130,9 @@ def refusal(kind: Literal["malformed", "unauthorized", "internal", "later"]) -> 
     return ocsp.OCSPResponseBuilder.build_unsuccessful(status).public_bytes(Encoding.DER)
 
 
-def read(response: bytes, *, certificate: x509.Certificate, issuer: x509.Certificate, now: datetime, nonce: bytes | None = None) -> Answer:
+def verified_response(
+    response: bytes, *, certificate: x509.Certificate, issuer: x509.Certificate, now: datetime, nonce: bytes | None = None
+) -> StatusResponse:
     """
     What a responder says about `certificate`, once it is shown that the issuer itself said so, about this certificate, and lately.
 
@@ -147,12 +149,12 @@ def read(response: bytes, *, certificate: x509.Certificate, issuer: x509.Certifi
     try:
         _verify(found, issuer)
         given = next((e.value.nonce for e in found.extensions if isinstance(e.value, x509.OCSPNonce)), None)
-        asked = Question(found.hash_algorithm.name, found.issuer_name_hash, found.issuer_key_hash, found.serial_number, given)
+        asked = StatusRequest(found.hash_algorithm.name, found.issuer_name_hash, found.issuer_key_hash, found.serial_number, given)
     except (InvalidSignature, UnsupportedAlgorithm) as err:
         raise PeerNotTrusted("The OCSP response is not signed by the certificate's issuer") from err
     except (ValueError, TypeError) as err:
         raise BadData("The OCSP response is not for exactly one certificate") from err
-    if asked.serial != certificate.serial_number or not asks_about(asked, issuer):
+    if asked.serial != certificate.serial_number or not is_issued_by(asked, issuer):
         raise PeerNotTrusted("The OCSP response is about another certificate")
     if nonce is not None and given is not None and given != nonce:
         raise PeerNotTrusted("The OCSP response answers another request: its nonce differs")
@@ -161,7 +163,7 @@ def read(response: bytes, *, certificate: x509.Certificate, issuer: x509.Certifi
         raise PeerNotTrusted("The OCSP response is not of now")
     names: dict[ocsp.OCSPCertStatus, Status] = {ocsp.OCSPCertStatus.GOOD: "good", ocsp.OCSPCertStatus.REVOKED: "revoked"}
     status = names.get(found.certificate_status, "unknown")
-    return Answer(status, asked.serial, found.this_update_utc, ended, found.revocation_time_utc)
+    return StatusResponse(status, asked.serial, found.this_update_utc, ended, found.revocation_time_utc)
 
 
 def _verify(response: ocsp.OCSPResponse, issuer: x509.Certificate) -> None:

@@ -13,18 +13,16 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID
 
 from shared.errors import PeerNotTrusted
 
-from .keys import PrivateKey, belongs
 from .signatures import crl_is_genuine, issued
 
 __all__ = [
     "NotVerified",
-    "Trust",
+    "TrustStore",
     "crl_is_genuine",
     "host_names",
     "verify",
     "verify_bundle",
     "verify_host",
-    "verify_key",
 ]
 
 Revocation = Literal["chain", "leaf", False]
@@ -43,7 +41,6 @@ Reason = Literal[
     "purpose",
     "critical-extension",
     "path-length",
-    "key",
     "name",
 ]
 
@@ -69,7 +66,7 @@ class NotVerified(PeerNotTrusted):
 
 
 @dataclass(frozen=True, slots=True)
-class Trust:
+class TrustStore:
     """What is believed: the CA bundle, the CRLs, and how far revocation is checked."""
 
     authorities: tuple[x509.Certificate, ...]
@@ -88,7 +85,7 @@ def issuer_of(certificate: x509.Certificate) -> str:
 
 def verify(
     certificate: x509.Certificate,
-    trust: Trust,
+    trust: TrustStore,
     *,
     now: datetime,
     purpose: Purpose | None = None,
@@ -221,12 +218,6 @@ def verify_bundle(authorities: Sequence[x509.Certificate]) -> None:
     for root in roots:
         if not issued(root, root):
             raise NotVerified(f"Invalid signature for certificate '{subject_of(root)}'", "signature", root)
-
-
-def verify_key(certificate: x509.Certificate, key: PrivateKey) -> None:
-    """The private key belongs to the certificate; else NotVerified in the reference's words."""
-    if not belongs(key, certificate.public_key()):
-        raise NotVerified(f"The certificate for '{subject_of(certificate)}' does not match its private key", "key", certificate)
 
 
 def host_names(certificate: x509.Certificate) -> tuple[str, ...]:

@@ -50,13 +50,13 @@ from .authorization.rules import Prefix, Rule
 from .ca import audit
 from .ca.audit import Audit
 from .ca.autosign import Autosign
-from .ca.configured import ca_rules, key_kind, trail_of
+from .ca.configured import audit_of, ca_options, key_kind
 from .ca.service import CaService
 from .ca.setup.bootstrap import bootstrap, ensure_own_certificate
 from .ca.storage.store import CaFiles
-from .catalogs.compiler_terminus import Compiler
-from .catalogs.given import GivenCatalogs
+from .catalogs.compiler_terminus import CompilerTerminus
 from .catalogs.static import StaticCatalogs
+from .catalogs.v4 import V4Catalogs
 from .endpoints.ca import CaEndpoints
 from .endpoints.metrics import MetricsListener
 from .endpoints.puppetserver import ServerEndpoints
@@ -71,8 +71,8 @@ from .observability.health import Health
 from .observability.longtasks import REFRESH_CRL, REMOVE_LEFTOVERS, RENEW_CRL, WARN_OF_EXPIRIES, WATCH_HEALTH, master_supervisor
 from .observability.metrics import Metrics
 from .observability.process_metrics import describe_process
-from .pools.compile_pool import Workers
-from .pools.configured import workers_for
+from .pools.compile_pool import CompilePool
+from .pools.configured import compile_pool_for
 from .pools.parse_pool import Parsers
 from .reports.processors import Http, Logged, Processed, Processor, Store, processors_for
 from .reports.writers import Writers
@@ -89,7 +89,7 @@ from .termini.ldap import Ldap
 from .termini.ldap_conf import LdapTrust
 from .termini.mounts import FileServer
 from .termini.node import Classifier, NodeFiles, Plain, WithFacts
-from .termini.registry import Choice, Makers
+from .termini.registry import Factories, TerminusRegistry
 from .termini.resource_type import NotManaged, Parser
 from .termini.trusted_external import TrustedExternal
 
@@ -103,7 +103,7 @@ class Master:
     http: HttpServer
     indirector: Indirector
     environments: Environments
-    workers: Workers
+    workers: CompilePool
     health: Health
     refusals: Refusals
     host: str
@@ -142,7 +142,7 @@ def open_ca(settings: MasterSettings, report: Audit, supervisor: Supervisor) -> 
     own = SslDir.of(settings)
     authority = bootstrap(
         CaFiles.at(settings.cadir),
-        ca_rules(settings),
+        ca_options(settings),
         own,
         ca_name=settings.ca_name,
         dns_alt_names=settings.dns_alt_names,
@@ -155,7 +155,7 @@ def open_ca(settings: MasterSettings, report: Audit, supervisor: Supervisor) -> 
     return service
 
 
-def node_makers(settings: MasterSettings, parsers: Parsers | None = None) -> Makers:
+def node_makers(settings: MasterSettings, parsers: Parsers | None = None) -> Factories:
     """The node termini by the names of the setting node_terminus."""
     return {
         "plain": Plain,
@@ -181,7 +181,7 @@ def node_makers(settings: MasterSettings, parsers: Parsers | None = None) -> Mak
     }
 
 
-def facts_makers(settings: MasterSettings, parsers: Parsers | None = None) -> Makers:
+def facts_makers(settings: MasterSettings, parsers: Parsers | None = None) -> Factories:
     return {
         "yaml": lambda: StoredFacts(Yaml(FACTS, settings.yamldir / "facts", durable=False), parsers=parsers),
         "json": lambda: StoredFacts(Json(FACTS, settings.server_datadir / "facts", durable=False), parsers=parsers),
@@ -189,7 +189,7 @@ def facts_makers(settings: MasterSettings, parsers: Parsers | None = None) -> Ma
     }
 
 
-def facts_binding(settings: MasterSettings, choice: Choice, parsers: Parsers | None = None) -> Binding[Facts]:
+def facts_binding(settings: MasterSettings, choice: TerminusRegistry, parsers: Parsers | None = None) -> Binding[Facts]:
     """What nodes have told of themselves."""
     makers = facts_makers(settings, parsers)
     return Binding(FACTS, choice.terminus(FACTS, makers, settings.facts_terminus or "yaml"), cache=choice.cache(FACTS, makers))
@@ -221,7 +221,7 @@ def bucket_files(settings: MasterSettings) -> BucketFiles:
     return BucketFiles(bucket(digest), legacy=bucket("md5") if digest != "md5" else None)
 
 
-def catalog_makers(settings: MasterSettings, compiler: Callable[[], Compiler]) -> Makers:
+def catalog_makers(settings: MasterSettings, compiler: Callable[[], CompilerTerminus]) -> Factories:
     return {
         "compiler": compiler,
         "json": lambda: Json(CATALOG, settings.server_datadir / "catalog"),
@@ -229,7 +229,7 @@ def catalog_makers(settings: MasterSettings, compiler: Callable[[], Compiler]) -
     }
 
 
-def report_termini(settings: MasterSettings) -> Makers:
+def report_termini(settings: MasterSettings) -> Factories:
     return {
         "processor": lambda: Processed(processors_for(settings.reports, report_makers(settings))),
         "json": lambda: Json(REPORT, settings.server_datadir / "report"),
@@ -238,10 +238,10 @@ def report_termini(settings: MasterSettings) -> Makers:
 
 
 def bind(
-    settings: MasterSettings, environments: Environments, workers: Workers, ca: CaService | None, parsers: Parsers | None = None
+    settings: MasterSettings, environments: Environments, workers: CompilePool, ca: CaService | None, parsers: Parsers | None = None
 ) -> Indirector:
     """Every indirection of a master with its terminus and cache."""
-    choice = Choice(settings, environments)
+    choice = TerminusRegistry(settings, environments)
     files = FileServer(
         settings.fileserverconfig,
         environments.modulepath,
@@ -260,8 +260,8 @@ def bind(
         cache=choice.cache(NODE, nodes, settings.node_cache_terminus),
     )
 
-    def compiler() -> Compiler:
-        return Compiler(
+    def compiler() -> CompilerTerminus:
+        return CompilerTerminus(
             facts=facts,
             nodes=node,
             compile=workers,
@@ -304,14 +304,14 @@ def code_commands(settings: MasterSettings) -> CodeCommands | None:
     return CodeCommands.of(*commands, timeout=settings.command_timeout, most=settings.max_code_content)
 
 
-def given_catalogs(settings: MasterSettings, environments: Environments, workers: Workers, indirector: Indirector) -> GivenCatalogs:
+def given_catalogs(settings: MasterSettings, environments: Environments, workers: CompilePool, indirector: Indirector) -> V4Catalogs:
     """Catalogs of given facts, for whatever the terminus of catalogs is."""
     code = code_commands(settings)
 
     async def code_id(environment: str) -> str | None:
         return await code.code_id(environment) if code else None
 
-    return GivenCatalogs(
+    return V4Catalogs(
         facts=indirector.facts,
         nodes=indirector.node,
         catalogs=indirector.catalog,
@@ -370,7 +370,7 @@ async def running(settings: MasterSettings, supervisor: Supervisor | None = None
         lambda: [((name,), count) for name, count in supervisor.failures.items()],
         "task",
     )
-    trail = await asyncio.to_thread(trail_of, settings)
+    trail = await asyncio.to_thread(audit_of, settings)
 
     def report(entry: dict[str, object]) -> None:
         audit.to_log(entry)
@@ -394,7 +394,7 @@ async def _serving(
 ) -> AsyncIterator[Master]:
     environments = Environments(environment_settings(settings))
     health = Health()
-    workers = workers_for(settings, environments, metrics, supervisor, partial(health.note, Workers.CONDITION))
+    workers = compile_pool_for(settings, environments, metrics, supervisor, partial(health.note, CompilePool.CONDITION))
     limits = HttpLimits.of(settings)
     parsers = Parsers.of(settings)
     parsers.describe(metrics)
@@ -459,7 +459,7 @@ async def _serving(
 async def local_catalog(settings: MasterSettings, name: str) -> Any:
     """The catalog of a node with the facts that are stored for it, as plain data; PuppetError."""
     environments = Environments(environment_settings(settings))
-    workers = workers_for(settings, environments, Metrics())
+    workers = compile_pool_for(settings, environments, Metrics())
     try:
         indirector = await asyncio.to_thread(bind, settings, environments, workers, None)
         if name != settings.certname and await indirector.facts.find(name, environment=settings.environment) is None:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from certs import bundles, crl, verify
 from certs.ssldir import SslDir
-from certs.verify import Trust
+from certs.verify import TrustStore
 
 
 def keep_authorities(layout: SslDir, pem: bytes, now: datetime) -> None:
@@ -15,7 +15,7 @@ def keep_authorities(layout: SslDir, pem: bytes, now: datetime) -> None:
     verify.verify_bundle(authorities)
     certificate = layout.certificate()
     if certificate is not None:
-        verify.verify(certificate, Trust(authorities, revocation=False), now=now)
+        verify.verify(certificate, TrustStore(authorities, revocation=False), now=now)
     layout.save_authorities(pem)
 
 

@@ -19,7 +19,7 @@ from certs.csr import CsrAttributes
 from certs.keys import PrivateKey
 from certs.oids import OidNames
 from certs.ssldir import SslDir
-from certs.verify import Trust
+from certs.verify import TrustStore
 from shared.errors import BadData, PeerAnswered, PeerError, PeerNotTrusted, PuppetError, TooLarge
 from shared.failpoints import failpoint
 from shared.filesystem.files import FileLock
@@ -190,7 +190,7 @@ class Bootstrap:
         assert certificate is not None and authorities is not None
         revocation = self.options.revocation if crls else False
         try:
-            verify.verify(certificate, Trust(authorities, crls, revocation), now=self._now(), purpose="client")
+            verify.verify(certificate, TrustStore(authorities, crls, revocation), now=self._now(), purpose="client")
         except verify.NotVerified as err:
             raise texts.unusable(err, self.layout, self._now()) from err
         if self._ends_within(certificate, min(self.options.expire_warning, quarter(certificate))):
@@ -434,7 +434,7 @@ class Bootstrap:
         if key is None or not keys.belongs(key, certificate.public_key()):
             raise texts.mismatch(certificate, self.layout, self.site.host)
         crls = self.layout.crls() or ()
-        trust = Trust(self.layout.authorities() or (), crls, self.options.revocation if crls else False)
+        trust = TrustStore(self.layout.authorities() or (), crls, self.options.revocation if crls else False)
         try:
             verify.verify(certificate, trust, now=self._now(), purpose="client")
         except verify.NotVerified as err:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from shared.errors import BadData, PeerNotTrusted
 
 if TYPE_CHECKING:
-    from certs.verify import Revocation, Trust
+    from certs.verify import Revocation, TrustStore
 
 HANDSHAKE_HINTS = {
     "CERTIFICATE_REVOKED": "The master says that our certificate is revoked.",
@@ -94,15 +94,15 @@ class Verifier:
             raise BadData(f"Could not use {name} for TLS: {err.reason or err}") from err
         return context
 
-    def trust(self) -> Trust:
+    def trust(self) -> TrustStore:
         """CA bundle and CRLs as certs.verify takes them."""
         from certs import bundles, verify
 
         crls = bundles.revocation_lists(self.crls.read_bytes()) if self.revocation and self.crls is not None and self.crls.exists() else ()
         revocation: Revocation = self.revocation if crls else False
-        return verify.Trust(bundles.certificates(self.authorities.read_bytes()), crls, revocation)
+        return verify.TrustStore(bundles.certificates(self.authorities.read_bytes()), crls, revocation)
 
-    def check(self, der: bytes, host: str, trust: Trust) -> None:
+    def check(self, der: bytes, host: str, trust: TrustStore) -> None:
         """The peer's certificate in every respect; NotVerified says which in the reference's words."""
         from cryptography import x509
 

@@ -23,7 +23,7 @@ from master.compiler.loading.builtins import all_functions
 from master.compiler.loading.loader import Loader
 from master.compiler.syntax.checker import Diagnostic
 from master.environments.directories import Environment, Environments, EnvironmentSettings, read_environment
-from master.environments.directory_environment import FolderWorld
+from master.environments.directory_environment import DirectoryEnvironment
 from master.files.code_files import DiskFiles
 from master.ruby import RubyProgram, RubySettings, installed
 from shared.data.richdata import Deferred
@@ -177,12 +177,12 @@ class Site:
 
     settings: MasterSettings
     environment: Environment
-    world: FolderWorld
+    world: DirectoryEnvironment
     loader: Loader
 
     @classmethod
     def of(cls, settings: MasterSettings, environment: Environment, manifest: Manifest, log: Say) -> Site:
-        world = FolderWorld(
+        world = DirectoryEnvironment(
             environment.name,
             environment.root,
             DiskFiles(),

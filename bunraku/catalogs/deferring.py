@@ -22,7 +22,7 @@ from master.compiler.host import NodeInput
 from master.compiler.loading.loader import Loader
 from master.compiler.syntax.source import Source
 from master.compiler.values.core import Binary, Sensitive, Value
-from master.environments.directory_environment import FolderWorld
+from master.environments.directory_environment import DirectoryEnvironment
 from master.files.code_files import DiskFiles
 from shared.data import richdata
 from shared.errors import CompileError, EvaluationError, PuppetError
@@ -30,7 +30,7 @@ from shared.regexps import Regexp
 from shared.settings import AgentSettings
 
 
-class _Synced(FolderWorld):
+class _Synced(DirectoryEnvironment):
     """An environment without manifests, whose functions are what plugin sync fetched into `libdir`."""
 
     def __init__(self, environment: str, libdir: Path) -> None:

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from certs.ssldir import SslDir
-from master.ca import cli
-from master.ca.configured import ca_rules, key_kind, trail_of
+from master.ca.commands import puppet_cert
+from master.ca.commands.site import CaSite, Console
+from master.ca.configured import audit_of, ca_options, key_kind
 from master.ca.storage.store import CaFiles
 from shared.errors import ConfigError, NotFound
 from shared.process import daemon
@@ -34,20 +35,20 @@ local and only: the CA in this host's cadir. remote: the CA at ca_server, asked 
 _OWN_OPTIONS = {"--dns_alt_names", "--dns-alt-names"}  # of the request to make, not of this host's own
 
 
-def place_for(flags: dict[str, Any], *, make: bool = False) -> cli.CaPlace:
+def place_for(flags: dict[str, Any], *, make: bool = False) -> CaSite:
     """The CA of this host, as the settings say; `make`: its folders, where root is the first to need them."""
     settings = load(MasterSettings, section="master", flags=flags)
     if make and os.geteuid() == 0 and settings.ca:
         _for_the_master(settings)
-    return cli.CaPlace(
+    return CaSite(
         CaFiles.at(settings.cadir),
         SslDir.of(settings),
-        rules=ca_rules(settings),
+        rules=ca_options(settings),
         ca=settings.ca,
         ca_name=settings.ca_name,
         dns_alt_names=settings.dns_alt_names,
         generate=key_kind(settings).generate,
-        report=trail_of(settings, check=False),
+        report=audit_of(settings, check=False),
         owner=account_of(settings),
     )
 
@@ -65,23 +66,23 @@ def _for_the_master(settings: MasterSettings) -> None:
 
 def cert(argv: Sequence[str]) -> int:
     """Run `puppet cert …`; the exit code."""
-    return _run(cli.cert, argv)
+    return _run(puppet_cert.cert, argv)
 
 
 def ca(argv: Sequence[str]) -> int:
     """Run `puppet ca …`; the exit code."""
-    return _run(cli.ca, argv)
+    return _run(puppet_cert.ca, argv)
 
 
 def _run(command: Callable[..., int], argv: Sequence[str]) -> int:
     flags, left = _flags(argv)
     if not left or {"--help", "-h"} & set(left):
-        return command(left, cli.CaPlace(CaFiles.at(Path()), SslDir(Path(), "none")))
+        return command(left, CaSite(CaFiles.at(Path()), SslDir(Path(), "none")))
     try:
-        place = place_for(flags, make=cli.makes_ca(left))
+        place = place_for(flags, make=puppet_cert.makes_ca(left))
     except ConfigError as err:
-        cli.Console(sys.stdout, sys.stderr).error(f"Could not initialize: {err}", err.hint)
-        return cli.NO_CA
+        Console(sys.stdout, sys.stderr).error(f"Could not initialize: {err}", err.hint)
+        return puppet_cert.NO_CA
     return command(left, place)
 
 
@@ -95,7 +96,7 @@ def _flags(argv: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
             del words[index : index + len(kept)]
             break
     flags, left = flags_of(words, MasterSettings, shorts={"-v": "--verbose", "-d": "--debug"})
-    if left and left[0] in cli.WHOLE and flags.get("noop"):
+    if left and left[0] in puppet_cert.LIFECYCLE_ACTIONS and flags.get("noop"):
         left.append("--noop")  # a setting of agents, and an option of these actions
     return flags, [*left, *kept]
 
@@ -117,7 +118,7 @@ def certificate(argv: Sequence[str]) -> int:
     local = {"list": ["list", *names], "sign": ["sign", *names], "generate": ["generate", *names], "destroy": ["clean", *names]}
     if action not in local:
         raise Call("certificate").unknown_action(action, (*local, "find"))
-    return min(cli.cert(local[action], place), 1)
+    return min(puppet_cert.cert(local[action], place), 1)
 
 
 def _location(words: list[str]) -> tuple[str, list[str]]:
@@ -133,7 +134,7 @@ def _location(words: list[str]) -> tuple[str, list[str]]:
     raise ConfigError("The option --ca-location is required: local, remote or only", hint="Try 'puppet certificate --help'.")
 
 
-def _find(place: cli.CaPlace, names: list[str]) -> int:
+def _find(place: CaSite, names: list[str]) -> int:
     from certs import bundles
     from master.ca.setup.bootstrap import open_authority
 

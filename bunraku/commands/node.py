@@ -7,13 +7,14 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from master.ca import cli
-from master.ca.registry import Registry
+from master.ca.commands import puppet_cert
+from master.ca.commands.site import CaSite
+from master.ca.registry import CertificateRegistry
 from master.ca.setup import bootstrap
 from master.environments.directories import Environments
 from master.environments.settings import environment_settings
 from master.termini.node import WithFacts
-from master.termini.registry import Choice
+from master.termini.registry import TerminusRegistry
 from master.wiring import facts_binding, node_makers, report_termini
 from shared.errors import ConfigError, NotFound, PuppetError
 from shared.indirector import Request
@@ -77,7 +78,7 @@ async def classified(name: str, settings: MasterSettings, terminus: str = "") ->
     return found.to_data(MODERN)
 
 
-def cleaned(name: str, place: cli.CaPlace, kept: Kept) -> bool:
+def cleaned(name: str, place: CaSite, kept: Kept) -> bool:
     """Remove all that is kept of a node; whether all that could be done."""
     done = _without_certificates(name, place)
     for what, forget in (("facts", kept.forget_facts), ("cached node", kept.forget_node), ("reports", kept.forget_reports)):
@@ -91,20 +92,20 @@ def cleaned(name: str, place: cli.CaPlace, kept: Kept) -> bool:
     return done
 
 
-def _without_certificates(name: str, place: cli.CaPlace) -> bool:
+def _without_certificates(name: str, place: CaSite) -> bool:
     if not place.ca or not bootstrap.prepare(place.files):
         log.info("Not managing %s certs as this host is not a CA", name)
         return True
     authority = bootstrap.open_authority(place.files, place.rules, now=place.now, report=place.report)
-    if not authority.serials_of(name) and Registry(authority).request(name) is None:
+    if not authority.serials_of(name) and CertificateRegistry(authority).request(name) is None:
         log.info("%s has no certificate", name)
         return True
-    return cli.cert(["clean", name], place) == 0
+    return puppet_cert.cert(["clean", name], place) == 0
 
 
-def choice_of(settings: MasterSettings) -> Choice:
+def choice_of(settings: MasterSettings) -> TerminusRegistry:
     """Where a master's settings and routes.yaml have things."""
-    return Choice(settings, Environments(environment_settings(settings)))
+    return TerminusRegistry(settings, Environments(environment_settings(settings)))
 
 
 class Kept:

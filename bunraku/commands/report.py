@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from master.reports.stored import LastRun, last_runs
+from master.reports.stored import LatestReport, latest_reports
 from shared.data import plainjson, plainyaml
 from shared.data.plainjson import dumps_pretty
 from shared.errors import BadData, ConfigError, PuppetError
@@ -76,7 +76,7 @@ def print_last_runs(call: Call, settings: MasterSettings, now: datetime) -> int:
     except ValueError as err:
         raise ConfigError(f"Could not set --silent-for: {err}") from err
     try:
-        runs = [run for run in last_runs(settings.reportdir, nodes_with_facts(settings)) if is_asked_for(run, call, silent_for, now)]
+        runs = [run for run in latest_reports(settings.reportdir, nodes_with_facts(settings)) if is_asked_for(run, call, silent_for, now)]
     except OSError as err:
         hint = "Run it on the master, as root (sudo) or as the account that the master runs as."
         raise PuppetError(f"Could not read the reports in {settings.reportdir}: {err.strerror}", hint=hint) from err
@@ -101,14 +101,14 @@ def nodes_with_facts(settings: MasterSettings) -> Iterator[str]:
             yield path.stem
 
 
-def is_asked_for(run: LastRun, call: Call, silent_for: int | None, now: datetime) -> bool:
+def is_asked_for(run: LatestReport, call: Call, silent_for: int | None, now: datetime) -> bool:
     """Return whether the options of a call ask for a node; without options they ask for all."""
     if "failed" not in call.flags and silent_for is None:
         return True
     return ("failed" in call.flags and run.status == "failed") or (silent_for is not None and run.is_silent(now, silent_for))
 
 
-def lines_of(runs: Sequence[LastRun], now: datetime) -> Iterator[str]:
+def lines_of(runs: Sequence[LatestReport], now: datetime) -> Iterator[str]:
     """One line a node: status, name, when its report came, environment, and what was special about the run."""
     width = max((len(run.node) for run in runs), default=0)
     for run in runs:
@@ -127,7 +127,7 @@ def age(now: datetime, then: datetime) -> str:
     return f"{minutes} minutes"
 
 
-def as_data(run: LastRun, now: datetime) -> dict[str, Any]:
+def as_data(run: LatestReport, now: datetime) -> dict[str, Any]:
     """A node's last run as plain data."""
     seconds = None if run.received is None else int((now - run.received).total_seconds())
     return {

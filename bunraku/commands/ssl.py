@@ -20,7 +20,7 @@ from agent.servers.server import Spoken
 from agent.servers.sites import Site
 from certs import fingerprints, keys, text, verify
 from certs.ssldir import SslDir
-from certs.verify import Trust
+from certs.verify import TrustStore
 from shared.errors import ConfigError, PeerNotTrusted, PuppetError, Unsupported
 from shared.indirector import Request
 from shared.indirector.rest import Rest
@@ -161,7 +161,7 @@ class HostSsl:
         certificate = self._certificate()
         if not keys.belongs(key, certificate.public_key()):
             raise mismatch(certificate, self.layout, self.settings.ca_server)
-        trust = Trust(authorities, crls, False if revocation == "false" else revocation)
+        trust = TrustStore(authorities, crls, False if revocation == "false" else revocation)
         chain = verify.verify(certificate, trust, now=datetime.now(UTC), purpose="client")
         for member in reversed(chain):
             kind = "client" if member is chain[0] else "CA"

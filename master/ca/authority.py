@@ -23,7 +23,7 @@ from . import audit, signers
 from .audit import Audit
 from .policy import SigningPolicy
 from .signers import Signer, Signers
-from .storage.inventory import Record
+from .storage.inventory import InventoryEntry
 from .storage.serials import SerialNumbers
 from .storage.store import CaStore, is_name
 
@@ -38,7 +38,7 @@ def utc_now() -> datetime:
 
 
 @dataclass(frozen=True, slots=True)
-class CaRules:
+class CaOptions:
     """What the settings say. Times in seconds, sizes in bytes; `master` is the master's own certname."""
 
     ca_ttl: int = 5 * YEAR
@@ -66,13 +66,13 @@ class _Crls:
     revoked: frozenset[int]
 
 
-class Authority:
+class CertificateAuthority:
     """
     A CA that is whole: its certificate, its key and its files. All methods block; those that write take the store's lock,
     so that a running master and `puppet cert` can work on one directory.
     """
 
-    def __init__(self, store: CaStore, rules: CaRules, *, now: Callable[[], datetime] = utc_now, report: Audit = audit.to_log) -> None:
+    def __init__(self, store: CaStore, rules: CaOptions, *, now: Callable[[], datetime] = utc_now, report: Audit = audit.to_log) -> None:
         self.store = store
         self.rules = rules
         self.now = now
@@ -146,7 +146,7 @@ class Authority:
                 alternative_names=alternative_names,
                 extensions=extensions,
             )
-            self.store.record(Record.of(made))
+            self.store.record(InventoryEntry.of(made))
             self.store.save_signed(name, certificates.pem(made))
             self.store.remove_request(name)
             self.report(audit.entry(action, name, by=by) | audit.of_certificate(made))
@@ -392,19 +392,19 @@ class Authority:
     def answer_ocsp(self, request: bytes) -> bytes:
         """The signed answer to an OCSP request, from the inventory and the CRL; a malformed or foreign one gets RFC 6960's refusal."""
         try:
-            asked = ocsp.question(request)
+            asked = ocsp.parse_request(request)
         except BadData:
-            return ocsp.refusal("malformed")
-        signer = next((each for each in self.signers().all if ocsp.asks_about(asked, each.certificate)), None)
+            return ocsp.build_refusal("malformed")
+        signer = next((each for each in self.signers().all if ocsp.is_issued_by(asked, each.certificate)), None)
         if signer is None:
-            return ocsp.refusal("unauthorized")
+            return ocsp.build_refusal("unauthorized")
         authority, key = signer.certificate, signer.key
         revoked = self.crl().get_revoked_certificate_by_serial_number(asked.serial)
         if revoked is not None:
             when = revoked.revocation_date_utc
-            return ocsp.answer(asked, "revoked", authority=authority, key=key, now=self.now(), revoked_at=when)
+            return ocsp.build_response(asked, "revoked", authority=authority, key=key, now=self.now(), revoked_at=when)
         known = asked.serial in self.store.ledger().serials
-        return ocsp.answer(asked, "good" if known else "unknown", authority=authority, key=key, now=self.now())
+        return ocsp.build_response(asked, "good" if known else "unknown", authority=authority, key=key, now=self.now())
 
     def expirations(self) -> dict[str, dict[str, str]]:
         """When each certificate and each CRL of the chain ends: `{"ca-certs": {name: time}, "crls": {name: time}}`."""

@@ -20,7 +20,7 @@ ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class AutosignDecision:
     """Whether to sign, and why, for the log."""
 
     sign: bool
@@ -42,12 +42,12 @@ def matches(name: str, pattern: str) -> bool:
     return name == wanted
 
 
-def listed(name: str, wanted: Iterable[str]) -> Decision:
+def listed(name: str, wanted: Iterable[str]) -> AutosignDecision:
     """Whether a name is on the list; the reason names the pattern."""
     for pattern in wanted:
         if matches(name, pattern):
-            return Decision(True, f"it matches {shown(pattern)}")
-    return Decision(False, "no pattern matches it")
+            return AutosignDecision(True, f"it matches {shown(pattern)}")
+    return AutosignDecision(False, "no pattern matches it")
 
 
 class Autosign:
@@ -71,11 +71,11 @@ class Autosign:
         """Whether so many wait that no more should come."""
         return self._waiting >= self.queue
 
-    async def decide(self, name: str, pem: bytes) -> Decision:
+    async def decide(self, name: str, pem: bytes) -> AutosignDecision:
         """What the setting says about a request; a list that cannot be read and a program that fails mean no, and are logged."""
         setting = self.setting
         if isinstance(setting, bool):
-            return Decision(setting, f"autosign is {str(setting).lower()}")
+            return AutosignDecision(setting, f"autosign is {str(setting).lower()}")
         kind = await asyncio.to_thread(_kind, setting)
         if kind == "program":
             return await self._asked(setting, name, pem)
@@ -84,17 +84,17 @@ class Autosign:
                 return listed(name, patterns(await asyncio.to_thread(_read, setting)))
             except (OSError, ValueError) as err:
                 log.error("Could not read %s: %s", setting, err)
-                return Decision(False, f"{setting} could not be read")
-        return Decision(False, f"{setting} does not exist")
+                return AutosignDecision(False, f"{setting} could not be read")
+        return AutosignDecision(False, f"{setting} does not exist")
 
-    async def _asked(self, program: Path, name: str, pem: bytes) -> Decision:
+    async def _asked(self, program: Path, name: str, pem: bytes) -> AutosignDecision:
         self._waiting += 1
         try:
             return await self._run(program, name, pem)
         finally:
             self._waiting -= 1
 
-    async def _run(self, program: Path, name: str, pem: bytes) -> Decision:
+    async def _run(self, program: Path, name: str, pem: bytes) -> AutosignDecision:
         async with self._slots:
             try:
                 output = await run_bounded(
@@ -107,10 +107,10 @@ class Autosign:
                 )
             except PuppetError as err:
                 log.info("%s", err)
-                return Decision(False, f"{program} did not agree")
+                return AutosignDecision(False, f"{program} did not agree")
         if output.strip():
             log.debug("%s said: %s", program, shown(output.decode("utf-8", "replace"), 500))
-        return Decision(True, f"{program} agreed")
+        return AutosignDecision(True, f"{program} agreed")
 
 
 def _kind(path: Path) -> str:

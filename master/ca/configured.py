@@ -9,13 +9,13 @@ from shared.errors import ConfigError
 from shared.settings import MasterSettings
 
 from .audit import Audit, Trail
-from .authority import CaRules
+from .authority import CaOptions
 from .policy import SigningPolicy
 
 
-def ca_rules(settings: MasterSettings) -> CaRules:
+def ca_options(settings: MasterSettings) -> CaOptions:
     """How the CA works."""
-    return CaRules(
+    return CaOptions(
         ca_ttl=settings.ca_ttl,
         renewal_ttl=settings.auto_renewal_cert_ttl,
         crl_ttl=settings.crl_ttl,
@@ -28,7 +28,7 @@ def ca_rules(settings: MasterSettings) -> CaRules:
     )
 
 
-def trail_of(settings: MasterSettings, *, check: bool = True) -> Audit:
+def audit_of(settings: MasterSettings, *, check: bool = True) -> Audit:
     """
     Where the audit goes beside the log. Blocks.
 

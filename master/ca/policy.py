@@ -13,12 +13,12 @@ MAX_ALTERNATIVE_NAMES = 100
 WEAK_DIGESTS = ("md5", "sha1")
 
 
-class Refused(Conflict):
+class PolicyViolation(Conflict):
     """A request that the policy does not sign as it is; `legacy` has 3.8's words."""
 
 
-def _refused(message: str, legacy: str = "", *, hint: str = "") -> Refused:
-    error = Refused(message, hint=hint)
+def _refused(message: str, legacy: str = "", *, hint: str = "") -> PolicyViolation:
+    error = PolicyViolation(message, hint=hint)
     error.legacy = legacy or message
     return error
 
@@ -54,7 +54,7 @@ def check_submission(facts: RequestFacts, name: str, *, master: str = "") -> Non
     check_strength(facts)
     try:
         check_never(facts, name)
-    except Refused as err:
+    except PolicyViolation as err:
         raise _bad(err.message, err.legacy) from err
 
 
@@ -127,7 +127,7 @@ def check_signing(facts: RequestFacts, name: str, policy: SigningPolicy) -> None
     A stored request may be signed under `policy`.
 
     Raises:
-        Refused, BadRequest: the reason; the request stays where it is. All checks of the submission are made
+        PolicyViolation, BadRequest: the reason; the request stays where it is. All checks of the submission are made
             again: the file may have come there another way.
     """
     check_subject(facts, name)

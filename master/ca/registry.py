@@ -16,7 +16,7 @@ from shared.models.certificate_status import CertificateStatus
 from shared.names import certname, shown
 
 from . import audit, policy
-from .authority import Authority
+from .authority import CertificateAuthority
 from .policy import SigningPolicy
 from .storage import inventory
 from .storage.store import CaStore, is_name
@@ -47,10 +47,10 @@ def _content(pem: bytes) -> bytes:
     return x509.load_pem_x509_csr(pem).tbs_certrequest_bytes
 
 
-class Registry:
+class CertificateRegistry:
     """What the CA knows about names. All methods block; `by` says in the audit trail who wanted it."""
 
-    def __init__(self, authority: Authority) -> None:
+    def __init__(self, authority: CertificateAuthority) -> None:
         self.authority = authority
         self.store: CaStore = authority.store
         self.rules = authority.rules
@@ -138,7 +138,7 @@ class Registry:
             ttl: seconds; None: the setting ca_ttl.
         Raises:
             Conflict: there is no request.
-            Refused, BadRequest: it may not be signed; it stays where it is.
+            PolicyViolation, BadRequest: it may not be signed; it stays where it is.
         """
         seconds = ttl_of(ttl)
         policy.check_name(name)
@@ -287,10 +287,10 @@ class Registry:
         Lines of certificates that are no longer in signed/ are kept, since they are what revokes them.
         """
         with self.store.writing():
-            found = {inventory.Record.of(c) for c in {signer.certificate for signer in self.authority.signers().all}}
+            found = {inventory.InventoryEntry.of(c) for c in {signer.certificate for signer in self.authority.signers().all}}
             for name in self.store.signed_names():
                 if is_name(name) and (current := self.authority.signed_certificate(name)) is not None:
-                    found.add(inventory.Record.of(current))
+                    found.add(inventory.InventoryEntry.of(current))
             found |= set(self.store.records())
             lines = sorted(found, key=lambda record: (record.serial, record.subject))
             self.store.write(self.store.files.cert_inventory, "".join(map(str, lines)).encode())

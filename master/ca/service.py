@@ -14,8 +14,8 @@ from typing import Any, ParamSpec, TypeVar
 
 from cryptography import x509
 
-from certs import bundles, certificates, verify
-from shared.errors import BadRequest, Denied, NotFound, OutOfSpace, PuppetError, Unavailable
+from certs import bundles, certificates
+from shared.errors import BadRequest, NotFound, OutOfSpace, PuppetError, Unavailable
 from shared.filesystem.files import FileLock
 from shared.indirector.core import Client
 from shared.models.certificate_status import CertificateStatus
@@ -24,9 +24,9 @@ from shared.process.supervision import Supervisor
 
 from ..observability.longtasks import CHANGE_CA, DECIDE_AGAIN, master_supervisor
 from . import policy
-from .authority import Authority
+from .authority import CertificateAuthority
 from .autosign import Autosign
-from .registry import KINDS, STATES, AlreadyThere, Registry
+from .registry import KINDS, STATES, AlreadyThere, CertificateRegistry
 from .storage.store import CaStore
 
 log = logging.getLogger("puppet.ca")
@@ -45,10 +45,12 @@ class CaService:
     begun is finished. `on_revocation` are awaited after each change of the CRL and before the caller hears of it.
     """
 
-    def __init__(self, authority: Authority, autosign: Autosign, *, max_queued: int = 1000, supervisor: Supervisor | None = None) -> None:
+    def __init__(
+        self, authority: CertificateAuthority, autosign: Autosign, *, max_queued: int = 1000, supervisor: Supervisor | None = None
+    ) -> None:
         self.authority = authority
         self.supervisor = supervisor or master_supervisor()
-        self.registry = Registry(authority)
+        self.registry = CertificateRegistry(authority)
         self.autosign = autosign
         self.max_queued = max_queued  # changes that may wait for the writer
         self.on_revocation: list[Callable[[], Awaitable[None]]] = []
@@ -111,7 +113,7 @@ class CaService:
         A second submission of a request for the same asks autosign again: the first may have been cut short.
 
         Raises:
-            BadRequest and others: see Registry.submit; also when autosign wanted to sign but the policy refuses
+            BadRequest and others: see CertificateRegistry.submit; also when autosign wanted to sign but the policy refuses
                 (the request stays pending then).
         """
         return await self._finish(self._submit(name, pem, _who(client)))
@@ -135,7 +137,7 @@ class CaService:
             return False
         try:
             await self._write(self.registry.sign, name, by=f"autosign for {by}")
-        except (policy.Refused, BadRequest) as err:
+        except (policy.PolicyViolation, BadRequest) as err:
             refused = BadRequest(err.message, hint=err.hint)
             refused.legacy = err.legacy
             raise refused from err
@@ -221,7 +223,7 @@ class CaService:
     async def set_state(
         self, name: str, desired_state: object, cert_ttl: object = None, *, client: Client | None = None
     ) -> bytes | list[int]:
-        """Sign or revoke: the PEM of the new certificate, or the serials that are revoked. Errors: see Registry.set_state."""
+        """Sign or revoke: the PEM of the new certificate, or the serials that are revoked. Errors: see CertificateRegistry.set_state."""
         done = await self._finish(self._write(self.registry.set_state, name, desired_state, ttl=cert_ttl, by=_who(client)))
         return certificates.pem(done) if isinstance(done, x509.Certificate) else done
 
@@ -287,18 +289,6 @@ class CaService:
     async def ocsp(self, request: bytes) -> bytes:
         """The DER of the answer to an OCSP request."""
         return await asyncio.to_thread(self.authority.answer_ocsp, request)
-
-    async def verify_client(self, certificate: x509.Certificate) -> None:
-        """A client's certificate was issued by this CA, is valid now and not revoked; else Denied. For identities that come in a header."""
-        try:
-            await asyncio.to_thread(self._verify, certificate)
-        except verify.NotVerified as err:
-            raise Denied(err.message) from err
-
-    def _verify(self, certificate: x509.Certificate) -> None:
-        lists = tuple(bundles.revocation_lists(self.authority.crl_pem()))
-        trust = verify.Trust(self.authority.bundle, lists, "leaf")
-        verify.verify(certificate, trust, now=self.authority.now(), purpose="client")
 
     # --- the writer
 

@@ -30,7 +30,7 @@ from shared.wire.formats import Format, of_content_type
 from ..pools.jobs import CompileJob
 from ..pools.parse_pool import Parsers
 from ..termini.node import with_facts_in_hand
-from .static import StaticCatalogs, agreed
+from .static import StaticCatalogs, negotiate_checksum
 
 log = logging.getLogger("puppet.compiler")
 
@@ -56,7 +56,7 @@ async def _nothing(name: str) -> Mapping[str, Any]:
     return {}
 
 
-class Compiler(Terminus[Catalog]):
+class CompilerTerminus(Terminus[Catalog]):
     """
     Catalogs compiled on demand.
 
@@ -131,7 +131,7 @@ class Compiler(Terminus[Catalog]):
         """The checksum type of a static catalog; None when it is to be none. CompileError: agent and master have none in common."""
         if self.static is None or not request.flag("static_catalog") or not await asyncio.to_thread(self.static.wanted, environment):
             return None
-        return agreed(request.option("checksum_type"))
+        return negotiate_checksum(request.option("checksum_type"))
 
     async def _compiled(
         self,
@@ -150,7 +150,7 @@ class Compiler(Terminus[Catalog]):
         if self.static is not None and checksum is not None:
             body = await asyncio.to_thread(self.static.applied, body, environment, checksum, request.client)
         elif self.static is not None and request.flag("inline_metadata"):
-            offered = agreed(request.option("checksum_type"))
+            offered = negotiate_checksum(request.option("checksum_type"))
             body = await asyncio.to_thread(self.static.with_metadata, body, environment, offered, request.client)
         kind = "catalog" if checksum is None else "static catalog"
         log.log(NOTICE, "Compiled %s for %s in environment %s in %.2f seconds", kind, name, environment, time.monotonic() - started)

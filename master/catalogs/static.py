@@ -24,7 +24,7 @@ from ..environments.code_commands import CodeCommands
 from ..environments.directories import Environments
 from ..termini.files import MetadataServer
 
-__all__ = ["Files", "StaticCatalogs", "agreed", "inlined"]
+__all__ = ["MetadataSource", "StaticCatalogs", "inline_metadata", "negotiate_checksum"]
 
 log = logging.getLogger("puppet.compiler")
 
@@ -34,7 +34,7 @@ _OF_A_MODULE = re.compile(r"[^/]+/[^/]+/files/.+", re.DOTALL)
 Resource = Mapping[str, Any]
 
 
-class Files(Protocol):
+class MetadataSource(Protocol):
     """What the file server knows; the options are those of the wire. Denied where the node may not look."""
 
     def find(self, key: str, options: Mapping[str, Option]) -> FileMetadata | None: ...
@@ -42,7 +42,7 @@ class Files(Protocol):
     def search(self, key: str, options: Mapping[str, Option]) -> list[FileMetadata] | None: ...
 
 
-def agreed(offered: str) -> Algorithm:
+def negotiate_checksum(offered: str) -> Algorithm:
     """The first checksum type of an agent's list (`sha256.md5`) that is known here; CompileError when there is none."""
     for name in offered.split("."):
         if is_algorithm(name):
@@ -50,7 +50,9 @@ def agreed(offered: str) -> Algorithm:
     raise CompileError(f"Unable to find a common checksum type between agent '{offered[:200]}' and master '{' '.join(ALGORITHMS)}'.")
 
 
-def inlined(resources: Sequence[Resource], files: Files, *, root: str, checksum: Algorithm) -> tuple[dict[str, Any], dict[str, Any]]:
+def inline_metadata(
+    resources: Sequence[Resource], files: MetadataSource, *, root: str, checksum: Algorithm
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """
     The `metadata` (by title) and `recursive_metadata` (by title and source) of the files of a catalog that come from modules.
 
@@ -69,7 +71,7 @@ def inlined(resources: Sequence[Resource], files: Files, *, root: str, checksum:
         sources = _sources(parameters)
         if not sources:
             continue
-        asked = _Asked(files, root, _options(parameters, checksum))
+        asked = _MetadataQueries(files, root, _options(parameters, checksum))
         try:
             if str(parameters.get("recurse", "")) in ("True", "true", "remote"):
                 found = asked.trees(sources, every=parameters.get("sourceselect") == "all")
@@ -115,10 +117,10 @@ def _options(parameters: Mapping[str, Any], checksum: Algorithm) -> dict[str, Op
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _MetadataQueries:
     """One resource's questions to the file server."""
 
-    files: Files
+    files: MetadataSource
     root: str
     options: Mapping[str, Option]
 
@@ -171,7 +173,7 @@ def _with_uri(entry: FileMetadata, base: str) -> FileMetadata:
 
 
 @dataclass(frozen=True, slots=True)
-class _Served:
+class _NodeFileServer:
     """The master's own file server, asked for a node."""
 
     server: MetadataServer
@@ -212,9 +214,9 @@ class StaticCatalogs:
         catalog = plainjson.loads(body)
         if not isinstance(catalog, dict):
             raise BadData("Expected a catalog")
-        files = _Served(self.server, environment, client)
+        files = _NodeFileServer(self.server, environment, client)
         root = os.path.normpath(self.environments.root_of(environment))
-        single, trees = inlined(catalog["resources"], files, root=root, checksum=checksum)
+        single, trees = inline_metadata(catalog["resources"], files, root=root, checksum=checksum)
         if single:
             catalog["metadata"] = single
         if trees:
@@ -230,13 +232,13 @@ class StaticCatalogs:
         catalog = plainjson.loads(body)
         if not isinstance(catalog, dict):
             raise BadData("Expected a catalog")
-        files = _Served(self.server, environment, client)
+        files = _NodeFileServer(self.server, environment, client)
         found = {}
         for resource in catalog["resources"]:
             parameters = resource.get("parameters", {})
             sources = _sources(parameters) if resource["type"] == "File" and not parameters.get("recurse") else []
             try:
-                one = _Asked(files, "", _options(parameters, checksum)).first(sources)
+                one = _MetadataQueries(files, "", _options(parameters, checksum)).first(sources)
             except PuppetError as err:
                 log.debug("Not inlining the metadata of File[%s]: %s", resource["title"], err)
                 continue

@@ -9,8 +9,8 @@ from typing import Final
 from certs import bundles, certificates, verify
 from shared.settings import MasterSettings
 
-from ..ca.authority import Authority
-from ..ca.configured import ca_rules
+from ..ca.authority import CertificateAuthority
+from ..ca.configured import ca_options
 from ..ca.storage.store import CaFiles, CaStore
 from ..http import tls
 from ..service.crl_refresh import overdue_since
@@ -55,7 +55,7 @@ def _authority(settings: MasterSettings, store: CaStore, now: datetime) -> Itera
     store.check_whole()
     if not store.exists():
         return
-    authority = Authority(store, ca_rules(settings), now=lambda: now)
+    authority = CertificateAuthority(store, ca_options(settings), now=lambda: now)
     written, free = store.next_serial(), authority.serials.next_free()
     if written != free:
         message = f"The serial file {store.files.serial} says {written:04X}, which was used already; the next certificate gets {free:04X}"
@@ -70,7 +70,7 @@ def _server(settings: MasterSettings, now: datetime) -> Iterator[Finding]:
     trust = tls.load(files)
     yield from _ending(server_endings(files), now)
     own = bundles.certificate(files.certificate.read_bytes())
-    verify.verify(own, verify.Trust(trust.authorities, trust.crls, "leaf"), now=now, purpose="server")
+    verify.verify(own, verify.TrustStore(trust.authorities, trust.crls, "leaf"), now=now, purpose="server")
     verify.verify_host(own, settings.certname)
 
 

@@ -14,7 +14,7 @@ from shared.settings import MasterSettings
 from ..environments.directories import Environments
 from ..environments.settings import environment_settings
 from ..observability.metrics import Metrics
-from ..pools.configured import workers_for
+from ..pools.configured import compile_pool_for
 from .findings import Finding
 
 AREA: Final = "compiling"
@@ -41,7 +41,7 @@ async def _tried(settings: MasterSettings, account: tuple[int, int] | None) -> t
     if not settings.code_cache.exists():  # the processes would make it
         settings = settings.model_copy(update={"code_cache": None})
     environments = Environments(environment_settings(settings))
-    workers = workers_for(settings, environments, Metrics(), on_problem=lambda problem: None, start_as=account)
+    workers = compile_pool_for(settings, environments, Metrics(), on_problem=lambda problem: None, start_as=account)
     try:
         await workers.self_test()
     finally:

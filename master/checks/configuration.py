@@ -18,7 +18,7 @@ from ..authorization.auth_conf import rules_of
 from ..environments.directories import Environments
 from ..environments.settings import environment_settings
 from ..observability.metrics import Metrics
-from ..pools.configured import workers_for
+from ..pools.configured import compile_pool_for
 from ..wiring import bind
 from .findings import Finding, tried
 
@@ -64,7 +64,7 @@ def _names(settings: MasterSettings) -> None:
 def _wiring(settings: MasterSettings) -> None:
     """What a start would do: routes, termini, plugins, report processors, mounts."""
     environments = Environments(environment_settings(settings))
-    bind(settings, environments, workers_for(settings, environments, Metrics()), None)
+    bind(settings, environments, compile_pool_for(settings, environments, Metrics()), None)
 
 
 def _programs(settings: MasterSettings) -> Iterator[Finding]:

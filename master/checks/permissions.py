@@ -24,7 +24,7 @@ READ, WRITE, ENTER = 4, 2, 1
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class MasterAccount:
     """Who a master runs as."""
 
     name: str
@@ -32,7 +32,7 @@ class Account:
     groups: frozenset[int]
 
     @classmethod
-    def of(cls, settings: MasterSettings) -> Account:
+    def of(cls, settings: MasterSettings) -> MasterAccount:
         """The account in the settings when root starts the master, else whoever runs this; ConfigError when there is none."""
         if os.geteuid() != 0 or settings.user == "root":
             uid = os.geteuid()
@@ -57,7 +57,7 @@ class Account:
 def check(settings: MasterSettings) -> Iterator[Finding]:
     """What the master could not read or write, and what others could."""
     try:
-        account = Account.of(settings)
+        account = MasterAccount.of(settings)
     except ConfigError:
         return  # said with the settings
     files = CaFiles.at(settings.cadir)
@@ -90,7 +90,7 @@ def _there(path: Path) -> bool:
         return True
 
 
-def _reached(account: Account, path: Path, wanted: int) -> bool:
+def _reached(account: MasterAccount, path: Path, wanted: int) -> bool:
     """Whether the account may do it, the folders above included."""
     try:
         return all(account.may(folder, ENTER) for folder in path.parents) and account.may(path, wanted)
@@ -107,5 +107,5 @@ def _nearest(path: Path) -> Path:
     return next(folder for folder in path.parents if _there(folder))
 
 
-def _mend(path: Path, account: Account) -> str:
+def _mend(path: Path, account: MasterAccount) -> str:
     return f"Look at {path} and the folders above it: chown {account.name}, or give a group of that account the right."

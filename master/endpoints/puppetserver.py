@@ -22,7 +22,7 @@ from shared.models.catalog import CATALOG
 from shared.names import environment as environment_name
 
 from ..authorization.auth_conf import Rules
-from ..catalogs.request import CatalogWanted, catalog_wanted, large_catalog_wanted
+from ..catalogs.v4_request import CatalogRequest, parse_catalog_request, parse_large_catalog_request
 from ..environments.code_commands import CodeCommands
 from ..http import bodies
 from ..http.connection import HttpRequest
@@ -61,7 +61,7 @@ class ListingSource(Protocol):
 
 
 class Catalogs(Protocol):
-    async def find(self, wanted: CatalogWanted) -> bytes:
+    async def find(self, wanted: CatalogRequest) -> bytes:
         """The answer as JSON; BadName, NotFound, CompileError, Unavailable."""
 
 
@@ -113,9 +113,9 @@ class ServerEndpoints:
     async def _catalog(self, request: HttpRequest) -> Response:
         body = await bodies.read_body(request, self.limits.body(CATALOG.limit), self.limits)
         if self.parsers is not None and len(body) >= IN_PLACE:
-            wanted = await large_catalog_wanted(body, self.parsers)
+            wanted = await parse_large_catalog_request(body, self.parsers)
         else:
-            wanted = await parse_body(catalog_wanted, body)
+            wanted = await parse_body(parse_catalog_request, body)
         return Response(200, await self.catalogs.find(wanted), "application/json")
 
     async def _task(self, environment: str, module: str, name: str) -> Response:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from shared import names
 from shared.errors import BadName, ConfigError, NotFound
 
-from ..files.code_files import DiskFiles, Files
+from ..files.code_files import CodeFiles, DiskFiles
 
 if TYPE_CHECKING:
     # A worker reads environments too, and does without settings.
@@ -113,7 +113,7 @@ class Environment:
     data_provider: str = ""  # where data is without a hiera.yaml; deprecated
 
 
-def seconds(text: str) -> float | None:
+def parse_duration(text: str) -> float | None:
     """A duration as settings write it: `30`, `3m`, `unlimited` (None). Raises ConfigError."""
     text = text.strip()
     if text == "unlimited":
@@ -124,7 +124,7 @@ def seconds(text: str) -> float | None:
     return float(int(match[1]) * _UNITS[match[2]])
 
 
-def read_environment(name: str, root: str, files: Files, settings: EnvironmentSettings) -> Environment:
+def read_environment(name: str, root: str, files: CodeFiles, settings: EnvironmentSettings) -> Environment:
     """The environment in the folder `root`, as its environment.conf says; the defaults where there is none."""
     given, warnings = _read_conf(f"{root}/environment.conf", files)
     base = list(settings.basemodulepath)
@@ -147,7 +147,7 @@ def read_environment(name: str, root: str, files: Files, settings: EnvironmentSe
         manifest = manifest[2:]
     timeout = settings.environment_timeout
     if "environment_timeout" in given:
-        timeout = seconds(given["environment_timeout"])
+        timeout = parse_duration(given["environment_timeout"])
     config_version = expanded(settings.config_version or given.get("config_version", ""))
     if config_version and not config_version.startswith("/"):
         config_version = f"{root}/{config_version}"
@@ -171,7 +171,7 @@ def _globbed(path: str) -> list[str]:
     return sorted(str(each) for each in Path("/").glob(path.lstrip("/")) if each.is_dir())
 
 
-def _read_conf(path: str, files: Files) -> tuple[dict[str, str], list[str]]:
+def _read_conf(path: str, files: CodeFiles) -> tuple[dict[str, str], list[str]]:
     data = files.read(path)
     found: dict[str, str] = {}
     warnings: list[str] = []
@@ -193,7 +193,7 @@ def _read_conf(path: str, files: Files) -> tuple[dict[str, str], list[str]]:
             continue
         if name == "environment_timeout":
             try:
-                seconds(value)
+                parse_duration(value)
             except ConfigError as err:
                 message = f"Could not set {name}: {err.message} (file: {path}, line: {number})"
                 raise ConfigError(message, hint=err.hint) from err
@@ -252,7 +252,7 @@ class Environments:
             return False
         return True
 
-    def read(self, name: str, files: Files | None = None) -> Environment:
+    def read(self, name: str, files: CodeFiles | None = None) -> Environment:
         """The environment as its environment.conf says; NotFound, ConfigError."""
         found = read_environment(name, self.root_of(name), files or DiskFiles(), self.settings)
         for warning in found.warnings:

@@ -14,20 +14,20 @@ from shared.errors import EvaluationError, ParseError
 from ..compiler.host import DataContext, ExportedResource, NativeTypeLookup, NodeInput, RubyRuntime
 from ..compiler.syntax.source import Source
 from ..compiler.values.core import Value
-from ..files.code_files import Files
+from ..files.code_files import CodeFiles
 from ..files.manifest_access import ManifestAccess
 from ..hiera import Lookups, Sources
 from ..module_types.registry import ModuleTypes, RubyTypes
 from ..ruby import RubyHost, RubyProgram
 
-__all__ = ["FolderWorld"]
+__all__ = ["DirectoryEnvironment"]
 
 _MODULE = re.compile(r"[a-z]\w*", re.ASCII)
 PROGRAM_TIMEOUT = 300.0
 """Seconds that a program of `generate` may take."""
 
 
-class FolderWorld:
+class DirectoryEnvironment:
     """
     An environment in a folder: `manifests` is its main manifest or a folder of them, modules are found along `modulepath`.
 
@@ -41,14 +41,14 @@ class FolderWorld:
         self,
         environment: str,
         root: str,
-        files: Files,
+        files: CodeFiles,
         *,
         modulepath: Sequence[str],
         manifest: str | None,
         settings: Mapping[str, Any] | None = None,
         code: str | None = None,
         types: NativeTypeLookup | None = None,
-        live: Files | None = None,
+        live: CodeFiles | None = None,
         clock: Callable[[], int] = time.time_ns,
         ruby_types: RubyTypes | None = None,
         note: Callable[[str], None] = lambda text: None,

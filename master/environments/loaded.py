@@ -26,7 +26,7 @@ from ..files.manifest_access import ManifestAccess
 from ..module_types.registry import RubyTypes
 from ..ruby import RubyProgram, RubySettings
 from .directories import Environment, Environments, EnvironmentSettings
-from .directory_environment import FolderWorld
+from .directory_environment import DirectoryEnvironment
 
 __all__ = ["LoadedEnvironment", "LoadedEnvironments"]
 
@@ -44,7 +44,7 @@ class LoadedEnvironment:
     """
 
     environment: Environment
-    world: FolderWorld
+    world: DirectoryEnvironment
     loader: Loader
     version: int | str
     files: TrackedFiles
@@ -126,7 +126,7 @@ class LoadedEnvironments:
             "modulepath": os.pathsep.join(environment.modulepath),
             "config_version": environment.config_version,
         }
-        world = FolderWorld(
+        world = DirectoryEnvironment(
             name,
             environment.root,
             files,

@@ -12,13 +12,13 @@ from typing import Protocol
 
 from shared.errors import BadData, EvaluationError
 
-__all__ = ["DiskFiles", "Files", "MemoryFiles", "TrackedFiles", "same"]
+__all__ = ["CodeFiles", "DiskFiles", "MemoryFiles", "TrackedFiles", "are_unchanged"]
 
 MAX_FILE = 64 * 1024 * 1024
 """Octets of one manifest, template or data file."""
 
 
-class Files(Protocol):
+class CodeFiles(Protocol):
     """Where files are read from; paths are absolute, as text."""
 
     def read(self, path: str) -> bytes | None:
@@ -175,10 +175,10 @@ class TrackedFiles(DiskFiles):
 
     def unchanged(self) -> bool:
         """Whether everything that was looked at, or looked for in vain, is still as it was."""
-        return same(self._seen)
+        return are_unchanged(self._seen)
 
 
-def same(seen: Mapping[str, tuple[int, ...] | None]) -> bool:
+def are_unchanged(seen: Mapping[str, tuple[int, ...] | None]) -> bool:
     """Whether all these files and folders, and those that were not there, are as they were."""
     return all(_signature(path) == known for path, known in seen.items())
 

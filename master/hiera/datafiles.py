@@ -13,7 +13,7 @@ from shared.errors import BadData, EvaluationError
 
 from ..compiler.types.infer import infer
 from ..compiler.values.core import Strictness, Value
-from ..files.code_files import Files
+from ..files.code_files import CodeFiles
 from .failures import DataError
 
 __all__ = ["DataFile", "DataFiles", "yaml_text"]
@@ -147,7 +147,7 @@ class DataFiles:
     A file that is not a hash is told to `warn` when it is read, or is an error where `strict` says so.
     """
 
-    def __init__(self, files: Files, strict: Strictness) -> None:
+    def __init__(self, files: CodeFiles, strict: Strictness) -> None:
         self.files = files
         self.strict = strict
         self._read: dict[tuple[str, str], tuple[Signature, DataFile]] = {}

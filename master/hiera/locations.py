@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from shared.errors import BadData
 
 from ..compiler.values.core import Value
-from ..files.code_files import Files
+from ..files.code_files import CodeFiles
 from .config import Entry
 from .failures import DataError
 from .interpolation import interpolated, variable
@@ -32,7 +32,7 @@ class Location:
     kind: str = "path"
 
 
-def locations_of(entry: Entry, invocation: Invocation, files: Files) -> list[Location] | None:
+def locations_of(entry: Entry, invocation: Invocation, files: CodeFiles) -> list[Location] | None:
     """The locations of a level, the one that counts most first; None when it has none and wants none."""
     if not entry.location:
         return None
@@ -48,7 +48,7 @@ def locations_of(entry: Entry, invocation: Invocation, files: Files) -> list[Loc
     return [_path(datadir, pattern, filled(pattern, invocation), entry.extension, files) for pattern in entry.patterns]
 
 
-def extra_locations(entry: Entry, paths: list[str], invocation: Invocation, files: Files) -> list[Location]:
+def extra_locations(entry: Entry, paths: list[str], invocation: Invocation, files: CodeFiles) -> list[Location]:
     """The levels that the caller of an old function puts in front."""
     datadir = filled(entry.datadir, invocation)
     return [_path(datadir, path, filled(path, invocation), entry.extension, files) for path in paths]
@@ -59,7 +59,7 @@ def filled(pattern: str, invocation: Invocation) -> str:
     return str(interpolated(invocation, pattern, methods=False)) if "%{" in pattern else pattern
 
 
-def _path(datadir: str, pattern: str, path: str, extension: str, files: Files) -> Location:
+def _path(datadir: str, pattern: str, path: str, extension: str, files: CodeFiles) -> Location:
     if extension and not path.endswith(extension):
         path += extension
     if leads_out(pattern, path):
@@ -80,7 +80,7 @@ def leads_out(pattern: str, path: str) -> bool:
     return parts.count("..") > pattern.split("/").count("..") or (path.startswith("/") and not pattern.startswith("/"))
 
 
-def _globbed(datadir: str, declared: str, pattern: str, files: Files) -> list[Location]:
+def _globbed(datadir: str, declared: str, pattern: str, files: CodeFiles) -> list[Location]:
     if leads_out(declared, pattern):
         return []
     original = f"{datadir}/{pattern}"
@@ -91,7 +91,7 @@ def _globbed(datadir: str, declared: str, pattern: str, files: Files) -> list[Lo
     return [Location(original, path, True) for path in found]
 
 
-def _mapped(entry: Entry, datadir: str, invocation: Invocation, files: Files) -> list[Location]:
+def _mapped(entry: Entry, datadir: str, invocation: Invocation, files: CodeFiles) -> list[Location]:
     assert entry.mapped is not None
     source, bound = entry.mapped
     value = variable(invocation, source, "mapped_path[0]")

@@ -11,7 +11,7 @@ from shared.data import plainjson
 from shared.errors import BadData
 
 from ..compiler.values.core import Strictness
-from ..files.code_files import Files
+from ..files.code_files import CodeFiles
 from .config import Config, default_config, read_config
 from .datafiles import DataFiles
 from .eyaml import Keys, keys_of
@@ -32,7 +32,7 @@ class Sources:
 
     def __init__(
         self,
-        files: Files,
+        files: CodeFiles,
         *,
         environment: str,
         root: str,
@@ -40,7 +40,7 @@ class Sources:
         module_root: Callable[[str], str | None],
         data_provider: str = "",
         variables: Mapping[str, str] | None = None,
-        data_files: Files | None = None,
+        data_files: CodeFiles | None = None,
     ) -> None:
         self.files = files
         self.environment = environment

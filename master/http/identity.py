@@ -156,7 +156,7 @@ def peer_behind_proxy(
         raise Denied(f"The proxy passed on no certificate in {rules.certificate_header}")
     try:
         certificate = bundles.certificate(_restore_line_ends(text).encode("ascii", "replace"))
-        verify.verify(certificate, verify.Trust(trust.authorities, trust.crls), now=now, purpose="client")
+        verify.verify(certificate, verify.TrustStore(trust.authorities, trust.crls), now=now, purpose="client")
     except (BadData, PeerNotTrusted) as err:
         raise Denied(f"The certificate that the proxy passed on is not trusted: {err}") from err
     peer = peer_of(certificate.public_bytes(Encoding.DER), address, names)

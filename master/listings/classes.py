@@ -22,7 +22,7 @@ from ..compiler.types.builtin import BUILTIN_TYPES
 from ..compiler.types.notation.access import type_from_access
 from ..compiler.types.references import ResourceType
 from ..compiler.values.core import DEFAULT, Value, key_of
-from .key_order import in_order
+from .key_order import sorted_as_clojure
 from .source_text import text_of
 
 __all__ = ["Listed", "classes"]
@@ -45,7 +45,7 @@ def _parameter(parameter: n.Parameter, source: Source) -> Listed:
     if parameter.default is not None:
         literal = _literal(parameter.default)
         if literal is not None and literal is not _OPEN:
-            found["default_literal"] = in_order(literal)
+            found["default_literal"] = sorted_as_clojure(literal)
         found["default_source"] = text_of(parameter.default, source)
     found["name"] = parameter.name
     if parameter.type is not None:

@@ -18,10 +18,10 @@ from ..compiler.syntax.checker import Diagnostic
 from ..compiler.syntax.checker.findings import Strict
 from ..compiler.syntax.source import Source
 from ..environments.directories import Environments
-from ..environments.directory_environment import FolderWorld
+from ..environments.directory_environment import DirectoryEnvironment
 from ..files.code_files import DiskFiles
 from .classes import classes
-from .key_order import in_order
+from .key_order import sorted_as_clojure
 from .tasks import WrongTask, plan, plans, task, tasks
 
 __all__ = ["Listings"]
@@ -97,14 +97,14 @@ class Listings:
                 continue
             yield {
                 "name": name,
-                "private": in_order(found.get("private", False)),
-                "description": in_order(found.get("description", "")),
+                "private": sorted_as_clojure(found.get("private", False)),
+                "description": sorted_as_clojure(found.get("description", "")),
                 "environment": [{"name": environment, "code_id": None}],
             }
 
-    def _world(self, environment: str) -> FolderWorld:
+    def _world(self, environment: str) -> DirectoryEnvironment:
         found = self.environments.read(environment)
-        return FolderWorld(environment, found.root, DiskFiles(), modulepath=found.modulepath, manifest=found.manifest)
+        return DirectoryEnvironment(environment, found.root, DiskFiles(), modulepath=found.modulepath, manifest=found.manifest)
 
     def _classes_of(self, path: str, before: Read, now: Read) -> dict[str, Any]:
         try:
@@ -130,7 +130,7 @@ class Listings:
         except PuppetError as err:
             return {"error": str(err), "path": path}
 
-    def _module(self, world: FolderWorld, root: str) -> dict[str, Any]:
+    def _module(self, world: DirectoryEnvironment, root: str) -> dict[str, Any]:
         """A module whose metadata are wrong is one without: its classes are used all the same."""
         name, version = root.rpartition("/")[2], None
         path = f"{root}/metadata.json"
@@ -147,7 +147,7 @@ class Listings:
         return {"name": name, "version": version}
 
 
-def _manifests(world: FolderWorld) -> Iterator[str]:
+def _manifests(world: DirectoryEnvironment) -> Iterator[str]:
     """The paths of the main manifests and of those of all modules, without those that are hidden."""
     files = world.files
     if world.manifest is not None and not files.is_folder(world.manifest) and files.exists(world.manifest):

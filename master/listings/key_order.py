@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["in_order"]
+__all__ = ["sorted_as_clojure"]
 
 
-def in_order(data: Any) -> Any:
+def sorted_as_clojure(data: Any) -> Any:
     """The same, sorted at every level: what stands before a slash is a namespace, and no namespace comes first."""
     if isinstance(data, dict):
-        return {key: in_order(data[key]) for key in sorted(data, key=_place)}
+        return {key: sorted_as_clojure(data[key]) for key in sorted(data, key=_place)}
     if isinstance(data, list):
-        return [in_order(each) for each in data]
+        return [sorted_as_clojure(each) for each in data]
     return data
 
 

@@ -19,7 +19,7 @@ from ..compiler.syntax import nodes as n
 from ..compiler.syntax.parser import parse
 from ..compiler.syntax.source import Source
 from ..environments.directories import Environments
-from ..environments.directory_environment import FolderWorld
+from ..environments.directory_environment import DirectoryEnvironment
 from ..files.code_files import DiskFiles
 from .source_text import text_of
 
@@ -162,11 +162,11 @@ class ResourceTypes:
         """Drop what is kept."""
         self._read.clear()
 
-    def _world(self, environment: str) -> FolderWorld:
+    def _world(self, environment: str) -> DirectoryEnvironment:
         found = self.environments.read(environment)
-        return FolderWorld(environment, found.root, DiskFiles(), modulepath=found.modulepath, manifest=found.manifest)
+        return DirectoryEnvironment(environment, found.root, DiskFiles(), modulepath=found.modulepath, manifest=found.manifest)
 
-    def _sources(self, world: FolderWorld) -> Iterator[tuple[Source, str | None]]:
+    def _sources(self, world: DirectoryEnvironment) -> Iterator[tuple[Source, str | None]]:
         """The main manifests, then those of every module; of two modules of a name the first counts."""
         for source in world.manifests():
             yield source, None

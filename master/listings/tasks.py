@@ -17,9 +17,9 @@ from typing import Any
 from shared.data import plainjson
 from shared.errors import BadData, NotFound, PuppetError
 
-from ..environments.directory_environment import FolderWorld
+from ..environments.directory_environment import DirectoryEnvironment
 from ..files.code_files import DiskFiles
-from .key_order import in_order
+from .key_order import sorted_as_clojure
 
 __all__ = ["WrongTask", "plan", "plans", "task", "tasks"]
 
@@ -48,7 +48,7 @@ class WrongTask(Exception):
         return {"kind": f"puppet.tasks/{self.kind}", "msg": self.message, "details": dict(self.details)}
 
 
-def tasks(world: FolderWorld) -> Iterator[tuple[str, dict[str, Any] | WrongTask]]:
+def tasks(world: DirectoryEnvironment) -> Iterator[tuple[str, dict[str, Any] | WrongTask]]:
     """The full name of every task with its metadata, or what is wrong with it."""
     for root in world.module_roots():
         files = _task_files(root)
@@ -62,7 +62,7 @@ def tasks(world: FolderWorld) -> Iterator[tuple[str, dict[str, Any] | WrongTask]
                 yield full, err
 
 
-def task(world: FolderWorld, module: str, name: str) -> dict[str, Any]:
+def task(world: DirectoryEnvironment, module: str, name: str) -> dict[str, Any]:
     """
     A task's metadata, full name and files, or `error`; each file with filename, size_bytes, sha256 and `place`: the folder of
     modules, the module, the folder in it, and the path in that. NotFound: no such module or task.
@@ -75,19 +75,19 @@ def task(world: FolderWorld, module: str, name: str) -> dict[str, Any]:
     try:
         metadata = _metadata(files, name, full)
         found = _files(world, root, full, name, metadata, files)
-        return {"metadata": in_order(metadata), "name": full, "files": [_described(each, path) for each, path in found]}
+        return {"metadata": sorted_as_clojure(metadata), "name": full, "files": [_described(each, path) for each, path in found]}
     except WrongTask as err:
         return {"error": err.data}
 
 
-def plans(world: FolderWorld) -> Iterator[str]:
+def plans(world: DirectoryEnvironment) -> Iterator[str]:
     """The full names of all plans."""
     for root in world.module_roots():
         for name in _plan_names(root):
             yield _full_name(root, name)
 
 
-def plan(world: FolderWorld, module: str, name: str) -> dict[str, Any]:
+def plan(world: DirectoryEnvironment, module: str, name: str) -> dict[str, Any]:
     """A plan's full name; it has no metadata. NotFound: no such module or plan."""
     root = _root(world, module)
     if name not in _plan_names(root):
@@ -95,7 +95,7 @@ def plan(world: FolderWorld, module: str, name: str) -> dict[str, Any]:
     return {"metadata": {}, "name": _full_name(root, name)}
 
 
-def _root(world: FolderWorld, module: str) -> str:
+def _root(world: DirectoryEnvironment, module: str) -> str:
     root = world.module_root(module) if _NAME.fullmatch(module) else None
     if root is None:
         raise NotFound(f"Could not find module '{module}'")
@@ -138,7 +138,7 @@ def _metadata(files: Sequence[Path], name: str, full: str) -> dict[str, Any]:
 
 
 def _files(
-    world: FolderWorld, root: str, full: str, name: str, metadata: Mapping[str, Any], files: Sequence[Path]
+    world: DirectoryEnvironment, root: str, full: str, name: str, metadata: Mapping[str, Any], files: Sequence[Path]
 ) -> list[tuple[str, Path]]:
     """What a task consists of: its programs, by their file names, then other files of modules, by module and path."""
     programs = [path for path in files if path.suffix != ".json"]
@@ -185,7 +185,7 @@ def _listed(files: Any) -> list[str]:
     return list(files)
 
 
-def _extra(world: FolderWorld, wanted: str) -> list[tuple[str, Path]]:
+def _extra(world: DirectoryEnvironment, wanted: str) -> list[tuple[str, Path]]:
     """The file, or the files of a folder, that metadata name as `module/mount/path`."""
     module, _, rest = wanted.partition("/")
     mount, _, inside = rest.partition("/")

@@ -17,7 +17,7 @@ from shared.ral.plugins import plugin_types
 
 from ..compiler.host import NativeType
 from ..compiler.loading.nativetypes import NativeTypes, known_type
-from ..files.code_files import Files
+from ..files.code_files import CodeFiles
 from .generated import FOLDER, read_generated
 from .models import DeclaredType
 from .ruby_types import read_ruby_type
@@ -35,7 +35,7 @@ class RubyTypes:
     def __init__(self) -> None:
         self._kept: dict[str, _Kept] = {}
 
-    def get(self, name: str, path: str, files: Files, libs: Sequence[str]) -> DeclaredType:
+    def get(self, name: str, path: str, files: CodeFiles, libs: Sequence[str]) -> DeclaredType:
         """The type that the file at `path` declares; `libs` are the folders in which required files are looked for."""
         kept = self._kept.get(path)
         if kept is not None and all(_digest(files.read(each)) == digest for each, digest in kept.digests.items()):
@@ -76,7 +76,7 @@ class ModuleTypes:
 
     def __init__(
         self,
-        files: Files,
+        files: CodeFiles,
         roots: Sequence[str],
         *,
         environment: str | None = None,

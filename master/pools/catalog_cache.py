@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from ..compiler.evaluation.compilation import LogEntry
 from ..compiler.evaluation.dependencies import NodeDependencies
 from ..compiler.host import NodeInput
-from ..files.code_files import same
+from ..files.code_files import are_unchanged
 
-__all__ = ["Kept", "Memo"]
+__all__ = ["CachedCatalog", "CatalogCache"]
 
 Seen = Mapping[str, tuple[int, ...] | None]
 _LEVEL = 1
@@ -29,7 +29,7 @@ _FILE = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class CachedCatalog:
     """
     A catalog, and what it depends on.
 
@@ -49,7 +49,12 @@ class Kept:
 
     def answers(self, environment: object, node: NodeInput, code_id: str | None) -> bool:
         """Whether a compilation would give this catalog again."""
-        return self.environment is environment and self.code_id == code_id and self.reads.values(node) == self.values and same(self.files)
+        return (
+            self.environment is environment
+            and self.code_id == code_id
+            and self.reads.values(node) == self.values
+            and are_unchanged(self.files)
+        )
 
     @property
     def size(self) -> int:
@@ -57,7 +62,7 @@ class Kept:
         return _ENTRY + len(self.body) + len(self.values) + _FILE * len(self.files)
 
 
-class Memo:
+class CatalogCache:
     """
     The last catalog of each node, and its last with exported resources, those asked for longest ago leaving first.
 
@@ -68,7 +73,7 @@ class Memo:
         self.limit = limit
         self.size = 0
         self.hits = 0
-        self._kept: OrderedDict[tuple[str, str, bool], Kept] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, str, bool], CachedCatalog] = OrderedDict()
 
     def get(
         self, environment: object, node: NodeInput, code_id: str | None, *, exported: bool = False
@@ -100,7 +105,7 @@ class Memo:
         self._drop(key)
         if reads.uncacheable_reason or self.limit <= 0:
             return
-        kept = Kept(environment, code_id, reads, reads.values(node), files, zlib.compress(body, _LEVEL), uuid, list(logs))
+        kept = CachedCatalog(environment, code_id, reads, reads.values(node), files, zlib.compress(body, _LEVEL), uuid, list(logs))
         if kept.size > self.limit:
             return
         self._kept[key] = kept

@@ -30,7 +30,7 @@ from ..environments.directories import Environments
 from ..observability.longtasks import RETIRE_WORKER, master_supervisor
 from ..observability.metrics import Metrics
 from . import frames
-from .jobs import CompileJob, DefinitionsWanted, Heard
+from .jobs import CompileJob, CompileLogEntry, DefinitionsQuery
 
 log = logging.getLogger("puppet.compiler")
 
@@ -109,7 +109,7 @@ class Worker:
             await self.kill()
 
 
-def _plain(job: CompileJob | DefinitionsWanted) -> dict[str, Any]:
+def _plain(job: CompileJob | DefinitionsQuery) -> dict[str, Any]:
     """The fields of a job; `asdict` would copy all facts first. Packed facts stay bytes, which go behind the message."""
     message = {each.name: getattr(job, each.name) for each in fields(job)}
     packed, parameters = message.get("facts"), message.get("parameters")
@@ -160,7 +160,7 @@ class _Overdue(CompileError):
     """A compile that took longer than it may."""
 
 
-class Workers:
+class CompilePool:
     """
     Up to `size` processes, started when they are needed; the first at once with `warm`.
 
@@ -258,7 +258,7 @@ class Workers:
         except (PuppetError, _Lost) as err:
             log.error("%s", err)
 
-    async def __call__(self, job: CompileJob, heard: list[Heard] | None = None) -> bytes:
+    async def __call__(self, job: CompileJob, heard: list[CompileLogEntry] | None = None) -> bytes:
         """
         The catalog as JSON. `heard` gets what was logged for it.
 
@@ -267,7 +267,7 @@ class Workers:
         """
         return await self._asked({"ask": "catalog", **_plain(job)}, f"The catalog of {job.certname}", heard, _packed_of(job))
 
-    async def definitions(self, wanted: DefinitionsWanted) -> list[dict[str, Any]]:
+    async def definitions(self, wanted: DefinitionsQuery) -> list[dict[str, Any]]:
         """
         The classes, defines and nodes of an environment that are asked for, as plain data.
 
@@ -341,7 +341,7 @@ class Workers:
             self.problem = problem
             self.on_problem(problem)
 
-    async def _asked(self, question: dict[str, Any], what: str, heard: list[Heard] | None = None, packed: bytes = b"") -> bytes:
+    async def _asked(self, question: dict[str, Any], what: str, heard: list[CompileLogEntry] | None = None, packed: bytes = b"") -> bytes:
         """The body of the answer to a question; `what` is asked for, in messages."""
         if self.waiting >= self.queue:
             raise Unavailable(f"{self.waiting} catalogs wait to be compiled", retry_after=5 + int(self.delay() * 55))
@@ -369,7 +369,7 @@ class Workers:
             self._slots.release()
             self.on_answer(how, time.monotonic() - began)
 
-    async def _answered(self, message: dict[str, Any], packed: bytes, what: str, heard: list[Heard] | None) -> tuple[bytes, str]:
+    async def _answered(self, message: dict[str, Any], packed: bytes, what: str, heard: list[CompileLogEntry] | None) -> tuple[bytes, str]:
         if heard is not None:
             heard.clear()  # of what a process said that was lost
         node = str(message.get("certname", ""))
@@ -409,13 +409,13 @@ class Workers:
                 self._served.popitem(last=False)
         return found
 
-    async def _answer(self, worker: Worker, heard: list[Heard] | None) -> tuple[bytes, str]:
+    async def _answer(self, worker: Worker, heard: list[CompileLogEntry] | None) -> tuple[bytes, str]:
         while True:
             message, body = await worker.next()
             if "log" in message:
                 level, text, source, file, line = message["log"]
                 if heard is not None:
-                    heard.append(Heard(level, text, source, file, line, datetime.now(UTC)))
+                    heard.append(CompileLogEntry(level, text, source, file, line, datetime.now(UTC)))
                 log.log(LEVELS.get(level, LEVELS["notice"]), "%s", text, extra={"source": source})
             elif "done" in message:
                 return body, "memory" if message.get("memory") else "done"

@@ -35,19 +35,19 @@ from ..compiler.host import NodeInput
 from ..compiler.loading.loader import Loader
 from ..compiler.syntax.checker import Diagnostic as Finding
 from ..environments.directories import EnvironmentSettings
-from ..environments.directory_environment import FolderWorld
+from ..environments.directory_environment import DirectoryEnvironment
 from ..environments.loaded import LoadedEnvironment, LoadedEnvironments
 from ..files.code_files import TrackedFiles
 from ..listings.environment import Listings
 from ..listings.resource_types import ResourceTypes
 from . import frames
-from .catalog_cache import Memo
+from .catalog_cache import CatalogCache
 
 NOWHERE = "/nonexistent"
 ATTEMPTS = 3  # at a catalog whose code changes while it is compiled
 
 
-class Bench:
+class CompileWorker:
     """Does jobs one after another, with what it has loaded of the environments."""
 
     def __init__(self, settings: EnvironmentSettings, code: CodeCache, *, memo: int = 0) -> None:
@@ -56,7 +56,7 @@ class Bench:
         self.environments = LoadedEnvironments(settings, self.code, log=self._found)
         self.types = ResourceTypes(self.environments.directories, lambda level, text: self._log(LogEntry(level, text)))
         self.listings = Listings(self.environments.directories, self._found)
-        self.memo = Memo(memo)
+        self.memo = CatalogCache(memo)
         self.generation = 0
         self.failed = False  # the last job
 
@@ -82,7 +82,7 @@ class Bench:
 
     def _self_test(self) -> bytes:
         """The catalog of a manifest that needs no environment: whether this process can compile at all."""
-        world = FolderWorld("production", NOWHERE, TrackedFiles(), modulepath=[], manifest=None, code="notify { 'self-test': }")
+        world = DirectoryEnvironment("production", NOWHERE, TrackedFiles(), modulepath=[], manifest=None, code="notify { 'self-test': }")
         loader = Loader(world, NAMES, CodeCache(), log=self._found, builtins=self.environments.functions)
         return plainjson.dumps(compile_catalog(world, loader, NodeInput("self-test"), version=0, log=self._log))
 
@@ -184,7 +184,7 @@ def serve(stdin: BinaryIO, say: Callable[[bytes], None]) -> None:
     PATTERN_TIMEOUT.set(settings.pattern_timeout)
     try:
         code, warning = CodeCache.at(Path(setup["cache"]) if setup["cache"] else None)
-        bench = Bench(settings, code, memo=int(setup["memo"]))
+        bench = CompileWorker(settings, code, memo=int(setup["memo"]))
     except PuppetError as err:
         say(frames.packed(frames.plain_error(err)))
         return
@@ -207,7 +207,7 @@ def serve(stdin: BinaryIO, say: Callable[[bytes], None]) -> None:
             gc.collect()
 
 
-def answer(bench: Bench, job: Mapping[str, Any], say: Callable[[bytes], None]) -> bytes:
+def answer(bench: CompileWorker, job: Mapping[str, Any], say: Callable[[bytes], None]) -> bytes:
     """The last frame of a job: the catalog, or what is wrong."""
 
     def log(entry: LogEntry) -> None:

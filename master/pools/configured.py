@@ -9,21 +9,21 @@ from shared.settings import MasterSettings
 
 from ..environments.directories import Environments
 from ..observability.metrics import Metrics
-from .compile_pool import Workers, log_problem, processors
+from .compile_pool import CompilePool, log_problem, processors
 
-__all__ = ["workers_for"]
+__all__ = ["compile_pool_for"]
 
 
-def workers_for(
+def compile_pool_for(
     settings: MasterSettings,
     environments: Environments,
     metrics: Metrics,
     supervisor: Supervisor | None = None,
     on_problem: Callable[[str], None] = log_problem,
     start_as: tuple[int, int] | None = None,
-) -> Workers:
+) -> CompilePool:
     """The pool that the settings ask for; what there is to know of it is in the metrics."""
-    workers = Workers(
+    workers = CompilePool(
         environments,
         size=settings.compile_workers or processors(),
         timeout=settings.compile_timeout,

@@ -10,7 +10,7 @@ from typing import Any
 from shared.models.facts import Facts, permitted_facts
 from shared.models.node import Node
 
-__all__ = ["CompileJob", "DefinitionsWanted", "Heard"]
+__all__ = ["CompileJob", "CompileLogEntry", "DefinitionsQuery"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class CompileJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class CompileLogEntry:
     """What was logged while a catalog was compiled; `message` ends in its place, if it has one."""
 
     level: str
@@ -71,7 +71,7 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
-class DefinitionsWanted:
+class DefinitionsQuery:
     """A question about an environment's definitions: the one of a `name`, or, without, those that `pattern` and `kind` ('': any) fit."""
 
     environment: str

@@ -19,7 +19,7 @@ MAX_LINE = 64 * 1024  # bytes of a line; what is longer is no field of ours
 
 
 @dataclass(frozen=True, slots=True)
-class LastRun:
+class LatestReport:
     """
     A node and its last stored report.
 
@@ -44,7 +44,7 @@ class LastRun:
         return self.received is None or (now - self.received).total_seconds() > seconds
 
 
-def last_runs(root: Path, known: Iterable[str] = ()) -> Iterator[LastRun]:
+def latest_reports(root: Path, known: Iterable[str] = ()) -> Iterator[LatestReport]:
     """
     Yield the last run of each node that has a folder of reports below `root`, and of those in `known`, by name. Blocks; OSError.
 
@@ -57,7 +57,7 @@ def last_runs(root: Path, known: Iterable[str] = ()) -> Iterator[LastRun]:
         except BadName:
             continue  # not the folder of a node
         newest = newest_report(root / node) if node in folders else None
-        yield LastRun(node) if newest is None else read_last_run(node, newest)
+        yield LatestReport(node) if newest is None else read_latest_report(node, newest)
 
 
 def newest_report(folder: Path) -> Path | None:
@@ -71,7 +71,7 @@ def newest_report(folder: Path) -> Path | None:
     return folder / newest[2] if newest else None
 
 
-def read_last_run(node: str, file: Path) -> LastRun:
+def read_latest_report(node: str, file: Path) -> LatestReport:
     """Read the fields of a report that stand in lines of their own, and nothing else of it. Blocks."""
     fields: dict[str, str] = {}
     try:
@@ -83,7 +83,7 @@ def read_last_run(node: str, file: Path) -> LastRun:
                     line = lines.readline(MAX_LINE)  # the rest of a line that is too long begins no field
     except OSError:
         fields = {}
-    return LastRun(
+    return LatestReport(
         node,
         _time_of(file.name),
         fields.get("status") or "unknown",

@@ -14,7 +14,7 @@ from shared.settings import MasterSettings
 from ..ca.storage.store import CaFiles
 from ..http.tls import ServerTrust
 from ..observability.health import COMPILING, Condition
-from ..pools.compile_pool import Workers
+from ..pools.compile_pool import CompilePool
 
 __all__ = ["conditions", "write_problem"]
 
@@ -22,9 +22,9 @@ LEAST_FREE = 8 * 2**20  # bytes
 LEAST_FILES = 16
 
 
-def conditions(settings: MasterSettings, workers: Workers, trust: Callable[[], ServerTrust]) -> Iterable[Condition]:
+def conditions(settings: MasterSettings, workers: CompilePool, trust: Callable[[], ServerTrust]) -> Iterable[Condition]:
     """All of them, for these settings; `trust`: the revocation lists in force."""
-    yield Condition(Workers.CONDITION, "No catalog can be compiled", COMPILING, _self_test(workers))
+    yield Condition(CompilePool.CONDITION, "No catalog can be compiled", COMPILING, _self_test(workers))
     yield Condition("revocation-lists", "The revocation list has ended", ("ca", *COMPILING), _lists_in_force(trust))
     stores = {"yaml": settings.yamldir / "facts", "json": settings.server_datadir / "facts"}
     facts = stores.get(settings.facts_terminus or "yaml")
@@ -39,7 +39,7 @@ def conditions(settings: MasterSettings, workers: Workers, trust: Callable[[], S
         yield Condition("ca-folder", "The CA's folder cannot be written to", ("ca",), _writable(*folders))
 
 
-def _self_test(workers: Workers) -> Callable[[], Awaitable[str]]:
+def _self_test(workers: CompilePool) -> Callable[[], Awaitable[str]]:
     async def problem() -> str:
         await workers.self_test()
         return workers.problem or ""

@@ -12,7 +12,7 @@ from typing import Literal
 from certs import bundles, certificates
 from shared.errors import PuppetError
 
-from ..ca.authority import Authority
+from ..ca.authority import CertificateAuthority
 from ..ca.storage.store import is_name
 from ..http.tls import TrustFiles
 from ..observability.metrics import Metrics
@@ -65,7 +65,7 @@ def server_endings(files: TrustFiles) -> list[Ending]:
     return found
 
 
-def agent_endings(authority: Authority) -> list[Ending]:
+def agent_endings(authority: CertificateAuthority) -> list[Ending]:
     """The ends of what is in signed/ and not revoked, by the inventory's dates. Blocks."""
     ledger, revoked, found = authority.store.ledger(), authority.revoked(), []
     for name in authority.store.signed_names():

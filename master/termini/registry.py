@@ -13,12 +13,12 @@ from shared.settings import MasterSettings
 
 from ..environments.directories import Environments
 
-__all__ = ["Choice", "Makers"]
+__all__ = ["Factories", "TerminusRegistry"]
 
-Makers = Mapping[str, Callable[[], Terminus[Any]]]
+Factories = Mapping[str, Callable[[], Terminus[Any]]]
 
 
-class Choice:
+class TerminusRegistry:
     """Termini by name: routes.yaml first, then the setting, then the default; modules may bring more."""
 
     def __init__(self, settings: MasterSettings, environments: Environments) -> None:
@@ -28,18 +28,18 @@ class Choice:
         libs = [lib for base in modules if base.is_dir() for lib in sorted(base.glob("*/lib"))]
         self.plugins = find_plugins([*libs, settings.libdir])
 
-    def terminus(self, indirection: Indirection[Any], makers: Makers, name: str) -> Terminus[Any]:
+    def terminus(self, indirection: Indirection[Any], makers: Factories, name: str) -> Terminus[Any]:
         """The terminus that answers."""
         route = self.routes.get(indirection.name)
         return self.named(indirection, makers, (route.terminus if route else None) or name)
 
-    def cache(self, indirection: Indirection[Any], makers: Makers, name: str = "") -> Terminus[Any] | None:
+    def cache(self, indirection: Indirection[Any], makers: Factories, name: str = "") -> Terminus[Any] | None:
         """The cache, if there is to be one."""
         route = self.routes.get(indirection.name)
         chosen = route.cache if route is not None and route.cache is not None else name
         return self.named(indirection, makers, chosen) if chosen else None
 
-    def named(self, indirection: Indirection[Any], makers: Makers, name: str) -> Terminus[Any]:
+    def named(self, indirection: Indirection[Any], makers: Factories, name: str) -> Terminus[Any]:
         """The terminus of that name; ConfigError when there is none."""
         if name in makers:
             return makers[name]()

@@ -10,9 +10,9 @@ from shared.indirector import Request, Terminus
 from shared.models.resource import LiveResource
 from shared.models.resource_type import ResourceType
 
-from ..pools.jobs import DefinitionsWanted
+from ..pools.jobs import DefinitionsQuery
 
-Ask = Callable[[DefinitionsWanted], Awaitable[list[dict[str, Any]]]]
+Ask = Callable[[DefinitionsQuery], Awaitable[list[dict[str, Any]]]]
 
 
 class Parser(Terminus[ResourceType]):
@@ -23,12 +23,12 @@ class Parser(Terminus[ResourceType]):
 
     async def find(self, request: Request[ResourceType]) -> ResourceType | None:
         """The class, define or node of that name; BadRequest when it cannot be one."""
-        found = await self.ask(DefinitionsWanted(request.environment, name=request.key))
+        found = await self.ask(DefinitionsQuery(request.environment, name=request.key))
         return ResourceType.from_data(found[0]) if found else None
 
     async def search(self, request: Request[ResourceType]) -> list[ResourceType] | None:
         """Those whose name the key, a regular expression or `*`, fits; None when there are none. BadRequest for an unknown kind."""
-        found = await self.ask(DefinitionsWanted(request.environment, pattern=request.key, kind=request.option("kind")))
+        found = await self.ask(DefinitionsQuery(request.environment, pattern=request.key, kind=request.option("kind")))
         return [ResourceType.from_data(each) for each in found] or None
 
 

@@ -117,9 +117,9 @@ def compile_again(codedir: Path, facts: dict[str, Any], repeat: int, catalog: Pa
 def unchanged_again(settings: Any, facts: dict[str, Any], server: dict[str, str], trusted: dict[str, Any], repeat: int) -> list[float]:
     """Seconds for the catalog of a node of which only facts have changed that no manifest reads: a worker's whole answer, as JSON."""
     from master.compiler.codegen.codecache import CodeCache
-    from master.pools.compile_worker import Bench
+    from master.pools.compile_worker import CompileWorker
 
-    bench = Bench(settings, CodeCache(), memo=2**26)
+    bench = CompileWorker(settings, CodeCache(), memo=2**26)
     job = {
         "ask": "catalog",
         "certname": "bench.example.com",

@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from master.environments.directory_environment import FolderWorld
+from master.environments.directory_environment import DirectoryEnvironment
 from master.files.code_files import DiskFiles
 from master.ruby import RubyProgram, RubySettings, installed
 from tests.support.compiling import compiled
@@ -42,7 +42,9 @@ end.min)
 
 def ours(modules: Path, code: str, ruby: RubyProgram) -> float:
     """The seconds of the fastest compile."""
-    world = FolderWorld("production", str(modules.parent), DiskFiles(), modulepath=[str(modules)], manifest=None, code=code, ruby=ruby)
+    world = DirectoryEnvironment(
+        "production", str(modules.parent), DiskFiles(), modulepath=[str(modules)], manifest=None, code=code, ruby=ruby
+    )
     best = float("inf")
     for _ in range(ROUNDS):
         began = time.perf_counter()

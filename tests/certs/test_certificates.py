@@ -67,5 +67,3 @@ def test_trusted_extensions_read_bare_bytes_and_der_and_site_names(ca) -> None:
         "site_rack": "x",
         "pp_cli_auth": "true",
     }
-    assert certificates.may_administer(leaf)
-    assert not certificates.may_administer(ca.leaf("web2"))

@@ -129,8 +129,8 @@ def test_openssl_asks_and_believes_our_ocsp_answers(tmp_path: Path) -> None:
         (tmp_path / "leaf.pem").write_bytes(certificates.pem(made))
         ask = ["openssl", "ocsp", "-issuer", "ca.pem", "-cert", "leaf.pem", "-reqout", "request.der"]
         subprocess.run(ask, cwd=tmp_path, check=True, capture_output=True)
-        asked = ocsp.question((tmp_path / "request.der").read_bytes())
-        answer = ocsp.answer(asked, status, authority=authority, key=key, now=NOW)  # type: ignore[arg-type]
+        asked = ocsp.parse_request((tmp_path / "request.der").read_bytes())
+        answer = ocsp.build_response(asked, status, authority=authority, key=key, now=NOW)  # type: ignore[arg-type]
         (tmp_path / "answer.der").write_bytes(answer)
         read = [
             "openssl",

@@ -27,7 +27,7 @@ from master.compiler.host import NodeInput
 from master.compiler.loading.builtins import all_functions
 from master.compiler.loading.loader import Loader
 from master.environments.directories import EnvironmentSettings, read_environment
-from master.environments.directory_environment import FolderWorld
+from master.environments.directory_environment import DirectoryEnvironment
 from master.files.code_files import MemoryFiles
 from master.ruby import RubyProgram, RubySettings, installed
 from shared.errors import PuppetError
@@ -93,7 +93,7 @@ def answer(case: Mapping[str, Any], cache: CodeCache | None = None) -> Answer:
         settings[name] = value.replace("<env>", ROOT) if isinstance(value, str) else value
     memory = MemoryFiles(files)
     environment = read_environment("production", ROOT, memory, EnvironmentSettings(("/environments",)))
-    world = FolderWorld(
+    world = DirectoryEnvironment(
         "production",
         ROOT,
         memory,

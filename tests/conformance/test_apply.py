@@ -40,7 +40,7 @@ from master.compiler.evaluation.runtime import NAMES
 from master.compiler.host import NodeInput
 from master.compiler.loading.builtins import all_functions
 from master.compiler.loading.loader import Loader
-from master.environments.directory_environment import FolderWorld
+from master.environments.directory_environment import DirectoryEnvironment
 from master.files.code_files import DiskFiles
 from shared.errors import PuppetError
 from shared.models.catalog import Catalog
@@ -317,7 +317,7 @@ class Compiler:
     def __call__(self, manifest: str, base: Path, log: RunLog) -> Catalog:
         (base / "site.pp").write_text(manifest)
         settings = {"strict": "warning", "strict_variables": True, "storeconfigs": False, "environment": "production"}
-        world = FolderWorld(
+        world = DirectoryEnvironment(
             "production", str(base), DiskFiles(), modulepath=[str(base / "root/modules")], manifest=str(base / "site.pp"), settings=settings
         )
         node = NodeInput("node1.example.com", facts=FACTS, parameters=FACTS | {"clientcert": "node1.example.com"})

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from master.environments.directories import Environments, EnvironmentSettings
-from master.pools.compile_pool import Workers
+from master.pools.compile_pool import CompilePool
 from master.pools.jobs import CompileJob
 from shared.errors import PuppetError
 
@@ -21,10 +21,10 @@ BIG = 256 * 2**20
 
 
 @asynccontextmanager
-async def pool(root: Path, **limits: Any) -> AsyncIterator[Workers]:
+async def pool(root: Path, **limits: Any) -> AsyncIterator[CompilePool]:
     environments = Environments(EnvironmentSettings((str(root / "environments"),)))
     settings: dict[str, Any] = {"size": 1, "timeout": 2.0, "memory": BIG, "queue": 10, "cache": root / "cache"}
-    workers = Workers(environments, **{**settings, **limits})
+    workers = CompilePool(environments, **{**settings, **limits})
     try:
         yield workers
     finally:

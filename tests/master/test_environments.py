@@ -11,7 +11,7 @@ import pytest
 from master.compiler.catalog.wire import compile_catalog
 from master.compiler.codegen.codecache import CodeCache
 from master.compiler.host import NodeInput
-from master.environments.directories import Environments, EnvironmentSettings, read_environment, seconds
+from master.environments.directories import Environments, EnvironmentSettings, parse_duration, read_environment
 from master.environments.loaded import LoadedEnvironments
 from master.files.code_files import DiskFiles
 from shared.errors import ConfigError, NotFound
@@ -91,7 +91,7 @@ def test_what_is_no_environment_is_not_found(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize(("text", "value"), [("0", 0), ("30", 30), ("5m", 300), ("1h", 3600), ("unlimited", None)])
 def test_durations_are_read(text: str, value: float | None) -> None:
-    assert seconds(text) == value
+    assert parse_duration(text) == value
 
 
 def test_a_changed_manifest_is_read_again(tmp_path: Path) -> None:

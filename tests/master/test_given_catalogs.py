@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from master.catalogs.given import GivenCatalogs
-from master.catalogs.request import CatalogWanted
-from master.pools.jobs import CompileJob, Heard
+from master.catalogs.v4 import V4Catalogs
+from master.catalogs.v4_request import CatalogRequest
+from master.pools.jobs import CompileJob, CompileLogEntry
 from master.termini.node import Plain, WithFacts
 from shared.errors import BadName, CompileError, NotFound, PuppetError
 from shared.indirector import Binding
@@ -21,9 +21,9 @@ from shared.testing import Shelf
 
 NOW = datetime(2026, 11, 20, 1, 2, 3, 4, tzinfo=UTC)
 SAID = (
-    Heard("debug", "fine", "", None, None, NOW),
-    Heard("notice", "told", "Scope(Class[main])", None, None, NOW),
-    Heard("warning", "odd (file: /a.pp, line: 3)", "", "/a.pp", 3, NOW),
+    CompileLogEntry("debug", "fine", "", None, None, NOW),
+    CompileLogEntry("notice", "told", "Scope(Class[main])", None, None, NOW),
+    CompileLogEntry("warning", "odd (file: /a.pp, line: 3)", "", "/a.pp", 3, NOW),
 )
 
 
@@ -37,7 +37,7 @@ class Master:
         self.cached: Shelf[Catalog] = Shelf()
         self.fail: PuppetError | None = None
         facts = Binding(FACTS, self.facts)
-        self.given = GivenCatalogs(
+        self.given = V4Catalogs(
             facts=facts,
             nodes=Binding(NODE, WithFacts(Shelf(*nodes) if nodes else Plain(), facts), cache=self.nodes),
             catalogs=Binding(CATALOG, Shelf(), cache=self.cached if cache else None),
@@ -48,7 +48,7 @@ class Master:
             now=lambda: NOW,
         )
 
-    async def compile(self, job: CompileJob, heard: list[Heard] | None = None) -> bytes:
+    async def compile(self, job: CompileJob, heard: list[CompileLogEntry] | None = None) -> bytes:
         self.jobs.append(job)
         if self.fail is not None:
             raise self.fail
@@ -60,7 +60,7 @@ class Master:
         return f"{environment}-1"
 
     async def ask(self, environment: str = "production", certname: str = "n", **wanted: Any) -> Any:
-        return json.loads(await self.given.find(CatalogWanted(certname, environment, **wanted)))
+        return json.loads(await self.given.find(CatalogRequest(certname, environment, **wanted)))
 
 
 async def test_a_catalog_is_compiled_of_the_facts_that_are_given_and_nothing_is_kept() -> None:

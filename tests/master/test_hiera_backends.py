@@ -68,12 +68,12 @@ def _on_disk(keys: Path, files: dict[str, str], manifest: str) -> list[str]:
     from master.compiler.host import NodeInput
     from master.compiler.loading.builtins import all_functions
     from master.compiler.loading.loader import Loader
-    from master.environments.directory_environment import FolderWorld
+    from master.environments.directory_environment import DirectoryEnvironment
     from master.files.code_files import MemoryFiles
 
     there: dict[str, str | bytes] = {f"/env/{path}": text for path, text in files.items()}
     there |= {str(path): path.read_bytes() for path in keys.iterdir()}
-    world = FolderWorld("production", "/env", MemoryFiles(there), modulepath=[], manifest=None, code=manifest)
+    world = DirectoryEnvironment("production", "/env", MemoryFiles(there), modulepath=[], manifest=None, code=manifest)
     logs: list[Any] = []
     loader = Loader(world, NAMES, CodeCache(), log=lambda level, finding: None, builtins=all_functions())
     facts = {"kernel": "Linux"}

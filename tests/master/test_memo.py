@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from master.compiler.codegen.codecache import CodeCache
 from master.compiler.evaluation.compilation import LogEntry
 from master.environments.directories import EnvironmentSettings
-from master.pools.compile_worker import Bench
+from master.pools.compile_worker import CompileWorker
 from shared.errors import CompileError, PuppetError
 
 FACTS = {"os": {"family": "Debian", "release": {"major": "12"}}, "uptime": 5, "colour": "red", "networking": {"fqdn": "n.test"}}
@@ -30,8 +30,8 @@ class Site:
         self.write({"manifests/site.pp": "", **files})
         compiler = {"strict": "warning", "strict_variables": False}
         environments = EnvironmentSettings((str(root / "environments"),), compiler=compiler)
-        self.bench = Bench(environments, CodeCache(), memo=memo)
-        self.fresh = Bench(environments, CodeCache())
+        self.bench = CompileWorker(environments, CodeCache(), memo=memo)
+        self.fresh = CompileWorker(environments, CodeCache())
         self.logs: list[LogEntry] = []
 
     def write(self, files: Mapping[str, str]) -> None:
@@ -40,7 +40,7 @@ class Site:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
 
-    def ask(self, bench: Bench | None = None, **changed: Any) -> dict[str, Any]:
+    def ask(self, bench: CompileWorker | None = None, **changed: Any) -> dict[str, Any]:
         """The catalog; `changed` are attributes of the job."""
         facts = changed.pop("facts", FACTS)
         job = {
@@ -353,7 +353,7 @@ def test_memory_never_gives_another_catalog_than_a_compilation(pieces: list[str]
             assert _outcome(site, site.bench, facts) == _outcome(site, site.fresh, facts)
 
 
-def _outcome(site: Site, bench: Bench, facts: dict[str, Any]) -> Any:
+def _outcome(site: Site, bench: CompileWorker, facts: dict[str, Any]) -> Any:
     """Catalog and log, without what is new each time; or the error."""
     try:
         catalog = site.ask(bench, facts=facts)

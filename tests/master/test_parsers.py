@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import pytest
 
-from master.catalogs.request import large_catalog_wanted
+from master.catalogs.v4_request import parse_large_catalog_request
 from master.pools.parse_pool import IN_PLACE, REPORT_IN_PLACE, Parsers
 from master.reports.processors import of_its_age
 from shared.data import plainyaml
@@ -118,11 +118,11 @@ async def test_PRS_12_what_a_given_catalog_is_asked_for_is_the_same_wherever_it_
     if trusted is not None:
         data["trusted_facts"] = {"values": trusted}
     async with pool() as parsers:
-        wanted = await large_catalog_wanted(json.dumps(data).encode(), parsers)
-        without = await large_catalog_wanted(json.dumps(WANTED).encode(), parsers)
+        wanted = await parse_large_catalog_request(json.dumps(data).encode(), parsers)
+        without = await parse_large_catalog_request(json.dumps(WANTED).encode(), parsers)
         for wrong, message in ((WANTED | {"x": 1}, "disallowed-key"), (data | {"job_id": "x" * 70_000}, "besides the facts")):
             with pytest.raises(BadRequest, match=message):
-                await large_catalog_wanted(json.dumps(wrong).encode(), parsers)
+                await parse_large_catalog_request(json.dumps(wrong).encode(), parsers)
     assert (wanted.certname, wanted.save_facts, wanted.trusted) == ("n", True, trusted or {"certname": "own"})
     assert wanted.packed is not None and dict(wanted.packed.values) == VALUES
     assert (without.packed, without.facts, without.trusted) == (None, None, None)

@@ -11,7 +11,7 @@ import pytest
 from master.compiler.syntax.source import Source
 from master.environments.directories import Environments, EnvironmentSettings
 from master.listings.resource_types import ResourceTypes, check_name, definitions
-from master.pools.jobs import DefinitionsWanted
+from master.pools.jobs import DefinitionsQuery
 from master.termini.resource_type import NotManaged, Parser
 from shared.errors import BadRequest, NotFound, Unsupported
 from shared.indirector import Binding
@@ -160,10 +160,10 @@ def test_names_are_given_back_as_they_are_looked_up() -> None:
 # --- the termini
 
 
-def answering(*found: dict[str, Any]) -> tuple[list[DefinitionsWanted], Callable[..., Any]]:
-    asked: list[DefinitionsWanted] = []
+def answering(*found: dict[str, Any]) -> tuple[list[DefinitionsQuery], Callable[..., Any]]:
+    asked: list[DefinitionsQuery] = []
 
-    async def ask(wanted: DefinitionsWanted) -> list[dict[str, Any]]:
+    async def ask(wanted: DefinitionsQuery) -> list[dict[str, Any]]:
         asked.append(wanted)
         return list(found)
 
@@ -178,7 +178,7 @@ async def test_the_parser_terminus_asks_and_leaves_out_what_is_absent() -> None:
     assert found.to_data(LEGACY) == {"name": "a", "kind": "class", "parameters": {}, "file": "/a.pp", "line": 1}
     assert found.to_data(MODERN) == {"name": "a", "kind": "class", "file": "/a.pp", "line": 1}
     assert await binding.search("x.*", kind="class") == [found]
-    assert asked == [DefinitionsWanted("other", name="a"), DefinitionsWanted("production", pattern="x.*", kind="class")]
+    assert asked == [DefinitionsQuery("other", name="a"), DefinitionsQuery("production", pattern="x.*", kind="class")]
 
 
 async def test_the_parser_terminus_has_nothing_where_nothing_is_defined() -> None:

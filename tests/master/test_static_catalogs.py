@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from master.catalogs.static import agreed, inlined
+from master.catalogs.static import inline_metadata, negotiate_checksum
 from shared.errors import BadRequest, CompileError, Denied
 from shared.indirector import Option
 from shared.models.file_metadata import FileMetadata
@@ -68,7 +68,7 @@ class Shelf:
 def made(**parameters: Any) -> tuple[dict[str, Any], dict[str, Any], Shelf]:
     shelf = Shelf()
     resource = {"type": "File", "title": "/t", "file": "/site.pp", "line": 3, "parameters": parameters}
-    single, trees = inlined([resource], shelf, root=ROOT, checksum="sha256")
+    single, trees = inline_metadata([resource], shelf, root=ROOT, checksum="sha256")
     return single, trees, shelf
 
 
@@ -186,10 +186,10 @@ def test_the_file_server_is_asked_as_the_agent_would_ask() -> None:
 
 @pytest.mark.parametrize(("offered", "chosen"), [("sha256.md5", "sha256"), ("md4.blake2.md5", "md5"), ("sha512", "sha512")])
 def test_the_first_common_checksum_type_is_taken(offered: str, chosen: str) -> None:
-    assert agreed(offered) == chosen
+    assert negotiate_checksum(offered) == chosen
 
 
 @pytest.mark.parametrize("offered", ["", "md4", "sha-256", "../x"])
 def test_without_a_common_checksum_type_there_is_no_catalog(offered: str) -> None:
     with pytest.raises(CompileError, match="common checksum type"):
-        agreed(offered)
+        negotiate_checksum(offered)

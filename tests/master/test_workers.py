@@ -13,21 +13,21 @@ from typing import Any
 import pytest
 
 from master.environments.directories import Environments, EnvironmentSettings
-from master.pools.compile_pool import COMMAND, Workers
-from master.pools.jobs import CompileJob, DefinitionsWanted, Heard
+from master.pools.compile_pool import COMMAND, CompilePool
+from master.pools.jobs import CompileJob, CompileLogEntry, DefinitionsQuery
 from shared.errors import BadData, BadRequest, CompileError, NotFound, PuppetError, Unavailable
 
 pytestmark = pytest.mark.slow
 
 
 @asynccontextmanager
-async def pool(root: Path, manifest: str, **limits: Any) -> AsyncIterator[Workers]:
+async def pool(root: Path, manifest: str, **limits: Any) -> AsyncIterator[CompilePool]:
     folder = root / "environments" / "production" / "manifests"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "site.pp").write_text(manifest)
     environments = Environments(EnvironmentSettings((str(root / "environments"),)))
     settings: dict[str, Any] = {"size": 1, "timeout": 20.0, "memory": 2**30, "queue": 10, "cache": root / "cache"}
-    workers = Workers(environments, **{**settings, **limits})
+    workers = CompilePool(environments, **{**settings, **limits})
     try:
         yield workers
     finally:
@@ -61,7 +61,7 @@ async def test_an_error_keeps_its_place_and_the_worker_lives_on(tmp_path: Path) 
         assert titles(await workers(job(bad=2))) == ["x"]
 
 
-async def paused(workers: Workers) -> tuple[int, asyncio.Task[bytes]]:
+async def paused(workers: CompilePool) -> tuple[int, asyncio.Task[bytes]]:
     """A process that was stopped in the middle of a job, and who waits for the answer."""
     await workers(job())
     (worker,) = workers._all
@@ -253,10 +253,10 @@ async def test_closing_leaves_no_process(tmp_path: Path) -> None:
 async def test_definitions_are_listed_by_the_same_processes(tmp_path: Path) -> None:
     async with pool(tmp_path, "class a { }\ndefine b { }\nnotify { 'x': }") as workers:
         assert titles(await workers(job())) == ["x"]
-        assert [each["name"] for each in await workers.definitions(DefinitionsWanted("production"))] == ["a", "b"]
-        assert (await workers.definitions(DefinitionsWanted("production", name="b")))[0]["kind"] == "defined_type"
+        assert [each["name"] for each in await workers.definitions(DefinitionsQuery("production"))] == ["a", "b"]
+        assert (await workers.definitions(DefinitionsQuery("production", name="b")))[0]["kind"] == "defined_type"
         with pytest.raises(BadRequest, match="Not the name"):
-            await workers.definitions(DefinitionsWanted("production", name="../x"))
+            await workers.definitions(DefinitionsQuery("production", name="../x"))
         assert len(workers._all) == 1
 
 
@@ -283,7 +283,7 @@ async def test_classes_and_modules_are_listed_by_the_same_processes(tmp_path: Pa
 async def test_what_is_logged_for_a_catalog_can_be_heard_also_from_memory(tmp_path: Path) -> None:
     async with pool(tmp_path, "warning('careful')\nnotify { \"${unknown}x\": }", memo=2**20) as workers:
         for _ in range(2):
-            heard: list[Heard] = []
+            heard: list[CompileLogEntry] = []
             await workers(job(), heard)
             site = str(tmp_path / "environments/production/manifests/site.pp")
             assert [(each.level, each.source, each.file, each.line) for each in heard] == [
@@ -296,8 +296,8 @@ async def test_what_is_logged_for_a_catalog_can_be_heard_also_from_memory(tmp_pa
 async def test_a_pattern_that_never_ends_costs_its_caller_only(tmp_path: Path) -> None:
     async with pool(tmp_path, f"class {'a' * 60}b {{ }}", timeout=1.0) as workers:
         with pytest.raises(CompileError, match="The listing of production's resource types took longer"):
-            await workers.definitions(DefinitionsWanted("production", pattern="^(a|aa)+$"))
-        assert len(await workers.definitions(DefinitionsWanted("production", pattern="^a+b$"))) == 1
+            await workers.definitions(DefinitionsQuery("production", pattern="^(a|aa)+$"))
+        assert len(await workers.definitions(DefinitionsQuery("production", pattern="^a+b$"))) == 1
 
 
 async def test_a_node_comes_back_to_the_process_that_remembers_its_catalog(tmp_path: Path) -> None:

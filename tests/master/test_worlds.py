@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from master.environments.directory_environment import FolderWorld
+from master.environments.directory_environment import DirectoryEnvironment
 from master.files.code_files import DiskFiles
 from shared.errors import CompileError
 from tests.support.compiling import compiled
@@ -62,7 +62,7 @@ def test_a_type_in_python_has_its_attributes_checked(tmp_path: Path) -> None:
         'class Dnszone(Type, name="dnszone"):\n    """A zone."""\n\n'
         '    name = Param(str, namevar=True, doc="Its name.")\n    email = Property(str, doc="Its administrator.")\n'
     )
-    world = FolderWorld("production", str(tmp_path), DiskFiles(), modulepath=[str(tmp_path / "modules")], manifest=None)
+    world = DirectoryEnvironment("production", str(tmp_path), DiskFiles(), modulepath=[str(tmp_path / "modules")], manifest=None)
     world.code = "dnszone { 'example.com': email => 'a@b' }"
     assert compiled("", world=world).parameters("Dnszone[example.com]") == {"email": "a@b"}
     world.code = "dnszone { 'example.com': mail => 'a@b' }"

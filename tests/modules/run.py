@@ -40,7 +40,7 @@ from master.compiler.syntax.checker import check
 from master.compiler.syntax.dump import pn
 from master.compiler.syntax.parser import parse
 from master.compiler.syntax.source import Source
-from master.environments.directory_environment import FolderWorld
+from master.environments.directory_environment import DirectoryEnvironment
 from master.files.code_files import DiskFiles
 from master.module_types.registry import RubyTypes
 from master.ruby import RubyProgram, RubySettings
@@ -108,7 +108,7 @@ class Remembered:
         return self._ruby.function(name, source)
 
 
-class RememberingWorld(FolderWorld):
+class RememberingWorld(DirectoryEnvironment):
     """A world that remembers what was asked of Ruby."""
 
     remembered: Remembered
@@ -160,7 +160,7 @@ def by_us(root: Path, facts: Mapping[str, Any], cache: CodeCache, types: RubyTyp
         note=lambda text: logs.append(["debug", text]),
         ruby=RUBY,
     )
-    world.remembered = Remembered(FolderWorld.ruby.fget(world))  # type: ignore[attr-defined]
+    world.remembered = Remembered(DirectoryEnvironment.ruby.fget(world))  # type: ignore[attr-defined]
     loader = Loader(world, NAMES, cache, log=lambda level, finding: logs.append([level, finding.message]), builtins=all_functions())
     server = {"serverversion": "7.23.0", "servername": "puppet", "serverip": "127.0.0.1"}
     host, _, domain = NODE.partition(".")

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from certs import bundles, crl, verify
+from certs import bundles, crl
 from master.ca.storage import inventory
 from master.ca.storage.store import CaStore
 from master.observability.longtasks import CHANGE_CA
@@ -107,7 +107,7 @@ def test_R_01_killed_on_the_first_start_the_second_one_finishes(empty_site, poin
     check_invariants(empty_site)
     assert not empty_site.files.staging.exists()
     own = empty_site.ssldir.certificate()
-    verify.verify_key(own, empty_site.ssldir.key())
+    assert keys.belongs(empty_site.ssldir.key(), own.public_key())
     assert own == authority.signed_certificate("master.example.com")
     before = empty_site.snapshot()
     empty_site.bootstrap()
@@ -449,6 +449,6 @@ def test_a_lock_that_another_holds_too_long_is_an_error_that_names_it(site, pem)
 
 def test_a_torn_inventory_line_is_passed_over() -> None:
     moment = datetime(2026, 1, 1, tzinfo=UTC)
-    line = str(inventory.Record(5, moment, moment, "/CN=a"))
-    found = list(inventory.records(line + line[:30] + "\n" + "0xzz a b c\n# note\n" + line.replace("0x0005", "0x0006")))
+    line = str(inventory.InventoryEntry(5, moment, moment, "/CN=a"))
+    found = list(inventory.inventory_entries(line + line[:30] + "\n" + "0xzz a b c\n# note\n" + line.replace("0x0005", "0x0006")))
     assert [record.serial for record in found] == [5, 6]

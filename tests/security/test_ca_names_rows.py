@@ -52,17 +52,18 @@ def test_CA_05_names_are_never_folded_into_another(site, name: str) -> None:
 def test_CA_06_control_characters_are_refused_and_shown_escaped_when_they_are_on_disk(site, name: str) -> None:
     import io
 
-    from master.ca import cli
+    from master.ca.commands import puppet_cert
+    from master.ca.commands.site import CaSite
 
     refused(site, "web", request(name), "does not match")
     (site.files.csrdir / f"{name}.pem").write_bytes(request(name))
     out, err = io.StringIO(), io.StringIO()
-    place = cli.CaPlace(site.files, site.ssldir, rules=site.rules, now=site.clock, report=site.trail.append)
-    assert cli.cert(["list"], place, out=out, err=err) == 0
+    place = CaSite(site.files, site.ssldir, rules=site.rules, now=site.clock, report=site.trail.append)
+    assert puppet_cert.cert(["list"], place, out=out, err=err) == 0
     assert out.getvalue().isascii()
     assert "\x1b" not in out.getvalue()
     assert "\\u{" in out.getvalue()
-    assert cli.cert(["sign", name], place, out=out, err=err) == cli.FAILED
+    assert puppet_cert.cert(["sign", name], place, out=out, err=err) == puppet_cert.FAILED
     assert site.open().revoked() == frozenset()
     assert site.files.serial.read_text() == "0002"
 

@@ -19,7 +19,7 @@ from certs import bundles, certificates, crl, csr, keys, oids
 from certs.keys import KeyKind
 from master.ca import autosign
 from master.ca.autosign import Autosign
-from master.ca.policy import Refused, SigningPolicy
+from master.ca.policy import PolicyViolation, SigningPolicy
 from shared.errors import BadRequest, Conflict, Denied, NotFound, PuppetError, Unavailable
 from tests.support.ca_site import KEY, refused, request
 
@@ -34,7 +34,7 @@ async def test_CA_14_foreign_names_are_refused_by_autosign_and_by_hand_without_t
         with pytest.raises(BadRequest, match="extra subject alternative names"):
             await ca.submit_request(name, pem)
         assert (await ca.status(name)).state == "requested"
-        with pytest.raises(Refused):
+        with pytest.raises(PolicyViolation):
             await ca.set_state(name, "signed")
     site.registry().sign("web0", by="t", policy_=SigningPolicy(allow_alternative_names=True))
     assert site.files.serial.read_text() == "0003"
@@ -58,7 +58,7 @@ def test_CA_15_unusual_alternative_names_are_refused_even_with_the_flag(site, na
     refused(site, "web1", pem)
     registry = site.registry()
     registry.store.save_request("web1", pem)  # it may have come there another way
-    with pytest.raises(Refused):
+    with pytest.raises(PolicyViolation):
         registry.sign("web1", by="t", policy_=ALLOW_ALL)
 
 
@@ -93,7 +93,7 @@ def test_CA_17_foreign_extensions_are_refused_under_every_policy(site, extension
     assert error.legacy.startswith("CSR has request extensions that are not permitted: ")
     registry = site.registry()
     registry.store.save_request("web1", request("web1", extension))
-    with pytest.raises(Refused):
+    with pytest.raises(PolicyViolation):
         registry.sign("web1", by="t", policy_=ALLOW_ALL)
 
 
@@ -130,11 +130,11 @@ def test_CA_18_cli_auth_never_comes_by_request_and_other_rights_only_by_the_sett
     refused(site, "web1", request("web1", right), "pp_cli_auth")
     registry = site.registry()
     registry.store.save_request("web1", request("web1", right))
-    with pytest.raises(Refused):
+    with pytest.raises(PolicyViolation):
         registry.sign("web1", by="t", policy_=ALLOW_ALL)
     registry.store.remove_request("web1")
     registry.submit("web2", request("web2", role), by="t")
-    with pytest.raises(Refused):
+    with pytest.raises(PolicyViolation):
         registry.sign("web2", by="t")
     registry.sign("web2", by="t", policy_=ALLOW_ALL)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from master.ca.registry import Registry
+from master.ca.registry import CertificateRegistry
 from master.ca.storage.serials import LARGEST_SERIAL
 from shared.errors import Conflict
 from tests.support.ca_site import Site
@@ -17,7 +17,7 @@ from tests.support.wired_site import WiredSite
 Pem = Callable[..., bytes]
 
 
-def sign(registry: Registry, pem: Pem, *names: str) -> list[int]:
+def sign(registry: CertificateRegistry, pem: Pem, *names: str) -> list[int]:
     """Sign a new certificate for each name; returns their serials."""
     for name in names:
         registry.submit(name, pem(name), by="t")

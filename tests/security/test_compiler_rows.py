@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from master.environments.directory_environment import FolderWorld
+from master.environments.directory_environment import DirectoryEnvironment
 from master.environments.settings import environment_settings
 from master.files.code_files import DiskFiles
 from master.files.manifest_access import ManifestAccess
@@ -242,7 +242,7 @@ def site(tmp_path: Path) -> Path:
 
 def noticed(site: Path, call: str, **access: Any) -> list[str]:
     """What `notice(CALL)` says in that environment; ROOT in it stands for the folder."""
-    world = FolderWorld(
+    world = DirectoryEnvironment(
         *("production", str(site / "env"), DiskFiles()),
         modulepath=[str(site / "env/modules")],
         manifest=None,

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from master.environments.directories import Environments, EnvironmentSettings
-from master.pools.compile_pool import Workers
+from master.pools.compile_pool import CompilePool
 from master.pools.jobs import CompileJob
 from shared.errors import CompileError, PuppetError
 
@@ -21,11 +21,13 @@ pytestmark = pytest.mark.slow
 
 
 @asynccontextmanager
-async def pool(root: Path, *, environment_timeout: float | None = 0, pattern_timeout: float = 5.0, **limits: Any) -> AsyncIterator[Workers]:
+async def pool(
+    root: Path, *, environment_timeout: float | None = 0, pattern_timeout: float = 5.0, **limits: Any
+) -> AsyncIterator[CompilePool]:
     folders = (str(root / "environments"),)
     settings = EnvironmentSettings(folders, environment_timeout=environment_timeout, pattern_timeout=pattern_timeout)
     given: dict[str, Any] = {"size": 1, "timeout": 20.0, "memory": 2**28, "queue": 10, "cache": root / "cache"}
-    workers = Workers(Environments(settings), **{**given, **limits})
+    workers = CompilePool(Environments(settings), **{**given, **limits})
     try:
         yield workers
     finally:

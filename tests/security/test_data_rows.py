@@ -72,13 +72,13 @@ def test_CMP_07_on_a_disk_too_the_level_is_skipped(role: str, tmp_path: Path) ->
     from master.compiler.host import NodeInput
     from master.compiler.loading.builtins import all_functions
     from master.compiler.loading.loader import Loader
-    from master.environments.directory_environment import FolderWorld
+    from master.environments.directory_environment import DirectoryEnvironment
 
     root = tmp_path / "environment"
     (root / "data" / "nodes").mkdir(parents=True)
     (root / "hiera.yaml").write_text(LEVELS % WAYS[0])
     (root / "data" / "common.yaml").write_text("k: common\n")
-    world = FolderWorld("production", str(root), DiskFiles(), modulepath=[], manifest=None, code="notice(lookup('k'))")
+    world = DirectoryEnvironment("production", str(root), DiskFiles(), modulepath=[], manifest=None, code="notice(lookup('k'))")
     logs: list[Any] = []
     loader = Loader(world, NAMES, CodeCache(), log=lambda level, finding: None, builtins=all_functions())
     facts = {"role": role}

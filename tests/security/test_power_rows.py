@@ -12,7 +12,7 @@ import pytest
 from cryptography import x509
 
 from certs import crl
-from master.ca.authority import Authority
+from master.ca.authority import CertificateAuthority
 from tests.support.ca_site import Site
 from tests.support.power import Disk
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 ROUNDS = 4  # states looked at for each moment at which the power is cut: the worst one, and others by luck
 
 
-def check_serials(authority: Authority) -> None:
+def check_serials(authority: CertificateAuthority) -> None:
     """No serial was used twice or may be used again; every certificate is whole and on record."""
     store = authority.store
     serials = [record.serial for record in store.records()]

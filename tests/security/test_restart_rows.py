@@ -115,7 +115,7 @@ def check_whole(process: MasterProcess) -> None:
         elif path.suffix == ".json":
             plainjson.loads(path.read_bytes())
     if (process.ca / "signed").exists():
-        serials = [record.serial for record in inventory.records((process.ca / "inventory.txt").read_text())]
+        serials = [record.serial for record in inventory.inventory_entries((process.ca / "inventory.txt").read_text())]
         assert len(serials) == len(set(serials))
         for path in (process.ca / "signed").glob("*.pem"):
             assert x509.load_pem_x509_certificate(path.read_bytes()).serial_number in serials

@@ -44,7 +44,7 @@ def odd_certificates(ca: Path, signed: Mapping[str, int], cleaned: Mapping[str, 
     """What the CA's folder says otherwise than newcomers and an administrator were told, or otherwise than itself."""
     yield from odd_of_ca(ca)
     there, off = issued(ca), revoked(ca)
-    recorded = {(record.name, record.serial) for record in inventory.records((ca / "inventory.txt").read_text())}
+    recorded = {(record.name, record.serial) for record in inventory.inventory_entries((ca / "inventory.txt").read_text())}
     for name, serial in signed.items():
         if (name, serial) not in recorded:
             yield f"{name} was given the certificate {serial}, of which the inventory knows nothing"

@@ -20,9 +20,9 @@ from certs import csr
 from certs.bundles import dump
 from certs.keys import KeyKind, PrivateKey
 from certs.ssldir import SslDir
-from master.ca.authority import Authority, CaRules
+from master.ca.authority import CaOptions, CertificateAuthority
 from master.ca.autosign import Autosign
-from master.ca.registry import Registry
+from master.ca.registry import CertificateRegistry
 from master.ca.service import CaService
 from master.ca.setup import bootstrap
 from master.ca.setup.rollover import Rollover
@@ -86,7 +86,7 @@ class Site:
 
     root: Path
     clock: Clock = field(default_factory=Clock)
-    rules: CaRules = field(default_factory=lambda: CaRules(master="master.example.com"))
+    rules: CaOptions = field(default_factory=lambda: CaOptions(master="master.example.com"))
     trail: list[dict[str, object]] = field(default_factory=list)
 
     @property
@@ -97,21 +97,21 @@ class Site:
     def ssldir(self) -> SslDir:
         return SslDir(self.root / "ssl", "master.example.com")
 
-    def create(self) -> Authority:
+    def create(self) -> CertificateAuthority:
         bootstrap.create(self.files, "Puppet CA: master.example.com", key, self.rules, now=self.clock, report=self.trail.append)
         return self.open()
 
-    def open(self, **rules: object) -> Authority:
+    def open(self, **rules: object) -> CertificateAuthority:
         self.rules = replace(self.rules, **rules)  # type: ignore[arg-type]
         return bootstrap.open_authority(self.files, self.rules, now=self.clock, report=self.trail.append)
 
-    def registry(self, **rules: object) -> Registry:
-        return Registry(self.open(**rules) if self.files.cakey.exists() else self.create())
+    def registry(self, **rules: object) -> CertificateRegistry:
+        return CertificateRegistry(self.open(**rules) if self.files.cakey.exists() else self.create())
 
     def service(self, autosign: bool | Path = False, **rules: object) -> CaService:
         return CaService(self.registry(**rules).authority, Autosign(autosign))
 
-    def bootstrap(self, **rest: object) -> Authority:
+    def bootstrap(self, **rest: object) -> CertificateAuthority:
         """What a master does when it starts."""
         return bootstrap.bootstrap(
             self.files,

@@ -13,7 +13,7 @@ from master.compiler.evaluation.runtime import NAMES
 from master.compiler.host import NodeInput
 from master.compiler.loading.builtins import all_functions
 from master.compiler.loading.loader import Loader
-from master.environments.directory_environment import FolderWorld
+from master.environments.directory_environment import DirectoryEnvironment
 from master.files.code_files import MemoryFiles
 
 __all__ = ["ROOT", "Compiled", "compiled", "world_of"]
@@ -49,11 +49,11 @@ class Compiled:
         return [entry.message for entry in self.logs if entry.level == "notice"]
 
 
-def world_of(manifest: str, files: Mapping[str, str] | None = None, settings: Mapping[str, Any] | None = None) -> FolderWorld:
+def world_of(manifest: str, files: Mapping[str, str] | None = None, settings: Mapping[str, Any] | None = None) -> DirectoryEnvironment:
     """An environment whose site manifest is `manifest`; `files` by their path below it."""
     everything = {f"{ROOT}/manifests/site.pp": manifest} | {f"{ROOT}/{path}": text for path, text in (files or {}).items()}
     given = {"strict": "warning", "strict_variables": True, **(settings or {})}
-    return FolderWorld(
+    return DirectoryEnvironment(
         "production", ROOT, MemoryFiles(everything), modulepath=[f"{ROOT}/modules"], manifest=f"{ROOT}/manifests", settings=given
     )
 
@@ -67,7 +67,7 @@ def compiled(
     classes: Mapping[str, Mapping[str, Any] | None] | None = None,
     settings: Mapping[str, Any] | None = None,
     certname: str = "node1.example.com",
-    world: FolderWorld | None = None,
+    world: DirectoryEnvironment | None = None,
     cache: CodeCache | None = None,
 ) -> Compiled:
     """

@@ -29,7 +29,7 @@ def revoked(ca: Path) -> set[int]:
 
 def odd_of_ca(ca: Path) -> Iterator[str]:
     """A serial used twice or that will be, a certificate that is not on record or that openssl does not take."""
-    records = list(inventory.records((ca / "inventory.txt").read_text()))
+    records = list(inventory.inventory_entries((ca / "inventory.txt").read_text()))
     for serial, times in Counter(record.serial for record in records).items():
         if times > 1:
             yield f"the serial {serial} was given out {times} times"

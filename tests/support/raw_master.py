@@ -17,7 +17,7 @@ from cryptography import x509
 
 from certs import certificates, keys
 from certs.keys import KeyKind
-from master.ca.authority import CaRules
+from master.ca.authority import CaOptions
 from master.ca.autosign import Autosign
 from master.ca.service import CaService
 from master.ca.setup import bootstrap
@@ -99,7 +99,7 @@ class RealCa(CaFolder):
         self.trail: list[dict[str, object]] = []
         files = CaFiles.at(folder / "ca")
         ec = KeyKind("ec").generate
-        make, given = CaRules(master="puppet"), replace(CaRules(master="puppet"), **rules)
+        make, given = CaOptions(master="puppet"), replace(CaOptions(master="puppet"), **rules)
         bootstrap.create(files, "Puppet CA: throw-away", ec, make, report=self.trail.append)
         self.authority = bootstrap.open_authority(files, given, report=self.trail.append)
         self.certificate, self.key = self.authority.certificate, self.authority.key

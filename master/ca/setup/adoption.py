@@ -25,7 +25,7 @@ from shared.names import shown
 
 from ..authority import WARN_BEFORE
 from ..storage import inventory
-from ..storage.inventory import Record
+from ..storage.inventory import InventoryEntry
 from ..storage.serials import SMALL_SERIAL
 from ..storage.store import MAX_FILE, PRIVATE_MODE, PUBLIC_MODE, CaFiles, is_name
 
@@ -243,7 +243,7 @@ class _Reading:
             self.odd.append("The certificate that signs is not the first one in ca_crt.pem; agents get it first all the same")
         try:
             verify.verify_bundle(bundle)
-            chain = verify.verify(own, verify.Trust(bundle, revocation=False), now=own.not_valid_before_utc)
+            chain = verify.verify(own, verify.TrustStore(bundle, revocation=False), now=own.not_valid_before_utc)
         except PeerNotTrusted as err:
             # At the beginning of its own time, so that dates are not what fails here: they are looked at by themselves.
             self.problems.append(f"ca_crt.pem: {err.message}")
@@ -346,13 +346,13 @@ class _Reading:
                 continue
             yield name, content
 
-    def _inventory(self, own: x509.Certificate, signed: list[x509.Certificate]) -> list[Record]:
+    def _inventory(self, own: x509.Certificate, signed: list[x509.Certificate]) -> list[InventoryEntry]:
         raw = self._read("inventory.txt")
         if raw is None:
             self.odd.append("There is no inventory.txt; the copy's is made from signed/. What was cleaned or replaced is not in it.")
             raw = b""
         text = raw.decode("utf-8", "replace")
-        known = list(inventory.records(text))
+        known = list(inventory.inventory_entries(text))
         torn = sum(1 for line in text.splitlines() if line.strip()) - len(known)
         if torn:
             self.odd.append(f"inventory.txt has {torn} lines that are not of its form; they are kept, and have no effect")
@@ -360,7 +360,7 @@ class _Reading:
         issued = sorted((c for c in signed if c.serial_number not in serials), key=lambda each: each.serial_number)
         if not serials and own.issuer == own.subject:
             issued.insert(0, own)
-        missing = [Record.of(c) for c in issued]
+        missing = [InventoryEntry.of(c) for c in issued]
         if missing and known:
             listed = ", ".join(record.name for record in missing[:5])
             self.odd.append(f"{len(missing)} certificates of signed/ are not in inventory.txt and are added to it: {listed}")

@@ -19,9 +19,9 @@ from shared.names import certname
 
 from .. import audit, signers
 from ..audit import Audit
-from ..authority import Authority, CaRules, utc_now
-from ..registry import Registry
-from ..storage.inventory import Record
+from ..authority import CaOptions, CertificateAuthority, utc_now
+from ..registry import CertificateRegistry
+from ..storage.inventory import InventoryEntry
 from ..storage.store import PRIVATE_MODE, PUBLIC_MODE, CaFiles, CaStore
 
 log = logging.getLogger("puppet.ca")
@@ -32,7 +32,7 @@ _COMPLETE = "complete"
 
 def bootstrap(
     files: CaFiles,
-    rules: CaRules,
+    rules: CaOptions,
     ssldir: SslDir,
     *,
     ca_name: str,
@@ -41,7 +41,7 @@ def bootstrap(
     generate_ca: Generator | None = None,
     now: Callable[[], datetime] = utc_now,
     report: Audit = audit.to_log,
-) -> Authority:
+) -> CertificateAuthority:
     """
     The CA of a master that starts: made if there is nothing, then the master's own key and certificate, if it has none.
 
@@ -60,7 +60,7 @@ def bootstrap(
     except OSError as err:
         raise _unusable(files, err) from err
     authority = open_authority(files, rules, now=now, report=report)
-    registry = Registry(authority)
+    registry = CertificateRegistry(authority)
     for sentence in (*authority.store.repair_modes(), *registry.recover(), *authority.warnings()):
         log.warning("%s", sentence)
     authority.refresh_crl_if_due()
@@ -85,7 +85,7 @@ def create(
     files: CaFiles,
     name: str,
     generate: Generator,
-    rules: CaRules,
+    rules: CaOptions,
     *,
     now: Callable[[], datetime] = utc_now,
     report: Audit = audit.to_log,
@@ -110,7 +110,7 @@ def create(
             "capub": keys.public_pem(key.public_key()),
             "cacrl": bundles.dump([empty]),
             "serial": b"0002",
-            "cert_inventory": str(Record.of(certificate)).encode(),
+            "cert_inventory": str(InventoryEntry.of(certificate)).encode(),
         }
         for what, content in contents.items():
             write_atomic(files.staging / what, content, mode=PRIVATE_MODE if what == "cakey" else PUBLIC_MODE, owner=store.owner)
@@ -136,11 +136,11 @@ def _move_into_place(store: CaStore) -> None:
 
 def open_authority(
     files: CaFiles,
-    rules: CaRules,
+    rules: CaOptions,
     *,
     now: Callable[[], datetime] = utc_now,
     report: Audit = audit.to_log,
-) -> Authority:
+) -> CertificateAuthority:
     """
     The CA that is there, taken as it is: Puppet's of any version, with bundles, an intermediate, or an encrypted key.
 
@@ -158,7 +158,7 @@ def open_authority(
     try:
         signers.load(files)
         store.create_directories()
-        authority = Authority(store, rules, now=now, report=report)
+        authority = CertificateAuthority(store, rules, now=now, report=report)
         store.next_serial()
         authority.crl()
         if not files.capub.exists():
@@ -187,7 +187,7 @@ def own_names(name: str, dns_alt_names: Sequence[str]) -> list[str]:
     return [name, "puppet", *([f"puppet.{domain}"] if domain else [])]
 
 
-def ensure_own_certificate(authority: Authority, ssldir: SslDir, *, dns_alt_names: Sequence[str], generate: Generator) -> None:
+def ensure_own_certificate(authority: CertificateAuthority, ssldir: SslDir, *, dns_alt_names: Sequence[str], generate: Generator) -> None:
     """
     The master has a key, a certificate of this CA that fits it, and copies of the CA's certificate and CRL in its ssldir.
 

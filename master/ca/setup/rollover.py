@@ -31,9 +31,9 @@ from shared.failpoints import failpoint
 from shared.filesystem.files import make_directory, write_atomic
 
 from .. import audit, signers
-from ..authority import Authority
+from ..authority import CertificateAuthority
 from ..signers import RolloverFiles, Signer
-from ..storage.inventory import Record
+from ..storage.inventory import InventoryEntry
 from ..storage.store import PRIVATE_MODE, PUBLIC_MODE, is_name
 
 # Twice the interval of a day after which agents fetch CA certificates and CRLs anew.
@@ -57,7 +57,7 @@ class CaState:
 
 
 @dataclass(frozen=True)
-class Status:
+class RolloverStatus:
     """Where a roll-over stands. `bundle` is what `ca_fingerprint` pins; `names` are of certificates that are valid now."""
 
     phase: Phase
@@ -87,7 +87,7 @@ class Status:
 class Rollover:
     """A CA and the master whose it is. All methods block, and take the CA's lock where they write."""
 
-    authority: Authority
+    authority: CertificateAuthority
     ssldir: SslDir
     overlap: timedelta = OVERLAP
     by: str = "the command line"
@@ -99,7 +99,7 @@ class Rollover:
 
     # --- start
 
-    def start(self, generate: Generator, *, name: str = "", same_key: bool = False) -> Status:
+    def start(self, generate: Generator, *, name: str = "", same_key: bool = False) -> RolloverStatus:
         """
         Make the next CA and give it to the agents, beside the present one.
 
@@ -192,7 +192,7 @@ class Rollover:
                 store.write(store.files.cacrl, bundles.dump((*lists, first)))
                 failpoint("ca.rollover-crl")
         if new.certificate.serial_number not in store.ledger().serials:
-            store.record(Record.of(new.certificate))
+            store.record(InventoryEntry.of(new.certificate))
         # With the same key the first one of the file is the one that signs.
         first_two = (new, old) if _same_key(old, new) or self._phase() == "switched" else (old, new)
         pair = [signer.certificate for signer in first_two]
@@ -211,7 +211,7 @@ class Rollover:
 
     # --- switch
 
-    def switch(self, *, at_once: bool = False) -> Status:
+    def switch(self, *, at_once: bool = False) -> RolloverStatus:
         """
         From now on the new CA signs.
 
@@ -242,7 +242,7 @@ class Rollover:
 
     # --- finish
 
-    def finish(self) -> Status:
+    def finish(self) -> RolloverStatus:
         """
         The old CA is no longer believed: its certificate, key and CRL go, into a folder that nothing reads.
 
@@ -296,7 +296,7 @@ class Rollover:
 
     # --- questions
 
-    def status(self) -> Status:
+    def status(self) -> RolloverStatus:
         """Where it stands, from the files alone."""
         authority = self.authority
         valid = self._valid()
@@ -305,7 +305,7 @@ class Rollover:
         everyone = {name: certificate for name, certificate in valid.items() if authority.issued(certificate)}
         bundle = fingerprints.of_bundle(bundles.dump([own, *(c for c in authority.bundle if c != own)]))
         if phase == "none":
-            return Status(phase, _state(own, tuple(sorted(everyone))), bundle)
+            return RolloverStatus(phase, _state(own, tuple(sorted(everyone))), bundle)
         old, new = signers.pair(authority.store.files)
         of_old = [name for name, c in everyone.items() if signatures.issued(c, old.certificate)]
         of_new = [name for name, c in everyone.items() if signatures.issued(c, new.certificate)]
@@ -313,7 +313,7 @@ class Rollover:
         started = self._started()
         signs = first if own == old.certificate else second
         due = started + self.overlap if phase == "started" else None
-        return Status(phase, signs, bundle, first, second, started, due, self._blocking())
+        return RolloverStatus(phase, signs, bundle, first, second, started, due, self._blocking())
 
     def _phase(self) -> Phase:
         files = self.authority.store.files

@@ -13,7 +13,7 @@ from certs.csr import subject_text
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class InventoryEntry:
     """One certificate; `subject` as `/CN=name`, times in UTC."""
 
     serial: int
@@ -25,7 +25,7 @@ class Record:
         return f"0x{self.serial:04x} {time_text(self.not_before)} {time_text(self.not_after)} {self.subject}\n"
 
     @classmethod
-    def of(cls, certificate: x509.Certificate) -> Record:
+    def of(cls, certificate: x509.Certificate) -> InventoryEntry:
         return cls(
             certificate.serial_number, certificate.not_valid_before_utc, certificate.not_valid_after_utc, subject_text(certificate.subject)
         )
@@ -36,27 +36,27 @@ class Record:
         return self.subject.removeprefix("/").removeprefix("CN=")
 
 
-class Ledger:
+class Inventory:
     """The records of an inventory, found by name and by serial."""
 
-    def __init__(self, found: Iterable[Record] = ()) -> None:
-        self.records: list[Record] = []
+    def __init__(self, found: Iterable[InventoryEntry] = ()) -> None:
+        self.records: list[InventoryEntry] = []
         self.serials: set[int] = set()
-        self._by_name: dict[str, list[Record]] = {}
+        self._by_name: dict[str, list[InventoryEntry]] = {}
         for record in found:
             self.add(record)
 
-    def add(self, record: Record) -> None:
+    def add(self, record: InventoryEntry) -> None:
         self.records.append(record)
         self.serials.add(record.serial)
         self._by_name.setdefault(record.name, []).append(record)
 
-    def of(self, name: str) -> list[Record]:
+    def of(self, name: str) -> list[InventoryEntry]:
         """All certificates ever issued to `name`, the oldest first."""
         return self._by_name.get(name, [])
 
 
-def records(text: str) -> Iterator[Record]:
+def inventory_entries(text: str) -> Iterator[InventoryEntry]:
     """The records of an inventory; lines that are torn or not of this form are passed over, comments too."""
     for line in text.splitlines():
         fields = line.split(" ", 3)
@@ -67,7 +67,7 @@ def records(text: str) -> Iterator[Record]:
             start, end = (_moment(field) for field in fields[1:3])
         except ValueError:
             continue
-        yield Record(serial, start, end, fields[3].strip())
+        yield InventoryEntry(serial, start, end, fields[3].strip())
 
 
 def _moment(text: str) -> datetime:

@@ -27,7 +27,7 @@ from shared.filesystem.files import (
 from shared.names import certname, shown
 
 from . import inventory
-from .inventory import Ledger, Record
+from .inventory import Inventory, InventoryEntry
 
 log = logging.getLogger("puppet.ca")
 
@@ -99,7 +99,7 @@ class CaStore:
         self._threads = threading.RLock()
         self._depth = 0
         self._file_lock: FileLock | None = None
-        self._ledger: tuple[Stamp, Ledger] = (None, Ledger())
+        self._ledger: tuple[Stamp, Inventory] = (None, Inventory())
 
     @property
     def owner(self) -> tuple[int, int] | None:
@@ -194,7 +194,7 @@ class CaStore:
         self.write(self.files.serial, f"{number:04X}".encode())
         failpoint("ca.serial-stored")
 
-    def record(self, record: Record) -> None:
+    def record(self, record: InventoryEntry) -> None:
         """Add a line to the inventory; the caller holds the lock."""
         known, ledger = self._ledger
         current = known is not None and known == stamp_of(self.files.cert_inventory)
@@ -204,18 +204,18 @@ class CaStore:
             self._ledger = (stamp_of(self.files.cert_inventory), ledger)
         failpoint("ca.inventory-written")
 
-    def ledger(self) -> Ledger:
+    def ledger(self) -> Inventory:
         """The readable lines of the inventory; read again only when somebody else has changed the file."""
         stamp = stamp_of(self.files.cert_inventory)
         if stamp is None:
-            return Ledger()
+            return Inventory()
         known, ledger = self._ledger
         if known != stamp:
-            ledger = Ledger(inventory.records(self.files.cert_inventory.read_text("utf-8", "replace")))
+            ledger = Inventory(inventory.inventory_entries(self.files.cert_inventory.read_text("utf-8", "replace")))
             self._ledger = (stamp, ledger)
         return ledger
 
-    def records(self) -> list[Record]:
+    def records(self) -> list[InventoryEntry]:
         """All readable lines of the inventory, in its order."""
         return list(self.ledger().records)
 

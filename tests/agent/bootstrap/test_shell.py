@@ -468,5 +468,5 @@ def _problem(world: World, clock: datetime) -> verify.NotVerified:
     certificate, authorities = world.layout.certificate(), world.layout.authorities()
     assert certificate is not None and authorities is not None
     with pytest.raises(verify.NotVerified) as caught:
-        verify.verify(certificate, verify.Trust(authorities, (), False), now=clock, purpose="client")
+        verify.verify(certificate, verify.TrustStore(authorities, (), False), now=clock, purpose="client")
     return caught.value

@@ -15,8 +15,9 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 
 from certs import bundles, certificates, crl, keys
 from certs.ssldir import SslDir
-from master.ca import cli
-from master.ca.registry import Registry
+from master.ca.commands import puppet_cert
+from master.ca.commands.site import CaSite
+from master.ca.registry import CertificateRegistry
 from master.ca.setup import adoption, bootstrap
 from master.ca.storage.store import CaFiles
 from shared.errors import ConfigError, Conflict, NotFound
@@ -65,7 +66,7 @@ def test_a_whole_ca_is_taken_over_byte_for_byte(old, take, target) -> None:
 def test_what_was_taken_over_issues_and_revokes_like_before(old, take, target, pem) -> None:
     take()
     authority = bootstrap.open_authority(target, old.rules, now=old.clock)
-    registry = Registry(authority)
+    registry = CertificateRegistry(authority)
     assert registry.sign("waiting", by="t").serial_number == 4
     assert registry.status("web2").state == "revoked"
     registry.clean(["web1"], by="t")
@@ -285,12 +286,12 @@ def test_a_certificate_of_this_host_without_its_key_is_said(old, target, tmp_pat
 
 def command(place, *argv):
     out, err = io.StringIO(), io.StringIO()
-    return cli.cert(argv, place, out=out, err=err), out.getvalue(), err.getvalue()
+    return puppet_cert.cert(argv, place, out=out, err=err), out.getvalue(), err.getvalue()
 
 
 @pytest.fixture
 def place(old, target):
-    return cli.CaPlace(target, SslDir(target.cadir.parent / "ssl", "master.example.com"), rules=old.rules, now=old.clock)
+    return CaSite(target, SslDir(target.cadir.parent / "ssl", "master.example.com"), rules=old.rules, now=old.clock)
 
 
 def test_the_command_says_what_it_took_and_what_is_odd(old, place, target) -> None:
@@ -331,7 +332,7 @@ def test_a_ca_of_debians_puppetserver_is_taken_over(tmp_path, target) -> None:
     assert target.cadir.joinpath("root_key.pem").stat().st_mode & 0o007 == 0
     before = host.certificate()
     authority = bootstrap.bootstrap(
-        target, bootstrap.CaRules(master="m.example.com"), host, ca_name="x", generate=keys.KeyKind("ec").generate
+        target, bootstrap.CaOptions(master="m.example.com"), host, ca_name="x", generate=keys.KeyKind("ec").generate
     )
     assert host.certificate() == before and authority.issued(before)
     assert authority.issue("web1", keys.KeyKind("ec").generate().public_key(), by="t").serial_number == 2

@@ -13,7 +13,7 @@ def test_a_first_start_makes_the_ca_and_the_masters_own_certificate(empty_site) 
     ssl = empty_site.ssldir
     own = ssl.certificate()
     assert certificates.alternative_names(own) == ("DNS:master.example.com", "DNS:puppet", "DNS:puppet.example.com")
-    assert certificates.may_administer(own)
+    assert certificates.authorization_extensions(own) == {"pp_cli_auth": "true"}
     assert own.serial_number == 2
     assert keys.belongs(ssl.key(), own.public_key())
     assert ssl.authorities() == (authority.certificate,)
@@ -34,7 +34,7 @@ def test_configured_names_replace_the_usual_ones(empty_site) -> None:
 
 
 def test_the_masters_certificate_is_renewed_with_its_key_before_it_ends(empty_site) -> None:
-    empty_site.rules = bootstrap.CaRules(master="master.example.com", ca_ttl=400 * 86400)
+    empty_site.rules = bootstrap.CaOptions(master="master.example.com", ca_ttl=400 * 86400)
     empty_site.bootstrap()
     first = empty_site.ssldir.certificate()
     authority = empty_site.open()

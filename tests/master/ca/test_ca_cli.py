@@ -3,7 +3,8 @@ import io
 import pytest
 
 from certs import bundles, fingerprints
-from master.ca import cli
+from master.ca.commands import puppet_cert
+from master.ca.commands.site import CaSite
 from master.ca.policy import SigningPolicy
 
 
@@ -14,7 +15,7 @@ class Terminal:
 
     def __call__(self, *argv: str) -> tuple[int, list[str], list[str]]:
         out, err = io.StringIO(), io.StringIO()
-        place = cli.CaPlace(
+        place = CaSite(
             self.site.files,
             self.site.ssldir,
             rules=self.site.rules,
@@ -23,7 +24,7 @@ class Terminal:
             now=self.site.clock,
             report=self.site.trail.append,
         )
-        code = cli.cert(argv, place, out=out, err=err)
+        code = puppet_cert.cert(argv, place, out=out, err=err)
         return code, out.getvalue().splitlines(), err.getvalue().splitlines()
 
 

@@ -2,7 +2,7 @@ import pytest
 
 from certs import bundles, certificates, csr, oids
 from certs.keys import KeyKind
-from master.ca.policy import Refused, SigningPolicy
+from master.ca.policy import PolicyViolation, SigningPolicy
 from shared.errors import BadData, BadRequest, Conflict, NotFound, Unavailable
 from shared.wire.dialects import LEGACY, MODERN
 
@@ -63,7 +63,7 @@ def test_extensions_and_allowed_names_go_into_the_certificate(site, pem) -> None
     registry = site.registry()
     attributes = csr.CsrAttributes(extensions={"1.3.6.1.4.1.34380.1.1.13": "web", "1.3.6.1.4.1.34380.1.2.1": "rack 7"})
     registry.submit("web1", pem("web1", attributes=attributes, dns_alt_names=["www", "IP:10.0.0.1"]), by="t")
-    with pytest.raises(Refused, match="allow_subject_alt_names") as error:
+    with pytest.raises(PolicyViolation, match="allow_subject_alt_names") as error:
         registry.sign("web1", by="t")
     assert error.value.legacy.endswith("Use `puppet cert --allow-dns-alt-names sign web1` to sign this request.")
     made = registry.sign("web1", by="t", policy_=SigningPolicy(allow_alternative_names=True))
@@ -87,7 +87,7 @@ def test_authorization_extensions_need_the_setting_and_cli_auth_is_never_given(s
     registry = site.registry()
     role = csr.CsrAttributes(extensions={"1.3.6.1.4.1.34380.1.3.13": "admin"})
     registry.submit("web1", pem("web1", attributes=role), by="t")
-    with pytest.raises(Refused, match="authorization extensions"):
+    with pytest.raises(PolicyViolation, match="authorization extensions"):
         registry.sign("web1", by="t")
     with pytest.raises(BadRequest, match="pp_cli_auth"):
         registry.submit("web2", pem("web2", attributes=csr.CsrAttributes(extensions={oids.CLI_AUTH: "true"})), by="t")

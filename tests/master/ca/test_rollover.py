@@ -8,7 +8,8 @@ from cryptography import x509
 
 from certs import bundles, certificates, crl, signatures, verify
 from certs.keys import KeyKind
-from master.ca import cli
+from master.ca.commands import puppet_cert
+from master.ca.commands.site import CaSite
 from master.ca.service import CaService
 from master.ca.setup.rollover import Rollover, next_name
 from shared.errors import ConfigError, Conflict
@@ -43,7 +44,7 @@ def verified(site, certificate, authorities=None) -> bool:
     lists = bundles.revocation_lists(site.files.cacrl.read_bytes())
     bundle = authorities or bundles.certificates(site.files.cacert.read_bytes())
     try:
-        verify.verify(certificate, verify.Trust(tuple(bundle), lists), now=site.clock.now)
+        verify.verify(certificate, verify.TrustStore(tuple(bundle), lists), now=site.clock.now)
     except verify.NotVerified:
         return False
     return True
@@ -160,7 +161,8 @@ def test_after_finish_there_is_one_ca_and_the_master_is_of_it(rollover, authorit
     assert names(authority.bundle) == [f"{certificates.name_of(old)} (2)"] == names(started_site.ssldir.authorities())
     assert [each.issuer for each in bundles.revocation_lists(authority.crl_pem())] == [authority.certificate.subject]
     assert signatures.issued(own, authority.certificate) and certificates.alternative_names(own) == names_before
-    assert certificates.may_administer(own) and not authority.issued(authority.signed_certificate("web1"))
+    assert certificates.authorization_extensions(own)["pp_cli_auth"] == "true"
+    assert not authority.issued(authority.signed_certificate("web1"))
     (retired,) = started_site.files.cadir.glob("retired-*")
     assert bundles.certificate((retired / "old_crt.pem").read_bytes()) == old and retired.stat().st_mode & 0o777 == 0o700
     again = started_site.bootstrap()  # the next start of the master
@@ -264,11 +266,11 @@ def test_the_next_ca_has_the_next_number(name, following) -> None:
 
 
 def test_the_command_tells_where_it_stands(authority, started_site) -> None:
-    place = cli.CaPlace(started_site.files, started_site.ssldir, rules=started_site.rules, generate=FRESH, now=started_site.clock)
+    place = CaSite(started_site.files, started_site.ssldir, rules=started_site.rules, generate=FRESH, now=started_site.clock)
 
     def command(*argv):
         out, err = io.StringIO(), io.StringIO()
-        return cli.cert(["rollover", *argv], place, out=out, err=err), out.getvalue() + err.getvalue()
+        return puppet_cert.cert(["rollover", *argv], place, out=out, err=err), out.getvalue() + err.getvalue()
 
     assert "No roll-over is under way" in command("status")[1]
     code, text = command("start")

@@ -16,7 +16,7 @@ import coverage
 import pytest
 
 from bunraku.catalogs.profiling import LineTimes
-from master.environments.directory_environment import FolderWorld
+from master.environments.directory_environment import DirectoryEnvironment
 from master.files.code_files import DiskFiles
 from shared.errors import EvaluationError
 from tests.support.compiling import compiled
@@ -52,7 +52,7 @@ def site(tmp_path: Path) -> Path:
 def compile_site(path: Path) -> None:
     root = str(path.parent.parent)
     settings = {"strict": "warning", "strict_variables": True}
-    world = FolderWorld("production", root, DiskFiles(), modulepath=[], manifest=str(path), settings=settings)
+    world = DirectoryEnvironment("production", root, DiskFiles(), modulepath=[], manifest=str(path), settings=settings)
     compiled("", world=world)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from master.catalogs.request import CatalogWanted
+from master.catalogs.v4_request import CatalogRequest
 from master.endpoints.puppetserver import ServerEndpoints
 from master.environments.code_commands import CodeCommands
 from master.http.limits import HttpLimits
@@ -48,9 +48,9 @@ class Catalogs:
     """Catalogs that are nothing but what is wanted."""
 
     def __init__(self) -> None:
-        self.wanted: list[CatalogWanted] = []
+        self.wanted: list[CatalogRequest] = []
 
-    async def find(self, wanted: CatalogWanted) -> bytes:
+    async def find(self, wanted: CatalogRequest) -> bytes:
         self.wanted.append(wanted)
         return b'{"catalog":{}}'
 
@@ -256,7 +256,7 @@ ASKED: dict[str, Any] = {"certname": "web1", "persistence": {"facts": False, "ca
 async def test_a_catalog_is_asked_for_with_nothing_but_what_must_be(site: RunningMaster, catalogs: Catalogs) -> None:
     answer = await (await site.client("tool")).ask("POST", CATALOG, json.dumps(ASKED).encode())
     assert (answer.status, answer.headers["content-type"], answer.body) == (200, "application/json", b'{"catalog":{}}')
-    assert catalogs.wanted == [CatalogWanted("web1", "production")]
+    assert catalogs.wanted == [CatalogRequest("web1", "production")]
 
 
 async def test_a_catalog_is_asked_for_with_everything_there_is(site: RunningMaster, catalogs: Catalogs) -> None:
@@ -272,7 +272,7 @@ async def test_a_catalog_is_asked_for_with_everything_there_is(site: RunningMast
     answer = await (await site.client("tool")).ask("POST", CATALOG, json.dumps(asked).encode(), Content_Type="application/json")
     assert answer.status == 200
     assert catalogs.wanted == [
-        CatalogWanted(
+        CatalogRequest(
             "web1", "production", {"role": "web"}, {"certname": "t"}, save_facts=True, save_catalog=True, prefer_environment=True,
             log_level="err", transaction_uuid="u",
         )

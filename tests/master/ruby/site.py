@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from master.environments.directory_environment import FolderWorld
+from master.environments.directory_environment import DirectoryEnvironment
 from master.files.code_files import MemoryFiles
 from master.ruby import RubyProgram, RubySettings, installed
 from tests.support.compiling import Compiled, compiled
@@ -19,12 +19,14 @@ needs_ruby = pytest.mark.skipif(not PROGRAM, reason="no ruby is installed")
 Facts = Mapping[str, Any] | None
 
 
-def world(files: Mapping[str, str], *, program: RubyProgram | None = None, **settings: Any) -> FolderWorld:
+def world(files: Mapping[str, str], *, program: RubyProgram | None = None, **settings: Any) -> DirectoryEnvironment:
     """An environment in memory; `settings` are Ruby's."""
     there: dict[str, str | bytes] = {f"/env/{path}": text for path, text in files.items()}
     given = {"strict": "warning", "strict_variables": True}
     ruby = program or RubyProgram(RubySettings(**{"program": PROGRAM, **settings}))
-    return FolderWorld("production", "/env", MemoryFiles(there), modulepath=["/env/modules"], manifest=None, settings=given, ruby=ruby)
+    return DirectoryEnvironment(
+        "production", "/env", MemoryFiles(there), modulepath=["/env/modules"], manifest=None, settings=given, ruby=ruby
+    )
 
 
 def compile_with(
@@ -38,7 +40,7 @@ def compile_with(
         made.close()
 
 
-def in_world(made: FolderWorld, manifest: str, *, facts: Facts = None) -> Compiled:
+def in_world(made: DirectoryEnvironment, manifest: str, *, facts: Facts = None) -> Compiled:
     """The same in a world that stays."""
     made.code = manifest
     return compiled("", world=made, facts=facts)

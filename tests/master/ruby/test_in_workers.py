@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from master.environments.directories import Environments, EnvironmentSettings
-from master.pools.compile_pool import Workers
+from master.pools.compile_pool import CompilePool
 from master.pools.jobs import CompileJob
 from shared.errors import CompileError
 from tests.master.ruby.site import PROGRAM, needs_ruby
@@ -24,20 +24,20 @@ TEMPLATE = '<% loop { } if @hang %><% 1.upto(9) { ($all ||= []) << "x" * 200_000
 
 
 @asynccontextmanager
-async def pool(root: Path, **limits: Any) -> AsyncIterator[Workers]:
+async def pool(root: Path, **limits: Any) -> AsyncIterator[CompilePool]:
     folder = root / "environments" / "production" / "manifests"
     folder.mkdir(parents=True)
     (folder / "site.pp").write_text(f"notify {{ inline_template('{TEMPLATE}'): }}")
     environments = Environments(EnvironmentSettings((str(root / "environments"),), ruby=PROGRAM))
     settings: dict[str, Any] = {"size": 1, "timeout": 20.0, "memory": 2**30, "queue": 10, "cache": root / "cache", "memo": 2**20}
-    workers = Workers(environments, **{**settings, **limits})
+    workers = CompilePool(environments, **{**settings, **limits})
     try:
         yield workers
     finally:
         await workers.close()
 
 
-async def process_of_ruby(workers: Workers, **facts: Any) -> int:
+async def process_of_ruby(workers: CompilePool, **facts: Any) -> int:
     job = CompileJob("n", "production", facts=facts, parameters=facts, trusted={"certname": "n"}, server_facts={"servername": "m"})
     catalog = json.loads(await workers(job))
     return next(int(each["title"]) for each in catalog["resources"] if each["type"] == "Notify")

@@ -8,7 +8,7 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-from master.catalogs.compiler_terminus import Compiler, twice_decoded
+from master.catalogs.compiler_terminus import CompilerTerminus, twice_decoded
 from master.pools.jobs import CompileJob
 from master.termini.facts import StoredFacts
 from master.termini.node import Classifier, Plain, WithFacts, node_from
@@ -169,7 +169,7 @@ class Master:
         facts = Binding(FACTS, self.facts)
         self.catalogs = Binding(
             CATALOG,
-            Compiler(
+            CompilerTerminus(
                 facts=facts,
                 nodes=Binding(NODE, WithFacts(Shelf(*nodes) if nodes else Plain(), facts)),
                 compile=self.compile,
@@ -236,7 +236,7 @@ async def test_facts_are_stored_before_the_classifier_runs_and_when_the_compile_
         jobs.append(job)
         raise CompileError("no")
 
-    compiler = Compiler(
+    compiler = CompilerTerminus(
         facts=facts,
         nodes=nodes,
         compile=compile,

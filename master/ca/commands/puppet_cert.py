@@ -7,13 +7,11 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, TextIO
 
 from cryptography import x509
 
 from certs import bundles, certificates, csr, fingerprints, text
-from certs.keys import Generator, KeyKind
 from certs.ssldir import SslDir
 from shared.errors import BadData, ConfigError, PuppetError
 from shared.names import certname, shown
@@ -21,12 +19,13 @@ from shared.process.cli import invalid_option, options_in
 from shared.suggestions import did_you_mean
 from shared.wire.dialects import MODERN
 
-from . import audit, lifecycle_cli
-from .authority import Authority, CaRules, utc_now
-from .policy import SigningPolicy
-from .registry import Registry
-from .setup import bootstrap
-from .storage.store import CaFiles, is_name
+from ..authority import CertificateAuthority
+from ..policy import SigningPolicy
+from ..registry import CertificateRegistry
+from ..setup import bootstrap
+from ..storage.store import is_name
+from . import lifecycle
+from .site import CaSite, Console
 
 NO_CA, FAILED = 23, 24  # exit codes
 WHOSE_CA = "Run it on the CA's machine, as root (sudo) or as the account that the master runs as."
@@ -49,45 +48,8 @@ Actions:
 See also: puppet cert adopt --help. Exits with 0; with 23 when there is no CA here, with 24 when something could not be done."""
 
 
-@dataclass(frozen=True)
-class CaPlace:
-    """Where the CA is and how it works: what the settings say, as plain values."""
-
-    files: CaFiles
-    ssldir: SslDir  # of this host; keys that `generate` makes go there
-    rules: CaRules = field(default_factory=CaRules)
-    ca: bool = True
-    ca_name: str = "Puppet CA"
-    dns_alt_names: Sequence[str] = ()
-    generate: Generator = field(default=KeyKind().generate)
-    now: Callable[[], datetime] = field(default=utc_now)
-    report: audit.Audit = audit.to_log
-    by: str = field(default_factory=audit.by_command_line)
-    owner: tuple[int, int] | None = None  # (uid, gid) of a CA that is taken over; None: the caller's own
-
-
 @dataclass
-class Console:
-    """Messages as Puppet prints them: notices on stdout, errors on stderr."""
-
-    out: TextIO
-    err: TextIO
-
-    def show(self, line: str) -> None:
-        self.out.write(f"{line}\n")
-
-    def notice(self, message: str) -> None:
-        self.show(f"Notice: {message}")
-
-    def warning(self, message: str) -> None:
-        self.err.write(f"Warning: {message}\n")
-
-    def error(self, message: str, hint: str = "") -> None:
-        self.err.write(f"Error: {message}\n" + (f"  {hint}\n" if hint else ""))
-
-
-@dataclass
-class Wish:
+class CertOptions:
     """The parsed command line."""
 
     action: str = ""
@@ -103,7 +65,7 @@ class Wish:
 
 
 ACTIONS = ("list", "sign", "revoke", "clean", "destroy", "generate", "print", "fingerprint", "verify", "reinventory")
-WHOLE = ("adopt", "rollover")  # actions on the CA itself, with options of their own
+LIFECYCLE_ACTIONS = ("adopt", "rollover")  # actions on the CA itself, with options of their own
 _FLAGS = {
     "--all": ("all", True),
     "-a": ("all", True),
@@ -117,75 +79,75 @@ _FLAGS = {
 _VALUES = {"--digest": "digest", "--dns_alt_names": "dns_alt_names", "--dns-alt-names": "dns_alt_names", "--subject": "subject"}
 
 
-def parse(argv: Sequence[str]) -> Wish:
-    """The wish in a command line; ConfigError for an option or action that does not exist. Names are lower-cased."""
-    wish = Wish()
+def parse(argv: Sequence[str]) -> CertOptions:
+    """The options in a command line; ConfigError for an option or action that does not exist. Names are lower-cased."""
+    options = CertOptions()
     words = list(argv)
     while words:
         word = words.pop(0)
         option, equals, value = word.partition("=")
         if word in _FLAGS:
-            setattr(wish, _FLAGS[word][0], _FLAGS[word][1])
+            setattr(options, _FLAGS[word][0], _FLAGS[word][1])
         elif option in _VALUES:
             if not equals and not words:
                 raise ConfigError(f"The option {option} needs a value")
             value = value if equals else words.pop(0)
             attribute = _VALUES[option]
             if attribute == "dns_alt_names":
-                wish.dns_alt_names += [name.strip() for name in value.split(",") if name.strip()]
+                options.dns_alt_names += [name.strip() for name in value.split(",") if name.strip()]
             else:
-                setattr(wish, attribute, value)
+                setattr(options, attribute, value)
         elif word in ("-v", "--verbose", "-d", "--debug"):
             continue
-        elif word.startswith("--") and word[2:] in ACTIONS and not wish.action:
-            wish.action = word[2:]  # the old form, puppet cert --list
+        elif word.startswith("--") and word[2:] in ACTIONS and not options.action:
+            options.action = word[2:]  # the old form, puppet cert --list
         elif word.startswith("-"):
             raise invalid_option("cert", word, options_in(USAGE))
-        elif not wish.action:
-            wish.action = word
+        elif not options.action:
+            options.action = word
         else:
-            wish.names.append(word.lower())
-    if wish.json and wish.action not in ("list", "fingerprint"):
-        raise ConfigError(f"--json is no option of puppet cert {wish.action}", hint="It is one of list and fingerprint.")
-    if not wish.action:
+            options.names.append(word.lower())
+    if options.json and options.action not in ("list", "fingerprint"):
+        raise ConfigError(f"--json is no option of puppet cert {options.action}", hint="It is one of list and fingerprint.")
+    if not options.action:
         raise ConfigError("You must specify an action", hint="Try 'puppet cert --help'.")
-    if wish.action not in ACTIONS:
-        actions = [action for action in (*ACTIONS, *WHOLE) if action != "destroy"]
+    if options.action not in ACTIONS:
+        actions = [action for action in (*ACTIONS, *LIFECYCLE_ACTIONS) if action != "destroy"]
         raise ConfigError(
-            f"{shown(wish.action)} is not an action of the CA",
-            hint=did_you_mean(wish.action, actions, form="puppet cert {}", otherwise=f"The actions are {', '.join(actions)}."),
+            f"{shown(options.action)} is not an action of the CA",
+            hint=did_you_mean(options.action, actions, form="puppet cert {}", otherwise=f"The actions are {', '.join(actions)}."),
         )
-    return wish
+    return options
 
 
-def cert(argv: Sequence[str], place: CaPlace, *, out: TextIO | None = None, err: TextIO | None = None) -> int:
+def cert(argv: Sequence[str], site: CaSite, *, out: TextIO | None = None, err: TextIO | None = None) -> int:
     """
     Run `puppet cert …`; the exit code. Blocks.
 
     Safe beside a running master: every change is made under the lock of the CA's directory, and the master sees it at once.
     """
     console = Console(out or sys.stdout, err or sys.stderr)
-    whole_ca = bool(argv) and argv[0] in WHOLE
+    is_lifecycle = bool(argv) and argv[0] in LIFECYCLE_ACTIONS
     if not argv or "--help" in argv or "-h" in argv:
-        console.show(lifecycle_cli.USAGE if whole_ca else USAGE)
+        console.show(lifecycle.USAGE if is_lifecycle else USAGE)
         return 0
-    if whole_ca:
-        return _reported(console, lambda: lifecycle_cli.run(argv, place, console))
+    if is_lifecycle:
+        return _reported(console, lambda: lifecycle.run(argv, site, console))
     try:
-        wish = parse(argv)
+        options = parse(argv)
     except PuppetError as error:
         prefix = "Could not parse application options: "
         console.error(f"{prefix}{str(error).removeprefix(prefix)}", error.hint)
         return 1
     try:
-        authority = _authority(place, make=makes_ca([wish.action]))
+        authority = _authority(site, make=makes_ca([options.action]))
     except PuppetError as error:
         console.error(f"Could not initialize the CA: {error}", error.hint)
         return NO_CA
     except OSError as error:
         console.error(f"Could not initialize the CA: {error.strerror}: {error.filename}", WHOSE_CA)
         return NO_CA
-    return _reported(console, lambda: Commands(place, authority, console).run(wish))
+    return _reported(console, lambda: CertCommands(site, authority, console).run(options))
 
 
 def _reported(console: Console, work: Callable[[], int]) -> int:
@@ -199,10 +161,10 @@ def _reported(console: Console, work: Callable[[], int]) -> int:
     return FAILED
 
 
-def ca(argv: Sequence[str], place: CaPlace, *, out: TextIO | None = None, err: TextIO | None = None) -> int:
+def ca(argv: Sequence[str], site: CaSite, *, out: TextIO | None = None, err: TextIO | None = None) -> int:
     """Run `puppet ca …`, the face of 3.x: the same actions, 1 for a failure."""
     words = [{"destroy": "clean"}.get(word, word) if index == 0 else word for index, word in enumerate(argv)]
-    return min(cert(words, place, out=out, err=err), 1)
+    return min(cert(words, site, out=out, err=err), 1)
 
 
 def makes_ca(words: Sequence[str]) -> bool:
@@ -210,64 +172,66 @@ def makes_ca(words: Sequence[str]) -> bool:
     return "generate" in words[:1]
 
 
-def _authority(place: CaPlace, *, make: bool) -> Authority:
+def _authority(site: CaSite, *, make: bool) -> CertificateAuthority:
     """Open the CA of this host; ConfigError when there is none and `make` does not say to make it."""
-    if not place.ca:
+    if not site.ca:
         raise ConfigError("This host is not a CA: the setting ca is false", hint="Run it on the CA, or set ca = true.")
-    now = place.now
-    if not bootstrap.prepare(place.files):
+    now = site.now
+    if not bootstrap.prepare(site.files):
         if not make:
-            raise ConfigError(f"There is no CA in {place.files.cadir}", hint=f"{WHOSE_CA} A master makes it when it starts the first time.")
-        bootstrap.create(place.files, place.ca_name, place.generate, place.rules, now=now, report=place.report)
-    return bootstrap.open_authority(place.files, place.rules, now=now, report=place.report)
+            raise ConfigError(f"There is no CA in {site.files.cadir}", hint=f"{WHOSE_CA} A master makes it when it starts the first time.")
+        bootstrap.create(site.files, site.ca_name, site.generate, site.rules, now=now, report=site.report)
+    return bootstrap.open_authority(site.files, site.rules, now=now, report=site.report)
 
 
-class Commands:
+class CertCommands:
     """The actions, each printing what it did; an error ends the rest."""
 
-    def __init__(self, place: CaPlace, authority: Authority, console: Console) -> None:
-        self.place = place
+    def __init__(self, site: CaSite, authority: CertificateAuthority, console: Console) -> None:
+        self.site = site
         self.authority = authority
-        self.registry = Registry(authority)
+        self.registry = CertificateRegistry(authority)
         self.console = console
 
-    def run(self, wish: Wish) -> int:
-        if wish.action == "list":
-            return self.list(wish)
-        if wish.action == "reinventory":
-            self.console.notice(f"Wrote {self.registry.reinventory(by=self.place.by)} lines to {self.place.files.cert_inventory}")
+    def run(self, options: CertOptions) -> int:
+        if options.action == "list":
+            return self.list(options)
+        if options.action == "reinventory":
+            self.console.notice(f"Wrote {self.registry.reinventory(by=self.site.by)} lines to {self.site.files.cert_inventory}")
             return 0
-        if wish.action == "sign":
-            return self.sign(wish)
-        names = wish.names
-        if wish.all:
-            names = [status.name for status in self.registry.statuses() if wish.action == "fingerprint" or status.state == "signed"]
+        if options.action == "sign":
+            return self.sign(options)
+        names = options.names
+        if options.all:
+            names = [status.name for status in self.registry.statuses() if options.action == "fingerprint" or status.state == "signed"]
         if not names:
-            raise ConfigError(f"No hosts to {wish.action} specified", hint=f"puppet cert {wish.action} NAME")
-        if wish.json:
-            self.fingerprints_as_json(names, wish)
+            raise ConfigError(f"No hosts to {options.action} specified", hint=f"puppet cert {options.action} NAME")
+        if options.json:
+            self.fingerprints_as_json(names, options)
             return 0
-        action: Callable[[str, Wish], None] = getattr(self, {"print": "show", "destroy": "clean"}.get(wish.action, wish.action))
+        action: Callable[[str, CertOptions], None] = getattr(
+            self, {"print": "show", "destroy": "clean"}.get(options.action, options.action)
+        )
         for name in names:
-            action(name, wish)
+            action(name, options)
         return 0
 
     # --- list
 
-    def list(self, wish: Wish) -> int:
+    def list(self, options: CertOptions) -> int:
         """Requests, and with --all or --signed certificates: glyph, quoted name, digest, alternative names, what is wrong."""
-        if wish.json:
-            return self._list_as_json(wish)
-        everything = wish.all or wish.signed or bool(wish.names)
+        if options.json:
+            return self._list_as_json(options)
+        everything = options.all or options.signed or bool(options.names)
         lines: list[tuple[str, str, str, str]] = []
-        unknown = set(wish.names)
+        unknown = set(options.names)
         for name in {*self.registry.store.request_names(), *(self.registry.store.signed_names() if everything else ())}:
-            if wish.names and name not in unknown:
+            if options.names and name not in unknown:
                 continue
             unknown.discard(name)
-            lines += self._lines(name, wish)
-        if wish.subject:
-            lines = [line for line in lines if re.search(wish.subject, line[1])]
+            lines += self._lines(name, options)
+        if options.subject:
+            lines = [line for line in lines if re.search(options.subject, line[1])]
         width = max((len(line[1]) for line in lines), default=0)
         for glyph, name, digest, rest in sorted(lines):
             self.console.show(" ".join(part for part in (glyph, name.ljust(width), digest, rest) if part))
@@ -275,16 +239,16 @@ class Commands:
             self.console.error(f"Could not find a certificate or request for {shown(name)}")
         return FAILED if unknown else 0
 
-    def _list_as_json(self, wish: Wish) -> int:
+    def _list_as_json(self, options: CertOptions) -> int:
         """Print the same names by state, each as the CA's own endpoint describes it; `problem`: why a certificate is not valid."""
         states: dict[str, Any] = {"requested": [], "signed": [], "revoked": []}
-        unknown = set(wish.names)
+        unknown = set(options.names)
         for status in self.registry.statuses():
-            if (wish.names and status.name not in unknown) or (wish.subject and not re.search(wish.subject, status.name)):
+            if (options.names and status.name not in unknown) or (options.subject and not re.search(options.subject, status.name)):
                 continue
             unknown.discard(status.name)
             is_request = status.state == "requested"
-            if wish.signed if is_request else wish.pending or not (wish.all or wish.signed or wish.names):
+            if options.signed if is_request else options.pending or not (options.all or options.signed or options.names):
                 continue
             certificate = None if is_request else self.authority.signed_certificate(status.name)
             problem = self._problem(certificate) if certificate is not None else ""
@@ -292,26 +256,26 @@ class Commands:
         self.console.show(json.dumps({**states, "missing": sorted(unknown)}, indent=2))
         return FAILED if unknown else 0
 
-    def _lines(self, name: str, wish: Wish) -> Iterable[tuple[str, str, str, str]]:
+    def _lines(self, name: str, options: CertOptions) -> Iterable[tuple[str, str, str, str]]:
         quoted = f'"{shown(name)[1:-1]}"'
         if not is_name(name):
             yield " ", quoted, "", "(not a certname: it cannot be signed)"
             return
         request = self.registry.request(name)
-        if request is not None and not wish.signed:
+        if request is not None and not options.signed:
             facts = csr.parse(request, max_bytes=len(request))
-            yield " ", quoted, fingerprints.labelled(facts, wish.digest), _alternative(name, facts.alternative_names)
-        elif (wish.all or wish.signed or wish.names) and not wish.pending:
+            yield " ", quoted, fingerprints.labelled(facts, options.digest), _alternative(name, facts.alternative_names)
+        elif (options.all or options.signed or options.names) and not options.pending:
             found = self.authority.signed_certificate(name)
             if found is None:
                 return
             problem = self._problem(found)
-            if problem and wish.signed and not wish.all:
+            if problem and options.signed and not options.all:
                 return
             rest = " ".join(
                 part for part in (_alternative(name, certificates.alternative_names(found)), f"({problem})" if problem else "") if part
             )
-            yield "-" if problem else "+", quoted, fingerprints.labelled(found, wish.digest), rest
+            yield "-" if problem else "+", quoted, fingerprints.labelled(found, options.digest), rest
 
     def _problem(self, certificate: x509.Certificate) -> str:
         """Why a certificate is not valid, in OpenSSL's words; '' when it is."""
@@ -326,106 +290,106 @@ class Commands:
 
     # --- the others
 
-    def sign(self, wish: Wish) -> int:
-        names = self.registry.pending() if wish.all else wish.names
+    def sign(self, options: CertOptions) -> int:
+        names = self.registry.pending() if options.all else options.names
         if not names:
-            raise ConfigError("No waiting certificate requests to sign" if wish.all else "No hosts to sign specified")
+            raise ConfigError("No waiting certificate requests to sign" if options.all else "No hosts to sign specified")
         failed = 0
         for name in names:
             try:
-                self._sign(name, wish)
+                self._sign(name, options)
             except PuppetError as err:
-                if not wish.all:
+                if not options.all:
                     raise
                 self.console.error(err.legacy or str(err), err.hint)
                 failed = FAILED
         return failed
 
-    def _sign(self, name: str, wish: Wish) -> None:
+    def _sign(self, name: str, options: CertOptions) -> None:
         if not is_name(name) or self.registry.request(name) is None:
             raise BadData(f"Could not find certificate request for {shown(name)[1:-1]}", hint="'puppet cert list' shows who waits.")
-        own = name == self.place.ssldir.certname
-        allowed = self.place.rules.policy
-        names = own or (allowed.allow_alternative_names if wish.allow_names is None else wish.allow_names)
-        self.registry.sign(name, by=self.place.by, policy_=SigningPolicy(names, allowed.allow_authorization_extensions))
+        own = name == self.site.ssldir.certname
+        allowed = self.site.rules.policy
+        names = own or (allowed.allow_alternative_names if options.allow_names is None else options.allow_names)
+        self.registry.sign(name, by=self.site.by, policy_=SigningPolicy(names, allowed.allow_authorization_extensions))
         self.console.notice(f"Signed certificate request for {name}")
         self._removed("CertificateRequest", name, self.registry.store.request_path(name))
 
     def _removed(self, kind: str, name: str, path: object) -> None:
         self.console.notice(f"Removing file Puppet::SSL::{kind} {name} at '{path}'")
 
-    def revoke(self, name: str, wish: Wish) -> None:
+    def revoke(self, name: str, options: CertOptions) -> None:
         """By name: every certificate of it. By 0xSERIAL: that one."""
         if re.fullmatch(r"0x[0-9a-f]{1,40}", name):
             serials = [int(name, 16)]
             if serials[0] not in self.registry.store.ledger().serials:
                 raise BadData(f"Could not find a certificate with the serial {name} in the inventory")
-            self.authority.revoke_serials(serials, by=self.place.by, name=name)
+            self.authority.revoke_serials(serials, by=self.site.by, name=name)
         else:
             if not self.authority.serials_of(certname(name)):
                 raise BadData(f"Could not find a serial number for {name}")
-            serials = self.authority.revoke(name, by=self.place.by)
+            serials = self.authority.revoke(name, by=self.site.by)
         for serial in serials:
             self.console.notice(f"Revoked certificate with serial {serial}")
 
-    def clean(self, name: str, wish: Wish) -> None:
+    def clean(self, name: str, options: CertOptions) -> None:
         """Revoke, then remove certificate, request, and what this host's ssldir has of the name."""
         certname(name)
         store = self.registry.store
         if self.authority.serials_of(name):
-            self.revoke(name, wish)
+            self.revoke(name, options)
         elif store.request(name) is None:
             raise BadData(f"Could not find a serial number for {name}")
-        for kind in self.registry.delete(name, by=self.place.by):
+        for kind in self.registry.delete(name, by=self.site.by):
             path = store.signed_path(name) if kind == "Puppet::SSL::Certificate" else store.request_path(name)
             self._removed(kind.removeprefix("Puppet::SSL::"), name, path)
-        ssl = SslDir(self.place.ssldir.root, name)
+        ssl = SslDir(self.site.ssldir.root, name)
         for kind, path in (("Certificate", ssl.hostcert), ("Key", ssl.hostprivkey), ("", ssl.hostpubkey)):
             if path.exists():
                 path.unlink()
                 if kind:
                     self._removed(kind, name, path)
 
-    def generate(self, name: str, wish: Wish) -> None:
+    def generate(self, name: str, options: CertOptions) -> None:
         """A key in this host's ssldir and a certificate for it; nothing that exists is overwritten."""
         certname(name)
         if self.registry.status(name) is not None:
             raise BadData(
                 f"A certificate or request already exists for {name}", hint=f"Run 'puppet cert clean {name}' first to replace it."
             )
-        ssl = SslDir(self.place.ssldir.root, name)
+        ssl = SslDir(self.site.ssldir.root, name)
         ssl.create()
         key = ssl.key()
         if key is None:
-            key = self.place.generate()
+            key = self.site.generate()
             ssl.save_key(key)
-        names = wish.dns_alt_names or (list(self.place.dns_alt_names) if name == self.place.ssldir.certname else [])
+        names = options.dns_alt_names or (list(self.site.dns_alt_names) if name == self.site.ssldir.certname else [])
         request = csr.build(key, name, dns_alt_names=names)
         facts = csr.parse(bundles.dump([request]))
         self.console.notice(f"{name} has a waiting certificate request")
         made = self.authority.issue(
-            name, request.public_key(), alternative_names=facts.alternative_names, by=self.place.by, action="generate"
+            name, request.public_key(), alternative_names=facts.alternative_names, by=self.site.by, action="generate"
         )
         self.console.notice(f"Signed certificate request for {name}")
         ssl.save_certificate(made)
 
-    def show(self, name: str, wish: Wish) -> None:
+    def show(self, name: str, options: CertOptions) -> None:
         self.console.out.write(text.certificate(self._certificate(name)))
 
-    def fingerprint(self, name: str, wish: Wish) -> None:
-        self.console.show(f"{name} ({wish.digest.upper()}) {self._digest(name, wish)}")
+    def fingerprint(self, name: str, options: CertOptions) -> None:
+        self.console.show(f"{name} ({options.digest.upper()}) {self._digest(name, options)}")
 
-    def fingerprints_as_json(self, names: Iterable[str], wish: Wish) -> None:
+    def fingerprints_as_json(self, names: Iterable[str], options: CertOptions) -> None:
         """Print the digests by name."""
-        digests = {name: {"digest": wish.digest.upper(), "fingerprint": self._digest(name, wish)} for name in names}
+        digests = {name: {"digest": options.digest.upper(), "fingerprint": self._digest(name, options)} for name in names}
         self.console.show(json.dumps(digests, indent=2))
 
-    def _digest(self, name: str, wish: Wish) -> str:
+    def _digest(self, name: str, options: CertOptions) -> str:
         request = self.registry.request(certname(name))
         thing = csr.parse(request, max_bytes=len(request)) if request is not None else self._certificate(name)
-        return fingerprints.fingerprint(thing, wish.digest)
+        return fingerprints.fingerprint(thing, options.digest)
 
-    def verify(self, name: str, wish: Wish) -> None:
+    def verify(self, name: str, options: CertOptions) -> None:
         problem = self._problem(self._certificate(name))
         if problem:
             raise BadData(f"Could not verify {name}: {problem}")

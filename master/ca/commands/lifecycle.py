@@ -7,18 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from shared.errors import ConfigError
 from shared.names import shown
 from shared.process.cli import invalid_option, options_in
 
-from .setup import bootstrap
-from .setup.adoption import Adoption, adopt
-from .setup.rollover import CaState, Rollover, Status
-
-if TYPE_CHECKING:
-    from .cli import CaPlace, Console
+from ..setup import bootstrap
+from ..setup.adoption import Adoption, adopt
+from ..setup.rollover import CaState, Rollover, RolloverStatus
+from .site import CaSite, Console
 
 STEPS = ("start", "status", "switch", "finish")
 
@@ -48,7 +45,7 @@ certificate of a bundle, so that they cannot enrol between switch and finish: fo
 
 
 @dataclass
-class Whole:
+class LifecycleOptions:
     """The parsed command line."""
 
     words: list[str] = field(default_factory=list)
@@ -62,41 +59,41 @@ class Whole:
 _FLAGS = {"--noop": "noop", "--json": "json", "--same-key": "same_key", "--same_key": "same_key", "--now": "now"}
 
 
-def parse(argv: Sequence[str]) -> Whole:
+def parse(argv: Sequence[str]) -> LifecycleOptions:
     """The words and options of `argv`; ConfigError for an option that there is not."""
-    wish = Whole()
+    options = LifecycleOptions()
     words = list(argv)
     while words:
         word = words.pop(0)
         if word in _FLAGS:
-            setattr(wish, _FLAGS[word], True)
+            setattr(options, _FLAGS[word], True)
         elif word.startswith("--name="):
-            wish.name = word.partition("=")[2]
+            options.name = word.partition("=")[2]
         elif word == "--name" and words:
-            wish.name = words.pop(0)
+            options.name = words.pop(0)
         elif word in ("-v", "--verbose", "-d", "--debug"):
             continue
         elif word.startswith("-"):
             raise invalid_option("cert adopt", word, options_in(USAGE))
         else:
-            wish.words.append(word)
-    return wish
+            options.words.append(word)
+    return options
 
 
-def run(argv: Sequence[str], place: CaPlace, console: Console) -> int:
+def run(argv: Sequence[str], site: CaSite, console: Console) -> int:
     """Carry out `adopt …` or `rollover …`; the exit code. Errors are raised."""
     action, *rest = argv
-    wish = parse(rest)
-    if not place.ca:
+    options = parse(rest)
+    if not site.ca:
         raise ConfigError("This host is not a CA: the setting ca is false", hint="Run it on the CA, or set ca = true.")
-    return _adopt(wish, place, console) if action == "adopt" else _rollover(wish, place, console)
+    return _adopt(options, site, console) if action == "adopt" else _rollover(options, site, console)
 
 
-def _adopt(wish: Whole, place: CaPlace, console: Console) -> int:
-    if len(wish.words) != 1:
+def _adopt(options: LifecycleOptions, site: CaSite, console: Console) -> int:
+    if len(options.words) != 1:
         raise ConfigError("adopt takes one folder", hint="puppet cert adopt /etc/puppetlabs/puppet/ssl/ca")
-    found = adopt(Path(wish.words[0]), place.files, ssldir=place.ssldir, now=place.now(), noop=wish.noop, owner=place.owner)
-    if wish.json:
+    found = adopt(Path(options.words[0]), site.files, ssldir=site.ssldir, now=site.now(), noop=options.noop, owner=site.owner)
+    if options.json:
         console.show(json.dumps(found.to_data(), indent=2))
         return 0
     for line in _lines(found):
@@ -116,22 +113,22 @@ def _lines(found: Adoption) -> list[str]:
     ]
 
 
-def _rollover(wish: Whole, place: CaPlace, console: Console) -> int:
-    if len(wish.words) != 1 or wish.words[0] not in STEPS:
-        given = f", not {shown(' '.join(wish.words))}" if wish.words else ""
+def _rollover(options: LifecycleOptions, site: CaSite, console: Console) -> int:
+    if len(options.words) != 1 or options.words[0] not in STEPS:
+        given = f", not {shown(' '.join(options.words))}" if options.words else ""
         raise ConfigError(f"rollover takes one of {', '.join(STEPS)}{given}", hint="puppet cert rollover status")
-    step = wish.words[0]
-    authority = bootstrap.open_authority(place.files, place.rules, now=place.now, report=place.report)
-    rollover = Rollover(authority, place.ssldir, by=place.by, report=place.report)
+    step = options.words[0]
+    authority = bootstrap.open_authority(site.files, site.rules, now=site.now, report=site.report)
+    rollover = Rollover(authority, site.ssldir, by=site.by, report=site.report)
     if step == "start":
-        status = rollover.start(place.generate, name=wish.name, same_key=wish.same_key)
+        status = rollover.start(site.generate, name=options.name, same_key=options.same_key)
     elif step == "switch":
-        status = rollover.switch(at_once=wish.now)
+        status = rollover.switch(at_once=options.now)
     elif step == "finish":
         status = rollover.finish()
     else:
         status = rollover.status()
-    if wish.json:
+    if options.json:
         console.show(json.dumps(status.to_data(), indent=2))
         return 0
     for line in _told(status):
@@ -139,7 +136,7 @@ def _rollover(wish: Whole, place: CaPlace, console: Console) -> int:
     return 0
 
 
-def _told(status: Status) -> list[str]:
+def _told(status: RolloverStatus) -> list[str]:
     """Where it stands, and what comes next."""
     if status.old is None or status.new is None:
         return [f"No roll-over is under way. {_ca(status.signs)} signs; {len(status.signs.names)} certificates are valid"]
@@ -155,7 +152,7 @@ def _ca(state: CaState) -> str:
     return f"{state.subject} (SHA256) {state.fingerprint}, valid until {state.not_after}"
 
 
-def _next(status: Status) -> str:
+def _next(status: RolloverStatus) -> str:
     if status.phase == "same-key":
         assert status.old is not None
         return f"Next: 'finish', when all agents have the new certificate, and they must have it by {status.old.not_after}"

@@ -12,11 +12,11 @@ from shared.models.facts import PackedFacts
 from ..pools.catalog_schema import checked
 from ..pools.parse_pool import Parsers
 
-__all__ = ["CatalogWanted", "catalog_wanted", "large_catalog_wanted"]
+__all__ = ["CatalogRequest", "parse_catalog_request", "parse_large_catalog_request"]
 
 
 @dataclass(frozen=True, slots=True)
-class CatalogWanted:
+class CatalogRequest:
     """
     What is asked for.
 
@@ -40,21 +40,21 @@ class CatalogWanted:
     packed: PackedFacts | None = None
 
 
-def catalog_wanted(body: bytes) -> CatalogWanted:
+def parse_catalog_request(body: bytes) -> CatalogRequest:
     """What a body asks for; BadRequest when it is not JSON, or of another shape."""
-    return wanted_of(checked(body))
+    return catalog_request_of(checked(body))
 
 
-async def large_catalog_wanted(body: bytes, parsers: Parsers) -> CatalogWanted:
-    """As `catalog_wanted`, read by a process of `parsers`; the facts come packed."""
+async def parse_large_catalog_request(body: bytes, parsers: Parsers) -> CatalogRequest:
+    """As `parse_catalog_request`, read by a process of `parsers`; the facts come packed."""
     data, facts = await parsers.catalog_wanted(body, timestamp=datetime.now(UTC).isoformat())
-    return replace(wanted_of(data), packed=facts)
+    return replace(catalog_request_of(data), packed=facts)
 
 
-def wanted_of(data: Mapping[str, Any]) -> CatalogWanted:
+def catalog_request_of(data: Mapping[str, Any]) -> CatalogRequest:
     """What data of the right shape asks for."""
     options = data.get("options", {})
-    return CatalogWanted(
+    return CatalogRequest(
         certname=data["certname"],
         environment=data["environment"],
         facts=data["facts"]["values"] if "facts" in data else None,

@@ -22,22 +22,22 @@ from shared.models.node import Node
 from shared.names import certname
 from shared.process.log import LEVELS, NOTICE
 
-from ..pools.jobs import CompileJob, Heard
+from ..pools.jobs import CompileJob, CompileLogEntry
 from ..termini.node import WithFacts
 from .compiler_terminus import PreparedCatalog
-from .request import CatalogWanted
+from .v4_request import CatalogRequest
 
 log = logging.getLogger("puppet.compiler")
 
-__all__ = ["GivenCatalogs"]
+__all__ = ["V4Catalogs"]
 
 
 class CompileHeard(Protocol):
-    async def __call__(self, job: CompileJob, heard: list[Heard] | None = None) -> bytes:
+    async def __call__(self, job: CompileJob, heard: list[CompileLogEntry] | None = None) -> bytes:
         """The catalog as JSON with rich data, and what was logged for it; CompileError, Unavailable."""
 
 
-class GivenCatalogs:
+class V4Catalogs:
     """
     Catalogs compiled as by the compiler terminus, from what is given instead of what a certificate and an agent say.
 
@@ -67,7 +67,7 @@ class GivenCatalogs:
         self.code_id = code_id
         self.now = now
 
-    async def find(self, wanted: CatalogWanted) -> bytes:
+    async def find(self, wanted: CatalogRequest) -> bytes:
         """
         The answer as JSON: the catalog, and what was logged for it if that is wanted.
 
@@ -83,7 +83,7 @@ class GivenCatalogs:
         if wanted.save_facts:
             await self.nodes.expire(name, environment=wanted.environment)
             await self.facts.save(facts, environment=wanted.environment)
-        heard: list[Heard] | None = [] if wanted.log_level else None
+        heard: list[CompileLogEntry] | None = [] if wanted.log_level else None
         body = await self._compiled(node, environment, facts, trusted, heard)
         if wanted.save_catalog and self.catalogs.cache is not None:
             saved = PreparedCatalog(name=name, environment=environment, body=body)
@@ -91,14 +91,14 @@ class GivenCatalogs:
         if heard is None:
             return b'{"catalog":' + body + b"}"
         text = f"Compiled catalog for {name} in environment {environment} using the v4 catalog endpoint"
-        heard.append(Heard("info", text, "", None, None, self.now()))
+        heard.append(CompileLogEntry("info", text, "", None, None, self.now()))
         return b'{"catalog":' + body + b',"logs":' + plainjson.dumps(list(_shown(heard, wanted.log_level))) + b"}"
 
     async def _check_environment(self, name: str) -> None:
         if not await asyncio.to_thread(self.environments, name):
             raise NotFound(f"Could not find environment '{name}'")
 
-    async def _given(self, wanted: CatalogWanted) -> tuple[Facts, Mapping[str, Any]]:
+    async def _given(self, wanted: CatalogRequest) -> tuple[Facts, Mapping[str, Any]]:
         """
         The facts, and what is trusted of the node.
 
@@ -118,7 +118,7 @@ class GivenCatalogs:
             return facts, wanted.trusted
         return facts, trusted if isinstance(trusted, Mapping) else {}
 
-    async def _node(self, wanted: CatalogWanted, facts: Facts) -> Node:
+    async def _node(self, wanted: CatalogRequest, facts: Facts) -> Node:
         """The node, never from a cache nor into one: it depends on facts that may be nobody's."""
         options = {"transaction_uuid": wanted.transaction_uuid} if wanted.transaction_uuid else {}
         request: Request[Node] = Request(wanted.certname, wanted.environment, options=options)
@@ -129,7 +129,9 @@ class GivenCatalogs:
             raise PuppetError(f"Could not find node '{wanted.certname}'; cannot compile", hint="The node terminus does not know it.")
         return found
 
-    async def _compiled(self, node: Node, environment: str, facts: Facts, trusted: Mapping[str, Any], heard: list[Heard] | None) -> bytes:
+    async def _compiled(
+        self, node: Node, environment: str, facts: Facts, trusted: Mapping[str, Any], heard: list[CompileLogEntry] | None
+    ) -> bytes:
         code_id = await self.code_id(environment)
         job = CompileJob.of(node.name, node, environment, facts, trusted, self.server_facts, code_id=code_id, exported=True)
         started = time.monotonic()
@@ -139,7 +141,7 @@ class GivenCatalogs:
         return body
 
 
-def _shown(heard: Iterable[Heard], level: str) -> Iterable[dict[str, Any]]:
+def _shown(heard: Iterable[CompileLogEntry], level: str) -> Iterable[dict[str, Any]]:
     """Lines of the log as puppetserver tells them, without those that are less severe."""
     for each in heard:
         if LEVELS.get(each.level, NOTICE) >= LEVELS[level]:

@@ -1,0 +1,1 @@
+"""The commands `puppet cert` and `puppet ca`."""
