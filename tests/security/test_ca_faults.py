@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from certs import bundles, crl
+from certs import bundles, crl, keys
 from master.ca.storage import inventory
 from master.ca.storage.store import CaStore
 from master.observability.longtasks import CHANGE_CA
