@@ -52,6 +52,27 @@ async def test_the_module_of_extending_does_what_the_page_says(tmp_path: Path, m
     assert (first.code, second.code) == (2, 0)
 
 
+PLACES = re.compile(r"`((?:shared|certs|master|agent|bunraku|tests|docs|packaging|examples)/[\w./-]*)`")
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_file_that_a_page_names_exists(page: Path) -> None:
+    """Both in code (`master/wiring.py`) and in links; sections of other pages are checked as well."""
+    text = page.read_text()
+    missing = [name for name in PLACES.findall(text) if not (ROOT / name).exists()]
+    for target, section in re.findall(r"\]\((?!https?:)([^)#]*)(?:#([\w-]+))?\)", text):
+        file = (page.parent / target) if target else page
+        if not file.exists() or (section and section not in headings(file)):
+            missing.append(f"{target}#{section}")
+    assert missing == []
+
+
+def headings(page: Path) -> set[str]:
+    """Return the anchors that a page's headings have on the web: lower case, hyphens for spaces, without punctuation."""
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in re.findall(r"^#+ (.*)$", page.read_text(), re.M)}
+
+
 async def forbidden() -> bytes:
     raise AssertionError("nobody is to be asked")
 
