@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from functools import cache
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests.support.imports import ROOT, Import, cycles, imports, modules, parsed, sources
 
 MAY_IMPORT = {
     "shared": {"shared"},
@@ -20,15 +20,29 @@ MAY_IMPORT = {
 }
 MAX_LINES = 500
 
-
-@cache
-def parsed(path: Path) -> ast.Module:
-    """Return the syntax tree of a file, which several tests read."""
-    return ast.parse(path.read_text("utf-8"))
-
-
-def sources(package: str) -> list[Path]:
-    return sorted((ROOT / package).rglob("*.py"))
+LAYERS = {
+    "shared": (
+        "errors regexp_syntax suggestions webtrust",
+        "failpoints names pluginfiles regexps",
+        "data filesystem",
+        "settings wire",
+        "indirector process",
+        "models testing",
+        "file_serving ral",
+        "types",
+    ),
+    "agent": (
+        "facts servers state",
+        "bootstrap providers transaction",
+        "plugins",
+        "run",
+        "process",
+        "cli",
+        "__main__",
+    ),
+    "bunraku": ("console faces peer puppet", "__main__ catalogs", "commands"),
+}
+"""The folders and files of a package, the lowest layer first. A layer imports only those below it, also in functions and for type checkers."""
 
 
 def imported(path: Path) -> set[str]:
@@ -52,6 +66,49 @@ def test_a_package_imports_only_what_it_may(package: str) -> None:
 def test_a_package_imports_itself_relatively(package: str) -> None:
     wrong = [str(path.relative_to(ROOT)) for path in sources(package) if package in imported(path)]
     assert wrong == []
+
+
+def part_of(module: str, package: str) -> str:
+    """Return the folder or file directly in `package` that a module belongs to, without its suffix; empty for the package itself."""
+    return module.removeprefix(package.replace("/", ".")).lstrip(".").partition(".")[0]
+
+
+def imports_within(package: str) -> Iterator[Import]:
+    """Yield the imports between different parts of a package."""
+    dotted = package.replace("/", ".") + "."
+    for found in imports():
+        inside = found.module.startswith(dotted) and found.target.startswith(dotted)
+        if inside and part_of(found.module, package) != part_of(found.target, package):
+            yield found
+
+
+@pytest.mark.parametrize("package", sorted(LAYERS))
+def test_every_part_of_a_package_has_its_layer(package: str) -> None:
+    named = " ".join(LAYERS[package]).split()
+    assert sorted(named) == sorted({part_of(name, package) for name in modules() if name.startswith(package.replace("/", ".") + ".")})
+
+
+@pytest.mark.parametrize("package", sorted(LAYERS))
+def test_imports_within_a_package_point_downwards(package: str) -> None:
+    layer = {part: height for height, parts in enumerate(LAYERS[package]) for part in parts.split()}
+    wrong = [
+        f"{found.module} imports {found.target} ({found.kind})"
+        for found in sorted(imports_within(package))
+        if layer[part_of(found.target, package)] >= layer[part_of(found.module, package)]
+    ]
+    assert wrong == []
+
+
+def test_no_modules_import_each_other_in_a_cycle() -> None:
+    """Imports inside functions count; those for type checkers only do not."""
+    assert (
+        cycles(
+            (found.module, found.target)
+            for found in imports()
+            if found.kind != "typing" and not found.module.startswith(("master.compiler", "master.hiera"))
+        )
+        == []
+    )
 
 
 @pytest.mark.parametrize("package", sorted(MAY_IMPORT))
@@ -98,7 +155,7 @@ OWN_TASKS = {
 
 def starts_tasks(path: Path) -> bool:
     """Whether a file makes tasks other than in a TaskGroup, or drops what several raised."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             owner = ast.unparse(node.func.value)
             if node.func.attr == "ensure_future" or (node.func.attr == "create_task" and owner != "group"):
