@@ -27,9 +27,9 @@ from .process import process_environment
 from .run.lock import DisabledLock
 
 if TYPE_CHECKING:
-    from .process.agent import Agent, Asked
+    from .process.agent import Agent, RunOptions
     from .run.deferred import Deferring
-    from .run.steps import Step
+    from .run.steps import FinishedStep
 
 log = logging.getLogger("puppet.agent")
 
@@ -72,7 +72,7 @@ NO_CLIENT = 43
 
 
 @dataclass(slots=True)
-class Command:
+class AgentCommand:
     """What the command line says: settings in `flags`, and what is no setting."""
 
     flags: dict[str, Any] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class Command:
     client: bool = True
 
 
-def parse(argv: Sequence[str]) -> Command:
+def parse(argv: Sequence[str]) -> AgentCommand:
     """The command in its words; ConfigError for what is not understood."""
     words = ["--certname" if word == "--fqdn" else word for word in argv]
     reason: str | None = None
@@ -93,7 +93,7 @@ def parse(argv: Sequence[str]) -> Command:
         reason = given[0] if given and not given[0].startswith("-") else ""
         del words[at : at + (2 if reason else 1)]
     flags, left = flags_of(words, AgentSettings, shorts=SHORTS)
-    command = Command(flags, disable=reason)
+    command = AgentCommand(flags, disable=reason)
     while left:
         word = left.pop(0)
         name, _, value = word.partition("=")
@@ -124,7 +124,7 @@ def parse(argv: Sequence[str]) -> Command:
     return command
 
 
-def _show_step(step: Step) -> None:
+def _show_step(step: FinishedStep) -> None:
     """One line for a step that has ended."""
     print(f"Step: {step.name:<14} {step.seconds * 1000:8.1f} ms  {step.detail}".rstrip(), flush=True)
 
@@ -136,11 +136,11 @@ def main(argv: Sequence[str] | None = None, *, deferring: Deferring | None = Non
     setproctitle.getproctitle()
     # A run makes many objects and drops few: with the usual thresholds collections took a tenth of its time and freed nothing.
     gc.set_threshold(100_000, 50, 100)
-    process_environment.settle(os.environ)
+    process_environment.prepare_process(os.environ)
     return ended(lambda: run(list(sys.argv[1:] if argv is None else argv), deferring))
 
 
-def entitle(title: str) -> None:
+def set_process_title(title: str) -> None:
     """
     What `ps` shows. A Ruby agent on the same host breaks the lock of a run whose process is not called `puppet` or `puppet-…`
     (the name, not the title).
@@ -160,13 +160,13 @@ def run(argv: list[str], deferring: Deferring | None = None) -> int:
     if command.show == "version":
         print(__version__)
         return 0
-    settings, conf, problems = configured(command.flags)
+    settings, conf, problems = load_settings(command.flags)
     foreground = settings.onetime or not settings.daemonize
     make_room(settings)
     set_up_logs(settings, foreground=foreground)
     for sentence in problems:
         log.warning("%s", sentence)
-    process_environment.search(settings.path, os.environ)
+    process_environment.set_search_path(settings.path, os.environ)
     take_priority(settings.priority)
     if command.enable or command.disable is not None:
         return _switch(settings, command)
@@ -179,13 +179,13 @@ def run(argv: list[str], deferring: Deferring | None = None) -> int:
     from .process.agent import state_directories
 
     made, looked = state_directories(settings)
-    process_environment.secure([*made, *looked], process_environment.public(settings))
+    process_environment.secure_directories([*made, *looked], process_environment.public_directory_modes(settings))
     asked = _asked(settings, command, conf, deferring)
     if settings.daemonize and not settings.onetime:
         _background(settings)
-    entitle("puppet agent")
+    set_process_title("puppet agent")
     if settings.onetime:
-        return one_run(settings, asked)
+        return run_once(settings, asked)
     try:
         return _serve(settings, command, asked, argv)
     except (PuppetError, OSError) as err:
@@ -197,7 +197,7 @@ class _NothingToDo(ConfigError):
     """--onetime with --no-client."""
 
 
-def configured(flags: dict[str, Any]) -> tuple[AgentSettings, Conf, list[str]]:
+def load_settings(flags: dict[str, Any]) -> tuple[AgentSettings, Conf, list[str]]:
     """The settings, the file they came from, and sentences about what in it is not understood. A file with errors is left out whole."""
     first = load(AgentSettings, section="agent", flags=flags, conf=Conf())
     try:
@@ -220,7 +220,7 @@ def set_up_logs(settings: AgentSettings, *, foreground: bool) -> None:
     logs.set_up_by(settings, foreground=foreground, ident="puppet-agent")
 
 
-def _switch(settings: AgentSettings, command: Command) -> int:
+def _switch(settings: AgentSettings, command: AgentCommand) -> int:
     lock = DisabledLock(settings.agent_disabled_lockfile)
     if command.enable:
         lock.enable()
@@ -242,13 +242,13 @@ def _fingerprint(settings: AgentSettings, digest: str) -> int:
     return 0
 
 
-def _asked(settings: AgentSettings, command: Command, conf: Conf, deferring: Deferring | None) -> Asked:
-    from .process.agent import Asked
+def _asked(settings: AgentSettings, command: AgentCommand, conf: Conf, deferring: Deferring | None) -> RunOptions:
+    from .process.agent import RunOptions
 
     given = "environment" in command.flags
     in_file = any("environment" in conf.section(name) for name in ("main", "agent"))
     patience = settings.waitforcert if "waitforcert" in command.flags else None
-    return Asked(given, given or in_file, patience, deferring)
+    return RunOptions(given, given or in_file, patience, deferring)
 
 
 def process_age() -> float:
@@ -260,17 +260,17 @@ def process_age() -> float:
         return 0.0
 
 
-def one_run(settings: AgentSettings, asked: Asked) -> int:
+def run_once(settings: AgentSettings, asked: RunOptions) -> int:
     """One run in this process; the exit code."""
     import uvloop
 
     from .process.agent import Agent
 
     agent = Agent(settings, asked, began=time.monotonic() - process_age(), watch_steps=_show_step if settings.steps else None)
-    return uvloop.run(until_done(agent))
+    return uvloop.run(run_until_signalled(agent))
 
 
-async def until_done(agent: Agent) -> int:
+async def run_until_signalled(agent: Agent) -> int:
     """A run that INT and TERM end well: between two resources when it is applying, at once before that; a second signal always at once."""
     loop = asyncio.get_running_loop()
     task = asyncio.ensure_future(agent.once())
@@ -298,12 +298,12 @@ def _background(settings: AgentSettings) -> None:
     daemon.to_background()
 
 
-def _serve(settings: AgentSettings, command: Command, asked: Asked, argv: list[str]) -> int:
+def _serve(settings: AgentSettings, command: AgentCommand, asked: RunOptions, argv: list[str]) -> int:
     """The daemon, from its pid file to its end."""
     from shared.process.daemon import PidFile
 
     from .process.agent import splay_seconds
-    from .process.daemon import WATCHED, Actions, Daemon, ended_child, wait_for_signal
+    from .process.daemon import WATCHED, Daemon, DaemonActions, reap_child, wait_for_signal
 
     signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
     pidfile = PidFile(settings.pidfile)
@@ -327,13 +327,13 @@ def _serve(settings: AgentSettings, command: Command, asked: Asked, argv: list[s
         isolated = "-I" if sys.flags.isolated else "-P"
         os.execv(sys.executable, [sys.executable, isolated, "-m", *program, *argv, *paths, *foreground, *logged])  # noqa: S606
 
-    actions = Actions(
+    actions = DaemonActions(
         start_run=start_run,
         reload=watch.changed,
         reopen_logs=lambda: set_up_logs(settings, foreground=not settings.daemonize),
         restart=restart,
         wait=wait_for_signal,
-        ended=ended_child,
+        ended=reap_child,
     )
     try:
         return Daemon(settings, actions, splay=splay_seconds(settings)).run()
@@ -341,15 +341,15 @@ def _serve(settings: AgentSettings, command: Command, asked: Asked, argv: list[s
         pidfile.remove()
 
 
-def _child(settings: AgentSettings, asked: Asked) -> NoReturn:
+def _child(settings: AgentSettings, asked: RunOptions) -> NoReturn:
     """A run in a process of its own, which ends here."""
     from .process.daemon import WATCHED
 
     code = 1
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, WATCHED)
-        entitle("puppet agent: applying configuration")
-        code = one_run(settings, asked)
+        set_process_title("puppet agent: applying configuration")
+        code = run_once(settings, asked)
     except MemoryError:
         code = 254
     except Exception:

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
 from agent.run.wiring import Wiring
-from agent.servers.http import Client
-from agent.servers.selection import Selection
-from agent.servers.server import Server, Spoken
+from agent.servers.http import HttpClient
+from agent.servers.selection import ServerSelection
+from agent.servers.server import DialectCache, Server
 from agent.servers.tls import Verifier
 from shared.errors import PeerNotTrusted
 from shared.indirector.routes import read_routes
@@ -18,7 +18,7 @@ from shared.settings import AgentSettings
 
 
 @asynccontextmanager
-async def verified(settings: AgentSettings) -> AsyncIterator[Client]:
+async def verified(settings: AgentSettings) -> AsyncIterator[HttpClient]:
     """
     Verified connections with this host's certificate, which end with the block.
 
@@ -38,7 +38,7 @@ async def verified(settings: AgentSettings) -> AsyncIterator[Client]:
         settings.hostcert if settings.hostcert.exists() else None,
         settings.hostprivkey if settings.hostcert.exists() else None,
     )
-    async with Client.of(settings, verifier) as client:
+    async with HttpClient.of(settings, verifier) as client:
         yield client
 
 
@@ -51,8 +51,8 @@ async def connected(settings: AgentSettings, service: str = "puppet") -> AsyncIt
         PeerNotTrusted: as there. PeerError: no server of server_list answers.
     """
     async with verified(settings) as client:
-        site = await Selection.over(client, settings).site(service)
-        yield Server(site, client, Spoken(), lambda: settings.environment or "production")
+        site = await ServerSelection.over(client, settings).site(service)
+        yield Server(site, client, DialectCache(), lambda: settings.environment or "production")
 
 
 @asynccontextmanager
@@ -63,9 +63,9 @@ async def wired(settings: AgentSettings, service: str) -> AsyncIterator[Wiring]:
     Raises:
         PeerNotTrusted: as there. PeerError: no server of server_list answers.
     """
-    spoken = await asyncio.to_thread(Spoken.of_setting, settings.scheme, settings.statedir / "dialects.json")
+    dialects = await asyncio.to_thread(DialectCache.load, settings.scheme, settings.statedir / "dialects.json")
     routes = await asyncio.to_thread(read_routes, settings.route_file, "agent")
     async with verified(settings) as client:
-        selection = Selection.over(client, settings)
+        selection = ServerSelection.over(client, settings)
         settings, files = await selection.applied([service]), await selection.site("fileserver") if service == "fileserver" else None
-        yield Wiring(settings, client, spoken, routes, environment=settings.environment or "production", files=files)
+        yield Wiring(settings, client, dialects, routes, environment=settings.environment or "production", files=files)

@@ -9,7 +9,7 @@ from certs.ssldir import SslDir
 from certs.verify import TrustStore
 
 
-def keep_authorities(layout: SslDir, pem: bytes, now: datetime) -> None:
+def save_authorities(layout: SslDir, pem: bytes, now: datetime) -> None:
     """Keep a new CA bundle under which our own certificate still verifies; PeerNotTrusted, BadData or TooLarge otherwise."""
     authorities = bundles.certificates(pem)
     verify.verify_bundle(authorities)
@@ -19,7 +19,7 @@ def keep_authorities(layout: SslDir, pem: bytes, now: datetime) -> None:
     layout.save_authorities(pem)
 
 
-def keep_crls(layout: SslDir, pem: bytes) -> None:
+def save_crls(layout: SslDir, pem: bytes) -> None:
     """Keep CRLs that our own CAs signed and that are not older than those on disk; PeerNotTrusted, BadData or TooLarge otherwise."""
     given = bundles.revocation_lists(pem)
     kept = crl.acceptable(given, layout.crls() or (), layout.authorities() or ())

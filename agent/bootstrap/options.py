@@ -10,7 +10,7 @@ from certs.verify import Revocation
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class BootstrapOptions:
     """The settings that the bootstrap reads; durations in seconds, 0 for never."""
 
     environment: str = "production"

@@ -16,7 +16,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 
 
-class Step(Enum):
+class BootstrapStep(Enum):
     MAKE_KEY = "make key"
     FETCH_CA = "fetch CA"
     REFRESH_CA = "refresh CA"
@@ -32,7 +32,7 @@ class Step(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class BootstrapState:
     """
     What is on disk, what the CA has said since, and how patient we are.
 
@@ -67,56 +67,56 @@ class State:
     maxwaitforcert: int | None = None
 
 
-def next_step(state: State) -> Step:
+def next_step(state: BootstrapState) -> BootstrapStep:
     """The one thing to do now."""
     return _legacy(state) if state.legacy else _modern(state)
 
 
-def _legacy(state: State) -> Step:
+def _legacy(state: BootstrapState) -> BootstrapStep:
     if not state.key:
-        return Step.MAKE_KEY
+        return BootstrapStep.MAKE_KEY
     if not state.ca:
-        return Step.FETCH_CA
+        return BootstrapStep.FETCH_CA
     if not state.certificate:
         if not state.asked:
-            return Step.FETCH_CERTIFICATE
+            return BootstrapStep.FETCH_CERTIFICATE
         if not state.request:
-            return Step.SEND_REQUEST if state.request_sought else Step.FIND_REQUEST
+            return BootstrapStep.SEND_REQUEST if state.request_sought else BootstrapStep.FIND_REQUEST
         return _patience(state)
     if state.revocation and not state.crl:
-        return Step.FETCH_CRL
+        return BootstrapStep.FETCH_CRL
     if state.revocation and state.crl_stale:  # 3.8's own agent never asks again; ours does, as its setting says
-        return Step.REFRESH_CRL
-    return Step.DONE
+        return BootstrapStep.REFRESH_CRL
+    return BootstrapStep.DONE
 
 
-def _modern(state: State) -> Step:
+def _modern(state: BootstrapState) -> BootstrapStep:
     if not state.ca:
-        return Step.FETCH_CA
+        return BootstrapStep.FETCH_CA
     if state.ca_stale:
-        return Step.REFRESH_CA
+        return BootstrapStep.REFRESH_CA
     if state.revocation and not state.crl and (state.certificate or not state.crl_closed):
-        return Step.FETCH_CRL
+        return BootstrapStep.FETCH_CRL
     if state.revocation and state.crl_stale:
-        return Step.REFRESH_CRL
+        return BootstrapStep.REFRESH_CRL
     if not state.key:
-        return Step.MAKE_KEY
+        return BootstrapStep.MAKE_KEY
     if state.certificate:
-        return Step.RENEW if state.renewal_due else Step.DONE
+        return BootstrapStep.RENEW if state.renewal_due else BootstrapStep.DONE
     if not state.submitted:
-        return Step.SEND_REQUEST
+        return BootstrapStep.SEND_REQUEST
     if not state.asked:
-        return Step.FETCH_CERTIFICATE
+        return BootstrapStep.FETCH_CERTIFICATE
     return _patience(state)
 
 
-def _patience(state: State) -> Step:
+def _patience(state: BootstrapState) -> BootstrapStep:
     if state.waitforcert <= 0 or (state.maxwaitforcert is not None and state.waited >= state.maxwaitforcert):
-        return Step.GIVE_UP
-    return Step.WAIT
+        return BootstrapStep.GIVE_UP
+    return BootstrapStep.WAIT
 
 
-def spread(certificate: x509.Certificate, seconds: int) -> int:
+def spread_interval(certificate: x509.Certificate, seconds: int) -> int:
     """
     `seconds`, or up to a tenth less, always the same for one certificate.
 
@@ -126,6 +126,6 @@ def spread(certificate: x509.Certificate, seconds: int) -> int:
     return round(seconds * (1 - 0.1 * chance))
 
 
-def quarter(certificate: x509.Certificate) -> int:
+def quarter_of_validity(certificate: x509.Certificate) -> int:
     """A quarter of its time in seconds: one that was made for two months, to be renewed, is not warned of from its first day on."""
     return round((certificate.not_valid_after_utc - certificate.not_valid_before_utc).total_seconds() / 4)

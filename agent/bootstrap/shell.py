@@ -32,15 +32,15 @@ from shared.models.certificate_revocation_list import CERTIFICATE_REVOCATION_LIS
 from shared.process.log import NOTICE
 from shared.wire.dialects import LEGACY, MODERN, Dialect
 
-from ..servers.server import Server, Spoken, dialect_of, version_of
+from ..servers.server import DialectCache, Server, dialect_of, version_of
 from ..servers.tls import Verifier
 from . import texts
-from .keeping import keep_authorities, keep_crls
-from .options import Options
-from .sequence import State, Step, next_step, quarter, spread
+from .keeping import save_authorities, save_crls
+from .options import BootstrapOptions
+from .sequence import BootstrapState, BootstrapStep, next_step, quarter_of_validity, spread_interval
 
 if TYPE_CHECKING:
-    from ..servers.http import Client
+    from ..servers.http import HttpClient
     from ..servers.sites import Site
 
 log = logging.getLogger("puppet.ssl")
@@ -62,9 +62,9 @@ class Bootstrap:
         self,
         layout: SslDir,
         site: Site,
-        options: Options,
-        connect: Callable[[Verifier | None], Client],
-        spoken: Spoken,
+        options: BootstrapOptions,
+        connect: Callable[[Verifier | None], HttpClient],
+        dialects: DialectCache,
         *,
         now: Callable[[], datetime],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -74,14 +74,14 @@ class Bootstrap:
         self.layout = layout
         self.site = site
         self.options = options
-        self.spoken = spoken
+        self.dialects = dialects
         self._connect = connect
         self._now = now
         self._sleep = sleep
         self._tell = tell
         self._locate = locate
-        self._client: Client | None = None  # verified with the CA; for this bootstrap only
-        self._refreshed: set[Step] = set()
+        self._client: HttpClient | None = None  # verified with the CA; for this bootstrap only
+        self._refreshed: set[BootstrapStep] = set()
 
     async def run(self) -> Verifier:
         """
@@ -101,9 +101,9 @@ class Bootstrap:
             while steps < MAX_STEPS:
                 step = next_step(state)
                 steps += 1
-                if step is Step.DONE:
+                if step is BootstrapStep.DONE:
                     return await asyncio.to_thread(self._done)
-                if step is Step.WAIT:
+                if step is BootstrapStep.WAIT:
                     await self._close()
                     await asyncio.to_thread(lock.release)
                     state = await self._wait(state)
@@ -116,46 +116,46 @@ class Bootstrap:
             await self._close()
             lock.release()
 
-    def _steps(self) -> Mapping[Step, Callable[[State], Awaitable[State]]]:
+    def _steps(self) -> Mapping[BootstrapStep, Callable[[BootstrapState], Awaitable[BootstrapState]]]:
         return {
-            Step.MAKE_KEY: self._make_key,
-            Step.FETCH_CA: self._fetch_ca,
-            Step.REFRESH_CA: self._refresh_ca,
-            Step.FETCH_CRL: self._fetch_crl,
-            Step.REFRESH_CRL: self._refresh_crl,
-            Step.FIND_REQUEST: self._find_request,
-            Step.SEND_REQUEST: self._send_request,
-            Step.FETCH_CERTIFICATE: self._fetch_certificate,
-            Step.RENEW: self._renew,
-            Step.GIVE_UP: self._give_up,
+            BootstrapStep.MAKE_KEY: self._make_key,
+            BootstrapStep.FETCH_CA: self._fetch_ca,
+            BootstrapStep.REFRESH_CA: self._refresh_ca,
+            BootstrapStep.FETCH_CRL: self._fetch_crl,
+            BootstrapStep.REFRESH_CRL: self._refresh_crl,
+            BootstrapStep.FIND_REQUEST: self._find_request,
+            BootstrapStep.SEND_REQUEST: self._send_request,
+            BootstrapStep.FETCH_CERTIFICATE: self._fetch_certificate,
+            BootstrapStep.RENEW: self._renew,
+            BootstrapStep.GIVE_UP: self._give_up,
         }
 
     # What is on disk.
 
-    async def _begin(self) -> State:
+    async def _begin(self) -> BootstrapState:
         """What there is, and the CA located when something is missing; without one nothing is refreshed that is here."""
         state = await asyncio.to_thread(self._look)
-        if self._locate is None or next_step(state) is Step.DONE:
+        if self._locate is None or next_step(state) is BootstrapStep.DONE:
             return state
         try:
             self.site = await self._locate()
         except PeerError as err:
             still = replace(state, ca_stale=False, crl_stale=False, renewal_due=False)
-            if next_step(still) is not Step.DONE:
+            if next_step(still) is not BootstrapStep.DONE:
                 raise
             log.warning("Nothing was refreshed: %s", err)
             return still
         return await asyncio.to_thread(self._look)
 
-    def _look(self) -> State:
+    def _look(self) -> BootstrapState:
         layout, options = self.layout, self.options
         key, certificate, authorities = layout.key(), layout.certificate(), layout.authorities()
         if certificate is not None and key is None:
             raise texts.key_lost(layout)
         if certificate is not None and key is not None and not keys.belongs(key, certificate.public_key()):
             raise texts.mismatch(certificate, layout, self.site.host)
-        legacy = self.spoken.of(self.site) is LEGACY
-        return State(
+        legacy = self.dialects.get(self.site) is LEGACY
+        return BootstrapState(
             legacy=legacy,
             key=key is not None,
             ca=authorities is not None,
@@ -165,7 +165,7 @@ class Bootstrap:
             revocation=bool(options.revocation),
             ca_stale=self._stale(layout.localcacert, options.ca_refresh, certificate),
             crl_stale=self._stale(layout.hostcrl, options.crl_refresh, certificate),
-            renewal_due=certificate is not None and self._ends_within(certificate, spread(certificate, options.renewal)),
+            renewal_due=certificate is not None and self._ends_within(certificate, spread_interval(certificate, options.renewal)),
             waitforcert=options.waitforcert,
             maxwaitforcert=options.maxwaitforcert,
         )
@@ -193,7 +193,7 @@ class Bootstrap:
             verify.verify(certificate, TrustStore(authorities, crls, revocation), now=self._now(), purpose="client")
         except verify.NotVerified as err:
             raise texts.unusable(err, self.layout, self._now()) from err
-        if self._ends_within(certificate, min(self.options.expire_warning, quarter(certificate))):
+        if self._ends_within(certificate, min(self.options.expire_warning, quarter_of_validity(certificate))):
             log.warning("Certificate '%s' will expire on %s", verify.subject_of(certificate), certificate.not_valid_after_utc)
         return self._verifier(own=True)
 
@@ -215,9 +215,9 @@ class Bootstrap:
     async def _server(self) -> Server:
         """The CA over connections that chain to the CA's certificate on disk."""
         if self._client is None:
-            shown = self.spoken.of(self.site) is LEGACY and await asyncio.to_thread(self.layout.hostcert.exists)
+            shown = self.dialects.get(self.site) is LEGACY and await asyncio.to_thread(self.layout.hostcert.exists)
             self._client = self._connect(await asyncio.to_thread(self._verifier, own=shown))
-        return Server(self.site, self._client, self.spoken, lambda: self.options.environment)
+        return Server(self.site, self._client, self.dialects, lambda: self.options.environment)
 
     async def _close(self) -> None:
         if self._client is not None:
@@ -235,7 +235,7 @@ class Bootstrap:
 
     # The steps.
 
-    async def _make_key(self, state: State) -> State:
+    async def _make_key(self, state: BootstrapState) -> BootstrapState:
         kind = "" if state.legacy else f"{self.options.key.type.upper()} "
         log.info("Creating a new %sSSL key for %s", kind, self.layout.certname)
         key = await asyncio.to_thread(self.options.key.generate)
@@ -243,7 +243,7 @@ class Bootstrap:
         failpoint("agent.key-saved")
         return replace(state, key=True)
 
-    async def _fetch_ca(self, state: State) -> State:
+    async def _fetch_ca(self, state: BootstrapState) -> BootstrapState:
         """The one question asked over an unverified connection; what comes back is pinned, or shown and kept."""
         answer, dialect = await self._ask_for_ca()
         if answer.status == 404:
@@ -277,24 +277,24 @@ class Bootstrap:
         await asyncio.to_thread(self.layout.save_authorities, answer.body)
         log.info("Caching certificate for ca")
         failpoint("agent.ca-saved")
-        await self.spoken.settle(self.site, dialect)
+        await self.dialects.remember(self.site, dialect)
         return replace(state, ca=True, legacy=dialect is LEGACY)
 
     async def _ask_for_ca(self) -> tuple[Answer, Dialect]:
         """In the words of 4 and later first; a 3.x master names its version in its refusal, and is asked again in its own."""
-        known = self.spoken.of(self.site)
+        known = self.dialects.get(self.site)
         async with self._connect(None) as stranger:
             for dialect in (known,) if known else (MODERN, LEGACY):
                 outgoing = self._outgoing("find", CERTIFICATE, "ca", dialect)
                 opened = await stranger.request(self.site, "GET", outgoing.target, {"Accept": _accept(dialect)})
                 answer = Answer(opened.status, opened.headers, await opened.read())
-                self.spoken.heard(self.site, answer.headers)
+                self.dialects.learn(self.site, answer.headers)
                 said = dialect_of(version_of(answer.headers.get("x-puppet-version")))
                 if known or answer.status == 200 or said is dialect:
                     break
         return answer, dialect
 
-    async def _refresh_ca(self, state: State) -> State:
+    async def _refresh_ca(self, state: BootstrapState) -> BootstrapState:
         """Only over a verified connection, and only to a bundle under which our own certificate still verifies."""
         log.info("Refreshing CA certificate")
         after = replace(state, ca_stale=False)
@@ -302,7 +302,7 @@ class Bootstrap:
         try:
             answer = await self._get(CERTIFICATE, "ca", since)
             if answer.status == 200:
-                await asyncio.to_thread(keep_authorities, self.layout, answer.body, self._now())
+                await asyncio.to_thread(save_authorities, self.layout, answer.body, self._now())
             elif answer.status != 304:
                 raise PeerAnswered(f"{answer.status}: {_line(answer)}", code=answer.status)
             await asyncio.to_thread(os.utime, self.layout.localcacert)
@@ -310,7 +310,7 @@ class Bootstrap:
             log.warning("Could not refresh the CA certificate, keeping the old one: %s", err.message)
         return after
 
-    async def _fetch_crl(self, state: State) -> State:
+    async def _fetch_crl(self, state: BootstrapState) -> BootstrapState:
         answer = await self._ask_for_crl()
         if answer.status == 403 and not state.certificate:
             return replace(state, crl_closed=True)
@@ -319,7 +319,7 @@ class Bootstrap:
         if answer.status != 200:
             raise PeerAnswered(f"Could not download CRLs: {answer.status}: {_line(answer)}", code=answer.status)
         try:
-            await asyncio.to_thread(keep_crls, self.layout, answer.body)
+            await asyncio.to_thread(save_crls, self.layout, answer.body)
         except (BadData, TooLarge, PeerNotTrusted) as err:
             raise PeerNotTrusted(f"Could not download CRLs: {err.message}", hint=err.hint) from err
         log.info("Caching certificate_revocation_list for ca")
@@ -336,13 +336,13 @@ class Bootstrap:
             answer = await self._get(CERTIFICATE_REVOCATION_LIST, "ca", headers)
         return answer
 
-    async def _refresh_crl(self, state: State) -> State:
+    async def _refresh_crl(self, state: BootstrapState) -> BootstrapState:
         log.info("Refreshing CRL")
         since = {"If-Modified-Since": formatdate(self.layout.hostcrl.stat().st_mtime, usegmt=True)}
         try:
             answer = await self._ask_for_crl(since)
             if answer.status == 200:
-                await asyncio.to_thread(keep_crls, self.layout, answer.body)
+                await asyncio.to_thread(save_crls, self.layout, answer.body)
             elif answer.status != 304:
                 raise PeerAnswered(f"{answer.status}: {_line(answer)}", code=answer.status)
             await asyncio.to_thread(os.utime, self.layout.hostcrl)
@@ -350,7 +350,7 @@ class Bootstrap:
             log.warning("Could not refresh the CRL, keeping the old one: %s", err.message)
         return replace(state, crl_stale=False)
 
-    async def _find_request(self, state: State) -> State:
+    async def _find_request(self, state: BootstrapState) -> BootstrapState:
         """3.8: a request that we do not have any more may still be at the CA."""
         answer = await self._get(CERTIFICATE_REQUEST, self.layout.certname)
         if answer.status == 200:
@@ -371,7 +371,7 @@ class Bootstrap:
             raise _unexpected("certificate request", answer)
         return replace(state, request_sought=True)
 
-    async def _send_request(self, state: State) -> State:
+    async def _send_request(self, state: BootstrapState) -> BootstrapState:
         key = await asyncio.to_thread(self.layout.key)
         assert key is not None
         request = await asyncio.to_thread(self._build_request, key, state.legacy)
@@ -412,7 +412,7 @@ class Bootstrap:
         log.info("Certificate Request fingerprint (SHA256): %s", fingerprints.fingerprint(request))
         return request
 
-    async def _fetch_certificate(self, state: State) -> State:
+    async def _fetch_certificate(self, state: BootstrapState) -> BootstrapState:
         name = self.layout.certname
         answer = await self._get(CERTIFICATE, name)
         if answer.status == 404:
@@ -442,7 +442,7 @@ class Bootstrap:
         self.layout.save_certificate(certificate)
         self.layout.hostcsr.unlink(missing_ok=True)
 
-    async def _renew(self, state: State) -> State:
+    async def _renew(self, state: BootstrapState) -> BootstrapState:
         """8: a new certificate for the same key, before the old one ends. Whatever happens, the old one goes on."""
         after = replace(state, renewal_due=False)
         if await (await self._server()).dialect() is LEGACY:
@@ -450,7 +450,7 @@ class Bootstrap:
         outgoing = paths.Outgoing("POST", "/puppet-ca/v1/certificate_renewal")
         try:
             async with self._connect(await asyncio.to_thread(self._verifier, own=True)) as client:
-                server = Server(self.site, client, self.spoken, lambda: self.options.environment)
+                server = Server(self.site, client, self.dialects, lambda: self.options.environment)
                 answer = await server.send(outgoing, {"Accept": "text/plain", "Content-Type": "text/plain"}, b"")
             if answer.status == 404:
                 log.info("Certificate autorenewal has not been enabled on the server.")
@@ -463,7 +463,7 @@ class Bootstrap:
             log.warning("Could not renew the certificate, going on with the old one: %s", err.message)
         return after
 
-    async def _wait(self, state: State) -> State:
+    async def _wait(self, state: BootstrapState) -> BootstrapState:
         name, seconds = self.layout.certname, state.waitforcert
         if state.legacy:
             log.log(NOTICE, "Did not receive certificate")
@@ -474,7 +474,7 @@ class Bootstrap:
         # Later agents send the request again each time, in case it was thrown away meanwhile; 3.8 does not.
         return replace(state, asked=False, submitted=state.legacy, waited=state.waited + seconds)
 
-    async def _give_up(self, state: State) -> State:
+    async def _give_up(self, state: BootstrapState) -> BootstrapState:
         if state.legacy:
             raise texts.NoCertificate("Exiting; no certificate found and waitforcert is disabled")
         why = "the waitforcert setting is set to 0" if state.waitforcert <= 0 else "the maxwaitforcert timeout has been exceeded"

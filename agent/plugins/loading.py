@@ -43,7 +43,7 @@ class Plugins:
         if any((folder / "puppet" / "provider").is_dir() for folder in self.folders):
             from shared.ral.plugins import plugin_providers
 
-            makers = plugin_providers(self.folders, self.types, builtin, broken=lambda name, err: complain(self.log, err))
+            makers = plugin_providers(self.folders, self.types, builtin, broken=lambda name, err: log_error(self.log, err))
         made: Providers = Providers(makers, platform)
         return made
 
@@ -60,7 +60,7 @@ def plugins_for(catalog: Catalog, folders: Sequence[Path], log: RunLog) -> Plugi
 
     def note(name: str, err: ConfigError) -> None:
         broken[name] = err
-        complain(log, err)
+        log_error(log, err)
 
     if any((folder / "puppet" / kind).is_dir() for folder in folders for kind in ("type", "provider")):
         from shared.ral.plugins import plugin_types
@@ -76,6 +76,6 @@ def used_types(catalog: Catalog) -> frozenset[str]:
     return frozenset(names | purged)
 
 
-def complain(log: RunLog, err: PuppetError) -> None:
+def log_error(log: RunLog, err: PuppetError) -> None:
     """An error in the log, and what to try."""
     log.err(text_with_hint(err))

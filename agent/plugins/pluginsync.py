@@ -41,7 +41,7 @@ ALWAYS_KEPT = ("__pycache__",)
 
 
 @dataclass(frozen=True, slots=True)
-class Mount:
+class PluginMount:
     """
     One tree to mirror.
 
@@ -56,7 +56,7 @@ class Mount:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class PluginLimits:
     """Files of one tree; bytes of one file."""
 
     files: int = 50_000
@@ -64,7 +64,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Local:
+class LocalEntry:
     """What is at a path now; `mode` are the permission bits."""
 
     kind: str  # file, directory, other
@@ -72,7 +72,7 @@ class Local:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SyncPlan:
     """What makes the local tree equal to the master's, in the order of the fields; paths are relative."""
 
     remove: tuple[str, ...] = ()
@@ -82,7 +82,7 @@ class Plan:
 
 
 @dataclass(slots=True)
-class Synced:
+class SyncResult:
     """What was done; paths are relative. `failed`: files that could not be brought; `problem`: why nothing could."""
 
     fetched: list[str] = field(default_factory=list)
@@ -95,7 +95,7 @@ class Synced:
         return bool(self.fetched or self.removed)
 
 
-def plan(entries: Sequence[FileMetadata], local: Mapping[str, Local], ignore: Sequence[str], limits: Limits) -> Plan:
+def plan_sync(entries: Sequence[FileMetadata], local: Mapping[str, LocalEntry], ignore: Sequence[str], limits: PluginLimits) -> SyncPlan:
     """
     What has to be done; pure.
 
@@ -129,7 +129,7 @@ def plan(entries: Sequence[FileMetadata], local: Mapping[str, Local], ignore: Se
             del wanted[name]
     gone = [name for name, there in local.items() if _is_gone(name, there, wanted) and not _ignored(name, ignore)]
     remove = tuple(name for name in sorted(gone) if not any(name.startswith(f"{other}/") for other in gone))
-    return Plan(
+    return SyncPlan(
         remove,
         tuple(name for name in sorted(wanted) if wanted[name].type == "directory"),
         tuple(wanted[name] for name in sorted(wanted) if wanted[name].type == "file"),
@@ -137,7 +137,7 @@ def plan(entries: Sequence[FileMetadata], local: Mapping[str, Local], ignore: Se
     )
 
 
-def _is_gone(name: str, there: Local, wanted: Mapping[str, FileMetadata]) -> bool:
+def _is_gone(name: str, there: LocalEntry, wanted: Mapping[str, FileMetadata]) -> bool:
     entry = wanted.get(name)
     return entry is None or entry.type != there.kind
 
@@ -146,9 +146,9 @@ def _ignored(name: str, ignore: Sequence[str]) -> bool:
     return any(fnmatch.fnmatchcase(part, pattern) for part in name.split("/") for pattern in (*ignore, *ALWAYS_KEPT))
 
 
-def walk(root: Path, most: int) -> dict[str, Local]:
+def local_entries(root: Path, most: int) -> dict[str, LocalEntry]:
     """What is below `root`, links not followed. Blocks."""
-    found: dict[str, Local] = {}
+    found: dict[str, LocalEntry] = {}
     pending = [""]
     while pending:
         folder = pending.pop()
@@ -157,7 +157,7 @@ def walk(root: Path, most: int) -> dict[str, Local]:
                 relative = f"{folder}/{entry.name}" if folder else entry.name
                 mode = entry.stat(follow_symlinks=False).st_mode
                 kind = "directory" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else "other"
-                found[relative] = Local(kind, stat.S_IMODE(mode))
+                found[relative] = LocalEntry(kind, stat.S_IMODE(mode))
                 if len(found) > most * 2:
                     raise TooLarge(f"{root} holds more than {most * 2} files", hint="Is it the right directory? See plugindest.")
                 if kind == "directory":
@@ -180,15 +180,15 @@ class PluginSync:
         legacy: bool = False,
         ignore: Sequence[str] = (".svn", "CVS", ".git", ".hg"),
         checksum_type: Algorithm = "sha256",
-        limits: Limits | None = None,
+        limits: PluginLimits | None = None,
     ) -> None:
         self.sources = sources
         self.legacy = legacy
         self.ignore = tuple(ignore)
         self.checksum_type = checksum_type
-        self.limits = limits or Limits()
+        self.limits = limits or PluginLimits()
 
-    async def sync(self, mount: Mount) -> Synced:
+    async def sync(self, mount: PluginMount) -> SyncResult:
         """
         Make `mount.destination` equal to what the master has.
 
@@ -210,11 +210,11 @@ class PluginSync:
         if entries is None:
             raise NotFound(f"Could not find {mount.source} in the environment {self.sources.environment}")
         await asyncio.to_thread(_prepare, mount.destination)
-        local = await asyncio.to_thread(walk, mount.destination, self.limits.files)
-        todo = plan(entries, local, self.ignore, self.limits)
+        local = await asyncio.to_thread(local_entries, mount.destination, self.limits.files)
+        todo = plan_sync(entries, local, self.ignore, self.limits)
         for sentence in todo.refused:
             log.warning("Refusing a part of %s: %s", mount.source, sentence)
-        done = Synced()
+        done = SyncResult()
         for name in todo.remove:
             await asyncio.to_thread(_remove, mount.destination / name)
             _say(mount.destination / name, "ensure", "removed")
@@ -228,7 +228,7 @@ class PluginSync:
             await self._bring(mount, file, done)
         return done
 
-    async def _bring(self, mount: Mount, file: Compared, done: Synced) -> None:
+    async def _bring(self, mount: PluginMount, file: ChangedFile, done: SyncResult) -> None:
         path = mount.destination / file.name
         try:
             if file.problem:
@@ -287,7 +287,7 @@ def _write(fd: int, chunk: bytes) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ChangedFile:
     """A file that is not as the master has it: `before` is the checksum of what is there, `problem` why it cannot be fetched."""
 
     name: str
@@ -297,7 +297,7 @@ class Compared:
     problem: str = ""
 
 
-def _compared(mount: Mount, files: Sequence[FileMetadata]) -> list[Compared]:
+def _compared(mount: PluginMount, files: Sequence[FileMetadata]) -> list[ChangedFile]:
     """Those of `files` that differ here; modes of the others are put right. Blocks, once for all of them."""
     found = []
     for entry in files:
@@ -310,11 +310,11 @@ def _compared(mount: Mount, files: Sequence[FileMetadata]) -> list[Compared]:
                 raise BadData(f"the master gives no checksum of its content but {wanted}")
             before = _sum(path, wanted.type)
             if before != wanted.value:
-                found.append(Compared(name, mode, wanted, before))
+                found.append(ChangedFile(name, mode, wanted, before))
             else:
                 _chmod(path, mode)
         except (PuppetError, OSError) as err:
-            found.append(Compared(name, mode, problem=str(err)))
+            found.append(ChangedFile(name, mode, problem=str(err)))
     return found
 
 

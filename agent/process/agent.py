@@ -19,7 +19,7 @@ from shared.process.log import NOTICE, level_of
 from shared.settings import AgentSettings
 
 from ..run.lock import DisabledLock, RunLock
-from ..run.steps import Observer as StepObserver
+from ..run.steps import StepObserver as StepObserver
 from ..run.steps import Steps
 from ..servers.srv import Srv
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from certs.verify import Revocation
     from shared.models.report import Report
 
-    from ..bootstrap import Options
+    from ..bootstrap import BootstrapOptions
     from ..run.deferred import Deferring
     from ..run.run import CatalogSource
-    from ..servers.server import Spoken
-    from ..servers.sites import Observer as ExchangeObserver
+    from ..servers.server import DialectCache
+    from ..servers.sites import ExchangeObserver as ExchangeObserver
     from ..servers.tls import Verifier
 
 log = logging.getLogger("puppet.agent")
@@ -39,7 +39,7 @@ CLIENT = "Puppet configuration client"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RunOptions:
     """
     What the command line asked for beyond settings.
 
@@ -74,7 +74,7 @@ class Agent:
     def __init__(
         self,
         settings: AgentSettings,
-        asked: Asked | None = None,
+        asked: RunOptions | None = None,
         *,
         watch_steps: StepObserver | None = None,
         watch_exchanges: ExchangeObserver | None = None,
@@ -85,7 +85,7 @@ class Agent:
         srv: Srv | None = None,
     ) -> None:
         self.settings = settings
-        self.asked = asked or Asked()
+        self.asked = asked or RunOptions()
         self.report: Report | None = None
         self.stopping = False
         self.applying = False
@@ -108,12 +108,12 @@ class Agent:
             log.log(NOTICE, "Skipping run of %s; administratively disabled (Reason: '%s');", CLIENT, reason)
             log.log(NOTICE, "Use 'puppet agent --enable' to re-enable.")
             return 1
-        from ..servers.server import Spoken
+        from ..servers.server import DialectCache
 
         try:
-            spoken = await asyncio.to_thread(Spoken.of_setting, self.settings.scheme, self.settings.statedir / "dialects.json")
-            verifier = await self._bootstrap(spoken)
-            return await self._locked(verifier, spoken)
+            dialects = await asyncio.to_thread(DialectCache.load, self.settings.scheme, self.settings.statedir / "dialects.json")
+            verifier = await self._bootstrap(dialects)
+            return await self._locked(verifier, dialects)
         except PuppetError as err:
             self._refuse(err)
         except OSError as err:
@@ -133,12 +133,12 @@ class Agent:
             return
         log.error("%s", text_with_hint(err))
 
-    async def _bootstrap(self, spoken: Spoken) -> Verifier:
+    async def _bootstrap(self, dialects: DialectCache) -> Verifier:
         from certs.ssldir import SslDir
 
         from ..bootstrap import Bootstrap
-        from ..servers.http import Client
-        from ..servers.selection import located_ca
+        from ..servers.http import HttpClient
+        from ..servers.selection import locate_ca
         from ..servers.sites import Site
 
         settings = self.settings
@@ -146,17 +146,17 @@ class Agent:
             SslDir.of(settings),
             Site(settings.ca_server, settings.ca_port),
             bootstrap_options(settings, self.asked.waitforcert),
-            lambda verifier: Client.of(settings, verifier, self._watch_exchanges),
-            spoken,
+            lambda verifier: HttpClient.of(settings, verifier, self._watch_exchanges),
+            dialects,
             now=self._now,
             sleep=self._sleep,
             tell=self._tell,
-            locate=lambda: located_ca(settings, srv=self._srv),
+            locate=lambda: locate_ca(settings, srv=self._srv),
         )
         with Steps(self._watch_steps).step("certificates"):
             return await bootstrap.run()
 
-    async def _locked(self, verifier: Verifier, spoken: Spoken) -> int:
+    async def _locked(self, verifier: Verifier, dialects: DialectCache) -> int:
         settings = self.settings
         lock = RunLock(settings.agent_catalog_run_lockfile)
         waited = 0.0
@@ -174,43 +174,43 @@ class Agent:
         try:
             failpoint("agent.locked")
             await self._tidy()
-            return await self._run(verifier, spoken)
+            return await self._run(verifier, dialects)
         finally:
             await asyncio.to_thread(lock.release)
 
     async def _tidy(self) -> None:
-        from ..state.statefiles import tidy
+        from ..state.statefiles import remove_leftovers
 
         try:
-            gone = await asyncio.to_thread(tidy, self.settings)
+            gone = await asyncio.to_thread(remove_leftovers, self.settings)
         except OSError as err:
             log.warning("Could not remove what a killed run may have left: %s", err)
             return
         if gone:
             log.info("Removed %d temporary files that a killed run left behind", gone)
 
-    async def _run(self, verifier: Verifier, spoken: Spoken) -> int:
+    async def _run(self, verifier: Verifier, dialects: DialectCache) -> int:
         from ..run.retrieval import Retrieval
         from ..run.run import Run
         from ..run.wiring import Wiring
-        from ..servers.http import Client
-        from ..servers.selection import Selection
-        from ..state.logbridge import kept, print_line
+        from ..servers.http import HttpClient
+        from ..servers.selection import ServerSelection
+        from ..state.logbridge import print_line, record_logging
         from ..state.runlog import RunLog
 
         settings = self.settings
         runlog = RunLog(level=level_of(settings), printers=[print_line], now=self._now)
         routes = await asyncio.to_thread(read_routes, settings.route_file, "agent")
         steps = Steps(self._watch_steps)
-        async with Client.of(settings, verifier, self._watch_exchanges) as client:
-            with kept(runlog):
-                selection = Selection.over(client, settings, srv=self._srv)
+        async with HttpClient.of(settings, verifier, self._watch_exchanges) as client:
+            with record_logging(runlog):
+                selection = ServerSelection.over(client, settings, srv=self._srv)
                 files = None
                 try:
                     settings, files = await selection.applied(), await selection.site("fileserver")
                 except PeerError as err:
                     log.error("%s", err)  # the cached catalog, if there is one, needs no server
-                wiring = Wiring(settings, client, spoken, routes, environment=settings.environment, files=files)
+                wiring = Wiring(settings, client, dialects, routes, environment=settings.environment, files=files)
                 run = Run(
                     wiring,
                     runlog,
@@ -238,15 +238,15 @@ class Agent:
         return outcome.bits if settings.detailed_exitcodes else 0
 
 
-def bootstrap_options(settings: AgentSettings, waitforcert: int | None = None) -> Options:
+def bootstrap_options(settings: AgentSettings, waitforcert: int | None = None) -> BootstrapOptions:
     """What the bootstrap needs of the settings. With `onetime` nobody waits, unless --waitforcert says so."""
     from certs.keys import KeyKind
 
-    from ..bootstrap import Options
+    from ..bootstrap import BootstrapOptions
 
     revocation: Revocation = False if settings.certificate_revocation == "false" else settings.certificate_revocation
     patience = waitforcert if waitforcert is not None else 0 if settings.onetime else settings.waitforcert
-    return Options(
+    return BootstrapOptions(
         environment=settings.environment,
         waitforcert=patience,
         maxwaitforcert=settings.maxwaitforcert,

@@ -23,7 +23,7 @@ SHUTDOWN_SECONDS = 60.0  # a run may finish its current resource and report; the
 
 
 @dataclass(slots=True)
-class Actions:
+class DaemonActions:
     """What the daemon does to the world; tests hand it others."""
 
     start_run: Callable[[AgentSettings], int]  # gives the child's pid
@@ -39,7 +39,7 @@ class Actions:
 class Daemon:
     """The scheduler. `run` returns the exit code."""
 
-    def __init__(self, settings: AgentSettings, actions: Actions, *, splay: float = 0.0) -> None:
+    def __init__(self, settings: AgentSettings, actions: DaemonActions, *, splay: float = 0.0) -> None:
         self.settings = settings
         self.actions = actions
         self.child: int | None = None
@@ -129,7 +129,7 @@ def wait_for_signal(seconds: float) -> int | None:
     return found.si_signo if found is not None else None
 
 
-def ended_child() -> int | None:
+def reap_child() -> int | None:
     """The pid of a child that has ended, once for each."""
     try:
         pid, _ = os.waitpid(-1, os.WNOHANG)

@@ -22,7 +22,7 @@ PASSABLE = 0o751  # for vardir: monitoring gets through to publicdir
 PUBLIC = 0o755
 
 
-def clean(environ: Mapping[str, str], *, home: str, user: str) -> dict[str, str]:
+def clean_environment(environ: Mapping[str, str], *, home: str, user: str) -> dict[str, str]:
     """
     The environment for this process and all that it starts; pure.
 
@@ -32,20 +32,20 @@ def clean(environ: Mapping[str, str], *, home: str, user: str) -> dict[str, str]
     return {**kept, "PATH": PATH, "HOME": home, "USER": user, "LOGNAME": user}
 
 
-def settle(environ: MutableMapping[str, str]) -> None:
+def prepare_process(environ: MutableMapping[str, str]) -> None:
     """Clean this process' environment, leave the caller's directory, set the umask. Call it before anything else."""
     try:
         entry = pwd.getpwuid(os.geteuid())
         home, user = entry.pw_dir, entry.pw_name
     except KeyError:
         home, user = "/", str(os.geteuid())
-    cleaned = clean(environ, home=home, user=user)
+    cleaned = clean_environment(environ, home=home, user=user)
     environ.clear()
     environ.update(cleaned)
     os.umask(UMASK)
 
 
-def search(path: str, environ: MutableMapping[str, str]) -> None:
+def set_search_path(path: str, environ: MutableMapping[str, str]) -> None:
     """Have programs looked for where the setting `path` says; the system's own folders are added. `none`: where they are anyway."""
     if path == "none":
         return
@@ -74,12 +74,12 @@ def complaint(path: Path, info: os.stat_result, *, trusted: frozenset[int], link
     return ""
 
 
-def public(settings: AgentSettings) -> dict[Path, int]:
+def public_directory_modes(settings: AgentSettings) -> dict[Path, int]:
     """The directories that others may look into or get through, with their modes."""
     return {settings.vardir: PASSABLE, settings.publicdir: PUBLIC}
 
 
-def secure(directories: Iterable[Path], modes: Mapping[Path, int] = {}, *, euid: int | None = None) -> None:
+def secure_directories(directories: Iterable[Path], modes: Mapping[Path, int] = {}, *, euid: int | None = None) -> None:
     """
     Make the directories that are missing; refuse those that somebody else could tamper with.
 

@@ -17,7 +17,7 @@ Deferring = Callable[[AgentSettings, str, Mapping[str, Any], RunLog], Resolver]
 """Makes the resolver of one run: settings, environment, facts, log. Blocks."""
 
 
-def lazily(make: Callable[[], Resolver]) -> Resolver:
+def lazy_resolver(make: Callable[[], Resolver]) -> Resolver:
     """A resolver that is made when the first deferred value is met."""
     made: list[Resolver] = []
 

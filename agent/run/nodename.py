@@ -10,7 +10,7 @@ from shared.names import certname
 from shared.settings import AgentSettings
 
 
-def named(settings: AgentSettings, facts: Mapping[str, Any]) -> AgentSettings:
+def with_node_name(settings: AgentSettings, facts: Mapping[str, Any]) -> AgentSettings:
     """
     The settings with `node_name_value` as the fact `node_name_fact` has it; unchanged without that setting.
 

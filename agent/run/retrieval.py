@@ -26,9 +26,9 @@ from shared.wire.dialects import LEGACY, MODERN, Dialect
 
 from ..facts.legacy import stringified
 from ..facts.limits import SoftLimits
-from ..plugins.pluginsync import Limits as PluginLimits
-from ..plugins.pluginsync import Mount, PluginSync, Synced
-from .nodename import named
+from ..plugins.pluginsync import PluginLimits as PluginLimits
+from ..plugins.pluginsync import PluginMount, PluginSync, SyncResult
+from .nodename import with_node_name
 from .steps import Steps
 from .wiring import Wiring
 
@@ -48,7 +48,7 @@ class NotStable(PuppetError):
 
 
 @dataclass
-class Retrieved:
+class RetrievedCatalog:
     """What a run applies: the catalog as it came, and the facts it was made for. `cached`: as reports write it."""
 
     catalog: Catalog
@@ -57,14 +57,14 @@ class Retrieved:
 
 
 @dataclass(frozen=True, slots=True)
-class LastRun:
+class LastEnvironments:
     """The environments of the last run: what was asked for, and what it ended in."""
 
     initial: str
     converged: str
 
     @classmethod
-    def read(cls, path: Path) -> LastRun | None:
+    def read(cls, path: Path) -> LastEnvironments | None:
         """What last_run_summary.yaml says of an agent's run; None when it does not. Blocks."""
         try:
             data = plainyaml.loads(path.read_bytes())
@@ -96,15 +96,15 @@ def facts_option(facts: Facts, dialect: Dialect, *, stringify: bool, old_server:
     return {"facts_format": "pson" if old_server else "application/json", "facts": quote(text, safe="")}
 
 
-async def mirrored(wiring: Wiring, dialect: Dialect | None) -> AsyncGenerator[tuple[Mount, Synced], None]:
+async def sync_plugins(wiring: Wiring, dialect: Dialect | None) -> AsyncGenerator[tuple[PluginMount, SyncResult], None]:
     """Plugin sync, mount by mount."""
     settings = wiring.settings
     mounts = [
-        Mount("pluginfacts", settings.pluginfactsource, settings.pluginfactdest, permissions=True),
-        Mount("plugin", settings.pluginsource, settings.plugindest),
+        PluginMount("pluginfacts", settings.pluginfactsource, settings.pluginfactdest, permissions=True),
+        PluginMount("plugin", settings.pluginsource, settings.plugindest),
     ]
     if not settings.disable_i18n and (wiring.file_server.version or wiring.server.version or ()) >= LOCALES_SINCE:
-        mounts.append(Mount("locales", settings.localesource, settings.localedest))
+        mounts.append(PluginMount("locales", settings.localesource, settings.localedest))
     sync = PluginSync(
         wiring.sources(),
         legacy=dialect is LEGACY,
@@ -116,7 +116,7 @@ async def mirrored(wiring: Wiring, dialect: Dialect | None) -> AsyncGenerator[tu
         try:
             done = await sync.sync(mount)
         except (PuppetError, OSError) as err:
-            done = Synced(problem=err)
+            done = SyncResult(problem=err)
         yield mount, done
 
 
@@ -135,7 +135,7 @@ class Retrieval:
     def settings(self) -> AgentSettings:
         return self.wiring.settings
 
-    async def retrieve(self) -> Retrieved:
+    async def retrieve(self) -> RetrievedCatalog:
         """
         The catalog to apply, in the environment it belongs to (`wiring.environment`).
 
@@ -179,35 +179,35 @@ class Retrieval:
             found = await self._round(await self._prepared(first=False), fallback=fallback)
         raise NotStable(f"Catalog environment didn't stabilize after {MAX_RESTARTS} fetches, aborting run")
 
-    async def download(self) -> Retrieved:
+    async def download(self) -> RetrievedCatalog:
         """The catalog as the master has it now, in the environment of the settings; no plugins are fetched. PuppetError: there is none."""
         facts = await self._facts()
-        return Retrieved(await self._ask_catalog(facts), facts, "not_used")
+        return RetrievedCatalog(await self._ask_catalog(facts), facts, "not_used")
 
-    async def kept(self) -> Retrieved:
+    async def kept(self) -> RetrievedCatalog:
         """The catalog that was kept of the last run or download. NoCatalog: there is none."""
         kept = await self._kept()
         if kept is None:
             raise NoCatalog(f"Could not find catalog for {self.settings.node_name_value}")
         return kept
 
-    async def given(self, catalog: Catalog) -> Retrieved:
+    async def given(self, catalog: Catalog) -> RetrievedCatalog:
         """A catalog that came from elsewhere, as if it had been kept. BadData: it is another node's."""
         facts = await self._facts()
-        return Retrieved(_own(catalog, self.settings.node_name_value), facts, "explicitly_requested")
+        return RetrievedCatalog(_own(catalog, self.settings.node_name_value), facts, "explicitly_requested")
 
     async def submit_facts(self) -> None:
         """Gather the facts and send them to the master. PuppetError: there are none, or it does not take them."""
         facts = await self._facts()
         await Rest(FACTS, self.wiring.server).save(Request(facts.name, self.wiring.environment, body=facts))
 
-    async def _kept(self) -> Retrieved | None:
+    async def _kept(self) -> RetrievedCatalog | None:
         """The cached catalog, of this node by its name; None without one. Of facts there is only what is decided here."""
         facts = await self._facts() if self.settings.node_name_fact else None
         catalog = await self._cached()
-        return None if catalog is None else Retrieved(catalog, facts or await self._facts(), "explicitly_requested")
+        return None if catalog is None else RetrievedCatalog(catalog, facts or await self._facts(), "explicitly_requested")
 
-    def _explicit(self, kept: Retrieved) -> Retrieved:
+    def _explicit(self, kept: RetrievedCatalog) -> RetrievedCatalog:
         """use_cached_catalog: no node, no plugins."""
         catalog = kept.catalog
         if catalog.environment and catalog.environment != self.wiring.environment and not self.settings.strict_environment_mode:
@@ -229,7 +229,7 @@ class Retrieval:
             return
         dialect = await self._dialect()
         if dialect is not LEGACY and self.settings.use_last_environment:
-            last = await asyncio.to_thread(LastRun.read, self.settings.lastrunfile)
+            last = await asyncio.to_thread(LastEnvironments.read, self.settings.lastrunfile)
             if last is not None:
                 if last.converged != last.initial:
                     self.wiring.environment = last.converged
@@ -291,17 +291,17 @@ class Retrieval:
                 doing.detail = await self._sync_plugins(first=first)
         return await self._facts()
 
-    async def _round(self, facts: Facts, *, fallback: bool) -> Retrieved:
+    async def _round(self, facts: Facts, *, fallback: bool) -> RetrievedCatalog:
         if self._rather_cached:
             cached = await self._cached()
             if cached is not None and cached.environment in (None, "", self.wiring.environment):
                 log.info("Using cached catalog from environment '%s'", cached.environment)
-                return Retrieved(cached, facts, "on_failure")
+                return RetrievedCatalog(cached, facts, "on_failure")
         with self.steps.step("catalog", metric="config_retrieval") as doing:
             try:
                 catalog = await self._ask_catalog(facts)
                 doing.detail = f"{len(catalog.resources)} resources"
-                return Retrieved(catalog, facts, "not_used")
+                return RetrievedCatalog(catalog, facts, "not_used")
             except (PuppetError, OSError) as err:
                 log.error("Could not retrieve catalog from remote server: %s", text_with_hint(err))
                 doing.detail = "failed"
@@ -317,7 +317,7 @@ class Retrieval:
             )
             raise NoCatalog("Could not retrieve catalog; skipping run")
         log.info("Using cached catalog from environment '%s'", cached.environment)
-        return Retrieved(cached, facts, "on_failure")
+        return RetrievedCatalog(cached, facts, "on_failure")
 
     async def _sync_plugins(self, *, first: bool) -> str:
         """
@@ -327,9 +327,9 @@ class Retrieval:
             PuppetError: something could not be brought, and neither is that ignored nor may an older catalog be applied instead.
         """
         dialect = await self._dialect()
-        done: list[Synced] = []
+        done: list[SyncResult] = []
         failed = ""
-        async with aclosing(mirrored(self.wiring, dialect)) as mounts:
+        async with aclosing(sync_plugins(self.wiring, dialect)) as mounts:
             async for mount, synced in mounts:
                 if synced.problem is not None:
                     if first and not done and not await self._environment_exists():
@@ -369,7 +369,7 @@ class Retrieval:
             values = {**found.values, **own}
             for sentence in SoftLimits.of(self.settings).excesses(values):
                 log.warning("%s", sentence)
-            self.wiring.settings = named(self.settings, values)
+            self.wiring.settings = with_node_name(self.settings, values)
             return found.model_copy(update={"name": self.settings.node_name_value, "values": values})
 
     async def _ask_catalog(self, facts: Facts) -> Catalog:

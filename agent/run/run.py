@@ -23,19 +23,19 @@ from shared.wire.dialects import LEGACY, MODERN, Dialect
 from ..state.runlog import RunLog, utc_now
 from ..state.statefiles import TransactionStore, write_classes, write_resources, write_summary
 from .admincommands import CommandFailed, run_command
-from .retrieval import NoCatalog, Retrieval, Retrieved
+from .retrieval import NoCatalog, Retrieval, RetrievedCatalog
 from .steps import Steps
 from .wiring import Wiring
 
 if TYPE_CHECKING:
     from ..providers.file.context import FileContext
-    from ..transaction.run import Applied
-    from ..transaction.summary import RunFacts
+    from ..transaction.run import ApplyResult
+    from ..transaction.summary import ReportHeader
     from .deferred import Deferring, Resolver
 
 log = logging.getLogger("puppet.agent")
 
-CatalogSource = Callable[[Retrieval], Awaitable[Retrieved]]
+CatalogSource = Callable[[Retrieval], Awaitable[RetrievedCatalog]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +107,8 @@ class Run:
         """Do it, write the state files, send the report. Raises nothing that is foreseen: it is in the log, the report and the outcome."""
         settings = self.settings
         PATTERN_TIMEOUT.set(settings.pattern_timeout)
-        applied: Applied | None = None
-        retrieved: Retrieved | None = None
+        applied: ApplyResult | None = None
+        retrieved: RetrievedCatalog | None = None
         completed = False
         try:
             async with asyncio.timeout(settings.runtimeout or None):
@@ -138,7 +138,7 @@ class Run:
 
     # Applying.
 
-    async def _apply(self, retrieved: Retrieved) -> Applied:
+    async def _apply(self, retrieved: RetrievedCatalog) -> ApplyResult:
         from shared.ral.catalog import resources_of
         from shared.types import KNOWN
         from shared.types.filebucket import Filebucket
@@ -195,13 +195,13 @@ class Run:
             lenses=(str(settings.plugindest / "augeas/lenses"),),
         )
 
-    def _resolver(self, retrieved: Retrieved) -> Resolver | None:
-        from .deferred import lazily
+    def _resolver(self, retrieved: RetrievedCatalog) -> Resolver | None:
+        from .deferred import lazy_resolver
 
         make = self._deferring
         if make is None:
             return None
-        return lazily(lambda: make(self.settings, self.wiring.environment, retrieved.facts.values, self.log))
+        return lazy_resolver(lambda: make(self.settings, self.wiring.environment, retrieved.facts.values, self.log))
 
     async def _keep(self, catalog: Catalog, cached: str) -> None:
         """Cache a catalog that can be applied, for the day when the master is away. Not in noop."""
@@ -256,7 +256,7 @@ class Run:
 
     async def _dialect(self) -> Dialect:
         """What the master speaks; when it is away, what it spoke before, else the newer one."""
-        known = self.wiring.spoken.of(self.wiring.server.site)
+        known = self.wiring.dialects.get(self.wiring.server.site)
         if known is not None:
             return known
         try:
@@ -264,12 +264,12 @@ class Run:
         except PeerError:
             return MODERN
 
-    def _facts(self, retrieved: Retrieved | None, dialect: Dialect) -> RunFacts:
-        from ..transaction.summary import RunFacts
+    def _facts(self, retrieved: RetrievedCatalog | None, dialect: Dialect) -> ReportHeader:
+        from ..transaction.summary import ReportHeader
 
         catalog = retrieved.catalog if retrieved else None
         modern = dialect is not LEGACY
-        return RunFacts(
+        return ReportHeader(
             host=self.settings.node_name_value,
             started=self._started,
             environment=self.wiring.environment,
@@ -286,12 +286,12 @@ class Run:
             all_resources=not self.settings.exclude_unchanged_resources,
         )
 
-    async def _report(self, retrieved: Retrieved | None, applied: Applied | None, completed: bool) -> Report:
+    async def _report(self, retrieved: RetrievedCatalog | None, applied: ApplyResult | None, completed: bool) -> Report:
         """The finished report, written here and sent to the master; neither failing changes what the run came to."""
         from ..transaction.summary import report_of
 
         settings = self.settings
-        dialect = self.wiring.spoken.of(self.wiring.server.site) or MODERN
+        dialect = self.wiring.dialects.get(self.wiring.server.site) or MODERN
         self.steps.metrics["total"] = self.steps.total()
         report = report_of(self._facts(retrieved, dialect), self.log, applied, self.steps.metrics)
         if not completed and report.status != "failed":

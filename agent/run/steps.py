@@ -11,7 +11,7 @@ from shared.failpoints import failpoint
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class FinishedStep:
     """One step that has ended; `detail` is a few words for people."""
 
     name: str
@@ -19,31 +19,31 @@ class Step:
     detail: str = ""
 
 
-Observer = Callable[[Step], None]
+StepObserver = Callable[[FinishedStep], None]
 
 
-def _nobody(step: Step) -> None:
+def _nobody(step: FinishedStep) -> None:
     return
 
 
 class Steps:
     """Times the steps of one run: for the observer, and (`metrics`) for the report."""
 
-    def __init__(self, observer: Observer | None = None, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(self, observer: StepObserver | None = None, clock: Callable[[], float] = time.perf_counter) -> None:
         self.metrics: dict[str, float] = {}
         self._observer = observer or _nobody
         self._clock = clock
         self._began = clock()
 
     @contextmanager
-    def step(self, name: str, *, metric: str = "") -> Iterator[Doing]:
+    def step(self, name: str, *, metric: str = "") -> Iterator[ActiveStep]:
         """
         Time what is inside; it is a step even when it fails.
 
         Args:
             metric: Its name among the report's times; taken several times, it adds up.
         """
-        doing = Doing()
+        doing = ActiveStep()
         began = self._clock()
         failpoint(f"agent.{name}")
         try:
@@ -55,7 +55,7 @@ class Steps:
             seconds = self._clock() - began
             if metric:
                 self.metrics[metric] = self.metrics.get(metric, 0.0) + seconds
-            self._observer(Step(name, seconds, doing.detail))
+            self._observer(FinishedStep(name, seconds, doing.detail))
         failpoint(f"agent.{name}-done")
 
     def total(self) -> float:
@@ -64,7 +64,7 @@ class Steps:
 
 
 @dataclass(slots=True)
-class Doing:
+class ActiveStep:
     """A step under way; `detail` may be set meanwhile."""
 
     detail: str = field(default="")

@@ -35,8 +35,8 @@ from ..facts.builtin.host import Host
 from ..facts.configured import fact_sources
 from ..facts.facter import Facter
 from ..servers.dipper import RemoteDipper
-from ..servers.http import Client
-from ..servers.server import Server, Spoken
+from ..servers.http import HttpClient
+from ..servers.server import DialectCache, Server
 from ..servers.sites import Site
 from ..servers.sources import Bindings, SourceRouter
 from ..servers.websources import web_sources
@@ -101,8 +101,8 @@ class Wiring:
     """
 
     settings: AgentSettings
-    client: Client
-    spoken: Spoken
+    client: HttpClient
+    dialects: DialectCache
     routes: Mapping[str, Route] = field(default_factory=dict)
     host: Host = field(default_factory=Host)
     environment: str = "production"
@@ -121,7 +121,7 @@ class Wiring:
         return self._server(Site(host, port or self.settings.masterport))
 
     def _server(self, site: Site) -> Server:
-        return Server(site, self.client, self.spoken, lambda: self.environment)
+        return Server(site, self.client, self.dialects, lambda: self.environment)
 
     def _declared(self) -> Mapping[Indirection[Any], tuple[str, str]]:
         """Terminus and cache of each indirection, by name, before routes.yaml. Source: protocol reference 1.6."""
@@ -166,7 +166,7 @@ class Wiring:
             "write_only_yaml": lambda: WriteOnlyYaml(indirection, settings.clientyamldir / name),
         }
         if indirection is REPORT:
-            makers["yaml"] = lambda: LastRunReport(settings.lastrunreport, lambda: self.spoken.of(self.server.site) is LEGACY)
+            makers["yaml"] = lambda: LastRunReport(settings.lastrunreport, lambda: self.dialects.get(self.server.site) is LEGACY)
         if indirection is FACTS:
             makers["facter"] = lambda: Facter(self.host, fact_sources(settings), lambda: datetime.now(UTC).astimezone().isoformat())
         if indirection in (FILE_METADATA, FILE_CONTENT):

@@ -99,7 +99,7 @@ class RemoteDipper:
         return self._algorithm if isinstance(self._algorithm, str) else await self._algorithm()
 
 
-def buckets(
+def bucket_factory(
     folder: Path,
     *,
     algorithm: Algorithm = "sha256",

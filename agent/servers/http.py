@@ -24,8 +24,8 @@ from shared.wire.dialects import MODERN
 
 from .bodies import Inflater, retry_after
 from .pace import Bounds, Pace
-from .sites import PROBE, READY_PROBES, Exchange, Limits, Observer, Proxy, Site
-from .tls import Verifier, refusal, unverified_context, without_system_authorities
+from .sites import PROBE, READY_PROBES, Exchange, ExchangeObserver, HttpLimits, Proxy, Site
+from .tls import Verifier, refusal_of, unverified_context, without_system_authorities
 
 with without_system_authorities():
     import aiohttp
@@ -78,10 +78,10 @@ class _Connector(aiohttp.TCPConnector):
         return connection
 
 
-class OpenAnswer:
+class StreamedAnswer:
     """An answer whose body is still on its way."""
 
-    def __init__(self, response: aiohttp.ClientResponse, client: Client) -> None:
+    def __init__(self, response: aiohttp.ClientResponse, client: HttpClient) -> None:
         self._response = response
         self._client = client
         self.status = response.status
@@ -133,7 +133,7 @@ class OpenAnswer:
         return body
 
 
-class Client:
+class HttpClient:
     """
     One pool of connections with one trust.
 
@@ -145,19 +145,19 @@ class Client:
         self,
         verifier: Verifier | None,
         *,
-        limits: Limits | None = None,
+        limits: HttpLimits | None = None,
         proxy: Proxy | None = None,
         user_agent: str = "Puppet",
         version: str = "",
         extra_headers: Mapping[str, str] | None = None,
         source: str = "",
         ciphers: str = "",
-        observer: Observer | None = None,
+        observer: ExchangeObserver | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self.verifier = verifier
-        self.limits = limits or Limits()
+        self.limits = limits or HttpLimits()
         self.proxy = proxy or Proxy()
         own = {"User-Agent": user_agent} | ({"X-Puppet-Version": version} if version else {})
         # What a request says itself stands before these, and what we say of ourselves too.
@@ -173,11 +173,11 @@ class Client:
         self._opening = asyncio.Lock()
 
     @classmethod
-    def of(cls, settings: AgentSettings, verifier: Verifier | None, observer: Observer | None = None) -> Client:
+    def of(cls, settings: AgentSettings, verifier: Verifier | None, observer: ExchangeObserver | None = None) -> HttpClient:
         """Return a pool of connections with the limits and the proxy of the settings."""
         return cls(
             verifier,
-            limits=Limits.of(settings),
+            limits=HttpLimits.of(settings),
             proxy=Proxy.of(settings),
             user_agent=settings.http_user_agent or f"Puppet/{MODERN.version} Bunraku/{__version__}",
             version=MODERN.version,
@@ -187,7 +187,7 @@ class Client:
             observer=observer,
         )
 
-    async def __aenter__(self) -> Client:
+    async def __aenter__(self) -> HttpClient:
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -247,7 +247,7 @@ class Client:
         body: bytes | AsyncIterator[bytes] | None = None,
         *,
         compressed: bool = True,
-    ) -> OpenAnswer:
+    ) -> StreamedAnswer:
         """
         One exchange, after waits that the server asks for and redirects within the same origin.
 
@@ -276,7 +276,7 @@ class Client:
                 continue
             return answer
 
-    def _wait_for(self, answer: OpenAnswer) -> float | None:
+    def _wait_for(self, answer: StreamedAnswer) -> float | None:
         text = answer.headers.get("retry-after")
         if answer.status not in (429, 503) or text is None:
             return None
@@ -310,7 +310,7 @@ class Client:
 
     async def _once(
         self, site: Site, method: str, target: str, headers: Mapping[str, str], body: bytes | AsyncIterator[bytes] | None, compressed: bool
-    ) -> OpenAnswer:
+    ) -> StreamedAnswer:
         session, connector = await self._opened()
         proxied = self.proxy.serves(site.host)
         options = self.proxy.options(site.host)
@@ -342,11 +342,11 @@ class Client:
             seconds = time.monotonic() - began
             self._observer(Exchange(method, target, response.status, number, reused, site, self.verifier is not None, seconds))
         connector.used.add(number)
-        return OpenAnswer(response, self)
+        return StreamedAnswer(response, self)
 
     def fail(self, err: BaseException, where: str) -> NoReturn:
         """Raise what a person can use instead of a library's error."""
-        refused = refusal(err)
+        refused = refusal_of(err)
         if refused:
             raise PeerNotTrusted(f"{where} refused the TLS connection: {refused[0]}", hint=refused[1]) from err
         if isinstance(err, TimeoutError):
@@ -384,7 +384,7 @@ class Client:
         try:
             closed = await asyncio.to_thread(closed_at_once, self.verifier.context(), site.host, site.port)
         except (OSError, BadData) as err:
-            refused = refusal(err)
+            refused = refusal_of(err)
             if refused:
                 raise PeerNotTrusted(f"{site} refused the TLS connection: {refused[0]}", hint=refused[1]) from err
         if closed:
@@ -426,6 +426,6 @@ def closed_at_once(context: ssl.SSLContext, host: str, port: int) -> bool:
             return False
 
 
-async def whole(answer: OpenAnswer) -> Answer:
+async def read_answer(answer: StreamedAnswer) -> Answer:
     """The answer with its body in memory."""
     return Answer(answer.status, answer.headers, await answer.read())

@@ -11,7 +11,7 @@ from shared.errors import ConfigError, PeerError, PuppetError
 from shared.names import shown
 from shared.settings import AgentSettings
 
-from .http import Client
+from .http import HttpClient
 from .sites import PROBE, READY_PROBES, Site
 from .srv import Srv
 from .tls import Verifier
@@ -27,10 +27,10 @@ SERVICES = {
 }
 CONNECT_SECONDS = 10.0  # for one server of several: there are others
 
-Answers = Callable[[Site], Awaitable[bool]]
+ServerCheck = Callable[[Site], Awaitable[bool]]
 
 
-def sites(entries: Sequence[str], port: int) -> list[Site]:
+def parse_server_list(entries: Sequence[str], port: int) -> list[Site]:
     """The servers of `host[:port]` texts; `port` for those that name none. ConfigError for what is no server."""
     found = []
     for entry in entries:
@@ -45,7 +45,7 @@ def sites(entries: Sequence[str], port: int) -> list[Site]:
     return found
 
 
-def running(client: Client) -> Answers:
+def readiness_check(client: HttpClient) -> ServerCheck:
     """Whether a server says that it can serve agents; a master in Ruby, of 3.x to 5.x, has no such page, but its version."""
 
     async def answers(site: Site) -> bool:
@@ -62,7 +62,7 @@ def running(client: Client) -> Answers:
     return answers
 
 
-def reachable(client: Client) -> Answers:
+def connection_check(client: HttpClient) -> ServerCheck:
     """Whether a server answers at all."""
 
     async def answers(site: Site) -> bool:
@@ -77,7 +77,7 @@ def reachable(client: Client) -> Answers:
     return answers
 
 
-async def _readiness(client: Client, site: Site) -> tuple[int, bool]:
+async def _readiness(client: HttpClient, site: Site) -> tuple[int, bool]:
     """Return the status of the first of READY_PROBES that the server knows, 404 for none, and whether an answer named a version."""
     named = False
     async with asyncio.timeout(CONNECT_SECONDS):
@@ -89,14 +89,14 @@ async def _readiness(client: Client, site: Site) -> tuple[int, bool]:
     return status, named
 
 
-async def _probe(client: Client, site: Site, target: str) -> tuple[int, bool]:
+async def _probe(client: HttpClient, site: Site, target: str) -> tuple[int, bool]:
     """Return the status of the answer, and whether that names a version."""
     answer = await client.request(site, "GET", target, {"Accept": "text/plain, */*"})
     await answer.read()
     return answer.status, "x-puppet-version" in answer.headers
 
 
-class Selection:
+class ServerSelection:
     """
     Where each service is, looked for when it is first asked for.
 
@@ -105,7 +105,9 @@ class Selection:
         srv: the records; by default asked of the system's DNS.
     """
 
-    def __init__(self, settings: AgentSettings, answers: Answers, *, reached: Answers | None = None, srv: Srv | None = None) -> None:
+    def __init__(
+        self, settings: AgentSettings, answers: ServerCheck, *, reached: ServerCheck | None = None, srv: Srv | None = None
+    ) -> None:
         self.settings = settings
         self._answers = answers
         self._reached = reached or answers
@@ -115,9 +117,9 @@ class Selection:
         self._listed: Site | None = None
 
     @classmethod
-    def over(cls, client: Client, settings: AgentSettings, *, srv: Srv | None = None) -> Selection:
+    def over(cls, client: HttpClient, settings: AgentSettings, *, srv: Srv | None = None) -> ServerSelection:
         """By what servers answer over these connections."""
-        return cls(settings, running(client), reached=reachable(client), srv=srv)
+        return cls(settings, readiness_check(client), reached=connection_check(client), srv=srv)
 
     async def site(self, service: str) -> Site:
         """
@@ -148,7 +150,7 @@ class Selection:
     async def _of_list(self) -> Site:
         """The server of `server_list` that is used for everything."""
         if self._listed is None:
-            for site in sites(self.settings.server_list, self.settings.masterport):
+            for site in parse_server_list(self.settings.server_list, self.settings.masterport):
                 if await self._answers(site):
                     log.debug("Selected server from the `server_list` setting: %s", site)
                     self._listed = site
@@ -168,7 +170,7 @@ class Selection:
         return self.settings.model_copy(update=changes)
 
 
-async def located_ca(settings: AgentSettings, *, srv: Srv | None = None) -> Site:
+async def locate_ca(settings: AgentSettings, *, srv: Srv | None = None) -> Site:
     """
     Where the CA is, for a host that may have no certificate yet: nothing is shown, and nobody believed before the CA's certificate is here.
 
@@ -177,5 +179,5 @@ async def located_ca(settings: AgentSettings, *, srv: Srv | None = None) -> Site
     """
     known = settings.localcacert.exists()
     verifier = Verifier(settings.localcacert, None, False, lambda: datetime.now(UTC), None, None) if known else None
-    async with Client.of(settings, verifier) as client:
-        return await Selection.over(client, settings, srv=srv).site("ca")
+    async with HttpClient.of(settings, verifier) as client:
+        return await ServerSelection.over(client, settings, srv=srv).site("ca")

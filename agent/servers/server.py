@@ -17,7 +17,7 @@ from shared.indirector.paths import Outgoing
 from shared.indirector.rest import Answer
 from shared.wire.dialects import LEGACY, MODERN, Dialect
 
-from .http import Client, OpenAnswer, whole
+from .http import HttpClient, StreamedAnswer, read_answer
 from .sites import PROBE, Site
 
 log = logging.getLogger("puppet.http")
@@ -39,7 +39,7 @@ def dialect_of(version: Version | None) -> Dialect | None:
 
 
 @dataclass(slots=True)
-class Spoken:
+class DialectCache:
     """
     Which dialect each server speaks: fixed by the setting, else found out and remembered in a file.
 
@@ -52,23 +52,23 @@ class Spoken:
     versions: dict[str, Version] = field(default_factory=dict)
 
     @classmethod
-    def of_setting(cls, scheme: str, path: Path | None = None) -> Spoken:
+    def load(cls, scheme: str, path: Path | None = None) -> DialectCache:
         """`a`, `b`, or `auto`, which reads and keeps `path`. Blocks."""
-        spoken = cls({"a": LEGACY, "b": MODERN}.get(scheme), path)
-        if spoken.fixed is None and path is not None:
+        dialects = cls({"a": LEGACY, "b": MODERN}.get(scheme), path)
+        if dialects.fixed is None and path is not None:
             try:
                 data = plainjson.loads(path.read_bytes())
             except (OSError, BadData):
                 data = {}
             named = {each.name: each for each in (LEGACY, MODERN)}
             if isinstance(data, dict):
-                spoken.known = {str(site): named[name] for site, name in data.items() if name in named}
-        return spoken
+                dialects.known = {str(site): named[name] for site, name in data.items() if name in named}
+        return dialects
 
-    def of(self, site: Site) -> Dialect | None:
+    def get(self, site: Site) -> Dialect | None:
         return self.fixed or self.known.get(str(site))
 
-    def heard(self, site: Site, headers: Mapping[str, str]) -> None:
+    def learn(self, site: Site, headers: Mapping[str, str]) -> None:
         """Take note of what an answer says; a server that speaks otherwise than remembered is asked anew the next time."""
         version = version_of(headers.get("x-puppet-version"))
         if version is None:
@@ -79,7 +79,7 @@ class Spoken:
             log.info("%s now says that it is version %s", site, headers.get("x-puppet-version"))
             del self.known[str(site)]
 
-    async def settle(self, site: Site, dialect: Dialect) -> Dialect:
+    async def remember(self, site: Site, dialect: Dialect) -> Dialect:
         """Remember what a server speaks."""
         if self.fixed is None and self.known.get(str(site)) is not dialect:
             self.known[str(site)] = dialect
@@ -95,17 +95,17 @@ class Spoken:
 class Server:
     """The Transport of `shared.indirector.rest` to one site; `environment` gives the one that a probe names."""
 
-    def __init__(self, site: Site, client: Client, spoken: Spoken, environment: Callable[[], str]) -> None:
+    def __init__(self, site: Site, client: HttpClient, dialects: DialectCache, environment: Callable[[], str]) -> None:
         self.site = site
         self.client = client
-        self.spoken = spoken
+        self.dialects = dialects
         self._environment = environment
         self._asking = asyncio.Lock()
 
     @property
     def version(self) -> Version | None:
         """What the server last said about its version."""
-        return self.spoken.versions.get(str(self.site))
+        return self.dialects.versions.get(str(self.site))
 
     async def dialect(self) -> Dialect:
         """
@@ -115,7 +115,7 @@ class Server:
         says nothing about itself is asked in the words of 3.x.
         """
         async with self._asking:
-            known = self.spoken.of(self.site)
+            known = self.dialects.get(self.site)
             if known is not None:
                 return known
             answer = await self._send(Outgoing("GET", PROBE), {"Accept": "text/plain, */*"})
@@ -125,7 +125,7 @@ class Server:
             if found is None:
                 answer = await self._send(Outgoing("GET", f"/{self._environment()}/certificate/ca"), {"Accept": "s"})
                 found = dialect_of(version_of(answer.headers.get("x-puppet-version"))) or (LEGACY if answer.status == 200 else None)
-            return await self.spoken.settle(self.site, found or MODERN)
+            return await self.dialects.remember(self.site, found or MODERN)
 
     async def digest(self, configured: str | None) -> Algorithm:
         """The one digest that its bucket takes: that of a site which has `configured` one, else the usual of its age, md5 before 7."""
@@ -143,14 +143,14 @@ class Server:
 
     async def _send(self, outgoing: Outgoing, headers: Mapping[str, str], body: bytes | None = None) -> Answer:
         opened = await self.client.request(self.site, outgoing.method, outgoing.target, headers, body)
-        self.spoken.heard(self.site, opened.headers)
-        answer = await whole(opened)
+        self.dialects.learn(self.site, opened.headers)
+        answer = await read_answer(opened)
         _refuse_html(answer)
         return answer
 
-    async def open(self, outgoing: Outgoing, headers: Mapping[str, str], body: AsyncIterator[bytes] | None = None) -> OpenAnswer:
+    async def open(self, outgoing: Outgoing, headers: Mapping[str, str], body: AsyncIterator[bytes] | None = None) -> StreamedAnswer:
         opened = await self.client.request(self.site, outgoing.method, outgoing.target, headers, body, compressed=False)
-        self.spoken.heard(self.site, opened.headers)
+        self.dialects.learn(self.site, opened.headers)
         return opened
 
 

@@ -73,7 +73,7 @@ class Proxy:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class HttpLimits:
     """Seconds, bytes and counts that hold for every exchange."""
 
     connect: float = 120.0
@@ -86,7 +86,7 @@ class Limits:
     bounds: Bounds = field(default_factory=Bounds)  # of every body, `size` of those that are streamed
 
     @classmethod
-    def of(cls, settings: AgentSettings) -> Limits:
+    def of(cls, settings: AgentSettings) -> HttpLimits:
         """Return the limits that the settings say."""
         return cls(
             connect=settings.http_connect_timeout,
@@ -113,4 +113,4 @@ class Exchange:
     seconds: float
 
 
-Observer = Callable[[Exchange], None]
+ExchangeObserver = Callable[[Exchange], None]

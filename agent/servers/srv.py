@@ -25,7 +25,7 @@ NONE_SECONDS = 60.0  # for which it is believed that there are none
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class SrvRecord:
     """One SRV record."""
 
     priority: int
@@ -33,7 +33,7 @@ class Record:
     site: Site
 
 
-def ordered(records: Sequence[Record], chance: Callable[[int, int], int] = random.randint) -> list[Site]:
+def sites_in_order(records: Sequence[SrvRecord], chance: Callable[[int, int], int] = random.randint) -> list[Site]:
     """
     The sites in the order in which to try them: by priority, within one at random by weight.
 
@@ -81,7 +81,7 @@ class Srv:
     resolver: Callable[[], Resolver] = system_resolver
     chance: Callable[[int, int], int] = random.randint
     clock: Callable[[], float] = time.monotonic
-    _known: dict[str, tuple[float, list[Record]]] = field(default_factory=dict)
+    _known: dict[str, tuple[float, list[SrvRecord]]] = field(default_factory=dict)
 
     async def sites(self, service: str) -> list[Site]:
         """Where a service (`puppet`, `ca`, `report`) is, to be tried in this order; one of no records is where `puppet` is."""
@@ -93,9 +93,9 @@ class Srv:
         records = await self._records(f"{label}._tcp.{domain}.")
         if not records and service != "puppet":
             return await self.sites("puppet")
-        return ordered(records, self.chance)
+        return sites_in_order(records, self.chance)
 
-    async def _records(self, name: str) -> list[Record]:
+    async def _records(self, name: str) -> list[SrvRecord]:
         until, kept = self._known.get(name, (0.0, []))
         if self.clock() < until:
             return kept
@@ -104,7 +104,7 @@ class Srv:
         self._known[name] = (self.clock() + seconds, found)
         return found
 
-    async def _asked(self, name: str) -> tuple[float, list[Record]]:
+    async def _asked(self, name: str) -> tuple[float, list[SrvRecord]]:
         """The seconds that an answer holds, and its records: none when there are none, or nobody answers, which is said."""
         from dns.exception import DNSException
         from dns.resolver import NXDOMAIN, NoAnswer
@@ -121,5 +121,5 @@ class Srv:
         for each in list(answer)[:MAX_RECORDS]:
             target = each.target.to_text(omit_final_dot=True).lower()
             if target and target != "." and each.port:  # a lone dot: the service is decidedly not there
-                found.append(Record(each.priority, each.weight, Site(target, each.port)))
+                found.append(SrvRecord(each.priority, each.weight, Site(target, each.port)))
         return min(float(answer.rrset.ttl if answer.rrset is not None else 0), MAX_TTL), found

@@ -116,7 +116,7 @@ class Verifier:
         verify.verify_host(certificate, host)
 
 
-def refusal(err: BaseException) -> tuple[str, str] | None:
+def refusal_of(err: BaseException) -> tuple[str, str] | None:
     """(reason, hint) when `err` or a cause of it is a TLS alert about our own certificate; else None."""
     seen: BaseException | None = err
     for _ in range(10):

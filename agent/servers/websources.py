@@ -33,7 +33,7 @@ from shared.models.file_metadata import FileMetadata, MetadataChecksum
 from shared.names import shown
 
 from .pace import Pace
-from .sites import Limits, Proxy
+from .sites import HttpLimits, Proxy
 
 if TYPE_CHECKING:
     import aiohttp
@@ -50,7 +50,7 @@ _SUMS: Final[tuple[tuple[Algorithm, str], ...]] = (("sha256", "x-checksum-sha256
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class CachedDownload:
     """What a server said of a content when it was fetched, and that content's sum."""
 
     sha256: str
@@ -70,19 +70,19 @@ class Remembered:
 
 
 @dataclass
-class Memory:
+class DownloadCache:
     """What was fetched from where; in a file, so that the next run need not fetch it again. None: for this process only."""
 
     path: Path | None = None
-    _known: dict[str, Remembered] = field(default_factory=dict)
+    _known: dict[str, CachedDownload] = field(default_factory=dict)
     _loaded: bool = False
 
-    def get(self, url: str) -> Remembered | None:
+    def get(self, url: str) -> CachedDownload | None:
         """Blocks at its first call."""
         self._load()
         return self._known.get(url)
 
-    def put(self, url: str, found: Remembered) -> None:
+    def put(self, url: str, found: CachedDownload) -> None:
         """Blocks. A file that cannot be written only costs a download."""
         self._load()
         self._known.pop(url, None)
@@ -99,7 +99,7 @@ class Memory:
         self._loaded = True
         try:
             data = json.loads(self.path.read_bytes())
-            self._known = {str(url): Remembered(**each) for url, each in data.items()}
+            self._known = {str(url): CachedDownload(**each) for url, each in data.items()}
         except (OSError, ValueError, TypeError, AttributeError):
             self._known = {}
 
@@ -110,7 +110,7 @@ def strong_tag(headers: Mapping[str, str]) -> str:
     return "" if tag.startswith("W/") else tag
 
 
-def sums_in(headers: Mapping[str, str]) -> dict[Algorithm, str]:
+def checksums_in(headers: Mapping[str, str]) -> dict[Algorithm, str]:
     """The sums that an answer's headers give; malformed ones are left out."""
     found: dict[Algorithm, str] = {}
     with suppress(binascii.Error, ValueError):
@@ -121,9 +121,9 @@ def sums_in(headers: Mapping[str, str]) -> dict[Algorithm, str]:
     return {algorithm: value for algorithm, value in found.items() if checksums.valid(algorithm, value)}
 
 
-def told_checksum(headers: Mapping[str, str], wanted: Algorithm, remembered: Remembered | None) -> MetadataChecksum | None:
+def announced_checksum(headers: Mapping[str, str], wanted: Algorithm, remembered: CachedDownload | None) -> MetadataChecksum | None:
     """The best sum there is without the content: of the wanted kind, else a digest, else the time; None: nothing at all."""
-    sums = sums_in(headers)
+    sums = checksums_in(headers)
     for algorithm in (wanted, "sha256", "sha1", "md5"):
         if algorithm in sums:
             return MetadataChecksum(type=algorithm, value=f"{{{algorithm}}}{sums[algorithm]}")
@@ -152,18 +152,18 @@ class WebSources:
         *,
         authority: Path | None = None,
         trust_store: str = "",
-        limits: Limits | None = None,
+        limits: HttpLimits | None = None,
         proxy: Proxy | None = None,
-        memory: Memory | None = None,
+        memory: DownloadCache | None = None,
         user_agent: str = "Puppet",
         source: str = "",
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.authority = authority
         self.trust_store = trust_store
-        self.limits = limits or Limits()
+        self.limits = limits or HttpLimits()
         self.proxy = proxy or Proxy()
-        self.memory = memory or Memory()
+        self.memory = memory or DownloadCache()
         self.user_agent = user_agent
         self.source = source
         self._sleep = sleep
@@ -180,7 +180,7 @@ class WebSources:
         status, headers = answer
         if remembered is not None and status != 304 and not remembered.holds_for(headers):
             remembered = None
-        total = told_checksum(headers, wanted.checksum_type, remembered)
+        total = announced_checksum(headers, wanted.checksum_type, remembered)
         if total is None:
             total = MetadataChecksum(type="sha256", value=f"{{sha256}}{await self._summed(source)}")
         return FileMetadata(name=source, path=source, type="file", checksum=total)
@@ -222,7 +222,7 @@ class WebSources:
                     raise problem from err
                 log.info("%s; going on after %d bytes", problem.message, received)
                 await self._sleep(float(attempt))
-        keep = Remembered(total.hexdigest(), strong_tag(first), first.get("last-modified", ""))
+        keep = CachedDownload(total.hexdigest(), strong_tag(first), first.get("last-modified", ""))
         if keep.conditions():
             await asyncio.to_thread(self.memory.put, source, keep)
 
@@ -249,7 +249,7 @@ class WebSources:
             total.update(block)
         return total.hexdigest()
 
-    async def _described(self, source: str, remembered: Remembered | None) -> tuple[int, Mapping[str, str]] | None:
+    async def _described(self, source: str, remembered: CachedDownload | None) -> tuple[int, Mapping[str, str]] | None:
         """Status and headers of the file; servers without HEAD are asked for its first byte."""
         conditions = remembered.conditions() if remembered else {}
         for method, headers in (("HEAD", conditions), ("GET", {"Range": "bytes=0-0", **conditions})):
@@ -313,10 +313,10 @@ def web_sources(settings: AgentSettings) -> WebSources:
         authority=settings.localcacert,
         trust_store=settings.ssl_trust_store,
         user_agent=settings.http_user_agent or "Puppet",
-        limits=Limits.of(settings),
+        limits=HttpLimits.of(settings),
         proxy=Proxy.of(settings),
         source=settings.sourceaddress,
-        memory=Memory(settings.statedir / "http_sources.json"),
+        memory=DownloadCache(settings.statedir / "http_sources.json"),
     )
 
 
@@ -368,4 +368,4 @@ def _problem(err: Exception, source: str) -> PeerUnreachable | PeerNotTrusted | 
     return None
 
 
-__all__ = ["Memory", "Remembered", "WebSources", "sums_in", "told_checksum", "web_sources", "without_password"]
+__all__ = ["CachedDownload", "DownloadCache", "WebSources", "announced_checksum", "checksums_in", "web_sources", "without_password"]

@@ -51,7 +51,7 @@ class _Mask(logging.Filter):
 
 
 @contextmanager
-def kept(log: RunLog) -> Iterator[None]:
+def record_logging(log: RunLog) -> Iterator[None]:
     """While this lasts, what goes to the logger `puppet` is kept in `log` too, and no handler of it sees a Sensitive value."""
     keeper, mask = _Keeper(log), _Mask(log)
     logger = logging.getLogger("puppet")

@@ -99,7 +99,7 @@ def _timestamp(when: datetime) -> Timestamp:
     return Timestamp(utc.strftime("%Y-%m-%d %H:%M:%S.") + f"{utc.microsecond:06d}000 +00:00")
 
 
-def tidy(settings: AgentSettings) -> int:
+def remove_leftovers(settings: AgentSettings) -> int:
     """Remove what killed runs left half-written an hour ago or more, cached catalogs with their secrets among it; how many. Blocks."""
     caches = [folder for root in (settings.client_datadir, settings.clientyamldir) if root.is_dir() for folder in root.iterdir()]
     ssl = [settings.ssldir, settings.certdir, settings.requestdir, settings.privatekeydir, settings.publickeydir]

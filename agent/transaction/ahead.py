@@ -8,10 +8,10 @@ from typing import Any
 from shared.ral import Provider, Type
 from shared.ral.commands import keeping_secret
 
-from .harness import reason_at
-from .status import Status
+from .harness import failure_reason_of
+from .status import EvaluationStatus
 
-MOST = 32  # resources that are read at once
+MAX_READ_AHEAD = 32  # resources that are read at once
 
 
 class ReadAhead:
@@ -36,7 +36,7 @@ class ReadAhead:
         provider = resource.handler
         if provider is None or provider is not self._calm or type(provider).read_ahead is Provider.read_ahead:
             return
-        row = self._row(resource, MOST - 1)
+        row = self._row(resource, MAX_READ_AHEAD - 1)
         if not row:
             return
         self._waiting.update(row)
@@ -44,10 +44,10 @@ class ReadAhead:
             with keeping_secret([text for each in (resource, *row) for text in each.secrets()]):
                 await provider.read_ahead([resource, *row])
         except Exception as err:  # noqa: BLE001  # whose fault it is shows when each is read at its turn
-            resource.log("debug", f"Could not read ahead: {reason_at(resource, err)}")
+            resource.log("debug", f"Could not read ahead: {failure_reason_of(resource, err)}")
             self.forget()
 
-    def after(self, resource: Type, status: Status) -> None:
+    def after(self, resource: Type, status: EvaluationStatus) -> None:
         """A resource was evaluated, and refreshed if need be."""
         touched = status.restarted or status.failed or (status.out_of_sync and not resource.simulated)
         self._calm = None if touched else resource.handler

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 from shared.ral import Type
 
-from .graph import Anchor, Graph, Node
-from .status import Status
+from .graph import ContainerAnchor, Graph, Node
+from .status import EvaluationStatus
 
 
 class FailedDependencies:
@@ -21,7 +21,7 @@ class FailedDependencies:
 
     def __init__(
         self,
-        status_of: Callable[[Type], Status],
+        status_of: Callable[[Type], EvaluationStatus],
         log: Callable[[str, str, Node], None],
         container_of: Callable[[Type], Type | None],
         *,
@@ -51,7 +51,7 @@ class FailedDependencies:
         """It is a node's turn."""
         if failed := dict(self.before(graph, node)):
             self._of[node] = failed
-            if isinstance(node, Anchor):
+            if isinstance(node, ContainerAnchor):
                 self._of_containers[node.label] = failed
 
     def __contains__(self, node: Node) -> bool:
@@ -73,7 +73,7 @@ class FailedDependencies:
                 self._log("notice", f"{word} {dependency} has failures: {failed}", node)
 
     def _tell_of_class(self, node: Node) -> None:
-        if isinstance(node, Anchor):
+        if isinstance(node, ContainerAnchor):
             self._tell_each(node, "Class dependency")
             return
         container = self._container_of(node)

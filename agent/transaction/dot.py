@@ -12,7 +12,7 @@ from shared.settings import AgentSettings
 from .graph import Graph, Node, sort_key
 
 
-def folder(settings: AgentSettings) -> Path | None:
+def graph_directory(settings: AgentSettings) -> Path | None:
     """Where the graphs go, made if need be; None when none are wanted. Blocks."""
     if not settings.graph:
         return None
@@ -44,7 +44,7 @@ def containment(resources: RalCatalog) -> str:
     return _document("Resources", (str(each.ref) for each in resources.order), edges())
 
 
-def order(graph: Graph, name: str) -> str:
+def ordering(graph: Graph, name: str) -> str:
     """Which resource waits for which; `name` is Relationships, or Expanded_relationships once containers are anchors."""
     edges = ((sort_key(source), sort_key(target)) for source in graph.nodes for target in graph.dependents(source))
     return _document(name, map(sort_key, graph.nodes), edges)

@@ -12,9 +12,9 @@ from datetime import datetime
 from shared.ral import Type
 from shared.ral.commands import keeping_secret
 
-from .graph import REFRESH, Anchor, Graph, Node
-from .harness import reason_at
-from .status import Event, Status
+from .graph import REFRESH, ContainerAnchor, Graph, Node
+from .harness import failure_reason_of
+from .status import EvaluationStatus, ResourceEvent
 
 Log = Callable[[str, str, Node], None]
 
@@ -23,17 +23,17 @@ class EventQueue:
     """Events that wait for their targets."""
 
     def __init__(
-        self, *, log: Log, status: Callable[[Type], Status], simulated: Callable[[Node], bool], now: Callable[[], datetime]
+        self, *, log: Log, status: Callable[[Type], EvaluationStatus], simulated: Callable[[Node], bool], now: Callable[[], datetime]
     ) -> None:
         self.log = log
         self.status = status
         self.simulated = simulated
         self.now = now
-        self._waiting: dict[Node, list[Event]] = {}
+        self._waiting: dict[Node, list[ResourceEvent]] = {}
 
-    def queue(self, graph: Graph, source: Node, events: Sequence[Event]) -> None:
+    def queue(self, graph: Graph, source: Node, events: Sequence[ResourceEvent]) -> None:
         """Hand the events of one resource to all that its edges lead to."""
-        by_name: dict[str, list[Event]] = {}
+        by_name: dict[str, list[ResourceEvent]] = {}
         for event in events:
             by_name.setdefault(event.name, []).append(event)
         for name, same in by_name.items():
@@ -46,8 +46,8 @@ class EventQueue:
             self.log("info", f"Unscheduling {REFRESH} on {source}", source)
             self._waiting.pop(source, None)
 
-    def _queue_for(self, source: Node, target: Node, events: Sequence[Event]) -> None:
-        if isinstance(target, Anchor) and target.completed:
+    def _queue_for(self, source: Node, target: Node, events: Sequence[ResourceEvent]) -> None:
+        if isinstance(target, ContainerAnchor) and target.completed:
             self.log("debug", f"The container {target} will propagate my {REFRESH} event", source)
         else:
             self.log("info", f"Scheduling {REFRESH} of {target}", source)
@@ -66,7 +66,7 @@ class EventQueue:
         count = f"{len(events)} event{'s' if len(events) > 1 else ''}"
         if self.simulated(target) or all(event.status == "noop" for event in events):
             self.log("notice", f"Would have triggered '{REFRESH}' from {count}", target)
-            self.queue(graph, target, [Event("noop_restart", "noop", self.now())])
+            self.queue(graph, target, [ResourceEvent("noop_restart", "noop", self.now())])
             return
         if isinstance(target, Type):
             if not await self._refresh(target):
@@ -74,9 +74,9 @@ class EventQueue:
             message = f"Triggered '{REFRESH}' from {count}"
             self.log("notice", message, target)
             status = self.status(target)
-            status.add(Event(REFRESH, "success", self.now(), message, redacted=False))
+            status.add(ResourceEvent(REFRESH, "success", self.now(), message, redacted=False))
             status.restarted = True
-        self.queue(graph, target, [Event("restarted", "success", self.now())])
+        self.queue(graph, target, [ResourceEvent("restarted", "success", self.now())])
 
     async def _refresh(self, target: Type) -> bool:
         try:
@@ -84,16 +84,16 @@ class EventQueue:
                 with keeping_secret(target.secrets()):
                     await target.handler.refresh(target)
         except Exception as err:  # noqa: BLE001  # a failed refresh fails its resource, not the run
-            message = f"Failed to call {REFRESH}: {reason_at(target, err)}"
+            message = f"Failed to call {REFRESH}: {failure_reason_of(target, err)}"
             self.log("err", message, target)
             status = self.status(target)
             status.failed_to_restart = True
             status.fail(message, self.now())
-            self.log("err", reason_at(target, err), target)
+            self.log("err", failure_reason_of(target, err), target)
             return False
         return True
 
 
 def can_refresh(target: Node) -> bool:
     """Whether events are of any use to a target."""
-    return isinstance(target, Anchor) or target.declaration.refreshable
+    return isinstance(target, ContainerAnchor) or target.declaration.refreshable

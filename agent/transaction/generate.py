@@ -13,8 +13,8 @@ from shared.errors import ResourceError
 from shared.ral import Provider, Ref, Type
 from shared.ral.catalog import RalCatalog
 
-from .graph import EVENTS, ORDER, Anchor, Graph, Label, Node
-from .harness import reason_at
+from .graph import EVENTS, ORDER, ContainerAnchor, EdgeLabel, Graph, Node
+from .harness import failure_reason_of
 
 
 class Generator:
@@ -61,7 +61,7 @@ class Generator:
             made = await getattr(resource.handler, method)(resource)
         except Exception as err:  # noqa: BLE001  # the other resources are still applied; the run counts as failed
             self.failed = True
-            resource.log("err", f"Failed to generate additional resources using '{method}': {reason_at(resource, err)}")
+            resource.log("err", f"Failed to generate additional resources using '{method}': {failure_reason_of(resource, err)}")
             return ()
         return [self.resources.find(each.ref) or each for each in made]
 
@@ -73,14 +73,14 @@ class Generator:
         try:
             self.resources.add(child, within=self.resources.container_of(parent), **place)
         except ResourceError as err:
-            parent.log("err", reason_at(child, err))
+            parent.log("err", failure_reason_of(child, err))
             self.failed = True
             return
         self.adopt(child)
 
     def _contain(self, graph: Graph, resource: Type, made: dict[str, Type]) -> None:
         """What waits for the resource waits for its children too: an anchor behind them takes over its edges."""
-        end = Anchor(resource.title, True, resource.origin.tags)
+        end = ContainerAnchor(resource.title, True, resource.origin.tags)
         graph.add(end, graph.priority_within(resource))
         children = set(made.values())
         for target in graph.dependents(resource):
@@ -93,7 +93,7 @@ class Generator:
         _link(graph, resource, end, EVENTS)
 
 
-def _link(graph: Graph, source: Node, target: Node, label: Label) -> None:
+def _link(graph: Graph, source: Node, target: Node, label: EdgeLabel) -> None:
     if not graph.linked(target, source):
         graph.link(source, target, label)
 

@@ -23,7 +23,7 @@ Priority = tuple[int, ...]
 
 
 @dataclass(eq=False, slots=True)
-class Anchor:
+class ContainerAnchor:
     """The begin or the end of a container: nothing is done at it, but order and events pass through."""
 
     label: str  # what logs call it: `Class[Main]`
@@ -38,11 +38,11 @@ class Anchor:
         return self.label
 
 
-Node = Type | Anchor
+Node = Type | ContainerAnchor
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class EdgeLabel:
     """What passes along an edge: events of that name (or all, or none), and what is called at the target."""
 
     event: str = NONE
@@ -52,8 +52,8 @@ class Label:
         return self.event == ALL_EVENTS or (self.event != NONE and self.event == event)
 
 
-ORDER = Label()
-EVENTS = Label(ALL_EVENTS, REFRESH)
+ORDER = EdgeLabel()
+EVENTS = EdgeLabel(ALL_EVENTS, REFRESH)
 
 
 @dataclass(slots=True)
@@ -61,7 +61,7 @@ class Graph:
     """Nodes with their priorities, and labelled edges; edges keep the order in which they were added."""
 
     priorities: dict[Node, Priority] = field(default_factory=dict)
-    _out: dict[Node, dict[Node, list[Label]]] = field(default_factory=dict)
+    _out: dict[Node, dict[Node, list[EdgeLabel]]] = field(default_factory=dict)
     _in: dict[Node, dict[Node, None]] = field(default_factory=dict)
     _next: dict[Priority, int] = field(default_factory=dict)
 
@@ -91,14 +91,14 @@ class Graph:
         self._next[prefix] = number
         return (*prefix, number)
 
-    def link(self, source: Node, target: Node, label: Label = ORDER) -> None:
+    def link(self, source: Node, target: Node, label: EdgeLabel = ORDER) -> None:
         """Let `target` wait for `source`."""
         labels = self._out[source].setdefault(target, [])
         if label not in labels:
             labels.append(label)
         self._in[target][source] = None
 
-    def unlink(self, source: Node, target: Node) -> list[Label]:
+    def unlink(self, source: Node, target: Node) -> list[EdgeLabel]:
         """Remove all edges between the two; gives their labels."""
         del self._in[target][source]
         return self._out[source].pop(target)
@@ -119,7 +119,7 @@ class Graph:
     def dependents(self, node: Node) -> list[Node]:
         return list(self._out[node])
 
-    def edges_from(self, node: Node) -> Iterator[tuple[Node, Label]]:
+    def edges_from(self, node: Node) -> Iterator[tuple[Node, EdgeLabel]]:
         for target, labels in list(self._out[node].items()):
             for label in labels:
                 yield target, label
@@ -212,7 +212,7 @@ def _trail(parents: dict[Node, Node | None], node: Node) -> list[Node]:
 
 def sort_key(node: Node) -> str:
     """The order of nodes in messages about cycles."""
-    return node.sort_key if isinstance(node, Anchor) else str(node.ref)
+    return node.sort_key if isinstance(node, ContainerAnchor) else str(node.ref)
 
 
 def describe_cycles(graph: Graph, cycles: Sequence[Sequence[Node]], file: str = "") -> str:
@@ -248,7 +248,7 @@ def relationships(resources: RalCatalog, note: Note) -> Graph:
     return graph
 
 
-def explicit_edges(resources: RalCatalog, resource: Type) -> Iterator[tuple[Type, Type, Label]]:
+def explicit_edges(resources: RalCatalog, resource: Type) -> Iterator[tuple[Type, Type, EdgeLabel]]:
     """What the relationship metaparameters of one resource say."""
     for refs, incoming, label in (
         (resource.require, True, ORDER),
@@ -288,11 +288,11 @@ def _link_automatic(graph: Graph, resources: RalCatalog, resource: Type, note: N
 def expand(graph: Graph, resources: RalCatalog) -> None:
     """Put an admissible and a completed anchor in the place of each class, define and stage."""
     containers = [r for r in resources.order if isinstance(r, Component) or r.declaration.name == "stage"]
-    first: dict[Node, Anchor] = {}
-    last: dict[Node, Anchor] = {}
+    first: dict[Node, ContainerAnchor] = {}
+    last: dict[Node, ContainerAnchor] = {}
     for container in containers:
         for anchors, completed in ((first, False), (last, True)):
-            anchors[container] = Anchor(str(container.ref), completed, container.origin.tags)
+            anchors[container] = ContainerAnchor(str(container.ref), completed, container.origin.tags)
             graph.add(anchors[container], graph.priorities[container])
     for container in containers:
         begin, end = first[container], last[container]

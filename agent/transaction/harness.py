@@ -26,10 +26,10 @@ from shared.ral.providers import check_values, drop_unsupported
 
 from ..state.runlog import RunLog
 from ..state.statefiles import StateFile, TransactionStore
-from .status import Event, Status
+from .status import EvaluationStatus, ResourceEvent
 
 
-def reason(err: BaseException) -> str:
+def failure_reason(err: BaseException) -> str:
     """What a resource's failure says about `err`."""
     if isinstance(err, PuppetError):
         return str(err)
@@ -38,9 +38,9 @@ def reason(err: BaseException) -> str:
     return str(err) or type(err).__name__
 
 
-def reason_at(resource: Type, err: BaseException) -> str:
+def failure_reason_of(resource: Type, err: BaseException) -> str:
     """What a resource's failure says about `err`, without the resource's Sensitive values."""
-    return resource.without_secrets(reason(err))
+    return resource.without_secrets(failure_reason(err))
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class _Evaluation:
     state: State | None  # as the provider gave it; None: absent
     current: dict[str, Any]  # the same, complete: every property has a value
     remembered: dict[str, Any]  # of earlier runs, before this one wrote to it
-    status: Status
+    status: EvaluationStatus
     synced: set[str] = field(default_factory=set)  # properties that had an event
 
     @property
@@ -69,7 +69,7 @@ class Harness:
         self.store = store
         self.now = now
 
-    async def evaluate(self, resource: Type, status: Status, prefetched: Mapping[str, State | None]) -> None:
+    async def evaluate(self, resource: Type, status: EvaluationStatus, prefetched: Mapping[str, State | None]) -> None:
         """
         Do all that one resource needs; what came of it stands in `status` afterwards.
 
@@ -101,8 +101,8 @@ class Harness:
             if isinstance(err, PuppetError):
                 resource.strip_secrets(err)
             hint = f"\n{err.hint}" if isinstance(err, PuppetError) and err.hint else ""
-            resource.log("err", f"Could not evaluate: {reason_at(resource, err)}{hint}")
-            status.fail(reason_at(resource, err), self.now())
+            resource.log("err", f"Could not evaluate: {failure_reason_of(resource, err)}{hint}")
+            status.fail(failure_reason_of(resource, err), self.now())
         finally:
             status.evaluation_time = time.perf_counter() - started
 
@@ -116,7 +116,7 @@ class Harness:
         if not isinstance(err, PuppetError | OSError | ValueError) and self.log.wants("debug"):
             resource.log("debug", resource.without_secrets("".join(traceback.format_exception(err))))
 
-    def _begin(self, resource: Type, provider: Provider[Any] | None, state: State | None, status: Status) -> _Evaluation:
+    def _begin(self, resource: Type, provider: Provider[Any] | None, state: State | None, status: EvaluationStatus) -> _Evaluation:
         current = {p.name: ABSENT for p in resource.declaration.properties} | dict(state or {})
         if "ensure" in resource.declaration.attributes and state is not None and "ensure" not in state:
             current["ensure"] = "present"
@@ -150,7 +150,7 @@ class Harness:
         wanted = it.resource.wanted(name)
         if wanted is None:
             return False
-        event: Event | None = None
+        event: ResourceEvent | None = None
         try:
             if declared.insync(it.resource, it.current, wanted):
                 return False
@@ -164,13 +164,13 @@ class Harness:
         self._record(it, event)
         return True
 
-    def _event(self, it: _Evaluation, declared: Property[Any], wanted: list[Any]) -> Event:
+    def _event(self, it: _Evaluation, declared: Property[Any], wanted: list[Any]) -> ResourceEvent:
         current = it.current.get(declared.name, ABSENT)
         should = declared.should(it.resource, it.current, wanted)
         secret = it.resource.is_sensitive(declared.name)
         before = it.remembered.get(declared.name)
         listed = declared.listed(should) if not isinstance(should, list) else None
-        return Event(
+        return ResourceEvent(
             name=declared.event_name(it.resource, should),
             status="success",
             time=self.now(),
@@ -182,7 +182,7 @@ class Harness:
             invalidate_refreshes=bool(listed and listed.invalidate_refreshes),
         )
 
-    async def _sync(self, it: _Evaluation, declared: Property[Any], wanted: list[Any], event: Event) -> None:
+    async def _sync(self, it: _Evaluation, declared: Property[Any], wanted: list[Any], event: ResourceEvent) -> None:
         resource, name = it.resource, declared.name
         current, should = it.current.get(name, ABSENT), declared.should(resource, it.current, wanted)
         secret = resource.is_sensitive(name)
@@ -210,9 +210,9 @@ class Harness:
         else:
             await it.provider.set(it.resource, name, should, it.state)
 
-    def _fail(self, it: _Evaluation, declared: Property[Any], event: Event, err: Exception) -> None:
+    def _fail(self, it: _Evaluation, declared: Property[Any], event: ResourceEvent, err: Exception) -> None:
         resource = it.resource
-        detail = reason_at(resource, err)
+        detail = failure_reason_of(resource, err)
         wanted = resource.wanted(declared.name) or []
         if resource.is_sensitive(declared.name):
             is_text = should_text = REDACTED
@@ -221,11 +221,11 @@ class Harness:
             should_text = declared.should_text(resource, declared.should(resource, it.current, wanted))
         self.log.log("err", detail)
         if isinstance(err, PuppetError) and isinstance(err.__cause__, OSError):
-            self.log.log("err", f"{detail}\nWrapped exception:\n{reason_at(resource, err.__cause__)}")
+            self.log.log("err", f"{detail}\nWrapped exception:\n{failure_reason_of(resource, err.__cause__)}")
         event.status = "failure"
         event.message = f"change from {is_text} to {should_text} failed: {detail}"
 
-    def _judge_drift(self, it: _Evaluation, declared: Property[Any], event: Event) -> None:
+    def _judge_drift(self, it: _Evaluation, declared: Property[Any], event: ResourceEvent) -> None:
         """A change is corrective when the last run left the property as it was wanted then, and it no longer is so."""
         if self.store is None or not declared.idempotent or it.resource.is_sensitive(declared.name):
             return
@@ -234,7 +234,7 @@ class Harness:
             event.corrective = True
             event.message += " (corrective)"
 
-    def _record(self, it: _Evaluation, event: Event) -> None:
+    def _record(self, it: _Evaluation, event: ResourceEvent) -> None:
         it.status.add(event)
         it.synced.add(event.property or "")
         level = "err" if event.status == "failure" else it.resource.loglevel
@@ -242,7 +242,7 @@ class Harness:
 
     # --- audit, and what the next run needs to know
 
-    def _audited_suffix(self, it: _Evaluation, declared: Property[Any], event: Event) -> str:
+    def _audited_suffix(self, it: _Evaluation, declared: Property[Any], event: ResourceEvent) -> str:
         if declared.name not in it.resource.audit:
             return ""
         event.audited = True

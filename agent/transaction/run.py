@@ -31,9 +31,9 @@ from .ahead import ReadAhead
 from .dependencies import FailedDependencies
 from .events import EventQueue
 from .generate import Generator
-from .graph import Anchor, Graph, Node, Walk, describe_cycles, expand, relationships
-from .harness import Harness, reason, reason_at
-from .status import Status
+from .graph import ContainerAnchor, Graph, Node, Walk, describe_cycles, expand, relationships
+from .harness import Harness, failure_reason, failure_reason_of
+from .status import EvaluationStatus
 
 NEIGHBOURS = 200  # resources that may be changed at the turn of another
 
@@ -78,13 +78,13 @@ class ApplyContext:
             ignore_schedules=settings.ignoreschedules,
             evaltrace=settings.evaltrace,
             merge_warnings=settings.merge_dependency_warnings,
-            graphs=await asyncio.to_thread(dot.folder, settings),
+            graphs=await asyncio.to_thread(dot.graph_directory, settings),
             **more,
         )
 
 
 @dataclass(repr=False)  # asyncio puts the repr of a task's result together, which here is a whole report
-class Applied:
+class ApplyResult:
     """What a run came to; `times` in seconds by phase, `error` what stopped it."""
 
     statuses: dict[str, ResourceStatus] = field(default_factory=dict)
@@ -108,7 +108,7 @@ class Transaction:
         self.tags = frozenset(tag.lower() for tag in context.tags)
         self.skip_tags = frozenset(tag.lower() for tag in context.skip_tags)
         self._walk = Walk(self.graph)
-        self._statuses: dict[Type, Status] = {}
+        self._statuses: dict[Type, EvaluationStatus] = {}
         self._ahead = ReadAhead(lambda resource, limit: self._row(resource, lambda other: True, limit))
         self._turns: set[Type] = set()  # changed already, and to be evaluated whatever happens
         self._failed = FailedDependencies(self.status_of, self._log_node, resources.container_of, merged=context.merge_warnings)
@@ -150,10 +150,10 @@ class Transaction:
         resource.surroundings = self
         self.log_sink.secrets.update(resource.redaction)
 
-    def status_of(self, resource: Type) -> Status:
+    def status_of(self, resource: Type) -> EvaluationStatus:
         status = self._statuses.get(resource)
         if status is None:
-            status = Status(resource, self.resources.path_of(resource), self.context.now())
+            status = EvaluationStatus(resource, self.resources.path_of(resource), self.context.now())
             self._statuses[resource] = status
         return status
 
@@ -191,9 +191,9 @@ class Transaction:
             self.log_sink.info(f"Applying configuration version '{self.resources.version}'")
         self.graph = relationships(self.resources, lambda resource, message: resource.log("debug", message))
         await self._draw("resources", lambda: dot.containment(self.resources))
-        await self._draw("relationships", lambda: dot.order(self.graph, "Relationships"))
+        await self._draw("relationships", lambda: dot.ordering(self.graph, "Relationships"))
         expand(self.graph, self.resources)
-        await self._draw("expanded_relationships", lambda: dot.order(self.graph, "Expanded_relationships"))
+        await self._draw("expanded_relationships", lambda: dot.ordering(self.graph, "Expanded_relationships"))
         await self._refuse_cycles()
         self._walk = Walk(self.graph)
         try:
@@ -207,7 +207,7 @@ class Transaction:
             try:
                 resource.pre_run_check()
             except PuppetError as err:
-                resource.log("err", reason_at(resource, err))
+                resource.log("err", failure_reason_of(resource, err))
                 failed = True
         if failed:
             raise ResourceError("Some pre-run checks failed")
@@ -285,7 +285,7 @@ class Transaction:
             try:
                 await provider.finish()
             except Exception as err:  # noqa: BLE001  # the run is over; what it did is still reported
-                self.log_sink.err(f"post_resource_eval failed for provider {provider.name}: {reason(err)}")
+                self.log_sink.err(f"post_resource_eval failed for provider {provider.name}: {failure_reason(err)}")
         if self.context.store:
             await self.context.store.store(self.log_sink)
 
@@ -334,7 +334,7 @@ class Transaction:
         except ResourceError as err:
             if resource.provider:
                 resource.strip_secrets(err)
-                resource.log("err", f"{reason(err)}\n{err.hint}" if err.hint else reason(err))
+                resource.log("err", f"{failure_reason(err)}\n{err.hint}" if err.hint else failure_reason(err))
             else:
                 self._without_provider[resource.declaration.name] = err.hint
         self.status_of(resource).failed = True
@@ -352,7 +352,7 @@ class Transaction:
             with keeping_secret([text for each in wanted.values() for text in each.secrets()]):
                 self._prefetched[provider] = dict(await provider.prefetch(wanted))
         except Exception as err:  # noqa: BLE001  # it fails the provider's resources, not the run
-            text = reason(err)
+            text = failure_reason(err)
             for waiting in wanted.values():
                 text = waiting.without_secrets(text)
             self.log_sink.err(f"Could not prefetch {resource.ref.type} provider '{provider.name}': {text}")
@@ -372,7 +372,7 @@ class Transaction:
 
     async def _evaluate_quietly(self, node: Node) -> None:
         self._propagate_failure(node)
-        if isinstance(node, Anchor):
+        if isinstance(node, ContainerAnchor):
             if self._skip(node):
                 self.events.drop(node)
             else:
@@ -402,7 +402,7 @@ class Transaction:
         row = self._walk.following(resource, in_row, limit=limit)
         return [each for each in row if isinstance(each, Type) and self._will_be_evaluated(each)]
 
-    async def _evaluate(self, resource: Type, status: Status) -> None:
+    async def _evaluate(self, resource: Type, status: EvaluationStatus) -> None:
         if resource.handler is not None:
             status.provider_used = resource.handler.name or None
         status.time = self.context.now()
@@ -466,14 +466,14 @@ class Transaction:
         return schedule.matches(self.context.state.checked(str(resource.ref)), self.context.now().astimezone())
 
 
-async def apply_catalog(resources: RalCatalog, context: ApplyContext) -> Applied:
+async def apply_catalog(resources: RalCatalog, context: ApplyContext) -> ApplyResult:
     """
     Bring the system into the state that a catalog's resources describe (in noop: say what that would take).
 
     Never raises for what is wrong with the catalog or the system: it is logged, stands in the statuses, and what stopped
     the whole run in `error`. State files are stored in every case.
     """
-    applied = Applied()
+    applied = ApplyResult()
     transaction = Transaction(resources, context)
     started = time.perf_counter()
     await context.state.load(context.log)

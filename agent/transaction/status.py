@@ -12,7 +12,7 @@ from shared.ral.references import type_label
 
 
 @dataclass(slots=True)
-class Event:
+class ResourceEvent:
     """A change made, simulated, failed or seen; without `property` it is about the resource as a whole."""
 
     name: str
@@ -32,9 +32,9 @@ class Event:
         return report.Event(
             audited=self.audited,
             property=self.property,
-            previous_value=plain(self.previous_value),
-            desired_value=plain(self.desired_value),
-            historical_value=plain(self.historical_value),
+            previous_value=plain_data(self.previous_value),
+            desired_value=plain_data(self.desired_value),
+            historical_value=plain_data(self.historical_value),
             message=self.message,
             name=self.name,
             status=self.status,
@@ -44,14 +44,14 @@ class Event:
         )
 
 
-def plain(value: Any) -> Any:
+def plain_data(value: Any) -> Any:
     """A value as JSON can carry it."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
+        return [plain_data(each) for each in value]
     if isinstance(value, dict):
-        return {str(key): plain(each) for key, each in value.items()}
+        return {str(key): plain_data(each) for key, each in value.items()}
     if isinstance(value, datetime):
         return report.iso(value)
     if isinstance(value, bytes):
@@ -60,7 +60,7 @@ def plain(value: Any) -> Any:
 
 
 @dataclass(slots=True)
-class Status:
+class EvaluationStatus:
     """The flags and events of one resource; counts as Puppet counts: success changes, all but audit are out of sync."""
 
     resource: Type
@@ -77,9 +77,9 @@ class Status:
     corrective: bool = False
     change_count: int = 0
     out_of_sync_count: int = 0
-    events: list[Event] = field(default_factory=list)
+    events: list[ResourceEvent] = field(default_factory=list)
 
-    def add(self, event: Event) -> None:
+    def add(self, event: ResourceEvent) -> None:
         self.events.append(event)
         if event.status == "failure":
             self.failed = True
@@ -94,7 +94,7 @@ class Status:
 
     def fail(self, message: str, now: datetime) -> None:
         """Record that the resource as a whole failed."""
-        self.add(Event("resource_error", "failure", now, message, redacted=False))
+        self.add(ResourceEvent("resource_error", "failure", now, message, redacted=False))
 
     def frozen(self) -> report.ResourceStatus:
         resource = self.resource

@@ -10,11 +10,11 @@ from typing import Any
 from shared.models.report import FORMAT, Report, ResourceStatus, iso, label, metrics_of
 
 from ..state.runlog import RunLog
-from .run import Applied
+from .run import ApplyResult
 
 
 @dataclass(frozen=True, slots=True)
-class RunFacts:
+class ReportHeader:
     """What a report says about the run as a whole; `started` in UTC, `version` is Puppet's, not ours."""
 
     host: str
@@ -33,7 +33,7 @@ class RunFacts:
     all_resources: bool = True  # False: only those to which something happened
 
 
-def report_of(run: RunFacts, log: RunLog, applied: Applied | None, times: dict[str, float] | None = None) -> Report:
+def report_of(run: ReportHeader, log: RunLog, applied: ApplyResult | None, times: dict[str, float] | None = None) -> Report:
     """
     The finished report.
 
@@ -70,7 +70,7 @@ def report_of(run: RunFacts, log: RunLog, applied: Applied | None, times: dict[s
     )
 
 
-def _status(applied: Applied | None, statuses: dict[str, ResourceStatus]) -> str:
+def _status(applied: ApplyResult | None, statuses: dict[str, ResourceStatus]) -> str:
     if applied is None or not applied.completed or applied.generation_failed:
         return "failed"
     if any(status.failed or status.failed_to_restart for status in statuses.values()):

@@ -19,8 +19,8 @@ from agent.run.admincommands import CommandFailed, run_command
 from agent.servers.sources import SourceRouter
 from agent.state.runlog import RunLog
 from agent.state.statefiles import write_classes, write_report, write_resources, write_summary
-from agent.transaction.run import Applied, ApplyContext, apply_catalog
-from agent.transaction.summary import RunFacts, report_of
+from agent.transaction.run import ApplyContext, ApplyResult, apply_catalog
+from agent.transaction.summary import ReportHeader, report_of
 from master.reports.processors import Http, Logged, Processed, Processor, Render, Store, processors_for
 from master.termini.files import ContentServer, MetadataServer
 from master.termini.mounts import FileServer
@@ -104,7 +104,7 @@ class LocalRun:
             await write_classes(self.settings.classfile, catalog.classes, self.log)
             await write_resources(self.settings.resourcefile, prepared.resources, self.log)
         self.log.info(f"Using environment '{catalog.environment or self.settings.environment}'")
-        applied: Applied | None = None
+        applied: ApplyResult | None = None
         completed = False
         if await self._command("prerun_command", self.settings.prerun_command):
             applied = await self._applied(prepared.resources, prepared.providers)
@@ -115,7 +115,7 @@ class LocalRun:
     def _bucket(self) -> Filebucket:
         return Filebucket("puppet", {"path": str(self.settings.clientbucketdir)})
 
-    async def _applied(self, resources: RalCatalog, providers: Providers) -> Applied:
+    async def _applied(self, resources: RalCatalog, providers: Providers) -> ApplyResult:
         context = await ApplyContext.of(self.settings, self.log, providers)
         with stops(self.log) as stop:
             async with asyncio.timeout(self.settings.runtimeout or None):
@@ -158,13 +158,13 @@ class LocalRun:
             return False
         return True
 
-    async def _reported(self, catalog: Catalog, applied: Applied | None, completed: bool, times: dict[str, float]) -> Report:
+    async def _reported(self, catalog: Catalog, applied: ApplyResult | None, completed: bool, times: dict[str, float]) -> Report:
         """The report, given to the processors of the setting `reports`, and kept as that of the last run."""
         settings = self.settings
         times["total"] = (datetime.now(UTC) - self.started).total_seconds()
         environment = catalog.environment or settings.environment
         report = report_of(
-            RunFacts(
+            ReportHeader(
                 host=settings.node_name_value,
                 started=self.started,
                 environment=environment,

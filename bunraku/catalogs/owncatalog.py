@@ -7,9 +7,9 @@ import logging
 import uuid
 from collections.abc import Callable
 
-from agent.cli import one_run, set_up_logs
-from agent.process.agent import Asked
-from agent.run.retrieval import Retrieval, Retrieved
+from agent.cli import run_once, set_up_logs
+from agent.process.agent import RunOptions
+from agent.run.retrieval import Retrieval, RetrievedCatalog
 from agent.run.steps import Steps
 from agent.state.runlog import RunLog
 from agent.state.statefiles import write_classes
@@ -60,11 +60,11 @@ def apply(settings: AgentSettings, source: str, compiled: Callable[[], Catalog])
         raise ConfigError(f"There is no terminus {source} for catalog", hint=f"There are {', '.join(SOURCES)}.")
     catalog = compiled() if source == "compiler" else None
 
-    async def retrieve(retrieval: Retrieval) -> Retrieved:
+    async def retrieve(retrieval: Retrieval) -> RetrievedCatalog:
         if catalog is not None:
             return await retrieval.given(catalog)
         return await (retrieval.download() if source == "rest" else retrieval.kept())
 
     set_up_logs(settings, foreground=True)
     settings = settings.model_copy(update={"onetime": True, "report": False})
-    return one_run(settings, Asked(environment_given=True, deferring=resolver, catalog=retrieve))
+    return run_once(settings, RunOptions(environment_given=True, deferring=resolver, catalog=retrieve))

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent.process.process_environment import public, search, secure
+from agent.process.process_environment import public_directory_modes, secure_directories, set_search_path
 from shared import __version__
 from shared.errors import ConfigError, PuppetError, text_with_hint
 from shared.process import log as logs
@@ -152,7 +152,7 @@ def main(argv: Sequence[str]) -> int:
     logs.set_up_by(settings, foreground=True, ident="puppet-user")
     for sentence in unknown(read(settings.config), MasterSettings, AgentSettings):
         log.warning("%s", sentence)
-    search(settings.path, os.environ)
+    set_search_path(settings.path, os.environ)
     take_priority(settings.priority)
     PATTERN_TIMEOUT.set(settings.pattern_timeout)
     try:
@@ -177,11 +177,13 @@ class Application:
 
     async def run(self) -> int:
         """The exit code; what is wrong has been logged."""
-        from agent.state.logbridge import kept
+        from agent.state.logbridge import record_logging
 
-        with kept(self.log):
+        with record_logging(self.log):
             try:
-                secure((self.settings.vardir, self.settings.statedir, self.settings.publicdir), public(self.settings))
+                secure_directories(
+                    (self.settings.vardir, self.settings.statedir, self.settings.publicdir), public_directory_modes(self.settings)
+                )
                 return await (self._apply_document() if self.wish.catalog else self._apply_manifest())
             except PuppetError as err:
                 self._complain(err)
@@ -198,7 +200,7 @@ class Application:
     async def _apply_manifest(self) -> int:
         from agent.facts.builtin.host import Host
         from agent.facts.configured import fact_sources
-        from agent.run.nodename import named
+        from agent.run.nodename import with_node_name
 
         from ..catalogs.compilation import compile_here, environment_of, external_for, facts_for, node_for
 
@@ -207,7 +209,7 @@ class Application:
         environment = environment_of(self.master, modulepath=wish.modulepath)
         await self._splay()
         facts = await facts_for(Host(), fact_sources(settings), environment, certname=settings.certname, noop=settings.noop)
-        settings = self.settings = named(settings, facts)
+        settings = self.settings = with_node_name(settings, facts)
         node = await node_for(self.master, settings.node_name_value)
         external = await external_for(self.master, settings.node_name_value)
         if wish.loadclasses and (classes := self._classes()) is None:
@@ -231,7 +233,7 @@ class Application:
         from agent.facts.builtin.host import Host
         from agent.facts.configured import fact_sources
         from agent.facts.facter import gather
-        from agent.run.nodename import named
+        from agent.run.nodename import with_node_name
 
         from ..catalogs.compilation import environment_of
         from ..catalogs.localrun import catalog_from
@@ -244,7 +246,7 @@ class Application:
         catalog = catalog_from(text)
         environment = environment_of(self.master, modulepath=self.wish.modulepath)
         facts = await gather(Host(), fact_sources(self.settings))
-        self.settings = named(self.settings, facts)
+        self.settings = with_node_name(self.settings, facts)
         run = self._local_run(environment, facts)
         return await self._finish(run, await run.prepared(catalog, None))
 

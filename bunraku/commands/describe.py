@@ -10,7 +10,7 @@ from typing import Any
 
 from agent.providers import builtin_providers
 from agent.providers.file.context import FileContext
-from agent.servers.dipper import buckets
+from agent.servers.dipper import bucket_factory
 from agent.servers.sources import LocalSources
 from agent.state.runlog import RunLog
 from shared.errors import ResourceError
@@ -82,7 +82,7 @@ def _unknown(name: str) -> ResourceError:
 def providers_of(type_name: str, platform: Platform | None = None) -> Sequence[Provider[Any]]:
     """All providers of a type, whether they fit or not; what some of them can do depends on the platform."""
     log, found = RunLog(), platform or Platform()
-    files = FileContext(sources=LocalSources(), buckets=buckets(Path("/nonexistent")), log=log)  # nothing is read or kept
+    files = FileContext(sources=LocalSources(), buckets=bucket_factory(Path("/nonexistent")), log=log)  # nothing is read or kept
     run = Providers({}, found)
     makers = builtin_providers(log=log, files=lambda: files, providers=lambda: run, types=builtin_types(), platform=found)
     return makers[type_name]() if type_name in makers else ()

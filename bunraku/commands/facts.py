@@ -15,7 +15,7 @@ from agent.facts.configured import fact_sources
 from agent.facts.facter import FactSources, gather
 from agent.facts.known import Known
 from agent.facts.legacy import legacy_facts
-from agent.run.nodename import named
+from agent.run.nodename import with_node_name
 from shared.indirector import Request
 from shared.indirector.rest import Rest
 from shared.models.facts import FACTS, Facts
@@ -109,7 +109,7 @@ def _upload(settings: AgentSettings) -> int:
 
     async def upload() -> None:
         data = await _found(settings, settings.node_name_value)
-        name = named(settings, data["values"]).node_name_value
+        name = with_node_name(settings, data["values"]).node_name_value
         async with connected(settings) as server:
             logging.getLogger("puppet.facts").log(logs.NOTICE, "Uploading facts for '%s' to '%s'", name, server.site.host)
             facts = Facts(name=name, values=data["values"], timestamp=data["timestamp"])

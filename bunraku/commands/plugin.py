@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from agent.run.retrieval import mirrored
+from agent.run.retrieval import sync_plugins
 from shared.errors import PuppetError
 from shared.settings import AgentSettings
 
@@ -42,7 +42,7 @@ async def download(settings: AgentSettings) -> list[str]:
         PuppetError: a mount or a file could not be brought; which one, and why, has been logged.
     """
     async with wired(settings, "fileserver") as wiring:
-        done = [each async for each in mirrored(wiring, await wiring.file_server.dialect())]
+        done = [each async for each in sync_plugins(wiring, await wiring.file_server.dialect())]
     problems = [(mount.label, synced.problem) for mount, synced in done if synced.problem]
     for label, problem in problems:
         log.error("Could not retrieve %s: %s", label, problem)

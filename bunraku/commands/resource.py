@@ -218,11 +218,11 @@ class Application:
         from agent.facts.configured import fact_sources
         from agent.facts.facter import gather
         from agent.providers.file.context import FileContext
-        from agent.servers.dipper import buckets
+        from agent.servers.dipper import bucket_factory
         from agent.servers.sources import LocalSources
 
         facts = await gather(Host(), fact_sources(self.settings))
-        kept = buckets(self.settings.clientbucketdir, report=lambda level, message: self.log.log(level, message))
+        kept = bucket_factory(self.settings.clientbucketdir, report=lambda level, message: self.log.log(level, message))
         files = FileContext(
             sources=LocalSources(),
             buckets=kept,

@@ -14,9 +14,9 @@ from cryptography import x509
 from agent.bootstrap import Bootstrap
 from agent.bootstrap.texts import NoCertificate, mismatch
 from agent.process.agent import bootstrap_options
-from agent.servers.http import Client
-from agent.servers.selection import located_ca
-from agent.servers.server import Spoken
+from agent.servers.http import HttpClient
+from agent.servers.selection import locate_ca
+from agent.servers.server import DialectCache
 from agent.servers.sites import Site
 from certs import fingerprints, keys, text, verify
 from certs.ssldir import SslDir
@@ -120,19 +120,19 @@ class HostSsl:
 
     async def _bootstrap(self, waitforcert: int | None) -> None:
         settings = self.settings
-        spoken = await asyncio.to_thread(Spoken.of_setting, settings.scheme, settings.statedir / "dialects.json")
+        dialects = await asyncio.to_thread(DialectCache.load, settings.scheme, settings.statedir / "dialects.json")
         await Bootstrap(
             self.layout,
             self._ca,
             bootstrap_options(settings, waitforcert),
-            lambda verifier: Client.of(settings, verifier),
-            spoken,
+            lambda verifier: HttpClient.of(settings, verifier),
+            dialects,
             now=lambda: datetime.now(UTC),
             locate=self._located,
         ).run()
 
     async def _located(self) -> Site:
-        self._ca = await located_ca(self.settings)
+        self._ca = await locate_ca(self.settings)
         return self._ca
 
     def _certificate(self) -> x509.Certificate:

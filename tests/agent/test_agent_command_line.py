@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from agent.cli import TEST, configured, main, parse, process_age, run
+from agent.cli import TEST, load_settings, main, parse, process_age, run
 from agent.process.agent import bootstrap_options, state_directories
 from agent.run.lock import DisabledLock
 from shared.errors import ConfigError, Unsupported
@@ -98,7 +98,7 @@ def test_a_run_without_its_client_has_nothing_to_do(tmp_path: Path) -> None:
 
 def test_a_file_with_errors_is_left_out_whole_and_named(tmp_path: Path) -> None:
     (tmp_path / "puppet.conf").write_text("[agent]\nserver = other\nthis is no setting\n")
-    settings, _, problems = configured({"confdir": str(tmp_path), "certname": NAME})
+    settings, _, problems = load_settings({"confdir": str(tmp_path), "certname": NAME})
     assert settings.server == "puppet"
     assert "the whole file is left out" in problems[0]
     assert "line: 3" in problems[0]
@@ -106,7 +106,7 @@ def test_a_file_with_errors_is_left_out_whole_and_named(tmp_path: Path) -> None:
 
 def test_settings_of_a_master_in_the_same_file_are_no_problem_and_typing_errors_are(tmp_path: Path) -> None:
     (tmp_path / "puppet.conf").write_text("[main]\nautosign = true\n[agent]\nrunintervall = 5m\n")
-    _, _, problems = configured({"confdir": str(tmp_path), "certname": NAME})
+    _, _, problems = load_settings({"confdir": str(tmp_path), "certname": NAME})
     assert len(problems) == 1
     assert "Did you mean runinterval?" in problems[0]
 

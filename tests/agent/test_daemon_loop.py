@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent.process.agent import splay_seconds
-from agent.process.daemon import SHUTDOWN_SECONDS, Actions, Daemon
+from agent.process.daemon import SHUTDOWN_SECONDS, Daemon, DaemonActions
 from shared.settings import AgentSettings, Conf, load
 
 
@@ -50,8 +50,8 @@ class World:
         if self.dies_when_told or number == signal.SIGKILL:
             self.events.insert(0, (self.now + 1, "end"))
 
-    def actions(self) -> Actions:
-        return Actions(
+    def actions(self) -> DaemonActions:
+        return DaemonActions(
             start_run=self.start,
             reload=lambda: self.next_settings.pop(0) if self.next_settings else None,
             reopen_logs=lambda: self.said.append("reopened"),

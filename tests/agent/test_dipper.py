@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from agent.servers.dipper import LocalDipper, RemoteDipper, buckets
+from agent.servers.dipper import LocalDipper, RemoteDipper, bucket_factory
 from shared.errors import NotFound, Unsupported
 from shared.filesystem.bucket import Bucket
 from shared.indirector import Binding, Terminus
@@ -82,10 +82,10 @@ async def test_a_local_bucket_keeps_and_gives_back(tmp_path, kept):
 
 def test_a_filebucket_resource_says_where_its_bucket_is(tmp_path):
     asked = []
-    choose = buckets(tmp_path / "own", remote=lambda server, port: asked.append((server, port)) or "remote")
+    choose = bucket_factory(tmp_path / "own", remote=lambda server, port: asked.append((server, port)) or "remote")
     assert choose(None).bucket.root == tmp_path / "own"
     assert choose(Filebucket("puppet", {})).bucket.root == tmp_path / "own"
     assert choose(Filebucket("x", {"path": "/b"})).bucket.root.as_posix() == "/b"
     assert choose(Filebucket("y", {"path": False, "server": "s", "port": 8140})) == "remote" and asked == [("s", 8140)]
     with pytest.raises(Unsupported, match="Filebucket"):
-        buckets(tmp_path)(Filebucket("y", {"path": False}))
+        bucket_factory(tmp_path)(Filebucket("y", {"path": False}))

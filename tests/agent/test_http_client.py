@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from agent.servers.bodies import Inflater, retry_after
-from agent.servers.http import Client
+from agent.servers.http import HttpClient
 from agent.servers.pace import Bounds
-from agent.servers.server import Server, Spoken, dialect_of, version_of
-from agent.servers.sites import Exchange, Limits, Proxy, Site
+from agent.servers.server import DialectCache, Server, dialect_of, version_of
+from agent.servers.sites import Exchange, HttpLimits, Proxy, Site
 from agent.servers.tls import Verifier
 from shared.errors import BadData, PeerAnswered, PeerError, PeerNotTrusted, PeerUnreachable, TooLarge
 from shared.wire.dialects import LEGACY, MODERN
@@ -52,7 +52,7 @@ class Pair:
         self.slept: list[float] = []
         self.master = FakeMaster(ca.serving(root), answer)
         checks = None if options.pop("unverified", False) else verifier(ca, root)
-        self.client = Client(checks, observer=self.exchanges.append, sleep=self._sleep, jitter=lambda: 0.0, **options)
+        self.client = HttpClient(checks, observer=self.exchanges.append, sleep=self._sleep, jitter=lambda: 0.0, **options)
 
     async def _sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
@@ -115,7 +115,7 @@ async def test_unverified_connections_are_never_used_twice_and_show_nothing(ca: 
 
 
 async def test_a_keepalive_of_zero_means_a_connection_for_each_request(ca: ThrowAwayCa, tmp_path: Path) -> None:
-    pair = Pair(ca, tmp_path, lambda ask: Reply(), limits=Limits(keepalive=0))
+    pair = Pair(ca, tmp_path, lambda ask: Reply(), limits=HttpLimits(keepalive=0))
     async with pair.master.running(), pair.client:
         await pair.ask()
         await pair.ask()
@@ -155,7 +155,7 @@ def test_an_encoding_that_cannot_be_read_is_an_error(encoding: str, body: bytes)
 
 async def test_a_bomb_stops_at_the_limit(ca: ThrowAwayCa, tmp_path: Path) -> None:
     bomb = gzip.compress(bytes(50_000_000))
-    pair = Pair(ca, tmp_path, lambda ask: Reply(body=bomb, headers={"Content-Encoding": "gzip"}), limits=Limits(body=100_000))
+    pair = Pair(ca, tmp_path, lambda ask: Reply(body=bomb, headers={"Content-Encoding": "gzip"}), limits=HttpLimits(body=100_000))
     async with pair.master.running(), pair.client:
         with pytest.raises(TooLarge, match="100000 bytes"):
             await pair.ask()
@@ -163,7 +163,7 @@ async def test_a_bomb_stops_at_the_limit(ca: ThrowAwayCa, tmp_path: Path) -> Non
 
 async def test_AG_22_an_answer_that_drips_is_given_up_whatever_it_is_for(ca: ThrowAwayCa, tmp_path: Path) -> None:
     bounds = Bounds(rate=1 << 20, window=0.1)
-    pair = Pair(ca, tmp_path, lambda ask: Reply(body=bytes(1000), drip=0.02), limits=Limits(bounds=bounds))
+    pair = Pair(ca, tmp_path, lambda ask: Reply(body=bytes(1000), drip=0.02), limits=HttpLimits(bounds=bounds))
     async with pair.master.running(), pair.client:
         with pytest.raises(PeerUnreachable, match=r"The answer of localhost for .* comes too slowly") as caught:
             await pair.ask()
@@ -172,7 +172,7 @@ async def test_AG_22_an_answer_that_drips_is_given_up_whatever_it_is_for(ca: Thr
 
 async def test_retry_after_is_obeyed_within_limits(ca: ThrowAwayCa, tmp_path: Path) -> None:
     waits = iter(["1000000000", "0", "-5", "7", "nonsense"])
-    pair = Pair(ca, tmp_path, lambda ask: Reply(503, b"busy", {"Retry-After": next(waits)}), limits=Limits(longest_wait=60, retries=9))
+    pair = Pair(ca, tmp_path, lambda ask: Reply(503, b"busy", {"Retry-After": next(waits)}), limits=HttpLimits(longest_wait=60, retries=9))
     async with pair.master.running(), pair.client:
         assert await pair.ask() == (503, b"busy")
     assert pair.slept == [60, 1, 1, 7]
@@ -208,7 +208,7 @@ async def test_a_body_that_ends_early_is_an_error_not_a_short_body(ca: ThrowAway
 
 
 async def test_a_silent_server_is_given_up(ca: ThrowAwayCa, tmp_path: Path) -> None:
-    pair = Pair(ca, tmp_path, lambda ask: Reply(hang=True), limits=Limits(read=0.05))
+    pair = Pair(ca, tmp_path, lambda ask: Reply(hang=True), limits=HttpLimits(read=0.05))
     async with pair.master.running(), pair.client:
         with pytest.raises(PeerUnreachable, match="did not answer in time"):
             await pair.ask()
@@ -330,10 +330,10 @@ async def test_the_dialect_is_asked_for_once_and_remembered(
     pair = Pair(ca, tmp_path, answer)
     memory = tmp_path / "state" / "dialects.json"
     async with pair.master.running(), pair.client:
-        server = Server(pair.site, pair.client, Spoken.of_setting("auto", memory), lambda: "production")
+        server = Server(pair.site, pair.client, DialectCache.load("auto", memory), lambda: "production")
         assert await server.dialect() is dialect
         assert await server.dialect() is dialect
-        again = Server(pair.site, pair.client, Spoken.of_setting("auto", memory), lambda: "production")
+        again = Server(pair.site, pair.client, DialectCache.load("auto", memory), lambda: "production")
         assert await again.dialect() is dialect
     assert len(pair.master.asked) == asked
 
@@ -357,14 +357,14 @@ async def test_a_bucket_is_spoken_to_in_the_digest_of_its_servers_age(
     pair = Pair(ca, tmp_path, lambda ask: Reply(200, b"running", {"X-Puppet-Version": version} if version else {}))
     async with pair.master.running(), pair.client:
         for remembered in ({}, {str(pair.site): LEGACY if version == "3.8.7" else MODERN}):
-            server = Server(pair.site, pair.client, Spoken(known=dict(remembered)), lambda: "production")
+            server = Server(pair.site, pair.client, DialectCache(known=dict(remembered)), lambda: "production")
             assert await server.digest(configured) == digest
 
 
 async def test_a_server_that_was_upgraded_is_asked_anew(tmp_path: Path) -> None:
-    spoken = Spoken(known={"puppet:8140": LEGACY})
-    spoken.heard(Site("puppet", 8140), {"x-puppet-version": "7.23.0"})
-    assert spoken.of(Site("puppet", 8140)) is None
+    dialects = DialectCache(known={"puppet:8140": LEGACY})
+    dialects.learn(Site("puppet", 8140), {"x-puppet-version": "7.23.0"})
+    assert dialects.get(Site("puppet", 8140)) is None
 
 
 @pytest.mark.parametrize(("ciphers", "agreed"), [("ECDHE-ECDSA-AES256-GCM-SHA384", True), ("ECDHE-RSA-AES256-GCM-SHA384", False)])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agent.plugins.pluginsync import Limits, Local, Mount, PluginSync, plan, walk
+from agent.plugins.pluginsync import LocalEntry, PluginLimits, PluginMount, PluginSync, local_entries, plan_sync
 from agent.servers.sources import SourceRouter
 from shared.errors import ConfigError, NotFound, TooLarge, Unsupported
 from shared.indirector.core import Binding, Request, Terminus
@@ -33,12 +33,12 @@ def entry(relative: str, content: bytes | None = b"x", **changes: Any) -> FileMe
 ROOT = entry(".", None)
 
 
-def planned(entries: Sequence[FileMetadata], local: dict[str, Local], ignore: Sequence[str] = ()) -> tuple[Any, ...]:
-    found = plan([ROOT, *entries], local, ignore, Limits())
+def planned(entries: Sequence[FileMetadata], local: dict[str, LocalEntry], ignore: Sequence[str] = ()) -> tuple[Any, ...]:
+    found = plan_sync([ROOT, *entries], local, ignore, PluginLimits())
     return found.remove, found.directories, tuple(each.relative_path for each in found.files)
 
 
-FILE, FOLDER, OTHER = Local("file", 0o644), Local("directory", 0o755), Local("other", 0o777)
+FILE, FOLDER, OTHER = LocalEntry("file", 0o644), LocalEntry("directory", 0o755), LocalEntry("other", 0o777)
 
 
 @pytest.mark.parametrize(
@@ -54,14 +54,14 @@ FILE, FOLDER, OTHER = Local("file", 0o644), Local("directory", 0o755), Local("ot
     ],
 )
 def test_the_plan_makes_the_local_tree_equal(
-    entries: Sequence[FileMetadata], local: dict[str, Local], ignore: Sequence[str], expected: tuple[Any, ...]
+    entries: Sequence[FileMetadata], local: dict[str, LocalEntry], ignore: Sequence[str], expected: tuple[Any, ...]
 ) -> None:
     assert planned(entries, local, ignore) == expected
 
 
 def test_more_entries_than_allowed_are_no_plan() -> None:
     with pytest.raises(TooLarge, match="over the limit of 2"):
-        plan([ROOT, entry("a"), entry("b")], {}, (), Limits(files=2))
+        plan_sync([ROOT, entry("a"), entry("b")], {}, (), PluginLimits(files=2))
 
 
 class Metadata(Terminus[FileMetadata]):
@@ -98,7 +98,7 @@ class Site:
         self.sync = PluginSync(
             SourceRouter(Binding(FILE_METADATA, self.metadata), Binding(FILE_CONTENT, self.content), environment="production")
         )
-        self.mount = Mount("plugin", "puppet:///plugins", self.destination)
+        self.mount = PluginMount("plugin", "puppet:///plugins", self.destination)
 
     def tree(self) -> dict[str, bytes]:
         return {str(p.relative_to(self.destination)): p.read_bytes() for p in sorted(self.destination.rglob("*")) if p.is_file()}
@@ -157,10 +157,10 @@ async def test_plugins_may_come_from_a_directory_of_this_machine(tmp_path: Path)
     (tmp_path / "shared lib" / "facter" / "a.rb").write_bytes(b"a")
     site = Site(tmp_path, {})
     for source in (f"file://{tmp_path}/shared%20lib", f"{tmp_path}/shared lib"):
-        done = await site.sync.sync(Mount("plugin", source, tmp_path / source.replace("/", "_")))
+        done = await site.sync.sync(PluginMount("plugin", source, tmp_path / source.replace("/", "_")))
         assert done.fetched == ["facter/a.rb"]
     with pytest.raises(Unsupported, match="URI protocol 'ftp' is not currently supported for file serving"):
-        await site.sync.sync(Mount("plugin", "ftp://host/plugins", site.destination))
+        await site.sync.sync(PluginMount("plugin", "ftp://host/plugins", site.destination))
 
 
 async def test_a_mount_that_is_not_there_removes_nothing(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ async def test_a_file_that_fails_is_counted_and_the_others_come(tmp_path: Path, 
 
 async def test_a_file_that_is_too_large_is_not_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     site = Site(tmp_path, {"big.rb": b"x" * 5000})
-    site.sync.limits = Limits(size=1000)
+    site.sync.limits = PluginLimits(size=1000)
     done = await site.sync.sync(site.mount)
     assert done.failed == 1
     assert "larger than 1000 bytes" in caplog.text
@@ -203,4 +203,4 @@ def test_walking_follows_no_links(tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "f").write_text("")
     (tmp_path / "l").symlink_to("/")
-    assert {name: each.kind for name, each in walk(tmp_path, 100).items()} == {"d": "directory", "d/f": "file", "l": "other"}
+    assert {name: each.kind for name, each in local_entries(tmp_path, 100).items()} == {"d": "directory", "d/f": "file", "l": "other"}

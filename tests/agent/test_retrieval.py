@@ -10,12 +10,12 @@ from urllib.parse import unquote, unquote_plus
 
 import pytest
 
-from agent.run.retrieval import LastRun, facts_option
-from agent.run.steps import Step, Steps
+from agent.run.retrieval import LastEnvironments, facts_option
+from agent.run.steps import FinishedStep, Steps
 from agent.run.wiring import Wiring
-from agent.servers.http import Client
-from agent.servers.server import Spoken
-from agent.state.logbridge import kept, print_line
+from agent.servers.http import HttpClient
+from agent.servers.server import DialectCache
+from agent.state.logbridge import print_line, record_logging
 from agent.state.runlog import RunLog
 from agent.transaction.summary import summary_text
 from shared.data import plainjson
@@ -59,7 +59,7 @@ def test_facts_are_escaped_once_more_than_the_form_does(dialect: Any, stringify:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("application: {run_mode: agent, initial_environment: a, converged_environment: b}", LastRun("a", "b")),
+        ("application: {run_mode: agent, initial_environment: a, converged_environment: b}", LastEnvironments("a", "b")),
         ("application: {run_mode: user, initial_environment: a, converged_environment: b}", None),
         ("application: {run_mode: agent, initial_environment: a}", None),
         ("application: {run_mode: agent, initial_environment: ../a, converged_environment: b}", None),
@@ -69,11 +69,11 @@ def test_facts_are_escaped_once_more_than_the_form_does(dialect: Any, stringify:
         ("", None),
     ],
 )
-def test_the_last_runs_environments_are_read_when_they_can_be(tmp_path: Path, text: str, expected: LastRun | None) -> None:
+def test_the_last_runs_environments_are_read_when_they_can_be(tmp_path: Path, text: str, expected: LastEnvironments | None) -> None:
     path = tmp_path / "last_run_summary.yaml"
     path.write_text(text)
-    assert LastRun.read(path) == expected
-    assert LastRun.read(tmp_path / "none") is None
+    assert LastEnvironments.read(path) == expected
+    assert LastEnvironments.read(tmp_path / "none") is None
 
 
 async def test_a_node_request_that_fails_is_a_warning_and_the_run_goes_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -225,7 +225,7 @@ async def test_a_password_in_a_catalog_is_in_no_log_and_no_readable_file(tmp_pat
 
 def wired(tmp_path: Path, **routes: Route) -> Wiring:
     settings: AgentSettings = load(AgentSettings, section="agent", flags={"vardir": str(tmp_path), "certname": "a"}, conf=Conf())
-    return Wiring(settings, Client(None), Spoken(), routes)
+    return Wiring(settings, HttpClient(None), DialectCache(), routes)
 
 
 def test_the_bindings_are_those_of_an_agent(tmp_path: Path) -> None:
@@ -280,11 +280,11 @@ def test_a_module_s_terminus_is_found_in_the_plugins(tmp_path: Path) -> None:
 
 def test_the_proxy_is_only_used_when_it_is_set() -> None:
     settings = load(AgentSettings, section="agent", flags={"certname": "a"}, conf=Conf())
-    assert not Client.of(settings, None).proxy.serves("puppet")
+    assert not HttpClient.of(settings, None).proxy.serves("puppet")
     proxied = load(
         AgentSettings, section="agent", flags={"certname": "a", "http_proxy_host": "proxy", "no_proxy": "localhost,.lan"}, conf=Conf()
     )
-    client = Client.of(proxied, None)
+    client = HttpClient.of(proxied, None)
     assert client.proxy.serves("puppet.example.com")
     assert not client.proxy.serves("puppet.lan")
 
@@ -294,7 +294,7 @@ def test_the_proxy_is_only_used_when_it_is_set() -> None:
 
 def test_steps_add_up_and_are_seen_even_when_they_fail() -> None:
     clock = iter([0.0, 1.0, 3.0, 10.0, 14.0, 20.0, 21.0])
-    seen: list[Step] = []
+    seen: list[FinishedStep] = []
     steps = Steps(seen.append, clock=lambda: next(clock))
     with steps.step("facts", metric="fact_generation") as doing:
         doing.detail = "5 facts"
@@ -303,13 +303,13 @@ def test_steps_add_up_and_are_seen_even_when_they_fail() -> None:
     with pytest.raises(ValueError, match="x"), steps.step("catalog"):
         raise ValueError("x")
     assert steps.metrics == {"fact_generation": 6.0}
-    assert seen == [Step("facts", 2.0, "5 facts"), Step("facts", 4.0, ""), Step("catalog", 1.0, "failed")]
+    assert seen == [FinishedStep("facts", 2.0, "5 facts"), FinishedStep("facts", 4.0, ""), FinishedStep("catalog", 1.0, "failed")]
 
 
 def test_each_line_is_printed_once_and_kept_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "puppet")
     log = RunLog(level="info", printers=[print_line], now=lambda: datetime(2026, 1, 1, tzinfo=UTC))
-    with kept(log):
+    with record_logging(log):
         log.info("from the run")
         logging.getLogger("puppet.pluginsync").info("Retrieving %s", "plugin", extra={"source": "/File[x]"})
         logging.getLogger("puppet.http").debug("too fine")

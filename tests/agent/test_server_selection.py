@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agent.servers.selection import Selection, located_ca, sites
+from agent.servers.selection import ServerSelection, locate_ca, parse_server_list
 from agent.servers.sites import Site
 from shared.errors import ConfigError, PeerError
 from shared.settings import AgentSettings, Conf, load
@@ -22,13 +22,18 @@ def settings(**flags: Any) -> AgentSettings:
 
 
 def test_servers_may_name_their_port() -> None:
-    assert sites(["a", "b:8141", "[::1]:8142", "[::2]"], 8140) == [Site("a", 8140), Site("b", 8141), Site("::1", 8142), Site("::2", 8140)]
+    assert parse_server_list(["a", "b:8141", "[::1]:8142", "[::2]"], 8140) == [
+        Site("a", 8140),
+        Site("b", 8141),
+        Site("::1", 8142),
+        Site("::2", 8140),
+    ]
 
 
 @pytest.mark.parametrize("entry", ["a:", ":8140", "a:x", "a:70000"])
 def test_what_is_no_server_is_named(entry: str) -> None:
     with pytest.raises(ConfigError, match="is not a server"):
-        sites([entry], 8140)
+        parse_server_list([entry], 8140)
 
 
 async def test_the_first_that_answers_is_used_for_all_that_follows_the_server() -> None:
@@ -38,7 +43,7 @@ async def test_the_first_that_answers_is_used_for_all_that_follows_the_server() 
         asked.append(str(site))
         return site.host == "b"
 
-    chosen = await Selection(settings(server_list="a,b:8141,c", report_server="reports"), answers).applied()
+    chosen = await ServerSelection(settings(server_list="a,b:8141,c", report_server="reports"), answers).applied()
     assert asked == ["a:8140", "b:8141"]
     assert (chosen.server, chosen.masterport, chosen.ca_server, chosen.ca_port) == ("b", 8141, "b", 8141)
     assert (chosen.report_server, chosen.report_port) == ("reports", 8140)
@@ -48,7 +53,7 @@ async def test_a_server_that_somebody_has_set_is_not_of_the_list_even_if_it_is_t
     async def answers(site: Site) -> bool:
         return site.host == "b"
 
-    chosen = await Selection(settings(server_list="b", ca_server="puppet"), answers).applied()
+    chosen = await ServerSelection(settings(server_list="b", ca_server="puppet"), answers).applied()
     assert (chosen.server, chosen.ca_server, chosen.report_server) == ("b", "puppet", "b")
 
 
@@ -56,7 +61,7 @@ async def test_who_needs_no_server_of_the_list_does_not_fail_by_it() -> None:
     async def no(site: Site) -> bool:
         raise AssertionError(site)
 
-    selection = Selection(settings(server_list="a,b", report_server="reports", report_port="8150"), no)
+    selection = ServerSelection(settings(server_list="a,b", report_server="reports", report_port="8150"), no)
     assert await selection.site("report") == Site("reports", 8150)
 
 
@@ -64,7 +69,7 @@ async def test_without_a_list_nobody_is_asked() -> None:
     async def never(site: Site) -> bool:
         raise AssertionError(site)
 
-    assert (await Selection(settings(server="x"), never).applied()).server == "x"
+    assert (await ServerSelection(settings(server="x"), never).applied()).server == "x"
 
 
 async def test_none_that_answers_is_an_error() -> None:
@@ -72,7 +77,7 @@ async def test_none_that_answers_is_an_error() -> None:
         return False
 
     with pytest.raises(PeerError, match="Could not select a functional puppet server from server_list: 'a,b'"):
-        await Selection(settings(server_list="a,b"), no).applied()
+        await ServerSelection(settings(server_list="a,b"), no).applied()
 
 
 async def test_a_run_skips_a_master_that_is_away(tmp_path: Path) -> None:
@@ -160,5 +165,5 @@ async def test_whether_a_server_is_there_is_asked_through_the_proxy(tmp_path: Pa
     given = site.settings(masterport=8141, server_list="master.test", http_proxy_host="127.0.0.1", http_proxy_port=port)
     async with server:
         with pytest.raises(PeerError):
-            await located_ca(given)
+            await locate_ca(given)
     assert set(asked) == {b"CONNECT master.test:8141 HTTP/1.1\r\n"}

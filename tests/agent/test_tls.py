@@ -6,7 +6,7 @@ import ssl
 
 from aiohttp.client_exceptions import ClientConnectorSSLError
 
-from agent.servers.tls import refusal, unverified_context
+from agent.servers.tls import refusal_of, unverified_context
 
 
 def test_old_masters_find_a_cipher_and_none_of_small_groups_is_offered() -> None:
@@ -18,4 +18,4 @@ def test_old_masters_find_a_cipher_and_none_of_small_groups_is_offered() -> None
 def test_a_handshake_that_failed_for_another_reason_is_no_refusal_of_our_certificate() -> None:
     failed = ClientConnectorSSLError(None, OSError("dh key too small"))  # type: ignore[arg-type]
     failed.__cause__ = ssl.SSLError(1, "[SSL: DH_KEY_TOO_SMALL] dh key too small")
-    assert refusal(failed) is None
+    assert refusal_of(failed) is None

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from agent.servers.sources import SourceRouter
-from agent.servers.websources import Memory, WebSources, told_checksum, web_sources, without_password
+from agent.servers.websources import DownloadCache, WebSources, announced_checksum, web_sources, without_password
 from shared.errors import PeerAnswered
 from shared.file_serving.metadata import MetadataOptions
 from shared.indirector import Binding, Terminus
@@ -114,7 +114,7 @@ SAID = [
 
 @pytest.mark.parametrize(("headers", "wanted", "expected"), SAID)
 def test_the_best_sum_of_the_headers_counts_and_an_entity_tag_is_none(headers, wanted, expected):
-    found = told_checksum(headers, wanted, None)
+    found = announced_checksum(headers, wanted, None)
     assert expected is None if found is None else (found.value or "").startswith(expected or "?")
 
 
@@ -136,20 +136,20 @@ async def test_a_file_is_fetched_once_and_not_again_while_its_sum_is_the_same(tm
 async def test_an_entity_tag_spares_the_download_in_the_next_run_too(tmp_path):
     site = Site(headers={"ETag": '"v1"'})
     async with serving(site) as url:
-        await applied(f"{url}/f", tmp_path, Memory(tmp_path / "memory.json"))
+        await applied(f"{url}/f", tmp_path, DownloadCache(tmp_path / "memory.json"))
         before = len(gets(site))
-        again = await applied(f"{url}/f", tmp_path, Memory(tmp_path / "memory.json"))
+        again = await applied(f"{url}/f", tmp_path, DownloadCache(tmp_path / "memory.json"))
         assert again.events == []
         assert len(gets(site)) == before
         (tmp_path / "got").write_bytes(b"tampered")
-        repaired = await applied(f"{url}/f", tmp_path, Memory(tmp_path / "memory.json"))
+        repaired = await applied(f"{url}/f", tmp_path, DownloadCache(tmp_path / "memory.json"))
     assert [event[1] for event in repaired.events] == ["success"]
     assert (tmp_path / "got").read_bytes() == DATA
 
 
 async def test_a_time_alone_spares_the_download_and_still_tells_drift(tmp_path):
     site = Site(headers={"Last-Modified": "Wed, 21 Oct 2015 07:28:00 GMT"})
-    memory = Memory()
+    memory = DownloadCache()
     async with serving(site) as url:
         await applied(f"{url}/f", tmp_path, memory)
         before = len(gets(site))

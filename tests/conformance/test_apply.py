@@ -27,12 +27,12 @@ import yaml
 
 from agent.providers import builtin_providers
 from agent.providers.file.context import FileContext
-from agent.servers.dipper import buckets
+from agent.servers.dipper import bucket_factory
 from agent.servers.sources import LocalSources
 from agent.state.runlog import RunLog
 from agent.state.statefiles import StateFile
 from agent.transaction.run import ApplyContext, apply_catalog
-from agent.transaction.summary import RunFacts, report_of
+from agent.transaction.summary import ReportHeader, report_of
 from master.compiler.catalog.wire import compile_catalog
 from master.compiler.codegen.codecache import CodeCache
 from master.compiler.evaluation.compilation import LogEntry
@@ -224,7 +224,7 @@ async def applied(case: dict[str, Any], manifest: str, scratch: Scratch, compile
         return {"exit": 1, "logs": logs_of(log, scratch)}
     started = datetime.now(UTC)
     say = log.log
-    dippers = buckets(scratch.base / "var/clientbucket", report=lambda level, message: say(level, message))
+    dippers = bucket_factory(scratch.base / "var/clientbucket", report=lambda level, message: say(level, message))
     files = FileContext(ModuleSources(scratch.root / "modules"), dippers, log, show_diff=True)
     context = ApplyContext(
         log=log,
@@ -236,7 +236,7 @@ async def applied(case: dict[str, Any], manifest: str, scratch: Scratch, compile
         ignore_schedules="--ignoreschedules" in arguments,
     )
     done = await apply_catalog(resources, context)
-    run = RunFacts("node1.example.com", started, "production", "7.23.0", noop=noop)
+    run = ReportHeader("node1.example.com", started, "production", "7.23.0", noop=noop)
     report = report_of(run, log, done)
     code = 1 if done.error else report.exit_bits
     return {"exit": code} | told(report, scratch) | {"logs": logs_of(log, scratch)}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.process.agent import Asked
+from agent.process.agent import RunOptions
 from bunraku.commands.agent import resolver
 from tests.support.pair import Pair
 
@@ -39,7 +39,7 @@ def pair(tmp_path: Path) -> Pair:
 
 async def test_they_are_resolved_on_the_agent_and_a_function_that_is_not_there_fails_its_resource(pair: Pair) -> None:
     async with pair.mastered():
-        ran = await pair.run(Asked(deferring=resolver))
+        ran = await pair.run(RunOptions(deferring=resolver))
     assert ran.report is not None
     assert (pair.root / "secret").read_text() == "hidden-salt"
     assert (pair.root / "text").read_text() == "A on Linux"

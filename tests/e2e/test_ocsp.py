@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from agent.servers.http import Client
-from agent.servers.server import Server, Spoken
+from agent.servers.http import HttpClient
+from agent.servers.server import DialectCache, Server
 from agent.servers.sites import Site
 from agent.servers.tls import Verifier
 from certs import ocsp
@@ -55,8 +55,8 @@ async def through_the_indirector(process: MasterProcess, asking: OurAgent, about
     certificate = x509.load_pem_x509_certificate(about.certificate.read_bytes())
     authority = x509.load_pem_x509_certificate((about.ssl / "certs" / "ca.pem").read_bytes())
     question = ocsp.build_request(certificate, authority, nonce=b"0123456789abcdef")
-    async with Client.of(settings, verifier) as client:
-        transport = Server(Site("localhost", process.port), client, Spoken(fixed=dialect), lambda: "production")
+    async with HttpClient.of(settings, verifier) as client:
+        transport = Server(Site("localhost", process.port), client, DialectCache(fixed=dialect), lambda: "production")
         found = await Binding(OCSP, Rest(OCSP, transport, prefix="puppet-ca")).find(key_of(question))
     assert found is not None
     return ocsp.verified_response(

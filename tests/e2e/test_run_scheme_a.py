@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, unquote_plus
 
 import pytest
 
-from agent.servers.http import Client
+from agent.servers.http import HttpClient
 from shared.data import plainjson, plainyaml
 from tests.support.pair import NAME, Pair
 
@@ -75,14 +75,14 @@ async def test_first_and_second_run_ask_what_the_protocol_says(pair: Pair, caplo
 
 async def test_facts_travel_inside_the_catalog_request_escaped_twice_and_as_text(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     bodies: list[bytes] = []
-    request = Client.request
+    request = HttpClient.request
 
-    async def watched(self: Client, site: Any, method: str, target: str, headers: Any, body: Any = None, **more: Any) -> Any:
+    async def watched(self: HttpClient, site: Any, method: str, target: str, headers: Any, body: Any = None, **more: Any) -> Any:
         if "/catalog/" in target:
             bodies.append(body)
         return await request(self, site, method, target, headers, body, **more)
 
-    monkeypatch.setattr(Client, "request", watched)
+    monkeypatch.setattr(HttpClient, "request", watched)
     async with pair.mastered():
         await pair.run()
     form = parse_qs(bodies[0].decode())

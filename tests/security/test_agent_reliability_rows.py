@@ -22,11 +22,11 @@ from typing import Any
 import pytest
 from cryptography import x509
 
-from agent.bootstrap import Bootstrap, Options
+from agent.bootstrap import Bootstrap, BootstrapOptions
 from agent.bootstrap.texts import NoCertificate
 from agent.run.lock import RunLock
-from agent.servers.http import Client
-from agent.servers.server import Spoken
+from agent.servers.http import HttpClient
+from agent.servers.server import DialectCache
 from agent.servers.sites import Site
 from certs.certificates import BACKDATED
 from certs.keys import KeyKind
@@ -64,10 +64,10 @@ async def test_R_11_a_request_whose_reply_was_lost_is_not_made_again_by_hand(tmp
     layout = SslDir(tmp_path / "ssl", NAME)
 
     async def run() -> None:
-        options = Options(key=KeyKind("ec"), waitforcert=0)
-        spoken = Spoken(fixed=LEGACY if legacy else MODERN)
+        options = BootstrapOptions(key=KeyKind("ec"), waitforcert=0)
+        dialects = DialectCache(fixed=LEGACY if legacy else MODERN)
         site = Site("localhost", master.port)
-        await Bootstrap(layout, site, options, Client, spoken, now=lambda: datetime.now(UTC), tell=lambda text: None).run()
+        await Bootstrap(layout, site, options, HttpClient, dialects, now=lambda: datetime.now(UTC), tell=lambda text: None).run()
 
     async with master.running():
         with pytest.raises(PeerUnreachable):

@@ -16,7 +16,7 @@ from agent.facts.external import ExternalFactLimits as ProgramLimits
 from agent.facts.external import external_facts
 from agent.facts.facter import FactSources, gather
 from agent.process.agent import state_directories
-from agent.process.process_environment import clean, public, search, secure
+from agent.process.process_environment import clean_environment, public_directory_modes, secure_directories, set_search_path
 from shared.errors import ConfigError
 from shared.settings import AgentSettings, Conf, load
 from tests.support.fake_server import Reply
@@ -50,7 +50,7 @@ def test_AG_07_the_callers_environment_does_not_reach_what_we_start() -> None:
         "LC_ALL": "de_DE.UTF-8",
         "FACTER_role": "db",
     }
-    cleaned = clean(hostile, home="/root", user="root")
+    cleaned = clean_environment(hostile, home="/root", user="root")
     assert set(cleaned) == {"LC_ALL", "FACTER_role", "PATH", "HOME", "USER", "LOGNAME"}
     assert cleaned["HOME"] == "/root"
     assert not cleaned["PATH"].startswith(".")
@@ -269,21 +269,21 @@ def test_AG_16_a_directory_that_somebody_prepared_is_refused(tmp_path: Path, kin
         if kind == "foreign":
             os.chown(path, 4321, 4321)
     with pytest.raises(ConfigError):
-        secure([path])
+        secure_directories([path])
     assert list(target.iterdir()) == []
 
 
 def test_AG_16_missing_directories_are_made_private_and_links_of_root_are_followed(tmp_path: Path) -> None:
-    secure([tmp_path / "a" / "b"])
+    secure_directories([tmp_path / "a" / "b"])
     assert (tmp_path / "a" / "b").stat().st_mode & 0o777 == 0o750
     (tmp_path / "link").symlink_to(tmp_path / "a")
-    secure([tmp_path / "link"])
+    secure_directories([tmp_path / "link"])
 
 
 def test_AG_16_others_get_through_to_the_public_directory_and_see_nothing_else(tmp_path: Path) -> None:
     settings = load(AgentSettings, section="agent", flags={"vardir": str(tmp_path / "var")}, conf=Conf())
     made, _ = state_directories(settings)
-    secure(made, public(settings))
+    secure_directories(made, public_directory_modes(settings))
     open_to_others = {path.name: path.stat().st_mode & 0o007 for path in (settings.vardir, *settings.vardir.iterdir())}
     assert {name: mode for name, mode in open_to_others.items() if mode} == {"var": 0o001, "public": 0o005}
 
@@ -294,5 +294,5 @@ def test_AG_16_others_get_through_to_the_public_directory_and_see_nothing_else(t
 )
 def test_AG_07_programs_are_looked_for_where_the_setting_path_says(path: str, found: str) -> None:
     environ = {"PATH": "/bin"}
-    search(path, environ)
+    set_search_path(path, environ)
     assert environ["PATH"] == found

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from agent.bootstrap import Bootstrap, Options
-from agent.servers.http import Client
-from agent.servers.server import Spoken
-from agent.servers.sites import Limits, Site
+from agent.bootstrap import Bootstrap, BootstrapOptions
+from agent.servers.http import HttpClient
+from agent.servers.server import DialectCache
+from agent.servers.sites import HttpLimits, Site
 from agent.servers.tls import Verifier
 from certs import bundles, fingerprints
 from certs.keys import KeyKind
@@ -63,7 +63,7 @@ async def test_TLS_12_TLS_13_a_master_that_is_not_ours_gets_not_one_byte(ca: Thr
     layout = ca.ssldir(tmp_path / "ssl", NAME)
     before = snapshot(tmp_path / "ssl")
     master = FakeMaster(presented(ca, tmp_path, kind), lambda ask: Reply())
-    async with master.running(), Client(verifier(layout)) as client:
+    async with master.running(), HttpClient(verifier(layout)) as client:
         with pytest.raises(PeerNotTrusted) as caught:
             await client.request(Site("localhost", master.port), "GET", "/puppet/v3/node/x", {})
     assert master.asked == []
@@ -88,7 +88,7 @@ async def test_TLS_12_a_revoked_master_gets_not_one_byte(ca: ThrowAwayCa, tmp_pa
     own.revoked.append(certificate.serial_number)
     layout.save_crls(own.crl_pem())
     master = FakeMaster(server_context(tmp_path, key, certificate, ca.pem), lambda ask: Reply())
-    async with master.running(), Client(verifier(layout)) as client:
+    async with master.running(), HttpClient(verifier(layout)) as client:
         with pytest.raises(PeerNotTrusted, match="Certificate 'CN=localhost' is revoked"):
             await client.request(Site("localhost", master.port), "GET", "/x", {})
     assert master.asked == []
@@ -100,7 +100,7 @@ async def test_a_master_that_does_not_take_our_certificate_is_told_from_one_that
     layout = ca.ssldir(tmp_path / "ssl", NAME)
     trust = Verifier(layout.localcacert, layout.hostcrl, "chain", lambda: datetime.now(UTC), stranger.hostcert, stranger.hostprivkey)
     master = FakeMaster(ca.serving(tmp_path), lambda ask: Reply())
-    async with master.running(), Client(trust) as client:
+    async with master.running(), HttpClient(trust) as client:
         with pytest.raises(PeerNotTrusted, match=r"our certificate|unknown ca") as caught:
             await client.request(Site("localhost", master.port), "GET", "/x", {})
     assert "CA" in caught.value.hint
@@ -111,9 +111,9 @@ def bootstrapping(root: Path, master: FakeMaster, **options: Any) -> Bootstrap:
     return Bootstrap(
         SslDir(root, NAME),
         Site("localhost", master.port),
-        Options(key=KeyKind("ec"), waitforcert=0, **options),
-        Client,
-        Spoken(fixed=MODERN),
+        BootstrapOptions(key=KeyKind("ec"), waitforcert=0, **options),
+        HttpClient,
+        DialectCache(fixed=MODERN),
         now=lambda: datetime.now(UTC),
         tell=lambda text: None,
     )
@@ -244,7 +244,7 @@ async def test_TLS_15_no_refresh_over_a_connection_that_does_not_verify(tmp_path
 async def test_TLS_16_no_redirect_leads_to_another_server(ca: ThrowAwayCa, tmp_path: Path, status: int, location: str) -> None:
     layout = ca.ssldir(tmp_path / "ssl", NAME)
     master = FakeMaster(ca.serving(tmp_path), lambda ask: Reply(status, headers={"Location": target}))
-    async with master.running(), Client(verifier(layout)) as client:
+    async with master.running(), HttpClient(verifier(layout)) as client:
         target = location.format(port=master.port, other=master.port + 1)
         with pytest.raises(PeerAnswered, match="not followed"):
             await client.request(Site("localhost", master.port), "PUT", "/puppet/v3/report/x", {}, b"secret")
@@ -259,7 +259,7 @@ async def test_AG_07_neither_proxy_variables_nor_netrc_are_used(ca: ThrowAwayCa,
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     layout = ca.ssldir(tmp_path / "ssl", NAME)
     master = FakeMaster(ca.serving(tmp_path), lambda ask: Reply())
-    async with master.running(), Client(verifier(layout)) as client:
+    async with master.running(), HttpClient(verifier(layout)) as client:
         answer = await client.request(Site("localhost", master.port), "GET", "/x", {})
         assert answer.status == 200
     assert "authorization" not in master.asked[0].headers
@@ -279,8 +279,8 @@ async def test_AG_17_a_ca_certificate_that_cannot_be_one_is_not_kept(tmp_path: P
     }[kind]
     master = ca_master(real, tmp_path, body=body)
 
-    def connect(trust: Verifier | None) -> Client:
-        return Client(trust, limits=Limits(body=2_000_000))
+    def connect(trust: Verifier | None) -> HttpClient:
+        return HttpClient(trust, limits=HttpLimits(body=2_000_000))
 
     bootstrap = bootstrapping(tmp_path / "ssl", master)
     bootstrap._connect = connect

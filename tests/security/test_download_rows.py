@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from agent.servers.pace import Bounds, Pace
-from agent.servers.sites import Limits
+from agent.servers.sites import HttpLimits
 from agent.servers.websources import WebSources
 from shared.errors import PeerUnreachable, TooLarge
 from shared.models.file_metadata import FileMetadata
@@ -115,7 +115,7 @@ async def test_AG_22_a_web_server_that_sends_without_end_or_drips_is_left(tmp_pa
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    web = WebSources(limits=Limits(connect=10, read=10, bounds=Bounds(size=1 << 20, rate=1 << 20, window=0.1)))
+    web = WebSources(limits=HttpLimits(connect=10, read=10, bounds=Bounds(size=1 << 20, rate=1 << 20, window=0.1)))
 
     async def fetch(name: str) -> None:
         async for _ in web.content(f"http://127.0.0.1:{port}/{name}", None):

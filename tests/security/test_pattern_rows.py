@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.process.agent import Asked
+from agent.process.agent import RunOptions
 from agent.providers.augeas.commands import compared
 from agent.providers.file_line.ruby import is_there
 from agent.providers.service.base import parse_processes
@@ -35,7 +35,7 @@ async def test_PAT_02_a_deferred_pattern_that_tries_for_ever_fails_its_resource_
     """
     pair = Pair(tmp_path, manifest=manifest)
     async with pair.mastered():
-        ran = await pair.run(Asked(deferring=resolver), pattern_timeout=1)
+        ran = await pair.run(RunOptions(deferring=resolver), pattern_timeout=1)
     assert ran.report is not None
     assert (tmp_path / "plain").read_text() == "plain"
     assert not (tmp_path / "runaway").exists()

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from agent.state.logbridge import kept, print_line
+from agent.state.logbridge import print_line, record_logging
 from agent.state.runlog import RunLog
 from agent.state.statefiles import StateFile
 from agent.transaction.run import ApplyContext, apply_catalog
-from agent.transaction.summary import RunFacts, report_of
+from agent.transaction.summary import ReportHeader, report_of
 from shared.errors import PuppetError, ResourceError
 from shared.models.catalog import Catalog
 from shared.ral import Platform, Provider, Providers, State, Type
@@ -126,9 +126,9 @@ async def applied(resources: RalCatalog, folder: Path, *, noop: bool) -> str:
     log = RunLog(level="debug", printers=[print_line])
     providers = Providers(dict.fromkeys(builtin_types(), lambda: [Loud()]), Platform(features=frozenset({"posix", "root"})))
     state = StateFile(folder / "state.yaml")
-    with kept(log):
+    with record_logging(log):
         done = await apply_catalog(resources, ApplyContext(log=log, providers=providers, state=state, noop=noop))
-    facts = RunFacts("n", datetime(2026, 11, 22, tzinfo=UTC), "production", "7.23.0")
+    facts = ReportHeader("n", datetime(2026, 11, 22, tzinfo=UTC), "production", "7.23.0")
     report = report_of(facts, log, done)
     return f"{report.logs} {[status.events for status in report.resource_statuses.values()]} {done.error}"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.plugins.pluginsync import Limits, plan
+from agent.plugins.pluginsync import PluginLimits, plan_sync
 from master.wiring import running
 from shared.file_serving.metadata import MetadataOptions
 from shared.file_serving.searching import search
@@ -48,7 +48,7 @@ def entry(name: str) -> FileMetadata:
 
 def test_FS_09_an_agent_syncs_the_other_plugins_of_a_server_that_lists_such_a_name() -> None:
     root = FileMetadata(name="/m", path="/m", relative_path=".", type="directory", unserved=("'bad\\u{dcff}.txt'",))
-    planned = plan([root, entry("a"), entry("new\nline")], {}, (), Limits())
+    planned = plan_sync([root, entry("a"), entry("new\nline")], {}, (), PluginLimits())
     assert [file.relative_path for file in planned.files] == ["a"]
     assert len(planned.refused) == 2
     assert "bad\\u{dcff}.txt" in planned.refused[0] and "new\\u{a}line" in planned.refused[1]

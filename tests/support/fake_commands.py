@@ -10,7 +10,7 @@ from typing import Any
 
 from agent.providers import builtin_providers
 from agent.providers.file.context import FileContext
-from agent.servers.dipper import buckets
+from agent.servers.dipper import bucket_factory
 from agent.servers.sources import LocalSources
 from agent.state.runlog import RunLog
 from agent.state.statefiles import StateFile
@@ -101,7 +101,7 @@ async def apply(
     """Bring a few resources into their state, as an agent's run does."""
     log = RunLog(level=level)
     own = Path(tempfile.gettempdir()) / "no-such-bucket" if bucket is None else bucket
-    files = FileContext(sources=sources or MemorySources(), buckets=buckets(own), log=log, **{"show_diff": True, **context})
+    files = FileContext(sources=sources or MemorySources(), buckets=bucket_factory(own), log=log, **{"show_diff": True, **context})
     together = RalCatalog(builtin_types(), name="test")
     for resource in resources:
         together.add(resource)

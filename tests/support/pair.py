@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agent.process.agent import Agent, Asked
-from agent.run.steps import Step
+from agent.process.agent import Agent, RunOptions
+from agent.run.steps import FinishedStep
 from agent.servers.sites import Exchange
 from master.wiring import running
 from shared.models.report import Report
@@ -49,7 +49,7 @@ class Ran:
 
     code: int
     exchanges: list[Exchange]
-    steps: list[Step]
+    steps: list[FinishedStep]
     report: Report | None
 
     @property
@@ -145,10 +145,10 @@ class Pair:
             self.port = master.port
             yield self
 
-    async def run(self, asked: Asked | None = None, **more: Any) -> Ran:
+    async def run(self, asked: RunOptions | None = None, **more: Any) -> Ran:
         """One run of our agent."""
         exchanges: list[Exchange] = []
-        steps: list[Step] = []
+        steps: list[FinishedStep] = []
         agent = Agent(
             self.agent_settings(**more), asked, watch_exchanges=exchanges.append, watch_steps=steps.append, tell=lambda text: None
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agent.process.agent import Agent, Asked
+from agent.process.agent import Agent, RunOptions
 from shared.data import plainjson
 from shared.settings import AgentSettings, Conf, load
 from tests.support.fake_server import Ask, FakeMaster, Reply
@@ -107,7 +107,7 @@ class Scripted:
 
     def agent(self, **more: Any) -> Agent:
         """An agent for one run; the master is listening by now."""
-        return Agent(self.settings(**more), Asked(), tell=lambda text: None)
+        return Agent(self.settings(**more), RunOptions(), tell=lambda text: None)
 
     async def run(self, **more: Any) -> int:
         """One run, the master listening meanwhile; the exit code."""

@@ -9,7 +9,7 @@ from shared.filesystem.textdiff import Differ
 from shared.models.catalog import Catalog
 from shared.settings import AgentSettings
 
-from ...servers.dipper import RemoteBucket, buckets
+from ...servers.dipper import RemoteBucket, bucket_factory
 from ...servers.sources import FileSources
 from ...state.runlog import RunLog
 from .backup import Buckets
@@ -62,7 +62,7 @@ class FileContext:
         """
         return cls(
             sources=sources,
-            buckets=buckets(settings.clientbucketdir, algorithm=digest, remote=remote_bucket, report=log.log),
+            buckets=bucket_factory(settings.clientbucketdir, algorithm=digest, remote=remote_bucket, report=log.log),
             log=log,
             environment=environment,
             inlined=Inlined.of(catalog),

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from cryptography import x509
 
-from agent.bootstrap import Bootstrap, Options, fingerprint_text, texts
-from agent.bootstrap.sequence import spread
+from agent.bootstrap import Bootstrap, BootstrapOptions, fingerprint_text, texts
+from agent.bootstrap.sequence import spread_interval
 from agent.bootstrap.texts import CertificateMismatch, NoCertificate
-from agent.servers.http import Client
-from agent.servers.server import Spoken
+from agent.servers.http import HttpClient
+from agent.servers.server import DialectCache
 from agent.servers.sites import Site
 from agent.servers.tls import Verifier
 from certs import fingerprints, verify
@@ -81,8 +81,8 @@ class World:
         self.root = root
         self.layout = SslDir(root / "ssl", NAME)
         self.master = FakeMaster(self.authority.serving(root), lambda ask: self.ca.answer(ask))
-        self.options = Options(key=KeyKind("ec"), **options)
-        self.spoken = Spoken()
+        self.options = BootstrapOptions(key=KeyKind("ec"), **options)
+        self.dialects = DialectCache()
         self.told: list[str] = []
         self.slept: list[float] = []
         self.on_sleep: Callable[[], None] = lambda: None
@@ -93,8 +93,8 @@ class World:
             self.slept.append(seconds)
             self.on_sleep()
 
-        def connect(verifier: Verifier | None) -> Client:
-            return Client(verifier)
+        def connect(verifier: Verifier | None) -> HttpClient:
+            return HttpClient(verifier)
 
         async with self.master.running():
             bootstrap = Bootstrap(
@@ -102,7 +102,7 @@ class World:
                 Site("localhost", self.master.port),
                 replace(self.options, **changes),
                 connect,
-                self.spoken,
+                self.dialects,
                 now=lambda: self.now,
                 sleep=sleep,
                 tell=self.told.append,
@@ -144,7 +144,7 @@ async def test_a_new_agent_asks_in_the_order_of_its_servers_age(
     anonymous = [ask.certname for ask in world.master.asked]
     assert world.sequence() == probe + expected
     assert verifier.certificate == world.layout.hostcert
-    assert world.spoken.of(Site("localhost", world.master.port)) is (LEGACY if version[0] == "3" else MODERN)
+    assert world.dialects.get(Site("localhost", world.master.port)) is (LEGACY if version[0] == "3" else MODERN)
     assert anonymous == [None] * (len(anonymous) - 1) + [NAME if version[0] == "3" else None]
     assert "Trusting the CA" in caplog.text
     assert "Certificate Request fingerprint (SHA256): " in caplog.text
@@ -435,11 +435,11 @@ async def test_agents_do_not_all_renew_on_the_same_day(tmp_path: Path) -> None:
     certificate = world.layout.certificate()
     assert certificate is not None
     key = certificate.public_key()
-    found = {spread(world.authority.sign(NAME, key, now=world.now), 30 * 86400) // 86400 for _ in range(40)}
+    found = {spread_interval(world.authority.sign(NAME, key, now=world.now), 30 * 86400) // 86400 for _ in range(40)}
     assert found <= {26, 27, 28, 29, 30}
     assert len(found) > 1
-    assert spread(certificate, 30 * 86400) == spread(certificate, 30 * 86400)
-    assert spread(certificate, 0) == 0
+    assert spread_interval(certificate, 30 * 86400) == spread_interval(certificate, 30 * 86400)
+    assert spread_interval(certificate, 0) == 0
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from agent.providers.package.yum import Dnf
 from agent.providers.package.zypper import Zypper
 from agent.state.runlog import RunLog
 from agent.state.statefiles import StateFile
-from agent.transaction.run import Applied, ApplyContext, apply_catalog
+from agent.transaction.run import ApplyContext, ApplyResult, apply_catalog
 from shared.errors import ResourceError
 from shared.models.catalog import Catalog
 from shared.ral import Output, Platform, Providers
@@ -79,7 +79,7 @@ class System:
 class Notes:
     """What a run said and came to."""
 
-    applied: Applied
+    applied: ApplyResult
     log: RunLog
 
     def events(self, title: str) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from agent.transaction.graph import ALL_EVENTS, EVENTS, NONE, Anchor, Graph, Walk, build, describe_cycles
+from agent.transaction.graph import ALL_EVENTS, EVENTS, NONE, ContainerAnchor, Graph, Walk, build, describe_cycles
 from shared.ral import Param, Ref, Type
 from shared.ral.catalog import RalCatalog
 from shared.ral.components import Component
@@ -134,7 +134,7 @@ def test_a_dense_cycle_is_described_in_time() -> None:
 
 def test_a_chain_of_ten_thousand_needs_no_recursion() -> None:
     graph = Graph()
-    nodes = [Anchor(str(n), False) for n in range(10_000)]
+    nodes = [ContainerAnchor(str(n), False) for n in range(10_000)]
     for node in nodes:
         graph.add(node)
     for one, other in pairwise(nodes):

@@ -14,8 +14,8 @@ import pytest
 from agent.providers.service.systemd import Systemd
 from agent.state.runlog import RunLog
 from agent.state.statefiles import StateFile
-from agent.transaction.ahead import MOST
-from agent.transaction.run import Applied, ApplyContext, apply_catalog
+from agent.transaction.ahead import MAX_READ_AHEAD
+from agent.transaction.run import ApplyContext, ApplyResult, apply_catalog
 from shared.errors import ResourceError
 from shared.ral import Output, Param, Platform, Property, Provider, Providers, State, Type
 from shared.ral.catalog import RalCatalog
@@ -85,7 +85,7 @@ class Board(Provider[Cup], type=Cup):
         return {"content": "tea"}
 
 
-async def run(kitchen: Kitchen, *resources: Type, **options: Any) -> Applied:
+async def run(kitchen: Kitchen, *resources: Type, **options: Any) -> ApplyResult:
     together = RalCatalog({"pot": Pot, "cup": Cup})
     for each in resources:
         together.add(each)
@@ -166,10 +166,10 @@ async def test_what_is_skipped_is_not_read() -> None:
 
 
 async def test_no_more_is_read_than_a_run_that_is_stopped_can_spare() -> None:
-    names = [f"p{number}" for number in range(MOST + 3)]
+    names = [f"p{number}" for number in range(MAX_READ_AHEAD + 3)]
     kitchen = Kitchen(dict.fromkeys(names, "soup"))
     await run(kitchen, *(Pot(name, {"content": "soup"}) for name in names))
-    assert kitchen.asked == [names[0], " ".join(names[1 : MOST + 1]), " ".join(names[MOST + 1 :])]
+    assert kitchen.asked == [names[0], " ".join(names[1 : MAX_READ_AHEAD + 1]), " ".join(names[MAX_READ_AHEAD + 1 :])]
 
 
 async def test_a_file_that_another_ones_change_has_touched_is_read_again(tmp_path: Path) -> None:

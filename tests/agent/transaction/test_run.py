@@ -12,8 +12,8 @@ import pytest
 
 from agent.state.runlog import RunLog
 from agent.state.statefiles import StateFile, TransactionStore
-from agent.transaction.run import Applied, ApplyContext, apply_catalog
-from agent.transaction.summary import RunFacts, report_of
+from agent.transaction.run import ApplyContext, ApplyResult, apply_catalog
+from agent.transaction.summary import ReportHeader, report_of
 from shared.errors import ResourceError
 from shared.models.catalog import Catalog
 from shared.ral import (
@@ -113,7 +113,7 @@ CONTAINERS = [{"type": "Stage", "title": "main", "kind": "class"}, {"type": "Cla
 
 @dataclass
 class Run:
-    applied: Applied
+    applied: ApplyResult
     log: RunLog
     world: World
 
@@ -176,7 +176,7 @@ async def test_noop_says_the_same_without_the_last_call() -> None:
     assert it.world.done == []
     assert it.events("a") == [("box_created", "noop", "current_value 'absent', should be 'present' (noop)")]
     assert it.events("b") == [("box_removed", "noop", "current_value 'present', should be 'absent' (noop)")]
-    report = report_of(RunFacts("n", NOW, "production", "7.23.0", noop=True), it.log, it.applied)
+    report = report_of(ReportHeader("n", NOW, "production", "7.23.0", noop=True), it.log, it.applied)
     assert (report.status, report.noop_pending, report.exit_bits) == ("unchanged", True, 0)
 
 
@@ -246,7 +246,7 @@ async def test_a_failed_refresh_fails_its_resource_and_skips_what_depends_on_it(
     )
     assert it.flags("b") == {"failed", "failed_to_restart", "out_of_sync"} and it.flags("c") == {"skipped"}
     assert "err /Box[b]: Failed to call refresh: cannot refresh b" in it.said
-    report = report_of(RunFacts("n", NOW, "production", "7.23.0"), it.log, it.applied)
+    report = report_of(ReportHeader("n", NOW, "production", "7.23.0"), it.log, it.applied)
     assert (report.status, report.exit_bits) == ("failed", 6)
 
 
@@ -363,7 +363,7 @@ async def test_a_type_that_is_not_supported_fails_its_resource_only() -> None:
     text, _, hint = it.said[0].partition("\n")
     assert text == "err /Package[p]: Could not evaluate: The type 'package' is not supported by this agent yet"
     assert hint and not any(hint in line for line in it.said[1:])  # one error is one line of the log
-    assert report_of(RunFacts("n", NOW, "production", "7.23.0"), it.log, it.applied).exit_bits == 6
+    assert report_of(ReportHeader("n", NOW, "production", "7.23.0"), it.log, it.applied).exit_bits == 6
 
 
 class Tool(Type, name="tool"):
@@ -400,7 +400,7 @@ async def test_a_repair_of_drift_is_corrective_and_a_changed_manifest_is_not(tmp
     world.boxes["a"]["label"] = "drifted"
     repaired = await run(world, box("a", label="two"), store=TransactionStore(path))
     assert repaired.events("a") == [("label_changed", "success", "label changed 'drifted' to 'two' (corrective)")]
-    assert report_of(RunFacts("n", NOW, "production", "7.23.0"), repaired.log, repaired.applied).corrective_change
+    assert report_of(ReportHeader("n", NOW, "production", "7.23.0"), repaired.log, repaired.applied).corrective_change
 
 
 async def test_a_secret_is_nowhere_in_log_report_and_state(tmp_path: Path) -> None:
@@ -417,7 +417,7 @@ async def test_a_secret_is_nowhere_in_log_report_and_state(tmp_path: Path) -> No
         state=state,
         level="debug",
     )
-    report = report_of(RunFacts("n", NOW, "production", "7.23.0"), it.log, it.applied)
+    report = report_of(ReportHeader("n", NOW, "production", "7.23.0"), it.log, it.applied)
     assert it.events("a") == [("label_changed", "success", "changed [redacted] to [redacted]")]
     assert it.applied.statuses["Box[a]"].events[0].redacted is True
     again = await run(world, box("a", audit=["label"], secret=["label"]), state=state)
