@@ -42,7 +42,10 @@ LAYERS = {
     ),
     "bunraku": ("console faces peer puppet", "__main__ catalogs", "commands"),
 }
-"""The folders and files of a package, the lowest layer first. A layer imports only those below it, also in functions and for type checkers."""
+"""
+The folders and files of each package, the lowest layer first. A layer imports only those below it, also inside functions and for type
+checkers.
+"""
 
 
 def imported(path: Path) -> set[str]:
