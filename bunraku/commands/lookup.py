@@ -14,7 +14,7 @@ from master.compiler.types.base import PuppetType
 from master.compiler.values.core import Value, entries
 from master.compiler.values.text import to_s
 from master.hiera import Explainer, merge_of
-from master.hiera.merging import STRATEGIES, typed
+from master.hiera.merging import STRATEGIES, require_type
 from shared.data import plainyaml
 from shared.data.plainjson import dumps_pretty
 from shared.errors import ConfigError, EvaluationError
@@ -90,11 +90,11 @@ def _answer(call: Call, compilation: Compilation, merge: Any, explainer: Explain
             return 1
         many = ", ".join(f"'{key}'" for key in call.words)
         which = f"the name '{call.words[0]}'" if len(call.words) == 1 else f"any of the names [{many}]"
-        explainer.say(f"Function lookup() did not find a value for {which}")
+        explainer.add_text(f"Function lookup() did not find a value for {which}")
     except EvaluationError as error:
         if explainer is None:
             raise
-        explainer.say(error.message)
+        explainer.add_text(error.message)
     else:
         if explainer is None:
             _write(value, form)
@@ -122,10 +122,10 @@ def _value(compilation: Compilation, keys: Sequence[str], merge: Any, explainer:
             found = compilation.data_for(key, compilation.top, merge, context)
         except NotFoundInData:
             continue
-        return found if wanted is None or (explainer is not None and explainer.only_options) else typed("Found value", wanted, found)
+        return found if wanted is None or (explainer is not None and explainer.only_options) else require_type("Found value", wanted, found)
     if "default" not in options:
         raise NotFoundInData(keys[0])
-    return options["default"] if wanted is None else typed("Default value", wanted, options["default"])
+    return options["default"] if wanted is None else require_type("Default value", wanted, options["default"])
 
 
 async def _compiler(call: Call, agent: AgentSettings, master: MasterSettings) -> Compilation:

@@ -14,7 +14,7 @@ from shared.settings import MasterSettings
 from ..environments.directories import Environments
 from ..environments.first import is_untouched
 from ..environments.settings import environment_settings
-from ..hiera.config import read_config
+from ..hiera.data.config_reader import read_config
 from ..listings.manifests import manifests_below, problems, source_of
 from .findings import Finding, tried
 

@@ -16,7 +16,7 @@ from ..compiler.syntax.source import Source
 from ..compiler.values.core import Value
 from ..files.code_files import CodeFiles
 from ..files.manifest_access import ManifestAccess
-from ..hiera import Lookups, Sources
+from ..hiera import DataLayers, DataSources, detached_context, look_up
 from ..module_types.registry import ModuleTypes, RubyTypes
 from ..ruby import RubyHost, RubyProgram
 
@@ -72,7 +72,7 @@ class DirectoryEnvironment:
         )
         self._modules: dict[str, str | None] = {}
         self._ruby = RubyHost(ruby, self._libraries, files.signature) if ruby is not None else None
-        self._data = Sources(
+        self._data = DataSources(
             files,
             environment=environment,
             root=root,
@@ -223,16 +223,17 @@ class DirectoryEnvironment:
     # --- data ---
 
     def lookup(self, key: str, context: DataContext, merge: Any = None) -> Value:
-        return self._lookups(context).look_up(key, context, merge)
+        return look_up(self._data_layers(context), key, context, merge)
 
     def lookup_context(self, context: DataContext, module: str | None) -> Any:
-        return self._lookups(context).detached_context(context, module)
+        return detached_context(self._data_layers(context), context, module)
 
-    def _lookups(self, context: DataContext) -> Lookups:
-        lookups: Lookups | None = context.session.get("lookups")
-        if lookups is None:
-            lookups = context.session["lookups"] = Lookups(self._data)
-        return lookups
+    def _data_layers(self, context: DataContext) -> DataLayers:
+        """Return the layers of data of the compilation that looks something up."""
+        layers: DataLayers | None = context.session.get("layers")
+        if layers is None:
+            layers = context.session["layers"] = DataLayers(self._data)
+        return layers
 
     # --- settings ---
 

@@ -1,8 +1,9 @@
 """Hiera: the data of sites, environments and modules. Source: language reference 18."""
 
-from .explaining import Explainer
-from .lookups import Lookups
+from .data.sources import DataSources
+from .data_layers import DataLayers
+from .entry_points import detached_context, look_up
+from .explaining.explanation import Explainer
 from .merging import Merge, merge_of
-from .sources import Sources
 
-__all__ = ["Explainer", "Lookups", "Merge", "Sources", "merge_of"]
+__all__ = ["DataLayers", "DataSources", "Explainer", "Merge", "detached_context", "look_up", "merge_of"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from master.hiera.datafiles import yaml_text
+from master.hiera.data.files import parse_yaml
 from shared.errors import BadData
 
 pytestmark = [pytest.mark.slow, pytest.mark.interop, pytest.mark.skipif(shutil.which("ruby") is None, reason="ruby is not installed")]
@@ -39,7 +39,7 @@ def made_up(count: int) -> list[str]:
 
 def ours(text: str) -> Any:
     try:
-        value = yaml_text(f"k: {text}".encode())["k"]
+        value = parse_yaml(f"k: {text}".encode())["k"]
     except BadData:
         return "error"
     if isinstance(value, float):

@@ -81,7 +81,8 @@ def test_data_that_does_not_parse_names_its_file() -> None:
 MERGES: list[tuple[Any, list[Any], Any]] = [
     ("first", [1, 2], 1),
     ("unique", [["a", "b"], "c", ["b", "d"]], ["a", "b", "c", "d"]),
-    ("unique", ["single"], ["single"]),
+    ("unique", ["twice", "twice"], ["twice"]),
+    ("unique", ["single"], "single"),
     ("hash", [{"a": 1}, {"b": 2, "a": 3}], {"b": 2, "a": 1}),
     ("deep", [{"h": {"x": 1}, "l": [1, 2]}, {"h": {"y": 2, "x": 0}, "l": [2, 3]}], {"h": {"y": 2, "x": 1}, "l": [2, 3, 1]}),
     ({"strategy": "deep", "knockout_prefix": "--"}, [{"l": ["--a", "c"]}, {"l": ["a", "b"]}], {"l": ["b", "c"]}),
@@ -92,7 +93,7 @@ MERGES: list[tuple[Any, list[Any], Any]] = [
 
 @pytest.mark.parametrize(("given", "values", "result"), MERGES, ids=[str(given) for given, _, _ in MERGES])
 def test_values_are_merged_by_strategy(given: Any, values: list[Any], result: Any) -> None:
-    got = merge_of(given).over(values, lambda value: value)
+    got = merge_of(given).merge_over(values, lambda value: value)
     assert got == result
     if isinstance(result, dict):
         assert list(got) == list(result)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from master.hiera.eyaml import Keys, decrypted
+from master.hiera.data.eyaml import DecryptionKeys, decrypt_text
 from shared.errors import BadData, CompileError, Unsupported
 from tests.support.compiling import compiled
 
@@ -37,8 +37,8 @@ def encrypted(folder: Path, text: str, cipher: str = "-aes256") -> str:
     return f"ENC[PKCS7,{base64.b64encode(done.stdout).decode()}]"
 
 
-def opened(folder: Path) -> Keys:
-    return Keys((folder / "private_key.pkcs7.pem").read_bytes(), (folder / "public_key.pkcs7.pem").read_bytes())
+def opened(folder: Path) -> DecryptionKeys:
+    return DecryptionKeys((folder / "private_key.pkcs7.pem").read_bytes(), (folder / "public_key.pkcs7.pem").read_bytes())
 
 
 def test_values_encrypted_by_openssl_are_read(keys: Path) -> None:
@@ -85,7 +85,7 @@ def test_a_damaged_block_is_an_error_that_shows_nothing_of_it(keys: Path) -> Non
     block = encrypted(keys, "secret")
     for bad in (block[:40] + "]", block[:-20] + "AAAAAAAAAAAAAAAAAAA]", "ENC[PKCS7,!!!]"):
         try:
-            assert decrypted(bad, lambda: opened(keys)) == bad  # no block at all
+            assert decrypt_text(bad, lambda: opened(keys)) == bad  # no block at all
         except BadData as error:
             assert "secret" not in str(error)
             assert bad[12:30] not in str(error)
@@ -98,12 +98,12 @@ def test_a_block_for_another_key_is_an_error(keys: Path, tmp_path: Path) -> None
         check=True, capture_output=True, timeout=60,
     )  # fmt: skip
     with pytest.raises(BadData, match="another key"):
-        decrypted(encrypted(keys, "secret"), lambda: opened(tmp_path))
+        decrypt_text(encrypted(keys, "secret"), lambda: opened(tmp_path))
 
 
 def test_gpg_is_refused_by_name() -> None:
     with pytest.raises(Unsupported, match="GPG"):
-        decrypted("x ENC[GPG,AAAA]", lambda: pytest.fail("no key is needed"))
+        decrypt_text("x ENC[GPG,AAAA]", lambda: pytest.fail("no key is needed"))
 
 
 # --- functions ---

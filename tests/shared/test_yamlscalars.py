@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from master.hiera.datafiles import yaml_text
+from master.hiera.data.files import parse_yaml
 from shared.data import plainyaml
 from shared.data.plainyaml import CORE
 from shared.errors import BadData
@@ -26,11 +26,11 @@ def as_recorded(value: Any) -> Any:
 def test_data_of_a_site_is_read_as_psych_reads_it(text: str, recorded: Any) -> None:
     error = recorded.get("error") if isinstance(recorded, dict) else None
     if error is None:
-        value = as_recorded(yaml_text(f"k: {text}".encode())["k"])
+        value = as_recorded(parse_yaml(f"k: {text}".encode())["k"])
         assert (value, type(value)) == (recorded, type(recorded))
         return
     with pytest.raises(BadData) as caught:
-        yaml_text(f"k: {text}".encode())
+        parse_yaml(f"k: {text}".encode())
     if error.startswith("Tried"):
         assert str(caught.value).startswith(error)
 
@@ -83,9 +83,9 @@ def test_numbers_without_end_cost_no_more_than_their_length(kind: str) -> None:
     text, value = GIANTS[kind]
     if value is None:
         with pytest.raises(BadData, match=r"A number is too long at line 2 column 5"):
-            yaml_text(f"a: b\nk:  {text}\n".encode())
+            parse_yaml(f"a: b\nk:  {text}\n".encode())
     else:
-        assert yaml_text(f"k: {text}\n".encode()) == {"k": value}
+        assert parse_yaml(f"k: {text}\n".encode()) == {"k": value}
 
 
 BOMBS = {

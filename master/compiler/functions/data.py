@@ -162,7 +162,7 @@ def _without_path(function_name: str) -> str:
 def _data(context: Context, name: str, options: dict[str, Value], lookup_context: Instance) -> Value:
     scope = _scope(context)
     working = lookup_context.behind or scope.compilation.lookup_context(scope, lookup_context.attributes["module_name"])
-    return cast("Value", working.data(name, options["path"]))
+    return cast("Value", working.read_data(name, options["path"]))
 
 
 @function("yaml_data", "Struct[{path=>String[1]}] options", "Puppet::LookupContext context")
@@ -205,4 +205,4 @@ def eyaml_lookup_key(context: Context, key: str, options: dict[str, Value], look
         raise EvaluationError("eyaml_lookup_key can only be called while a lookup runs")
     if "path" not in options:
         raise EvaluationError(f"'eyaml_lookup_key': {_without_path('lookup_key')}")
-    return cast("Value", lookup_context.behind.decrypted(key, options))
+    return cast("Value", lookup_context.behind.decrypt_value(key, options))

@@ -1,4 +1,4 @@
-"""Values that are encrypted: `ENC[PKCS7,…]` in texts, as hiera-eyaml writes them. Source: language reference 18.8."""
+"""Encrypted texts: `ENC[PKCS7,…]`, as hiera-eyaml writes them. Source: language reference 18.8."""
 
 from __future__ import annotations
 
@@ -11,26 +11,23 @@ from typing import Any
 
 from shared.errors import BadData, Unsupported
 
-__all__ = ["Keys", "decrypted", "is_encrypted"]
+__all__ = ["DecryptionKeys", "decrypt_text", "read_keys"]
 
 _BLOCK = re.compile(r"ENC\[\s*(?:([A-Za-z0-9_]+)\s*,)?([A-Za-z0-9+/=\s]*)\]")
 MAX_BLOCK = 4 * 1024 * 1024
 """Characters of one encrypted block."""
 
 
-def is_encrypted(text: str) -> bool:
-    return "ENC[" in text
-
-
-def decrypted(text: str, keys: Callable[[], Keys]) -> str:
+def decrypt_text(text: str, keys: Callable[[], DecryptionKeys]) -> str:
     """
-    The text with its encrypted blocks in the clear; `keys` is asked only when there is one.
+    Return the text with its encrypted blocks decrypted; `keys` is called only when there is one.
 
     Raises:
-        BadData: a block is damaged, or is for another key; the message holds nothing of it. Unsupported: another method.
+        BadData: a block is damaged, or is for another key; the message contains nothing of it.
+        Unsupported: a block is encrypted with another method.
     """
 
-    def plain(match: re.Match[str]) -> str:
+    def decrypt(match: re.Match[str]) -> str:
         method = (match[1] or "PKCS7").upper()
         if method != "PKCS7":
             raise Unsupported(f"Blocks encrypted with {method} cannot be read", hint="Encrypt them with PKCS7: `eyaml recrypt` does.")
@@ -40,13 +37,13 @@ def decrypted(text: str, keys: Callable[[], Keys]) -> str:
             content = base64.b64decode("".join(match[2].split()), validate=True)
         except binascii.Error as error:
             raise BadData("The block is not base64") from error
-        return keys().opened(content)
+        return keys().decrypt(content)
 
-    return _BLOCK.sub(plain, text).rstrip("\n") if is_encrypted(text) else text
+    return _BLOCK.sub(decrypt, text).rstrip("\n") if "ENC[" in text else text
 
 
-class Keys:
-    """A private key and its certificate. Blocks that were opened are remembered, for RSA is slow."""
+class DecryptionKeys:
+    """A private key and its certificate. Decrypted blocks are cached, because RSA is slow."""
 
     def __init__(self, private_key: bytes, certificate: bytes) -> None:
         from cryptography import x509
@@ -64,9 +61,9 @@ class Keys:
         except ValueError as error:
             raise BadData("The public key is not a certificate in PEM") from error
         self._key = key
-        self.opened = lru_cache(maxsize=10_000)(self._opened)
+        self.decrypt = lru_cache(maxsize=10_000)(self._decrypt)
 
-    def _opened(self, content: bytes) -> str:
+    def _decrypt(self, content: bytes) -> str:
         from cryptography.exceptions import UnsupportedAlgorithm
         from cryptography.hazmat.primitives.serialization import pkcs7
 
@@ -82,15 +79,15 @@ class Keys:
             raise BadData("The block is damaged, or is for another key") from error
 
 
-def keys_of(options: Mapping[str, Any], read: Callable[[str], bytes | None], environment: Mapping[str, str]) -> Keys:
-    """The keys that the options of the level name; BadData when there are none."""
-    found = []
+def read_keys(options: Mapping[str, Any], read: Callable[[str], bytes | None], environment: Mapping[str, str]) -> DecryptionKeys:
+    """Return the keys that the options of a level name; raise BadData when one is missing or cannot be read."""
+    contents = []
     for name, default in (("private_key", "./keys/private_key.pkcs7.pem"), ("public_key", "./keys/public_key.pkcs7.pem")):
         variable = options.get(f"pkcs7_{name}_env_var")
         path = str(options.get(f"pkcs7_{name}") or default)
         content = environment.get(str(variable), "").encode() if variable else read(path)
         if not content:
-            place = f"the environment variable {variable}" if variable else path
-            raise BadData(f"There is no key in {place}", hint=f"Set the option pkcs7_{name} of the level to the key's absolute path.")
-        found.append(content)
-    return Keys(*found)
+            origin = f"the environment variable {variable}" if variable else path
+            raise BadData(f"There is no key in {origin}", hint=f"Set the option pkcs7_{name} of the level to the key's absolute path.")
+        contents.append(content)
+    return DecryptionKeys(*contents)

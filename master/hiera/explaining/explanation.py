@@ -1,19 +1,19 @@
-"""What a lookup did, step by step, as a tree: `puppet lookup --explain`."""
+"""The steps of a lookup as a tree, for `puppet lookup --explain`."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..compiler.values.core import Value, entries
-from ..compiler.values.text import to_s
+from ...compiler.values.core import Value, entries
+from ...compiler.values.text import to_s
 
 _INTERPOLATED = re.compile(r"#(?=[{$@])")  # Ruby's own interpolation
 
-__all__ = ["Explainer", "Step", "silent"]
+__all__ = ["Explainer", "ExplanationStep"]
 
 _FOUND = {"found": "", "found_in_overrides": " in overrides", "found_in_defaults": " in defaults"}
 _ESCAPES = {
@@ -31,53 +31,54 @@ _ESCAPES = {
 
 
 @dataclass
-class Step:
+class ExplanationStep:
     """
-    One step and those below it.
+    One step of a lookup with the steps below it.
 
     Attributes:
         kind: root, data, meta, invalid_key, merge_source, module, interpolate, merge, data_provider, path, uri, sub_key, segment, scope.
-        about: what it is about: a key, a name, a text.
+        about: its subject: a key, a name, a text.
+        detail: the path of the configuration, the original location, or the options of a merge.
         event: found, found_in_overrides, found_in_defaults, not_found, result, location_not_found, module_not_found, …
     """
 
     kind: str
     about: Any = ""
-    detail: Any = None  # the configuration's path, the original location, the options of a merge
+    detail: Any = None
     module: str | None = None
     event: str = ""
     key: str | None = None
     value: Value = None
     texts: list[str] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
+    steps: list[ExplanationStep] = field(default_factory=list)
 
     # --- as text ---
 
     def lines(self, indent: str) -> Iterator[str]:
-        """The text of this step, a line each; `indent` stands before all of them."""
+        """Yield the lines of text of this step, each beginning with `indent`."""
         deeper = indent + "  "
         kind = self.kind
         if kind == "root":
-            yield from self._below(indent)
+            yield from self._inner_lines(indent)
             yield from (indent + text for text in self.texts)
         elif kind in ("data", "meta"):
             yield f'{indent}Searching for "{self.about}"'
-            yield from self._below(deeper)
+            yield from self._inner_lines(deeper)
         elif kind == "invalid_key":
             yield f'{indent}Invalid key "{self.about}"'
         elif kind == "merge_source":
             yield f'{indent}Using merge options from "{self.about}" hash'
         elif kind == "module":
-            named = "Module" if self.event == "module_not_found" else "Module data provider for module"
-            yield f'{indent}{named} "{self.about}" not found'
+            subject = "Module" if self.event == "module_not_found" else "Module data provider for module"
+            yield f'{indent}{subject} "{self.about}" not found'
         elif kind == "merge":
-            yield from self._merge(indent, deeper)
+            yield from self._merge_lines(indent, deeper)
         elif kind == "segment":
-            yield from self._outcome(indent)
+            yield from self._outcome_lines(indent)
         else:
-            yield from self._headed(indent, deeper)
+            yield from self._titled_lines(indent, deeper)
 
-    def _headed(self, indent: str, deeper: str) -> Iterator[str]:
+    def _titled_lines(self, indent: str, deeper: str) -> Iterator[str]:
         kind = self.kind
         if kind == "interpolate":
             yield f'{indent}Interpolation on "{self.about}"'
@@ -93,13 +94,13 @@ class Step:
             yield f'{indent}Sub key: "{self.about}"'
         else:  # scope
             yield f"{indent}{self.about}"
-        yield from self._below(deeper)
+        yield from self._inner_lines(deeper)
         if self.event == "location_not_found":
             yield f"{deeper}{'Path' if kind == 'path' else 'URI'} not found"
         if kind != "interpolate":
-            yield from self._outcome(deeper)
+            yield from self._outcome_lines(deeper)
 
-    def _merge(self, indent: str, deeper: str) -> Iterator[str]:
+    def _merge_lines(self, indent: str, deeper: str) -> Iterator[str]:
         if not self.steps:
             return
         if len(self.steps) == 1:  # nothing was merged
@@ -107,46 +108,46 @@ class Step:
             return
         yield f"{indent}Merge strategy {self.about}"
         if self.detail:
-            yield f"{deeper}Options: {shown(self.detail, deeper)}"
-        yield from self._below(deeper)
+            yield f"{deeper}Options: {format_value(self.detail, deeper)}"
+        yield from self._inner_lines(deeper)
         if self.event == "result":
-            yield f"{deeper}Merged result: {shown(self.value, deeper)}"
+            yield f"{deeper}Merged result: {format_value(self.value, deeper)}"
 
-    def _below(self, indent: str) -> Iterator[str]:
+    def _inner_lines(self, indent: str) -> Iterator[str]:
         for step in self.steps:
             yield from step.lines(indent)
 
-    def _outcome(self, indent: str) -> Iterator[str]:
+    def _outcome_lines(self, indent: str) -> Iterator[str]:
         if self.event == "not_found":
             yield f'{indent}No such key: "{self.key}"'
         elif self.event in _FOUND:
-            yield f'{indent}Found key: "{self.key}" value: {shown(self.value, indent)}{_FOUND[self.event]}'
+            yield f'{indent}Found key: "{self.key}" value: {format_value(self.value, indent)}{_FOUND[self.event]}'
         yield from (indent + text for text in self.texts)
 
     # --- as data ---
 
     def data(self) -> dict[str, Any]:
-        """The step as plain data, for `--render-as json`."""
+        """Return the step as plain data, for `--render-as json`."""
         if self.kind == "merge" and len(self.steps) == 1:
             return self.steps[0].data()
         if self.kind == "merge_source":
             return {"type": "merge_source", "merge_source": self.about}
-        found: dict[str, Any] = {"branches": [step.data() for step in self.steps]} if self.steps else {}
+        result: dict[str, Any] = {"branches": [step.data() for step in self.steps]} if self.steps else {}
         if self.kind == "root":
-            return self.steps[0].data() if len(self.steps) == 1 else found
+            return self.steps[0].data() if len(self.steps) == 1 else result
         key = self.about if self.kind in ("data", "meta", "invalid_key") else self.key
         if key is not None:
-            found["key"] = key
+            result["key"] = key
         if self.event in _FOUND or self.event == "result":
-            found["value"] = self.value
+            result["value"] = self.value
         if self.event:
-            found["event"] = self.event
+            result["event"] = self.event
         if self.texts:
-            found["texts"] = self.texts
-        found["type"] = "root" if self.kind in ("data", "meta") else self.kind
-        return found | self._named()
+            result["texts"] = self.texts
+        result["type"] = "root" if self.kind in ("data", "meta") else self.kind
+        return result | self._own_fields()
 
-    def _named(self) -> dict[str, Any]:
+    def _own_fields(self) -> dict[str, Any]:
         if self.kind in ("path", "uri"):
             return {f"original_{self.kind}": self.detail, self.kind: self.about}
         if self.kind == "interpolate":
@@ -156,19 +157,19 @@ class Step:
         if self.kind == "merge":
             return {"merge": self.about} | ({"options": self.detail} if self.detail else {})
         if self.kind == "data_provider":
-            named = {"name": self.about} | ({"configuration_path": self.detail} if self.detail else {})
-            return named | ({"module": self.module} if self.module else {})
+            fields = {"name": self.about} | ({"configuration_path": self.detail} if self.detail else {})
+            return fields | ({"module": self.module} if self.module else {})
         return {}
 
 
-def shown(value: Value, indent: str) -> str:
-    """A value over several lines; its inner lines stand two spaces deeper than `indent`."""
+def format_value(value: Value, indent: str) -> str:
+    """Return a value as text over several lines; the inner lines begin with two spaces more than `indent`."""
     inner = indent + "  "
     if isinstance(value, dict):
-        parts = [f"{shown(key, inner)} => {shown(item, inner)}" for key, item in entries(value)]
+        parts = [f"{format_value(key, inner)} => {format_value(item, inner)}" for key, item in entries(value)]
         return _block("{", parts, "}", indent)
     if isinstance(value, list):
-        return _block("[", [shown(item, inner) for item in value], "]", indent)
+        return _block("[", [format_value(item, inner) for item in value], "]", indent)
     if isinstance(value, str):
         text = '"' + "".join(_ESCAPES.get(c, c if c.isprintable() else f"\\x{ord(c):02X}") for c in value) + '"'
         return _INTERPOLATED.sub(r"\\\g<0>", text)
@@ -182,49 +183,43 @@ def _block(opened: str, parts: list[str], closed: str, indent: str) -> str:
 
 
 class Explainer:
-    """Writes the tree while a lookup runs. `only_options`: only how lookup_options came to be."""
+    """Builds the tree while a lookup runs. With `only_options` only lookup_options are looked up."""
 
     def __init__(self, *, only_options: bool = False) -> None:
         self.only_options = only_options
-        self.root = Step("root")
+        self.root = ExplanationStep("root")
         self._path = [self.root]
 
     @property
-    def now(self) -> Step:
+    def current(self) -> ExplanationStep:
         return self._path[-1]
 
     @contextmanager
-    def within(self, kind: str, about: Any, detail: Any = None, module: str | None = None) -> Iterator[Step]:
-        """A step that lasts as long as the block."""
-        step = Step(kind, about, detail, module)
-        self.now.steps.append(step)
+    def within(self, kind: str, about: Any, detail: Any = None, module: str | None = None) -> Iterator[ExplanationStep]:
+        """Add a step and make it the current one for the block."""
+        step = ExplanationStep(kind, about, detail, module)
+        self.current.steps.append(step)
         self._path.append(step)
         try:
             yield step
         finally:
             self._path.pop()
 
-    def add(self, step: Step) -> None:
-        self.now.steps.append(step)
+    def add(self, step: ExplanationStep) -> None:
+        """Add a step that has none below it."""
+        self.current.steps.append(step)
 
-    def tell(self, event: str, key: Any = None, value: Value = None) -> None:
-        """What became of the step that runs."""
-        step = self.now
+    def record(self, event: str, key: Any = None, value: Value = None) -> None:
+        """Record how the current step ended."""
+        step = self.current
         step.event, step.value = event, value
         if key is not None:
             step.key = str(key)
 
-    def say(self, text: str) -> None:
-        self.now.texts.append(text)
+    def add_text(self, text: str) -> None:
+        """Add a line of text to the current step."""
+        self.current.texts.append(text)
 
     def text(self) -> str:
-        """All of it; a line break after each line."""
+        """Return the whole tree as text, each line with its line break."""
         return "".join(f"{line}\n" for line in self.root.lines(""))
-
-
-_SILENT: AbstractContextManager[None] = nullcontext()
-
-
-def silent() -> AbstractContextManager[None]:
-    """What stands in for a step when nobody asked for an explanation."""
-    return _SILENT

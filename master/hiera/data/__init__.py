@@ -1,0 +1,1 @@
+"""What Hiera reads from disk: configurations, data files and keys for encrypted values."""

@@ -1,0 +1,1 @@
+"""One hiera.yaml: its entries, and for one compilation their levels, locations and values."""
