@@ -24,7 +24,7 @@ def _scope(context: Context) -> Scope:
 
 _ALIASES = {
     "NameType": "Variant[String, Array[String]]",
-    "ValueType": "PuppetType",
+    "ValueType": "Type",
     "DefaultValueType": "Any",
     "MergeType": "Variant[String[1], Hash[String, Scalar]]",
     "BlockType": "Callable[NameType]",
