@@ -14,9 +14,10 @@ from typing import Any
 from agent.facts.builtin.host import Host
 from agent.facts.facter import FactSources, gather
 from master.catalogs.compiler_terminus import trusted
-from master.compiler.catalog.wire import let_go, raised_recursion_limit, wire_catalog
+from master.compiler.catalog.wire import wire_catalog
 from master.compiler.codegen.codecache import CodeCache
 from master.compiler.evaluation.compilation import Compilation, LogEntry
+from master.compiler.evaluation.compile import raised_recursion_limit
 from master.compiler.evaluation.runtime import NAMES
 from master.compiler.host import NodeInput
 from master.compiler.loading.builtins import all_functions
@@ -252,7 +253,7 @@ def compile_here(
 
     def done() -> None:
         site.world.close()
-        let_go(compilation)
+        compilation.dispose()
 
     return Compiled(CATALOG.model.from_data(data), lambda deferred: resolved(compilation, deferred), seconds, done)
 

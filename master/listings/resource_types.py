@@ -14,7 +14,7 @@ from shared.errors import BadRequest, EvaluationError, PuppetError
 from shared.names import shown
 from shared.regexps import Regexp
 
-from ..compiler.evaluation.definitions import NodeBlock
+from ..compiler.catalog.definitions import NodeBlock
 from ..compiler.syntax import nodes as n
 from ..compiler.syntax.parser import parse
 from ..compiler.syntax.source import Source

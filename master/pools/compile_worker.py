@@ -25,10 +25,10 @@ from shared.errors import BadData, BadRequest, CompileError, Location, PuppetErr
 from shared.process.memory import settle
 from shared.regexps import PATTERN_TIMEOUT
 
-from ..compiler.catalog.wire import compile_catalog
 from ..compiler.codegen.codecache import CodeCache
 from ..compiler.errors.locations import current, place_of
 from ..compiler.evaluation.compilation import LogEntry
+from ..compiler.evaluation.compile import compile_catalog
 from ..compiler.evaluation.dependencies import NodeDependencies
 from ..compiler.evaluation.runtime import NAMES
 from ..compiler.host import NodeInput

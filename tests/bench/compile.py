@@ -80,8 +80,8 @@ def measured(argv: list[str], catalog: Path) -> Measured:
 
 def compile_again(codedir: Path, facts: dict[str, Any], repeat: int, catalog: Path, *, profile: bool = False) -> dict[str, Any]:
     """Compile a site in this process as a worker of the master does; the last catalog stays in a file."""
-    from master.compiler.catalog.wire import compile_catalog
     from master.compiler.codegen.codecache import CodeCache
+    from master.compiler.evaluation.compile import compile_catalog
     from master.compiler.host import NodeInput
     from master.environments.directories import EnvironmentSettings
     from master.environments.loaded import LoadedEnvironments

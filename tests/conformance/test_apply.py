@@ -33,9 +33,9 @@ from agent.state.runlog import RunLog
 from agent.state.statefiles import StateFile
 from agent.transaction.run import ApplyContext, apply_catalog
 from agent.transaction.summary import ReportHeader, report_of
-from master.compiler.catalog.wire import compile_catalog
 from master.compiler.codegen.codecache import CodeCache
 from master.compiler.evaluation.compilation import LogEntry
+from master.compiler.evaluation.compile import compile_catalog
 from master.compiler.evaluation.runtime import NAMES
 from master.compiler.host import NodeInput
 from master.compiler.loading.builtins import all_functions

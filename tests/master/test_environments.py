@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from master.compiler.catalog.wire import compile_catalog
 from master.compiler.codegen.codecache import CodeCache
+from master.compiler.evaluation.compile import compile_catalog
 from master.compiler.host import NodeInput
 from master.environments.directories import Environments, EnvironmentSettings, parse_duration, read_environment
 from master.environments.loaded import LoadedEnvironments

@@ -62,8 +62,8 @@ def test_values_encrypted_by_openssl_are_read(keys: Path) -> None:
 
 def _on_disk(keys: Path, files: dict[str, str], manifest: str) -> list[str]:
     """Compile with the keys where they are, everything else in memory."""
-    from master.compiler.catalog.wire import compile_catalog
     from master.compiler.codegen.codecache import CodeCache
+    from master.compiler.evaluation.compile import compile_catalog
     from master.compiler.evaluation.runtime import NAMES
     from master.compiler.host import NodeInput
     from master.compiler.loading.builtins import all_functions

@@ -30,8 +30,8 @@ from typing import Any
 
 import yaml
 
-from master.compiler.catalog.wire import compile_catalog
 from master.compiler.codegen.codecache import CodeCache
+from master.compiler.evaluation.compile import compile_catalog
 from master.compiler.evaluation.runtime import NAMES
 from master.compiler.host import NodeInput
 from master.compiler.loading.builtins import all_functions

@@ -66,8 +66,8 @@ def test_CMP_07_a_role_with_a_slash_stays_below_the_data() -> None:
 
 @pytest.mark.parametrize("role", ["../../../etc/passwd", "/etc/shadow", "a\0b", "x" * 300])
 def test_CMP_07_on_a_disk_too_the_level_is_skipped(role: str, tmp_path: Path) -> None:
-    from master.compiler.catalog.wire import compile_catalog
     from master.compiler.codegen.codecache import CodeCache
+    from master.compiler.evaluation.compile import compile_catalog
     from master.compiler.evaluation.runtime import NAMES
     from master.compiler.host import NodeInput
     from master.compiler.loading.builtins import all_functions

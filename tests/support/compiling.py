@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from master.compiler.catalog.wire import compile_catalog
 from master.compiler.codegen.codecache import CodeCache
 from master.compiler.evaluation.compilation import LogEntry
+from master.compiler.evaluation.compile import compile_catalog
 from master.compiler.evaluation.runtime import NAMES
 from master.compiler.host import NodeInput
 from master.compiler.loading.builtins import all_functions

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 from shared.errors import EvaluationError
 
 from ..errors.issues import LanguageError
-from ..evaluation.scope import RESERVED
 from ..types.base import ANY, INF, AnyType, OptionalType, Range, UnitType
 from ..types.containers import ArrayType, TupleType
 from ..types.descriptions.describe import describe_mismatch, describe_signatures
 from ..types.infer import arguments_type, infer_set
 from ..types.references import CallableType
 from ..values.core import LambdaValue, Value
+from ..values.variables import RESERVED
 
 if TYPE_CHECKING:
     from ..types.base import PuppetType

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from shared.errors import EvaluationError
 
 from ..callables import operators
 from ..values.core import Value
 from ..values.text import to_s
-from .overrides import Override
-from .resources import DeclaredResource, ResourceAttribute
-
-if TYPE_CHECKING:
-    from ..evaluation.compilation import Compilation
-    from ..evaluation.scope import Scope
+from .compilation_view import CompilationView
+from .resources import DeclaredResource, Override, ResourceAttribute, ResourceScope
 
 __all__ = ["Realizer", "ResourceCollector", "ResourceTest", "test_all", "test_any", "test_is"]
 
@@ -56,7 +51,7 @@ class ResourceCollector:
 
     def __init__(
         self,
-        scope: Scope,
+        scope: ResourceScope,
         type_: str,
         test: ResourceTest | None,
         *,
@@ -75,14 +70,14 @@ class ResourceCollector:
         self.collected: dict[tuple[str, str], DeclaredResource] = {}
         self.alternative: list[object] = []  # what stands in a chain for an empty collector
 
-    def evaluate(self, compilation: Compilation) -> bool:
+    def evaluate(self, compilation: CompilationView) -> bool:
         """Whether something new was found."""
         if self.exported and not compilation.storeconfigs:
             return False
         test = self.test
         found = [
             resource
-            for resource in compilation.resources
+            for resource in compilation.catalog.declared
             if resource.type == self.type and (not self.exported or resource.exported) and (test is None or test(resource))
         ]
         if self.exported:
@@ -110,7 +105,7 @@ class Realizer:
     def __init__(self, references: list[tuple[str, str]]) -> None:
         self.references = references
 
-    def evaluate(self, compilation: Compilation) -> bool:
+    def evaluate(self, compilation: CompilationView) -> bool:
         waiting: list[tuple[str, str]] = []
         found = False
         for reference in self.references:
@@ -131,7 +126,7 @@ def unresolved_error(references: list[str]) -> EvaluationError:
     return EvaluationError(f"Failed to realize virtual resources {', '.join(references)}")
 
 
-def import_exported(compilation: Compilation, collector: ResourceCollector) -> list[DeclaredResource]:
+def import_exported(compilation: CompilationView, collector: ResourceCollector) -> list[DeclaredResource]:
     """Resources of other nodes that a collector takes."""
     found: list[DeclaredResource] = []
     if compilation.storeconfigs:
@@ -161,6 +156,6 @@ def import_exported(compilation: Compilation, collector: ResourceCollector) -> l
                 )
             continue
         made.collected_by = (item.certname, item.type, item.title)
-        compilation.add_resource(collector.scope, made)
+        compilation.catalog.declare(made)
         found.append(made)
     return found

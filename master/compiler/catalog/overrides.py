@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from shared.errors import EvaluationError, Location
 
-from ..evaluation.definitions import Definition, HostClass, NodeBlock
 from ..values.core import Strictness, Value
-from .resources import DeclaredResource, ResourceAttribute
+from .compilation_view import CompilationView
+from .definitions import Definition
+from .resources import DeclaredResource, Override, ResourceAttribute
 
-if TYPE_CHECKING:
-    from ..evaluation.compilation import Compilation
-
-__all__ = ["DUPLICATE", "Override", "apply_override"]
+__all__ = ["DUPLICATE", "apply_override"]
 
 
 class _Duplicate:
@@ -24,30 +21,7 @@ class _Duplicate:
 DUPLICATE: Final[Any] = _Duplicate()
 
 
-class Override:
-    """New values for a resource; `forced`: a collector's, which may replace anything."""
-
-    __slots__ = ("attributes", "file", "forced", "line", "reference", "source")
-
-    def __init__(
-        self,
-        reference: tuple[str, str],
-        attributes: Mapping[str, ResourceAttribute],
-        source: Definition | None,
-        file: str | None,
-        line: int | None,
-        *,
-        forced: bool = False,
-    ) -> None:
-        self.reference = reference
-        self.attributes = attributes
-        self.source = source
-        self.file = file
-        self.line = line
-        self.forced = forced
-
-
-def apply_override(compilation: Compilation, resource: DeclaredResource, override: Override) -> None:
+def apply_override(compilation: CompilationView, resource: DeclaredResource, override: Override) -> None:
     """
     Give a resource new values.
 
@@ -72,7 +46,7 @@ def apply_override(compilation: Compilation, resource: DeclaredResource, overrid
 
 
 def _override_attribute(
-    compilation: Compilation, resource: DeclaredResource, name: str, attribute: ResourceAttribute, place: Location, *, forced: bool
+    compilation: CompilationView, resource: DeclaredResource, name: str, attribute: ResourceAttribute, place: Location, *, forced: bool
 ) -> None:
     if attribute.value is DUPLICATE:
         where = Location(attribute.file, attribute.line)
@@ -109,8 +83,4 @@ def _flat(value: list[Value]) -> list[Value]:
 def _shown_source(source: Definition | None) -> str:
     if source is None:
         return ""
-    if isinstance(source, NodeBlock):
-        return f" by Node[{source.name}]"
-    if not source.name:
-        return ""
-    return f" by {'Class' if isinstance(source, HostClass) else 'Define'}[{source.name}]"
+    return f" by {source.word}[{source.name}]" if source.name else ""

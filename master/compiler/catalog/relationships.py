@@ -5,26 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from shared.errors import EvaluationError, Location
 
-from ..errors.issues import LanguageError
-from ..errors.locations import FINAL
-from ..evaluation.definitions import class_title
-from ..types.base import PuppetType
 from ..types.references import ClassType, ResourceType
 from ..values.core import Value
-from ..values.labels import label, with_article
+from ..values.text import to_s
+from .builder import CatalogBuilder
 from .collectors import ResourceCollector
-from .resources import RELATIONSHIPS, CatalogBuilder, DeclaredResource, capitalized_type
+from .definitions import class_title
+from .resources import RELATIONSHIPS, DeclaredResource, capitalized_type
 
-if TYPE_CHECKING:
-    from ..evaluation.scope import Scope
+__all__ = ["RelationshipEdge", "RelationshipEnd", "materialize", "references", "split_reference", "validate"]
 
-__all__ = ["RelationshipEdge", "materialize", "references", "relate", "split_reference", "validate"]
-
-End = ResourceCollector | tuple[str, str]
+RelationshipEnd = ResourceCollector | tuple[str, str]
 
 _REFERENCE = re.compile(r"([A-Za-z]\w*(?:::\w+)*|::[A-Za-z]\w*(?:::\w+)*)\[(.+)\]\Z", re.DOTALL | re.ASCII)
 
@@ -33,8 +27,8 @@ _REFERENCE = re.compile(r"([A-Za-z]\w*(?:::\w+)*|::[A-Za-z]\w*(?:::\w+)*)\[(.+)\
 class RelationshipEdge:
     """`source` comes before `target`; `attribute` is `before` or `notify`."""
 
-    source: End
-    target: End
+    source: RelationshipEnd
+    target: RelationshipEnd
     attribute: str
 
 
@@ -54,8 +48,6 @@ def split_reference(value: Value) -> tuple[str, str]:
     elif isinstance(value, ClassType):
         text = "Class[]"
     else:
-        from ..values.text import to_s
-
         text = to_s(value)
     raise EvaluationError(f'No title provided and "{text}" is not a valid resource reference')
 
@@ -69,68 +61,6 @@ def references(value: Value) -> Iterator[Value]:
         yield value
 
 
-def relate(scope: Scope, op: str, left: Value, right: Value) -> Value:
-    """A link of a chain; gives what the next link's left side is. Source: language reference 4.8."""
-    one, two = _operands(scope, left), _operands(scope, right)
-    sources, targets = (two, one) if op in ("<-", "<~") else (one, two)
-    attribute = "before" if "-" in op else "notify"
-    for source in sources:
-        for target in targets:
-            scope.compilation.relationships.append(RelationshipEdge(_end(source), _end(target), attribute))
-    if not two:
-        return one
-    if len(two) == 1 and isinstance(two[0], ResourceCollector):
-        two[0].alternative = list(one)
-    return two
-
-
-def _end(operand: Value) -> End:
-    return operand if isinstance(operand, ResourceCollector) else split_reference_lazily(operand)
-
-
-def split_reference_lazily(value: Value) -> tuple[str, str]:
-    try:
-        return split_reference(value)
-    except EvaluationError as error:
-        error.where = FINAL
-        raise
-
-
-def _operands(scope: Scope, value: Value) -> list[Value]:
-    found: list[Value] = []
-    seen: set[object] = set()
-    for item in _flat(value):
-        operand = item
-        if isinstance(item, str):
-            operand = scope.compilation.type_from_text(item)
-        elif isinstance(item, ResourceCollector):
-            if id(item) not in seen:
-                seen.add(id(item))
-                found.append(item)
-            continue
-        if isinstance(operand, ResourceType | ClassType):
-            if operand not in seen:
-                seen.add(operand)
-                found.append(operand)
-            continue
-        if isinstance(operand, PuppetType):
-            raise LanguageError(
-                f"Illegal relationship operand, can not form a relationship with something of type {operand}. A Catalog type is required."
-            )
-        raise LanguageError(
-            f"Illegal relationship operand, can not form a relationship with {with_article(label(operand))}. A Catalog type is required."
-        )
-    return found
-
-
-def _flat(value: Value) -> Iterator[Value]:
-    if isinstance(value, list):
-        for item in value:
-            yield from _flat(item)
-    else:
-        yield value
-
-
 def materialize(catalog: CatalogBuilder, relationships: list[RelationshipEdge]) -> None:
     """Write every relationship into its source's `before` or `notify`."""
     for relationship in relationships:
@@ -139,11 +69,11 @@ def materialize(catalog: CatalogBuilder, relationships: list[RelationshipEdge]) 
                 _write(catalog, source, target, relationship.attribute)
 
 
-def _right(end: End) -> list[tuple[str, str]]:
+def _right(end: RelationshipEnd) -> list[tuple[str, str]]:
     return list(end.collected) if isinstance(end, ResourceCollector) else [end]
 
 
-def _left(end: End) -> list[tuple[str, str]]:
+def _left(end: RelationshipEnd) -> list[tuple[str, str]]:
     """Of a collector that found nothing: what stands left of it in the chain."""
     if not isinstance(end, ResourceCollector):
         return [end]

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, Protocol
 
 from shared.errors import EvaluationError, Location
 from shared.regexps import Regexp
 
 from ..host import NativeType
 from ..types.references import ClassType, ResourceType, as_attribute
-from ..values.core import DEFAULT, Sensitive, Value, entries
+from ..values.core import Sensitive, Value, entries
 from ..values.text import inspect, to_s
-
-if TYPE_CHECKING:
-    from ..evaluation.definitions import Definition, HostClass
-    from ..evaluation.scope import Scope
+from .definitions import Definition
 
 __all__ = [
     "METAPARAMETERS",
     "RELATIONSHIPS",
-    "CatalogBuilder",
     "DeclaredResource",
+    "Override",
     "ResourceAttribute",
     "capitalized_type",
     "check_tags",
@@ -38,6 +35,24 @@ _TAG = re.compile(r"\w[\w:.-]*\n?\Z")
 """What can be a tag; for the reference, too, a line break at the end does not count."""
 
 
+class ResourceScope(Protocol):
+    """The scope that a resource is declared in, as the resource sees it."""
+
+    @property
+    def resource(self) -> DeclaredResource | None:
+        """The class, define or node whose body is evaluated in the scope; None in top scope before there is one."""
+
+    @property
+    def source(self) -> Definition | None:
+        """The definition whose code runs in the scope."""
+
+    def default_attributes(self, type_name: str) -> dict[str, ResourceAttribute] | None:
+        """Return the resource defaults of a type in force in the scope; None when there are none."""
+
+    def is_default(self, type_name: str, name: str, value: Value) -> bool:
+        """Return whether a resource default in force sets the attribute `name` to this very value."""
+
+
 class ResourceAttribute:
     """A value given to a resource from elsewhere than its own declaration: a default, an override, a collector."""
 
@@ -49,6 +64,29 @@ class ResourceAttribute:
         self.file = file
         self.line = line
         self.add = add
+
+
+class Override:
+    """New values for a resource; `forced`: a collector's, which may replace anything."""
+
+    __slots__ = ("attributes", "file", "forced", "line", "reference", "source")
+
+    def __init__(
+        self,
+        reference: tuple[str, str],
+        attributes: Mapping[str, ResourceAttribute],
+        source: Definition | None,
+        file: str | None,
+        line: int | None,
+        *,
+        forced: bool = False,
+    ) -> None:
+        self.reference = reference
+        self.attributes = attributes
+        self.source = source
+        self.file = file
+        self.line = line
+        self.forced = forced
 
 
 def capitalized_type(name: str) -> str:
@@ -116,7 +154,7 @@ class DeclaredResource:
         type_: str,
         title: str,
         *,
-        scope: Scope | None = None,
+        scope: ResourceScope | None = None,
         source: Definition | None = None,
         file: str | None = None,
         line: int | None = None,
@@ -162,16 +200,6 @@ class DeclaredResource:
     @property
     def is_class(self) -> bool:
         return self.type == "Class"
-
-    @property
-    def host_class(self) -> HostClass:
-        """The class it stands for."""
-        definition: Any = self.definition
-        return definition  # type: ignore[no-any-return]
-
-    @property
-    def is_isomorphic(self) -> bool:
-        return self.native is None or self.native.isomorphic
 
     @property
     def place(self) -> Location:
@@ -267,130 +295,6 @@ class DeclaredResource:
                 self.values[name] = value.unwrap()
 
 
-class CatalogBuilder:
-    """The resources in order of declaration, found by type and title or by another name."""
-
-    def __init__(self) -> None:
-        self.resources: dict[tuple[str, str], DeclaredResource] = {}
-        self.aliases: dict[tuple[Any, ...], DeclaredResource] = {}
-        self.classes: list[str] = []
-        self.tags: dict[str, None] = {}
-
-    def __iter__(self) -> Iterator[DeclaredResource]:
-        return iter(self.resources.values())
-
-    def find(self, type_: str, title: str) -> DeclaredResource | None:
-        """The resource of that type (as catalogs write it) and title, alias or namevar."""
-        found = self.resources.get((type_, title))
-        if found is None:
-            found = self.aliases.get((type_, title))
-        if found is None and type_ == "File" and len(title) > 1 and title.endswith("/"):
-            trimmed = title.rstrip("/")
-            found = self.resources.get((type_, trimmed)) or self.aliases.get((type_, trimmed))
-        return found
-
-    def add(self, resource: DeclaredResource) -> None:
-        """
-        Raises:
-            EvaluationError: something of that type and title, alias or namevar is there already.
-        Source: language reference 13.
-        """
-        key = (resource.type, resource.title)
-        existing = self.resources.get(key) or self.aliases.get(key)
-        if existing is not None:
-            raise duplicate(resource, existing)
-        self.resources[key] = resource
-        self._add_aliases(resource)
-        if resource.native is None or not resource.native.isomorphic:
-            return
-        unique = uniqueness_key(resource)
-        if unique != (resource.title,) and any(part is not None for part in unique):
-            self._alias_key(resource, unique)
-
-    def check_aliases(self) -> None:
-        """
-        Check aliases that came with overrides, or from what contains a resource; references are not found by these.
-
-        Raises:
-            EvaluationError: something of that title or alias is there already.
-        """
-        declared = dict(self.aliases)
-        for resource in self:
-            if not resource.virtual and not resource.is_class:
-                self._add_aliases(resource)
-        self.aliases = declared
-
-    def _add_aliases(self, resource: DeclaredResource) -> None:
-        explicit = resource.values.get("alias")
-        if explicit is not None:
-            for alias in explicit if isinstance(explicit, list) else [explicit]:
-                self._alias(resource, str(alias), f'"{alias}"')
-
-    def _alias(self, resource: DeclaredResource, alias: str, shown: str) -> None:
-        if alias == resource.title:
-            return
-        existing = self.resources.get((resource.type, alias)) or self.aliases.get((resource.type, alias))
-        if existing is not None and existing is not resource:
-            raise _collision(resource, existing, shown, f'["{resource.type}", {shown}]')
-        self.aliases[resource.type, alias] = resource
-
-    def _alias_key(self, resource: DeclaredResource, unique: tuple[Any, ...]) -> None:
-        key = (resource.type, *unique)
-        existing = self.aliases.get(key)
-        if existing is None and len(unique) == 1:
-            existing = self.resources.get((resource.type, unique[0]))
-        if existing is not None:
-            if existing is resource:
-                return
-            texts = ["nil" if part is None else f'"{part}"' for part in unique]
-            shown = ", ".join(texts)
-            raise _collision(resource, existing, f"[{shown}]", f'["{resource.type}", {shown}]')
-        self.aliases[key] = resource
-
-    def contain(self, container: DeclaredResource, resource: DeclaredResource) -> None:
-        """An edge."""
-        resource.containers.append(container)
-        container.contents.append(resource)
-
-    def walk(self, start: DeclaredResource) -> Iterator[tuple[DeclaredResource, DeclaredResource]]:
-        """Every edge below `start`, breadth first; each resource is left once."""
-        pending = [start]
-        seen: set[int] = set()
-        at = 0
-        while at < len(pending):
-            resource = pending[at]
-            at += 1
-            if id(resource) in seen:
-                continue
-            for content in resource.contents:
-                yield resource, content
-            pending.extend(resource.contents)
-            seen.add(id(resource))
-
-
-def uniqueness_key(resource: DeclaredResource) -> tuple[Any, ...]:
-    """
-    The namevars' values, in the order of their names.
-
-    Raises:
-        EvaluationError: the type takes titles apart, and not one like this.
-    """
-    assert resource.native is not None
-    namevars = resource.native.namevars
-    titled = parts_of_title(resource)
-    parts: list[Any] = []
-    for namevar in sorted(namevars):
-        value = resource.values.get(namevar)
-        if value is None or value is DEFAULT:
-            value = titled.get(namevar)
-            if value is None and namevar == (namevars[0] if len(namevars) == 1 else "name"):
-                value = resource.title
-        if resource.native.trim_slashes and isinstance(value, str) and len(value) > 1:
-            value = value.rstrip("/") or "/"
-        parts.append(value if value is None or isinstance(value, str) else str(value))
-    return tuple(parts)
-
-
 def parts_of_title(resource: DeclaredResource) -> dict[str, Any]:
     """What the title says: attributes by name. Raises: EvaluationError, no pattern of the type fits."""
     assert resource.native is not None
@@ -402,19 +306,3 @@ def parts_of_title(resource: DeclaredResource) -> dict[str, Any]:
         if match is not None:
             return dict(zip(names, match.groups(), strict=False))
     raise EvaluationError(f'No set of title patterns matched the title "{resource.title}".')
-
-
-def duplicate(resource: DeclaredResource, existing: DeclaredResource) -> EvaluationError:
-    place = f" at {existing.place}" if existing.file or existing.line else ""
-    message = f"Duplicate declaration: {resource.ref} is already declared{place}; cannot redeclare"
-    if resource.file or resource.line:
-        message += f" {resource.place}"
-    return EvaluationError(message)
-
-
-def _collision(resource: DeclaredResource, existing: DeclaredResource, key: str, reference: str) -> EvaluationError:
-    place = f" at {resource.place}" if resource.file or resource.line else ""
-    message = f"Cannot alias {resource.ref} to {key}{place}; resource {reference} already declared"
-    if existing.file or existing.line:
-        message += f" {existing.place}"
-    return EvaluationError(message)

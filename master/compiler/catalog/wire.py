@@ -2,81 +2,23 @@
 
 from __future__ import annotations
 
-import sys
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 from shared.errors import CompileError, EvaluationError, PuppetError
 
-from ..evaluation.compilation import Compilation, LogEntry
-from ..evaluation.dependencies import NodeDependencies
-from ..host import CompilerHost, NodeInput
-from ..loading.loader import Loader
 from ..types.notation.operands import flattened
 from ..types.references import ClassType, ResourceType
 from ..values.core import Value
+from .compilation_view import CompilationView
 from .resources import RELATIONSHIPS, DeclaredResource, parts_of_title
 from .richdata import encode
 
-__all__ = ["compile_catalog", "raised_recursion_limit", "wire_catalog"]
+__all__ = ["wire_catalog"]
 
 
-def compile_catalog(
-    host: CompilerHost,
-    loader: Loader,
-    node: NodeInput,
-    *,
-    version: int | str,
-    log: Callable[[LogEntry], None],
-    rich: bool = True,
-    exported: bool = False,
-    dependencies: NodeDependencies | None = None,
-) -> dict[str, Any]:
-    """
-    The catalog of a node, as plain data: `protocol reference 3.4`, without virtual resources, and those that are exported.
-
-    Args:
-        version: what `config_version` says, or seconds since the epoch.
-        rich: values that JSON has not are encoded as `__ptype` maps; else turned into text.
-        exported: exported resources stay in it.
-        dependencies: notes what is read of the node.
-    Raises:
-        CompileError: located, in the reference's words.
-    """
-    compilation = Compilation(host, loader, node, log, dependencies=dependencies)
-    with raised_recursion_limit():
-        compilation.compile()
-        try:
-            return wire_catalog(compilation, version=version, rich=rich, exported=exported)
-        finally:
-            let_go(compilation)
-
-
-def let_go(compilation: Compilation) -> None:
-    """Break the circles of a finished compilation, so that its memory is free at once, without the garbage collector."""
-    for resource in compilation.resources:
-        resource.contents.clear()
-    vars(compilation).clear()
-
-
-RECURSION = 10_000
-"""Python frames, some eight for a class that includes another; twice as many still fit into a stack of 8 MiB."""
-
-
-@contextmanager
-def raised_recursion_limit() -> Iterator[None]:
-    """Classes and functions nest more deeply than Python's usual limit takes."""
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(before, RECURSION))
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(before)
-
-
-def wire_catalog(compilation: Compilation, *, version: int | str, rich: bool = True, exported: bool = False) -> dict[str, Any]:
+def wire_catalog(compilation: CompilationView, *, version: int | str, rich: bool = True, exported: bool = False) -> dict[str, Any]:
     """The plain data of a compiled catalog; `exported` keeps exported resources, for the store."""
     kept = [each for each in compilation.catalog if not each.virtual or (exported and each.exported)]
     resources = [_resource(each, compilation, rich) for each in kept]
@@ -102,7 +44,7 @@ def wire_catalog(compilation: Compilation, *, version: int | str, rich: bool = T
     }
 
 
-def _resource(resource: DeclaredResource, compilation: Compilation, rich: bool) -> dict[str, Any]:
+def _resource(resource: DeclaredResource, compilation: CompilationView, rich: bool) -> dict[str, Any]:
     data: dict[str, Any] = {"type": resource.type, "title": resource.title, "tags": list(resource.tags)}
     if resource.file is not None:
         data["file"] = resource.file
@@ -130,7 +72,7 @@ def _resource(resource: DeclaredResource, compilation: Compilation, rich: bool) 
     return data
 
 
-def _parameters(resource: DeclaredResource, compilation: Compilation, rich: bool) -> dict[str, Any]:
+def _parameters(resource: DeclaredResource, compilation: CompilationView, rich: bool) -> dict[str, Any]:
     values: Mapping[str, Value] = resource.values
     namevar = resource.native.namevars[0] if resource.native is not None and len(resource.native.namevars) == 1 else "name"
     found: dict[str, Any] = {}

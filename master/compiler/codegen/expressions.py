@@ -6,8 +6,8 @@ import ast
 
 from shared.errors import Unsupported
 
-from ..evaluation.scope import RESERVED
 from ..syntax import nodes as n
+from ..values.variables import RESERVED
 from .frames import Frame, walk
 from .static_types import with_element_types
 from .writer import LOAD, STORE, Writer, load, text

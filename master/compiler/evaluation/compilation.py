@@ -9,10 +9,12 @@ from typing import Any
 from shared.errors import CompileError, EvaluationError, Location, PuppetError, Unsupported
 from shared.suggestions import did_you_mean
 
+from ..catalog.builder import CatalogBuilder
 from ..catalog.collectors import Realizer, ResourceCollector, unresolved_error
-from ..catalog.overrides import Override, apply_override
+from ..catalog.definitions import Define, HostClass, class_title
+from ..catalog.overrides import apply_override
 from ..catalog.relationships import RelationshipEdge, validate
-from ..catalog.resources import CatalogBuilder, DeclaredResource, capitalized_type
+from ..catalog.resources import DeclaredResource, Override, capitalized_type
 from ..errors.control import Jump
 from ..errors.issues import LanguageError
 from ..errors.locations import FINAL, current, located, place_of, stray
@@ -26,10 +28,10 @@ from ..types.references import ResourceType
 from ..values.core import Deferred, Strictness, Value
 from ..values.text import inspect
 from .data_context import data_context_for
-from .definitions import Define, Definition, HostClass, class_title
+from .definitions import evaluate_definition
 from .dependencies import NodeDependencies, TopVariables
 from .finalize import finish, similar
-from .scope import MISSING, Scope, ScopeReporter
+from .scope import MISSING, Scope, ScopeReporter, declaring_scope
 
 __all__ = ["Compilation", "LogEntry"]
 
@@ -75,7 +77,6 @@ class Compilation:
         self.strict_variables = bool(host.setting("strict_variables"))
         self.storeconfigs = bool(host.setting("storeconfigs"))
         self.catalog = CatalogBuilder()
-        self.resources: list[DeclaredResource] = []
         self.dependencies = dependencies
         self.top = Scope(self, "top")
         if dependencies is not None:
@@ -90,6 +91,12 @@ class Compilation:
         self.relationships: list[RelationshipEdge] = []
         self._warned: set[tuple[str, str]] = set()
         self._data_session: dict[str, Any] = {}
+
+    def dispose(self) -> None:
+        """Break the reference cycles of a finished compilation, so that its memory is freed at once, without the garbage collector."""
+        for resource in self.catalog.declared:
+            resource.contents.clear()
+        vars(self).clear()
 
     # --- the order of work ---
 
@@ -167,7 +174,7 @@ class Compilation:
         resource = DeclaredResource("Class", "Settings", scope=self.top, source=settings, definition=settings, kind="unknown")
         self.catalog.add(resource)
         resource.evaluated = True
-        settings.evaluate(self, resource)
+        evaluate_definition(self, resource)
         scope = self.class_scopes["settings"]
         values = self.host.settings()
         shown = dict(values)
@@ -184,7 +191,7 @@ class Compilation:
         resource.values["name"] = "main"
         self.top.source = main
         self.top.resource = resource
-        self.add_resource(self.top, resource)
+        self.catalog.declare(resource)
         resource.evaluated = True
         own = self.top.vars
         own["module_name"] = ""
@@ -192,7 +199,7 @@ class Compilation:
         own.setdefault("title", "main")
         own.setdefault("name", "main")
         self.class_scopes[""] = self.top
-        self.contain_in_stage(resource)
+        self.catalog.contain_in_stage(resource)
         for body in bodies:
             body(self.top)
 
@@ -209,7 +216,7 @@ class Compilation:
         node, self.node_match = found
         resource = DeclaredResource("Node", node.name, scope=self.top, source=node, definition=node, kind="unknown")
         self.catalog.tags.update(resource.tags)
-        self.add_resource(self.top, resource)
+        self.catalog.declare(resource)
         self.evaluate(resource)
 
     def _node_names(self) -> list[str]:
@@ -253,7 +260,7 @@ class Compilation:
 
     def _evaluate_definitions(self) -> bool:
         """Evaluate what is declared and waits for it; a failure is told at the place of the declaration."""
-        waiting = [each for each in self.resources if not each.evaluated and not each.virtual and each.native is None]
+        waiting = [each for each in self.catalog.declared if not each.evaluated and not each.virtual and each.native is None]
         for resource in waiting:
             try:
                 self.evaluate(resource)
@@ -314,40 +321,17 @@ class Compilation:
             for name, value in values.items():
                 resource.set(name, value)
         self.instantiate(resource)
-        self.add_resource(scope, resource)
+        self.catalog.declare(resource)
         return resource
 
     def instantiate(self, resource: DeclaredResource) -> None:
         """Declare the class that a class inherits from, and tag the catalog."""
         definition = resource.definition
         if isinstance(definition, HostClass):
-            if definition.parent is not None and resource.scope is not None:
-                self._declare_class(definition.parent, resource.scope, None)
+            scope = declaring_scope(resource)
+            if definition.parent is not None and scope is not None:
+                self._declare_class(definition.parent, scope, None)
             self.catalog.tags.update(resource.tags)
-
-    def add_resource(self, scope: Scope, resource: DeclaredResource) -> None:
-        """Put a resource into the catalog, inside the resource of its scope."""
-        self.catalog.add(resource)
-        self.resources.append(resource)
-        if not resource.is_class:
-            if resource.values.get("stage") is not None:
-                raise EvaluationError(f"Only classes can set 'stage'; normal resources like {resource.ref} cannot change run stage")
-            if resource.type != "Stage" and scope.resource is not None:
-                self.catalog.contain(scope.resource, resource)
-
-    def contain_in_stage(self, resource: DeclaredResource) -> None:
-        """The edge from a class's stage. Source: language reference 13."""
-        if not resource.is_class:
-            return
-        name = resource.values.get("stage")
-        if name is None and resource.scope is not None and resource.scope.resource is not None:
-            name = resource.scope.resource.values.get("stage")
-        stage = self.catalog.find("Stage", str(name) if name is not None else "main")
-        if stage is None:
-            raise EvaluationError(f"Could not find stage {name} specified by {resource.ref}")
-        if stage.title != "main" and resource.values.get("stage") is None:
-            resource.values["stage"] = stage.title
-        self.catalog.contain(stage, resource)
 
     def evaluate(self, resource: DeclaredResource) -> None:
         """Run the body of a class, define or node, once."""
@@ -355,8 +339,7 @@ class Compilation:
             return
         resource.evaluated = True
         resource.add_scope_tags()
-        assert resource.definition is not None
-        resource.definition.evaluate(self, resource)
+        evaluate_definition(self, resource)
 
     def node_scope_of(self, scope: Scope | None) -> Scope:
         """The scope behind a class's or define's own: that of the node, once there is one, else top scope."""
@@ -461,9 +444,6 @@ class Compilation:
         raise EvaluationError(f"No matching arity found for {value.name} with arguments {inspect(value.arguments or [])}")
 
     # --- data ---
-
-    def has_data(self, definition: Definition) -> bool:
-        return isinstance(definition, HostClass)
 
     def data_for(self, key: str, scope: Scope, merge: Any = None, context: DataContext | None = None) -> Value:
         """The site's data for a key; NotFoundInData when there is none."""

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from shared.errors import EvaluationError
 
+from ..catalog.definitions import ParameterSpec
+from ..codegen import READ
 from ..errors.issues import UnsetParameter
-
-if TYPE_CHECKING:
-    from ..values.core import Value
-    from .definitions import ParameterSpec
-    from .scope import Scope
+from ..values.core import Value
+from .scope import MISSING, Scope
 
 __all__ = ["evaluate_defaults"]
 
@@ -39,7 +37,7 @@ def evaluate_defaults(
         name = parameter.name
         if arguments.get(name) is not None or not parameter.has_default:
             continue
-        value = parameter.value(scope) if parameter.fixed else _evaluate_default(scope, parameter, parameters, label)
+        value = parameter.header.default if parameter.fixed else _evaluate_default(scope, parameter, parameters, label)
         variables[name] = value
         yield name, value
 
@@ -47,12 +45,22 @@ def evaluate_defaults(
 def _evaluate_default(scope: Scope, parameter: ParameterSpec, parameters: Sequence[ParameterSpec], label: str) -> Value:
     scope.pending = _complaints(scope, parameter, parameters, label)
     try:
-        return parameter.value(scope)
+        return _default_value(scope, parameter)
     except UnsetParameter as error:
         # The error is placed at the declaration, not at the default expression.
         raise EvaluationError(error.message) from None
     finally:
         scope.pending = None
+
+
+def _default_value(scope: Scope, parameter: ParameterSpec) -> Value:
+    header = parameter.header
+    if header.kind == READ and not (scope.pending is not None and header.default in scope.pending):
+        value = scope.find(header.default)
+        if value is not MISSING:
+            return value
+    # Whatever is wrong with a variable is told by code, which has a place.
+    return parameter.run_default(scope)
 
 
 def _complaints(scope: Scope, parameter: ParameterSpec, parameters: Sequence[ParameterSpec], label: str) -> dict[str, str]:

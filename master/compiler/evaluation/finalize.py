@@ -13,6 +13,7 @@ from ..catalog.relationships import materialize
 from ..catalog.resources import INHERITED, METAPARAMETERS, DeclaredResource
 from ..errors.locations import FINAL
 from ..values.core import Value
+from .definitions import check_unevaluated
 
 if TYPE_CHECKING:
     from .compilation import Compilation
@@ -32,7 +33,7 @@ def finish(compilation: Compilation) -> None:
     except PuppetError as error:
         error.where = error.where or FINAL
         raise
-    for resource in compilation.resources:
+    for resource in compilation.catalog.declared:
         waiting = compilation.overrides.get((resource.type, resource.title))
         if waiting:
             for override in waiting:
@@ -59,7 +60,7 @@ def _finish_resource(compilation: Compilation, resource: DeclaredResource) -> No
                 )
     elif resource.virtual and resource.definition is not None and not resource.evaluated and not resource.is_class:
         # Nobody collected it; its parameters have to be right all the same.
-        resource.definition.check_unevaluated(compilation, resource)
+        check_unevaluated(compilation, resource.definition, resource)
     elif resource.origins and resource.definition is not None and resource.evaluated:
         for name in resource.origins:
             if not resource.has_parameter(name):

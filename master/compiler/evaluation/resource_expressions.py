@@ -10,8 +10,9 @@ from shared.errors import EvaluationError, Location
 from shared.suggestions import did_you_mean
 
 from ..catalog.collectors import ResourceCollector, ResourceTest
-from ..catalog.overrides import DUPLICATE, Override
-from ..catalog.resources import DeclaredResource, ResourceAttribute, capitalized_type, check_tags, flat_tags
+from ..catalog.definitions import Definition, class_title
+from ..catalog.overrides import DUPLICATE
+from ..catalog.resources import DeclaredResource, Override, ResourceAttribute, capitalized_type, check_tags, flat_tags
 from ..errors.issues import LanguageError, OperandError
 from ..errors.locations import UNIT
 from ..types.infer import infer
@@ -19,7 +20,6 @@ from ..types.references import ClassType, ResourceType, as_attribute
 from ..values.core import DEFAULT, Value, entries
 from ..values.labels import label
 from ..values.text import inspect, to_s
-from .definitions import Definition, class_title
 from .scope import Scope
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ def create_resources(
                 resource.take(name, attribute, resource.place)
         if type_ == "Class":
             scope.compilation.instantiate(resource)
-        scope.compilation.add_resource(scope, resource)
+        scope.compilation.catalog.declare(resource)
         if type_ == "Class":
             scope.compilation.evaluate(resource)
         made.append(resource.reference())

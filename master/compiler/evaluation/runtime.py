@@ -11,7 +11,7 @@ from shared.regexps import Regexp
 from ..callables import operators
 from ..callables.signatures import Closure, Parameter, Signature, of_type
 from ..catalog.collectors import test_all, test_any, test_is
-from ..catalog.relationships import relate
+from ..catalog.definitions import class_title
 from ..catalog.resources import capitalized_type
 from ..errors.control import Break, Next, Return
 from ..errors.issues import LanguageError
@@ -23,8 +23,8 @@ from ..values.core import DEFAULT, Instance, Sensitive, Value, key_of
 from ..values.members import WITH_MEMBERS, member
 from ..values.text import inspect, inspect_bare, to_s
 from . import resource_expressions
-from .definitions import class_title
-from .scope import MISSING, MatchVariables, Scope
+from .relationship_expressions import relate
+from .scope import MISSING, MatchVariables, Scope, declaring_scope
 
 __all__ = ["NAMES", "TemplateOutput"]
 
@@ -186,8 +186,9 @@ def _attribute_access(scope: Scope, reference: PuppetType, type_name: str, title
             shown = f"{'Class' if isinstance(reference, ClassType) else type_name.capitalize()}['{_own_title(reference, title)}']"
             raise LanguageError(f"The resource {shown} does not have a parameter called '{inspect_bare(key)}'")
         value = resource.values.get(key)
-        if value is None and resource.scope is not None:
-            defaults = resource.scope.default_attributes(resource.type)
+        scope_of_resource = declaring_scope(resource)
+        if value is None and scope_of_resource is not None:
+            defaults = scope_of_resource.default_attributes(resource.type)
             if defaults and key in defaults:
                 value = defaults[key].value
         found.append(value)

@@ -9,14 +9,15 @@ from shared.errors import EvaluationError
 
 from ..errors.issues import LanguageError, UnsetParameter
 from ..values.core import Reporter, Strictness, Value
+from ..values.variables import BUILT_IN, RESERVED
 
 if TYPE_CHECKING:
+    from ..catalog.definitions import Definition
     from ..catalog.resources import DeclaredResource, ResourceAttribute
     from ..functions.api import Closure, Types
     from .compilation import Compilation
-    from .definitions import Definition
 
-__all__ = ["MISSING", "MatchVariables", "Scope"]
+__all__ = ["MISSING", "MatchVariables", "Scope", "declaring_scope"]
 
 
 class _Missing:
@@ -25,8 +26,6 @@ class _Missing:
 
 
 MISSING: Final = _Missing()
-RESERVED: Final = frozenset(("trusted", "facts", "server_facts"))
-BUILT_IN: Final = frozenset(("module_name", "caller_module_name"))
 
 
 class MatchVariables:
@@ -46,6 +45,13 @@ class MatchVariables:
         except IndexError:
             return None
         return found
+
+
+def declaring_scope(resource: DeclaredResource) -> Scope | None:
+    """Return the scope that a resource was declared in; None for one that no scope declared."""
+    scope = resource.scope
+    assert scope is None or isinstance(scope, Scope)
+    return scope
 
 
 class ScopeReporter(Reporter):

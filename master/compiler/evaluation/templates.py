@@ -10,8 +10,8 @@ from shared.errors import EvaluationError, ParseError
 from ..syntax.source import Source
 from ..types.descriptions.describe import check_parameters
 from ..values.core import Value
+from ..values.variables import RESERVED
 from .defaults import evaluate_defaults
-from .scope import RESERVED
 
 if TYPE_CHECKING:
     from ..loading.loaded_files import Template

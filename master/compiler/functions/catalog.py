@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from shared.errors import EvaluationError, Location
 
+from ..catalog.definitions import class_title
 from ..catalog.resources import DeclaredResource, capitalized_type, flat_tags
 from ..types.base import PuppetType
 from ..types.references import ClassType, ResourceType, TypeType, as_legacy_argument
@@ -239,8 +240,6 @@ def _is_known(scope: Scope, value: PuppetType | None) -> bool:
 
 
 def _find(scope: Scope, value: ResourceType | ClassType) -> DeclaredResource | None:
-    from ..evaluation.definitions import class_title
-
     if isinstance(value, ClassType):
         return scope.compilation.catalog.find("Class", class_title(value.class_name or ""))
     return scope.compilation.catalog.find(capitalized_type(value.type_name or ""), value.title or "")

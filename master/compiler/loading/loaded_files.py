@@ -11,11 +11,12 @@ from shared.errors import EvaluationError, Location
 from shared.regexps import Regexp
 
 from ..callables.signatures import Signature, WrongDefaultError
+from ..catalog.definitions import Body, Define, Definition, HostClass, NodeBlock, ParameterSpec, Thunk
+from ..catalog.resources import METAPARAMETERS
 from ..codegen import Marks
 from ..codegen.typesets import MEMBER
 from ..codegen.units import Part, Unit
-from ..errors.locations import UNIT
-from ..evaluation.definitions import Body, Define, HostClass, NodeBlock, ParameterSpec, Thunk
+from ..errors.locations import FINAL, UNIT
 from ..functions import Dispatch, Function
 from ..syntax.source import Source
 from ..types.base import PuppetType
@@ -23,7 +24,7 @@ from ..types.base import PuppetType
 if TYPE_CHECKING:
     from ..evaluation.scope import Scope
 
-__all__ = ["FileDefinitions", "LoadedFile", "Template", "definitions_of"]
+__all__ = ["FileDefinitions", "LoadedFile", "Template", "check_metaparameters", "definitions_of"]
 
 
 @dataclass(slots=True)
@@ -131,6 +132,23 @@ def definitions_of(file: LoadedFile, module: str) -> FileDefinitions:
         else:
             made.main.append(code.body())
     return made
+
+
+def check_metaparameters(definition: Definition, warn: Callable[[str], None]) -> None:
+    """
+    Warn of each parameter that has the name of a metaparameter.
+
+    Raises:
+        EvaluationError: such a parameter has no default.
+    """
+    for parameter in definition.parameters:
+        if parameter.name in METAPARAMETERS:
+            if not parameter.has_default:
+                raise EvaluationError(
+                    f"{parameter.name} is a metaparameter; please choose another parameter name in the {definition.name} definition",
+                    where=FINAL,
+                )
+            warn(f"{parameter.name} is a metaparam; this value will inherit to all contained resources in the {definition.name} definition")
 
 
 def _alias_value(code: _FileCode, scope: Scope) -> PuppetType:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from shared.errors import ConfigError, EvaluationError, Location, ParseError, Unsupported
 from shared.regexps import Regexp
 
+from ..catalog.definitions import Body, Define, Definition, HostClass, NodeBlock
 from ..codegen.codecache import CodeCache
 from ..codegen.units import Unit
 from ..errors.locations import FINAL
-from ..evaluation.definitions import Body, Define, Definition, HostClass, NodeBlock
 from ..functions import Function
 from ..functions.api import collect
 from ..functions.stdlib import Library
@@ -31,7 +31,7 @@ from ..types.notation.access import IllegalAlias, declared_type
 from ..types.notation.parse import parse_type
 from ..types.objects import ObjectType
 from ..types.type_sets import TypeSetType
-from .loaded_files import FileDefinitions, LoadedFile, Template, definitions_of
+from .loaded_files import FileDefinitions, LoadedFile, Template, check_metaparameters, definitions_of
 
 if TYPE_CHECKING:
     from ..evaluation.scope import Scope
@@ -144,7 +144,7 @@ class Loader:
         self._check_names(made)
         classes = {each.name: each for each in made.classes}
         for each in made.classes:
-            each.check_metaparameters(self._warn)
+            check_metaparameters(each, self._warn)
         nodes: dict[str, NodeBlock] = {}
         for node in made.nodes:
             there = self.node_names.get(node.name) or nodes.get(node.name)
@@ -153,7 +153,7 @@ class Loader:
             nodes[node.name] = node
         places = self._new_places(made)
         for define in made.defines:
-            define.check_metaparameters(self._warn)
+            check_metaparameters(define, self._warn)
         self.unchecked.extend([*made.classes, *made.defines])
         self.classes.update(classes)
         self.node_names.update(nodes)

@@ -161,8 +161,8 @@ def test_erb_is_refused_by_name() -> None:
 
 
 def test_nothing_of_one_compilation_is_seen_by_the_next() -> None:
-    from master.compiler.catalog.wire import compile_catalog
     from master.compiler.codegen.codecache import CodeCache
+    from master.compiler.evaluation.compile import compile_catalog
     from master.compiler.evaluation.runtime import NAMES
     from master.compiler.host import NodeInput
     from master.compiler.loading.builtins import all_functions
@@ -196,8 +196,8 @@ REFUSED = [
 
 @pytest.mark.parametrize(("why", "manifest", "files", "message"), REFUSED, ids=[why for why, *_ in REFUSED])
 def test_what_is_refused_once_is_refused_the_same_way_again(why: str, manifest: str, files: dict[str, str], message: str) -> None:
-    from master.compiler.catalog.wire import compile_catalog
     from master.compiler.codegen.codecache import CodeCache
+    from master.compiler.evaluation.compile import compile_catalog
     from master.compiler.evaluation.runtime import NAMES
     from master.compiler.host import NodeInput
     from master.compiler.loading.builtins import all_functions

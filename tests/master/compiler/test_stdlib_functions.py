@@ -9,8 +9,8 @@ from contextlib import suppress
 
 import pytest
 
-from master.compiler.catalog.wire import compile_catalog
 from master.compiler.codegen.codecache import CodeCache
+from master.compiler.evaluation.compile import compile_catalog
 from master.compiler.evaluation.runtime import NAMES
 from master.compiler.functions import Context, Function, builtin_functions
 from master.compiler.functions.stdlib import stdlib_functions

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from master.compiler.catalog.wire import compile_catalog
 from master.compiler.codegen.codecache import CodeCache
+from master.compiler.evaluation.compile import compile_catalog
 from master.compiler.evaluation.dependencies import NodeDependencies
 from master.compiler.evaluation.runtime import NAMES
 from master.compiler.host import NodeInput

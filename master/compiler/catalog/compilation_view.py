@@ -1,0 +1,53 @@
+"""What collectors, overrides, functions and loaded code see of the compilation that they are part of."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from shared.errors import Location
+
+from ..host import CompilerHost, NodeInput
+from ..types.base import PuppetType
+from ..values.core import Reporter
+from .builder import CatalogBuilder
+from .definitions import Define, HostClass
+from .resources import Override, ResourceScope
+
+__all__ = ["CompilationView"]
+
+
+class CompilationView(Protocol):
+    """One compilation, as whatever lies below `evaluation` sees it."""
+
+    @property
+    def host(self) -> CompilerHost: ...
+
+    @property
+    def node(self) -> NodeInput: ...
+
+    @property
+    def catalog(self) -> CatalogBuilder: ...
+
+    @property
+    def top(self) -> ResourceScope: ...
+
+    @property
+    def reporter(self) -> Reporter: ...
+
+    @property
+    def storeconfigs(self) -> bool:
+        """Whether the setting `storeconfigs` lets resources be exported and collected."""
+
+    def find_class(self, name: str) -> HostClass | None: ...
+
+    def find_define(self, name: str) -> Define | None: ...
+
+    def find_type(self, name: str) -> PuppetType | None: ...
+
+    def add_override(self, override: Override) -> None:
+        """Apply an override now, or keep it until its resource is declared."""
+
+    def log(self, level: str, message: str, *, where: Location | None = None) -> None: ...
+
+    def mark_uncacheable(self, reason: str) -> None:
+        """Keep the catalog out of the cache of catalogs."""

@@ -1,0 +1,81 @@
+"""Chains of `->` and `~>`, as generated code calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shared.errors import EvaluationError
+
+from ..catalog.collectors import ResourceCollector
+from ..catalog.relationships import RelationshipEdge, RelationshipEnd, split_reference
+from ..errors.issues import LanguageError
+from ..errors.locations import FINAL
+from ..types.base import PuppetType
+from ..types.references import ClassType, ResourceType
+from ..values.core import Value
+from ..values.labels import label, with_article
+from .scope import Scope
+
+__all__ = ["relate"]
+
+
+def relate(scope: Scope, op: str, left: Value, right: Value) -> Value:
+    """A link of a chain; gives what the next link's left side is. Source: language reference 4.8."""
+    one, two = _operands(scope, left), _operands(scope, right)
+    sources, targets = (two, one) if op in ("<-", "<~") else (one, two)
+    attribute = "before" if "-" in op else "notify"
+    for source in sources:
+        for target in targets:
+            scope.compilation.relationships.append(RelationshipEdge(_end(source), _end(target), attribute))
+    if not two:
+        return one
+    if len(two) == 1 and isinstance(two[0], ResourceCollector):
+        two[0].alternative = list(one)
+    return two
+
+
+def _end(operand: Value) -> RelationshipEnd:
+    return operand if isinstance(operand, ResourceCollector) else _split_reference(operand)
+
+
+def _split_reference(value: Value) -> tuple[str, str]:
+    try:
+        return split_reference(value)
+    except EvaluationError as error:
+        error.where = FINAL
+        raise
+
+
+def _operands(scope: Scope, value: Value) -> list[Value]:
+    found: list[Value] = []
+    seen: set[object] = set()
+    for item in _flat(value):
+        operand = item
+        if isinstance(item, str):
+            operand = scope.compilation.type_from_text(item)
+        elif isinstance(item, ResourceCollector):
+            if id(item) not in seen:
+                seen.add(id(item))
+                found.append(item)
+            continue
+        if isinstance(operand, ResourceType | ClassType):
+            if operand not in seen:
+                seen.add(operand)
+                found.append(operand)
+            continue
+        if isinstance(operand, PuppetType):
+            raise LanguageError(
+                f"Illegal relationship operand, can not form a relationship with something of type {operand}. A Catalog type is required."
+            )
+        raise LanguageError(
+            f"Illegal relationship operand, can not form a relationship with {with_article(label(operand))}. A Catalog type is required."
+        )
+    return found
+
+
+def _flat(value: Value) -> Iterator[Value]:
+    if isinstance(value, list):
+        for item in value:
+            yield from _flat(item)
+    else:
+        yield value
