@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
-import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +21,7 @@ from master.compiler.host import NodeInput
 from master.compiler.loading.builtins import all_functions
 from master.compiler.loading.loader import Loader
 from master.compiler.syntax.checker import Diagnostic
+from master.environments.config_version import version_of
 from master.environments.directories import Environment, Environments, EnvironmentSettings, read_environment
 from master.environments.directory_environment import DirectoryEnvironment
 from master.files.code_files import DiskFiles
@@ -223,7 +222,7 @@ class Site:
         """
         with raised_recursion_limit():
             compilation.compile()
-            return wire_catalog(compilation, version=version_of(self.environment, self.settings.command_timeout), rich=True)
+            return wire_catalog(compilation, version=version_of(self.environment, timeout=self.settings.command_timeout), rich=True)
 
 
 def compile_here(
@@ -267,15 +266,3 @@ def profiled(site: Site, node: Node, facts: Mapping[str, Any], external: Mapping
     with raised_recursion_limit(), times:
         compilation.compile()
     return times.text()
-
-
-def version_of(environment: Environment, seconds: float) -> int | str:
-    """What the environment's config_version program prints, else the time; ConfigError when it fails or takes longer than `seconds`."""
-    if not environment.config_version:
-        return int(time.time())
-    command = shlex.split(environment.config_version)
-    try:
-        done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=seconds, check=True)
-    except (OSError, subprocess.SubprocessError) as err:
-        raise ConfigError(f"Execution of config_version command `{environment.config_version}` failed: {err}") from err
-    return done.stdout.decode("utf-8", "replace").strip()[:1000]

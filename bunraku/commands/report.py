@@ -12,6 +12,7 @@ from typing import Any
 
 from master.reports.stored import LatestReport, latest_reports
 from shared.data import plainjson, plainyaml
+from shared.data.durations import duration
 from shared.data.plainjson import dumps_pretty
 from shared.errors import BadData, ConfigError, PuppetError
 from shared.indirector import Request
@@ -19,7 +20,6 @@ from shared.models.report import Report
 from shared.process import log as logs
 from shared.process.log import escaped
 from shared.settings import AgentSettings, MasterSettings, flags_of, load
-from shared.settings.values import duration
 
 from ..faces import Call, call_of
 from ..peer import wired

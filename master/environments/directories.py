@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shared import names
+from shared.data.durations import ttl
 from shared.errors import BadName, ConfigError, NotFound
 
 from ..files.code_files import CodeFiles, DiskFiles
@@ -44,7 +45,6 @@ _KNOWN = frozenset(
     )
 )
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
-_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "y": 31_536_000}
 
 
 @dataclass(frozen=True)
@@ -113,17 +113,6 @@ class Environment:
     data_provider: str = ""  # where data is without a hiera.yaml; deprecated
 
 
-def parse_duration(text: str) -> float | None:
-    """A duration as settings write it: `30`, `3m`, `unlimited` (None). Raises ConfigError."""
-    text = text.strip()
-    if text == "unlimited":
-        return None
-    match = re.fullmatch(r"(\d+)([smhdy]?)", text)
-    if match is None:
-        raise ConfigError(f"Invalid duration '{text}'", hint="Write a number with s, m, h, d or y behind it, or unlimited.")
-    return float(int(match[1]) * _UNITS[match[2]])
-
-
 def read_environment(name: str, root: str, files: CodeFiles, settings: EnvironmentSettings) -> Environment:
     """The environment in the folder `root`, as its environment.conf says; the defaults where there is none."""
     given, warnings = _read_conf(f"{root}/environment.conf", files)
@@ -147,7 +136,7 @@ def read_environment(name: str, root: str, files: CodeFiles, settings: Environme
         manifest = manifest[2:]
     timeout = settings.environment_timeout
     if "environment_timeout" in given:
-        timeout = parse_duration(given["environment_timeout"])
+        timeout = ttl(given["environment_timeout"])
     config_version = expanded(settings.config_version or given.get("config_version", ""))
     if config_version and not config_version.startswith("/"):
         config_version = f"{root}/{config_version}"
@@ -193,10 +182,10 @@ def _read_conf(path: str, files: CodeFiles) -> tuple[dict[str, str], list[str]]:
             continue
         if name == "environment_timeout":
             try:
-                parse_duration(value)
-            except ConfigError as err:
-                message = f"Could not set {name}: {err.message} (file: {path}, line: {number})"
-                raise ConfigError(message, hint=err.hint) from err
+                ttl(value)
+            except ValueError as err:
+                message = f"Could not set {name}: {err} (file: {path}, line: {number})"
+                raise ConfigError(message, hint="It may be unlimited, too.") from err
         found[name] = value
     return found, warnings
 

@@ -8,13 +8,9 @@ its `environment_timeout`.
 from __future__ import annotations
 
 import os
-import shlex
-import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-
-from shared.errors import ConfigError
 
 from ..compiler.codegen.codecache import CodeCache
 from ..compiler.evaluation.runtime import NAMES
@@ -25,13 +21,11 @@ from ..files.code_files import TrackedFiles
 from ..files.manifest_access import ManifestAccess
 from ..module_types.registry import RubyTypes
 from ..ruby import RubyProgram, RubySettings
+from .config_version import version_of
 from .directories import Environment, Environments, EnvironmentSettings
 from .directory_environment import DirectoryEnvironment
 
 __all__ = ["LoadedEnvironment", "LoadedEnvironments"]
-
-CONFIG_VERSION_TIMEOUT = 30.0
-"""Seconds that a config_version command may take."""
 
 
 @dataclass
@@ -141,21 +135,4 @@ class LoadedEnvironments:
             ruby=self._ruby,
         )
         loader = Loader(world, NAMES, self.cache, log=self.log, builtins=self.functions)
-        return LoadedEnvironment(environment, world, loader, self._version(environment), files, live, self.clock())
-
-    def _version(self, environment: Environment) -> int | str:
-        """What config_version prints; without it, the time of loading in seconds."""
-        if not environment.config_version:
-            return int(self.now())
-        command = shlex.split(environment.config_version)
-        try:
-            done = subprocess.run(command, capture_output=True, timeout=CONFIG_VERSION_TIMEOUT, check=False, cwd=environment.root)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise ConfigError(f"Execution of config_version command `{environment.config_version}` failed: {error}") from error
-        if done.returncode != 0:
-            shown = done.stderr.decode("utf-8", "replace").strip()[:500]
-            raise ConfigError(
-                f"Execution of config_version command `{environment.config_version}` failed with exit code {done.returncode}",
-                hint=shown,
-            )
-        return done.stdout.decode("utf-8", "replace").strip()
+        return LoadedEnvironment(environment, world, loader, version_of(environment, now=self.now), files, live, self.clock())

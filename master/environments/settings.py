@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from shared.data.durations import ttl
 from shared.settings import MasterSettings
-from shared.settings.values import ttl
 
 from ..ca.storage.store import CaFiles
 from ..ruby import installed

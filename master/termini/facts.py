@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from shared.errors import BadData, BadRequest
-from shared.filesystem.files import Stamp, stamp_of
 from shared.indirector import Request, Terminus
 from shared.indirector.core import Model, Option
 from shared.indirector.termini import FilePerKey, Json
-from shared.models.facts import Facts, PackedFacts
+from shared.models.facts import Facts
 from shared.names import certname, shown
 from shared.wire.dialects import Dialect
 
 from ..pools.parse_pool import IN_PLACE, Parsers
 
 log = logging.getLogger("puppet.indirector")
-
-MAX_PACKED = 128 * 2**20  # bytes of large facts that are remembered
 
 Compare = Callable[[Any, str], bool]
 
@@ -49,67 +45,45 @@ class NodeName(Model):
 
 class StoredFacts(Terminus[Facts]):
     """
-    Facts on disk, one file a node (`files` is a Yaml or Json terminus), and those of the last large ones in memory.
+    Facts on disk, one file a node.
 
-    Other masters and commands write there, too. Large facts are remembered as the process that parsed them gave them, since to read
-    their file would hold up all that the master does; `remembered` bytes of them.
+    Args:
+        files: A Yaml or Json terminus; other masters and commands write there, too.
+        parsers: Read large files in processes of their own, since to read them here would hold up all that the master does;
+            None: all are read here.
     """
 
-    def __init__(self, files: FilePerKey[Facts], *, remembered: int = MAX_PACKED, parsers: Parsers | None = None) -> None:
+    def __init__(self, files: FilePerKey[Facts], *, parsers: Parsers | None = None) -> None:
         self.files = files
         self.parsers = parsers
-        self.remembered = remembered
-        self._large: OrderedDict[str, tuple[Stamp, PackedFacts]] = OrderedDict()
 
     async def find(self, request: Request[Facts]) -> Facts | None:
-        stamp, facts = self._large.get(request.key, (None, None))
-        if facts is not None and stamp == await self._stamp(request.key):
-            return facts.afresh()
         if self.parsers is None or await asyncio.to_thread(self._size, request.key) < IN_PLACE:
             return await self.files.find(request)
-        return await self._large_of_file(request.key, self.parsers)
+        return await self._find_large(request.key, self.parsers)
 
     def _size(self, key: str) -> int:
-        """The bytes of a file; 0 when there is none."""
+        """Return the bytes of a node's file; 0 when there is none."""
         try:
             return self.files.path(key).stat().st_size
         except FileNotFoundError:
             return 0
 
-    async def _large_of_file(self, key: str, parsers: Parsers) -> Facts | None:
-        """Facts of a large file, which a process parses; None when it holds none, with a warning as for a small one."""
-        path = self.files.path(key)
-        stamp = await self._stamp(key)
+    async def _find_large(self, key: str, parsers: Parsers) -> Facts | None:
+        """Return the facts in a large file, which a process parses; None when it holds none, with a warning as for a small one."""
         try:
             body = await asyncio.to_thread(self.files.body, key)
-            facts = None if body is None else await parsers.stored_facts(key, body, "json" if isinstance(self.files, Json) else "yaml")
+            return None if body is None else await parsers.stored_facts(key, body, "json" if isinstance(self.files, Json) else "yaml")
         except BadData as err:
-            log.warning("Ignoring %s, which does not hold facts: %s", path, err)
+            log.warning("Ignoring %s, which does not hold facts: %s", self.files.path(key), err)
             return None
-        if facts is not None:
-            self._remember(key, stamp, facts)
-        return facts
-
-    def _remember(self, key: str, stamp: Stamp, facts: PackedFacts) -> None:
-        self._large.pop(key, None)
-        self._large[key] = stamp, facts.afresh()
-        while sum(len(facts.packed_values.packed) for _, facts in self._large.values()) > self.remembered:
-            self._large.popitem(last=False)
 
     async def save(self, request: Request[Facts]) -> object:
         certname(request.key)
-        result = await self.files.save(request)
-        self._large.pop(request.key, None)
-        if isinstance(request.instance, PackedFacts):
-            self._remember(request.key, await self._stamp(request.key), request.instance)
-        return result
+        return await self.files.save(request)
 
     async def destroy(self, request: Request[Facts]) -> object:
-        self._large.pop(request.key, None)
         return 1 if await self.files.destroy(request) else None
-
-    async def _stamp(self, key: str) -> Stamp:
-        return await asyncio.to_thread(stamp_of, self.files.path(key))
 
     async def search(self, request: Request[Facts]) -> list[Facts] | None:
         """The names of the nodes whose facts meet all conditions."""

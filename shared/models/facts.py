@@ -54,11 +54,6 @@ class PackedFacts(Facts):
         assert isinstance(values, PackedValues)
         return values
 
-    def afresh(self) -> PackedFacts:
-        """Return these facts without what was made of them: the objects of a million values are to go with the request they are for."""
-        values = self.packed_values
-        return self.model_copy(update={"values": PackedValues(values.packed, values.hidden), "document": b""})
-
     def written(self) -> bytes | None:
         return self.document or None
 

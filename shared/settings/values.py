@@ -8,28 +8,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer
 
+from ..data.durations import duration, ttl
 from ..filesystem.checksums import ALGORITHMS, is_algorithm
 
 WARNING_KINDS = ("deprecations", "undefined_variables", "undefined_resources")
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "y": 365 * 86400}
 _SIZES = {"": 1, "k": 2**10, "kib": 2**10, "m": 2**20, "mib": 2**20, "g": 2**30, "gib": 2**30}
-_DURATION = re.compile(r"(\d{1,12})([smhdy]?)", re.ASCII)
 _SIZE = re.compile(r"(\d{1,15})\s*([a-z]*)", re.ASCII)
-
-
-def duration(value: Any) -> int:
-    """Seconds of `90`, `30m`, `2h`, `1d`, `5y` (a year has 365 days)."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    match = _DURATION.fullmatch(str(value))
-    if not match:
-        raise ValueError(f"Invalid duration format '{value}'; write seconds, or a number with s, m, h, d or y")
-    return int(match[1]) * _UNITS[match[2] or "s"]
-
-
-def ttl(value: Any) -> int | None:
-    """A duration, or `unlimited`."""
-    return None if value in (None, "unlimited") else duration(value)
 
 
 def timeout(value: str) -> str:

@@ -17,11 +17,10 @@ from shared.errors import BadData, BadRequest, CompileError, NotFound, PuppetErr
 from shared.indirector import Binding, Client, Request
 from shared.indirector.termini import FilePerKey, Json, WriteOnlyYaml, Yaml
 from shared.models.catalog import CATALOG
-from shared.models.facts import FACTS, Facts, PackedFacts
+from shared.models.facts import FACTS, Facts
 from shared.models.node import NODE, Node
 from shared.testing import Shelf
 from shared.wire.dialects import LEGACY, MODERN, Dialect
-from shared.wire.packed import PackedValues
 
 
 @pytest.mark.parametrize(
@@ -102,24 +101,6 @@ async def test_what_others_do_to_stored_facts_counts_at_once(kind: type[FilePerK
     assert found is not None and found.values == {"a": 2}
     await there.destroy("n")
     assert await here.find("n") is None
-
-
-def large(name: str, values: dict[str, Any]) -> PackedFacts:
-    """Facts as the process that parses large ones gives them."""
-    return PackedFacts.model_construct(
-        name=name, values=PackedValues(plainjson.dumps(values)), document=plainjson.dumps({"values": values})
-    )
-
-
-async def test_large_facts_are_remembered_within_bounds_until_somebody_else_writes_them(tmp_path: Path) -> None:
-    stored = StoredFacts(Yaml(FACTS, tmp_path), remembered=150)
-    for name in ("a", "b"):
-        await stored.save(Request(name, body=large(name, {"text": "x" * 100})))
-    first, second = await stored.find(Request("a")), await stored.find(Request("b"))
-    assert not isinstance(first, PackedFacts) and isinstance(second, PackedFacts)
-    await Binding(FACTS, StoredFacts(Yaml(FACTS, tmp_path))).save(Facts(name="b", values={"other": 1}))
-    again = await stored.find(Request("b"))
-    assert again is not None and dict(again.values) == {"other": 1}
 
 
 async def test_facts_are_stored_and_found_again(tmp_path: Path) -> None:
