@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from shared.data.durations import duration
 from shared.errors import ConfigError
 from shared.settings import UNREAD, AgentSettings, Conf, MasterSettings, Unread, canonical, conf, flags_of, load, printed, unknown
-from shared.settings.values import duration, size
+from shared.settings.values import size
 
 
 def agent(tmp_path: Path, text: str = "", **flags: Any) -> AgentSettings:
