@@ -149,11 +149,11 @@ async def until_signalled(
         log.log(NOTICE, "%s", status)
         queues = log_queues or LogQueues()
         queues.handlers["audit log: refused requests"] = master.refusals.queue
-        describe_logs(master.http.metrics, queues)
+        describe_logs(master.metrics, queues)
         settle()
         notifier.ready(status)
-        supervisor.start(MEASURE_LOOP, master.http.metrics.watch_loop)
-        supervisor.start(COLLECT_GARBAGE, lambda: collecting(lambda: master.http.deserted, lambda: master.http.idle))
+        supervisor.start(MEASURE_LOOP, master.metrics.watch_loop)
+        supervisor.start(COLLECT_GARBAGE, lambda: collecting(lambda: not master.http.open_connections, lambda: master.http.is_idle))
         if notifier.watchdog:
             supervisor.start(NOTIFY_SYSTEMD, lambda: heartbeat(notifier, lambda: supervisor.is_sound))
         supervisor.start(RELOAD, lambda: reload_on_hup(master, settings, reread, hup, notifier, status))

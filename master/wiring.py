@@ -57,14 +57,16 @@ from .ca.storage.store import CaFiles
 from .catalogs.compiler_terminus import CompilerTerminus
 from .catalogs.static import StaticCatalogs
 from .catalogs.v4 import V4Catalogs
+from .endpoints.app import HANDSHAKE_HINT, LISTEN_HINT, MasterApp, MasterAppOptions
 from .endpoints.ca import CaEndpoints
-from .endpoints.metrics import MetricsListener
+from .endpoints.limits import MasterLimits
+from .endpoints.metrics import MetricsListener, describe_server
 from .endpoints.puppetserver import ServerEndpoints
 from .environments.code_commands import CodeCommands
 from .environments.directories import Environments
 from .environments.settings import environment_settings
 from .http.identity import ProxyRules
-from .http.limits import HttpLimits
+from .http.options import ServerOptions
 from .http.server import HttpServer
 from .http.tls import TrustFiles
 from .observability.health import Health
@@ -105,6 +107,7 @@ class Master:
     environments: Environments
     workers: CompilePool
     health: Health
+    metrics: Metrics
     refusals: Refusals
     host: str
     port: int
@@ -395,35 +398,46 @@ async def _serving(
     environments = Environments(environment_settings(settings))
     health = Health()
     workers = compile_pool_for(settings, environments, metrics, supervisor, partial(health.note, CompilePool.CONDITION))
-    limits = HttpLimits.of(settings)
+    limits = MasterLimits.of(settings)
     parsers = Parsers.of(settings)
     parsers.describe(metrics)
     indirector = await asyncio.to_thread(bind, settings, environments, workers, ca, parsers)
     given = await asyncio.to_thread(given_catalogs, settings, environments, workers, indirector)
-    http = HttpServer(
-        indirector=indirector,
-        environments=environments,
-        trust=trust_files(settings),
-        limits=limits,
-        parsers=parsers,
-        server_endpoints=ServerEndpoints(environments, workers.listing, given, limits, code_commands(settings), parsers),
-        ca=CaEndpoints(ca, limits) if ca else None,
-        auth_conf=settings.rest_authconfig,
-        filetimeout=settings.filetimeout,
+    oid_names = OidNames.load(settings.trusted_oid_mapping_file)
+    application = MasterApp(
+        MasterAppOptions(
+            indirector,
+            environments,
+            limits,
+            parsers=parsers,
+            server=ServerEndpoints(environments, workers.listing, given, limits, code_commands(settings), parsers),
+            ca=CaEndpoints(ca, limits) if ca else None,
+            auth_conf=settings.rest_authconfig,
+            filetimeout=settings.filetimeout,
+            oid_names=oid_names,
+            certname=settings.certname,
+            metrics=metrics.text,
+            health=health,
+        )
+    )
+    options = ServerOptions(
+        trust_files(settings),
+        limits,
         proxy=ProxyRules.of(
             switched_on=settings.allow_header_cert_info,
             addresses=settings.proxy_addresses,
             dn=settings.ssl_client_header,
             verify=settings.ssl_client_verify_header,
         ),
-        oid_names=OidNames.load(settings.trusted_oid_mapping_file),
-        compiler=settings.certname,
+        oid_names=oid_names,
         on_crl_expired=ca.refresh_crl_if_due if ca else None,
-        metrics=metrics,
-        health=health,
+        on_answer=metrics.answered,
         on_refused=refusals.record,
-        supervisor=supervisor,
+        listen_hint=LISTEN_HINT,
+        handshake_hint=HANDSHAKE_HINT,
     )
+    http = HttpServer(application, options, supervisor)
+    describe_server(metrics, http, application.admission)
     collectors = MetricsListener(metrics.text, limits)
     expiries = Expiries(lambda: [*server_endings(trust_files(settings)), *(agent_endings(ca.authority) if ca else ())])
     expiries.describe(metrics)
@@ -447,7 +461,7 @@ async def _serving(
             supervisor.start(RENEW_CRL, ca.keep_fresh)
         supervisor.start(WATCH_HEALTH, health.watch)
         supervisor.start(REMOVE_LEFTOVERS, partial(asyncio.to_thread, remove_leftovers, settings))
-        yield Master(http, indirector, environments, workers, health, refusals, host, port)
+        yield Master(http, indirector, environments, workers, health, metrics, refusals, host, port)
     finally:
         await supervisor.stop(WARN_OF_EXPIRIES, REFRESH_CRL, RENEW_CRL, WATCH_HEALTH, REMOVE_LEFTOVERS)
         await http.stop(0)

@@ -81,7 +81,7 @@ async def forbidden() -> bytes:
 async def test_the_page_on_operation_names_every_metric(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "operation.md").read_text()
     async with running(Pair(tmp_path, manifest="").master_settings()) as master:
-        text = master.http.metrics.text()
+        text = master.metrics.text()
     here = Metrics()
     CrlRefresh(master.http.tls.files, forbidden, "the CA").describe(here)  # which only a master that is no CA has
     describe_logs(here, LogQueues())  # which only a process of its own has

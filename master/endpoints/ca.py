@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from certs.ocsp import MAX_REQUEST_BYTES, REQUEST_MIME, RESPONSE_MIME
 from shared.data import plainjson
-from shared.errors import BadData, BadRequest, MethodNotAllowed, NotAcceptable, NotFound, PuppetError, Unavailable, UnsupportedMediaType
+from shared.errors import BadData, BadRequest, MethodNotAllowed, NotAcceptable, NotFound, PuppetError, UnsupportedMediaType
 from shared.indirector.core import Client
 from shared.indirector.paths import parameters, single
 from shared.models.ocsp import request_of
@@ -29,9 +29,9 @@ from ..ca.service import CaService
 from ..http import bodies
 from ..http.conditional import Validators
 from ..http.connection import HttpRequest
-from ..http.limits import HttpLimits
-from ..http.responses import Response, text_response
-from .schemes import is_internal, one_line
+from ..http.responses import Response, error_response, text_response
+from .limits import MasterLimits
+from .schemes import is_internal
 from .service import RequestTarget, denial_for
 
 log = logging.getLogger("puppet.http")
@@ -47,7 +47,7 @@ _MISSPELT = "certificate_statuss"  # what 5.x clients make of the plural
 class CaEndpoints:
     """Answers what comes below /puppet-ca/v1; `clock` gives the seconds since the epoch."""
 
-    def __init__(self, ca: CaService, limits: HttpLimits, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, ca: CaService, limits: MasterLimits, *, clock: Callable[[], float] = time.time) -> None:
         self.ca = ca
         self.limits = limits
         self.clock = clock
@@ -61,15 +61,14 @@ class CaEndpoints:
                 raise
             if err.status >= 500:
                 log.error("%s %s: %s", client.address, client.name, err)
-            headers = {"Retry-After": str(err.retry_after)} if isinstance(err, Unavailable) else {}
-            return replace(text_response(err.status, one_line(err.message)), headers=headers)
+            return error_response(err)
 
     async def _answer(self, request: HttpRequest, target: RequestTarget, client: Client, rules: Rules) -> Response:
         target = _corrected_spelling(target)
         name, *rest = target.segments[2:] or ("",)
         endpoint = self._endpoints().get(name)
         if endpoint is not None:
-            request.about = name
+            request.endpoint = name
         denied = denial_for(target, client, rules, *_rule_paths(name, rest), verb=_verb(name, target))
         if denied is not None:
             return denied

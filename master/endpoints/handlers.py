@@ -18,9 +18,9 @@ from ..authorization.auth_conf import Rules
 from ..authorization.rules import AccessDecision, AccessRequest, decide
 from ..http import bodies
 from ..http.connection import HttpRequest
-from ..http.limits import HttpLimits
 from ..http.responses import Response
 from ..pools.parse_pool import Parsers
+from .limits import MasterLimits
 from .schemes import not_routed, scheme_of
 
 log = logging.getLogger("puppet.http")
@@ -84,7 +84,9 @@ def check_key(call: Call) -> None:
 class Handlers:
     """Answers calls from the bindings of this process."""
 
-    def __init__(self, indirector: Indirector, environments: EnvironmentLookup, limits: HttpLimits, parsers: Parsers | None = None) -> None:
+    def __init__(
+        self, indirector: Indirector, environments: EnvironmentLookup, limits: MasterLimits, parsers: Parsers | None = None
+    ) -> None:
         self.parsers = parsers
         self.indirector = indirector
         self.environments = environments

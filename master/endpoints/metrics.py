@@ -1,4 +1,4 @@
-"""A listener of its own for metrics: plain HTTP, for a collector on this machine."""
+"""The metrics of a master's server, and a plain HTTP listener that a collector on this machine reads all metrics from."""
 
 from __future__ import annotations
 
@@ -10,16 +10,31 @@ from aiohttp.web_protocol import RequestHandler
 
 from shared.errors import ConfigError
 
+from ..http.admission import Admission
 from ..http.connection import Connection, ConnectionServer, HttpRequest
 from ..http.limits import HttpLimits
 from ..http.responses import Response, send, text_response
-from ..observability.metrics import MIME
+from ..http.server import HttpServer
+from ..observability.metrics import MIME, Metrics
 
 MOST = 16  # connections at the same time; who comes then is cut
 
 
-class _Few(ConnectionServer):
-    """Connections in small number: whoever is on this machine may make them."""
+def describe_server(metrics: Metrics, server: HttpServer, admission: Admission) -> None:
+    """Add a server's connections, handshakes and waiting requests to the metrics."""
+    metrics.read("puppet_connections", "gauge", "Open connections.", lambda: [((), server.open_connections)])
+    metrics.read(
+        "puppet_handshakes_refused_total",
+        "counter",
+        "TLS handshakes that failed.",
+        lambda: [((reason,), count) for reason, count in sorted(server.refused_handshakes().items())],
+        "reason",
+    )
+    metrics.read("puppet_requests_waiting", "gauge", "Requests that wait for others to end.", lambda: [((), admission.waiting)])
+
+
+class _FewConnections(ConnectionServer):
+    """A small number of connections at a time: whoever is on this machine may open them."""
 
     def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)
@@ -33,7 +48,7 @@ class MetricsListener:
     def __init__(self, read: Callable[[], str], limits: HttpLimits) -> None:
         self.read = read
         self.limits = limits
-        self._connections = _Few(self._answer, limits)
+        self._connections = _FewConnections(self._answer, limits)
         self._server: asyncio.Server | None = None
 
     async def start(self, host: str, port: int) -> None:

@@ -26,10 +26,10 @@ from ..catalogs.v4_request import CatalogRequest, parse_catalog_request, parse_l
 from ..environments.code_commands import CodeCommands
 from ..http import bodies
 from ..http.connection import HttpRequest
-from ..http.limits import HttpLimits
 from ..http.responses import Response
 from ..pools.parse_pool import IN_PLACE, Parsers
 from .handlers import EnvironmentLookup, parse_body
+from .limits import MasterLimits
 from .schemes import not_routed
 from .service import RequestTarget, denial_for, require_method
 
@@ -73,7 +73,7 @@ class ServerEndpoints:
         environments: EnvironmentLookup,
         listing: ListingSource,
         catalogs: Catalogs,
-        limits: HttpLimits,
+        limits: MasterLimits,
         code: CodeCommands | None = None,
         parsers: Parsers | None = None,
     ) -> None:

@@ -31,7 +31,7 @@ from shared.wire.dialects import LEGACY, MODERN, Dialect
 
 from ..authorization.rules import AccessDecision, Rule
 from ..http.bodies import TooSlow
-from ..http.responses import Response, text_response
+from ..http.responses import Response, error_headers, incident_response, one_line, text_response
 
 _PREFIXES: tuple[tuple[type[PuppetError], str], ...] = (
     (NotFound, "Not Found: "),
@@ -43,11 +43,6 @@ _PREFIXES: tuple[tuple[type[PuppetError], str], ...] = (
 PLAIN = "text/plain;charset=utf-8"
 _HINTS_FOR_PEERS = (CompileError, NoEnvironment)  # about a site's own code; other hints are for the master's administrator alone
 _SAME_EVERYWHERE = (TooLarge, Unavailable, OutOfSpace, TooSlow)
-
-
-def one_line(message: str) -> str:
-    """A message as peers print it: on one line, without what would end a line or move a cursor."""
-    return "".join(c if c.isprintable() else " " if c in "\t\n\r" else f"\\u{{{ord(c):x}}}" for c in message)
 
 
 def is_internal(error: PuppetError) -> bool:
@@ -82,12 +77,6 @@ class Scheme(ABC):
         """What is wrong with a find that names no format."""
 
 
-def _headers(error: PuppetError) -> dict[str, str]:
-    if isinstance(error, Unavailable):
-        return {"Retry-After": str(error.retry_after)}
-    return {}
-
-
 class LegacyScheme(Scheme):
     """Puppet 3.x: the message as text; 400 for whatever has no status of its own, compile errors included."""
 
@@ -101,7 +90,7 @@ class LegacyScheme(Scheme):
             status, message = error.status, _prefix(error) + message
         elif isinstance(error, (Denied, *_SAME_EVERYWHERE)):
             status = error.status
-        return replace(text_response(status, one_line(message)), headers=_headers(error))
+        return replace(text_response(status, one_line(message)), headers=error_headers(error))
 
     def forbidden(self, call: Call, client: Client, decision: AccessDecision) -> Response:
         who = f"{client.name}({client.address})"
@@ -112,7 +101,7 @@ class LegacyScheme(Scheme):
         )
 
     def incident(self, number: str) -> Response:
-        return replace(text_response(500, f"Internal Server Error (incident {number})"), close=True)
+        return incident_response(number)
 
     def no_accept(self) -> PuppetError:
         return NotAcceptable("Missing required Accept header")
@@ -138,7 +127,7 @@ class ModernScheme(Scheme):
         # Puppet's own agents read message and issue_kind alone; ours show the hint as well.
         hint = {"hint": one_line(error.hint)} if isinstance(error, _HINTS_FOR_PEERS) and error.hint else {}
         body = json.dumps({"message": one_line(message), "issue_kind": kind, **hint}).encode("ascii")
-        headers = _headers(error) if error else {}
+        headers = error_headers(error) if error else {}
         return Response(status, body, "application/json;charset=utf-8", headers)
 
     def forbidden(self, call: Call, client: Client, decision: AccessDecision) -> Response:
@@ -157,7 +146,7 @@ class PlainScheme(ModernScheme):
     def error(self, error: PuppetError) -> Response:
         message = f"Internal Server Error: {error}" if error.status == 500 else str(error)
         kind = None if isinstance(error, NotFound) else PLAIN
-        return replace(text_response(error.status, one_line(message), kind), headers=_headers(error))
+        return replace(text_response(error.status, one_line(message), kind), headers=error_headers(error))
 
     def incident(self, number: str) -> Response:
         return replace(text_response(500, f"Internal Server Error: incident {number}", PLAIN), close=True)

@@ -1,1 +1,1 @@
-"""The master's HTTP layer: TLS, connections, authorization, both URL schemes."""
+"""The HTTP kernel: TLS, connections, identity and limits of a server for any application; it knows nothing of Puppet's endpoints."""

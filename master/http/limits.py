@@ -1,11 +1,9 @@
-"""The limits of the HTTP layer, every one with its unit."""
+"""The limits of a server, every one with its unit."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
-
-from shared.errors import ConfigError
+from typing import Any, Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,24 +28,11 @@ class HttpLimits:
     max_header_line: int = 8190
     max_header_count: int = 100
     max_header_bytes: int = 32 * 1024
-    max_request_body: int = 64 * 1024
-    max_facts_body: int = 16 * 1024 * 1024
-    max_report_body: int = 64 * 1024 * 1024
-    max_bucket_body: int = 1024 * 1024 * 1024
-    max_crl_body: int = 64 * 1024 * 1024
     compress_from: int = 1024
     trust_poll_interval: float = 0.5  # not a setting: a revocation must count within a second
 
-    def body(self, name: str) -> int:
-        """The limit that an indirection names."""
-        if name not in _NAMES:
-            raise ConfigError(f"There is no limit called {name}", hint=f"Limits are {', '.join(sorted(_NAMES))}.")
-        return int(getattr(self, name))
-
     @classmethod
-    def of(cls, settings: Any) -> HttpLimits:
-        """The limits among the master's settings."""
-        return cls(**{name: getattr(settings, name) for name in _NAMES if hasattr(settings, name)})
-
-
-_NAMES = frozenset(field.name for field in fields(HttpLimits))
+    def of(cls, settings: Any) -> Self:
+        """Return the limits among a process's settings, which have the same names."""
+        names = (field.name for field in fields(cls))
+        return cls(**{name: getattr(settings, name) for name in names if hasattr(settings, name)})

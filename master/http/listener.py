@@ -17,10 +17,10 @@ from shared.errors import ConfigError
 from shared.process.supervision import Supervisor
 from shared.process.threads import PacedThreads
 
-from ..observability.longtasks import ACCEPT, COUNT_TURNS, HANDSHAKE
 from .connection import ConnectionServer
 from .handshakes import Handshake, handed_over
-from .limits import HttpLimits
+from .options import ServerOptions
+from .tasks import ACCEPT, COUNT_TURNS, HANDSHAKE
 from .tls import ServerTls
 
 log = logging.getLogger("puppet.tls")
@@ -35,10 +35,7 @@ _SLOW_TURNS = 30  # turns after which a peer that has begun gives way
 GAVE_WAY, TOO_SLOW = "gave way to newer connections", "handshake not finished in time"
 LOST, ONLY_CONNECTED, NOT_TLS = "connection lost", "only connected", "not TLS"
 USUAL_REFUSALS = ("certificate has expired", "certificate revoked", GAVE_WAY, TOO_SLOW, LOST, ONLY_CONNECTED, NOT_TLS)  # others: OpenSSL's
-_GIVEN_UP = (
-    "%s gave up the TLS handshake after our answer: %s. Its own log says why; often its setting 'server' is no name of our certificate"
-    " ('puppet cert print' shows them), or its ca.pem is that of another CA"
-)
+_GIVEN_UP = "%s gave up the TLS handshake after our answer: %s. Its own log says why%s"
 _ONLY_CONNECTED = "%s connected and left without a word of TLS, as port scans and simple health checks do"
 _BROKEN_OFF = "%s broke off its TLS handshake before our answer"
 _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
@@ -76,11 +73,12 @@ class Listener:
     CRLs count at once; a few threads compute them. `refused` counts failed handshakes by reason.
     """
 
-    def __init__(self, server: ConnectionServer, tls: ServerTls, limits: HttpLimits, supervisor: Supervisor) -> None:
+    def __init__(self, server: ConnectionServer, tls: ServerTls, options: ServerOptions, supervisor: Supervisor) -> None:
         self.server = server
         self.supervisor = supervisor
         self.tls = tls
-        self.limits = limits
+        self.options = options
+        self.limits = limits = options.limits
         self.refused: Counter[str] = Counter()
         server.on_lost = self._room_made
         self.draining = False
@@ -102,7 +100,7 @@ class Listener:
         except OSError as err:
             raise ConfigError(
                 f"Could not listen on {host} port {port}: {err.strerror or err}",
-                hint="Another program may use the port already; the settings are bindaddress and masterport.",
+                hint=self.options.listen_hint,
             ) from err
         self._socket = listening
         self.supervisor.start(ACCEPT, lambda: self._accept(listening))
@@ -206,7 +204,7 @@ class Listener:
             reason = getattr(err, "verify_message", "") or (err.reason or "").replace("_", " ").lower() or NOT_TLS
             if " alert " in reason:  # it is the peer that refuses
                 self.refused[reason] += 1
-                self._complain(_GIVEN_UP, address, reason)
+                self._complain(_GIVEN_UP, address, reason, self.options.handshake_hint)
             else:
                 self._report_refusal(address, reason)
         except TimeoutError:
@@ -226,7 +224,7 @@ class Listener:
         """Count and report a handshake that the peer left: an agent that mistrusts us needs help, a port scan none."""
         self.refused[LOST if handshake.has_heard else ONLY_CONNECTED] += 1
         if handshake.has_answered:
-            self._complain(_GIVEN_UP, address, LOST)
+            self._complain(_GIVEN_UP, address, LOST, self.options.handshake_hint)
         else:
             self._complain(_BROKEN_OFF if handshake.has_heard else _ONLY_CONNECTED, address, level=logging.INFO)
 

@@ -1,4 +1,4 @@
-"""An answer as plain data, and how it is written to a connection."""
+"""A response as plain data, and how it is written to a connection."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import gzip
 import logging
 import zlib
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from aiohttp import web
+
+from shared.errors import PuppetError, Unavailable
 
 from .connection import HttpRequest
 
@@ -22,9 +24,13 @@ _LEVEL = 5
 @dataclass(frozen=True, slots=True)
 class Response:
     """
-    `content_type` None: no such header. `chunks`: a long body instead of `body`, `size` its length in bytes when known.
+    The response to a request.
 
-    `close`: the connection ends with this answer.
+    Attributes:
+        content_type: None: the response has no such header.
+        chunks: Returns a long body piece by piece, instead of `body`.
+        size: The length of `chunks` in bytes; None: not known.
+        close: Whether the connection ends with this response.
     """
 
     status: int = 200
@@ -36,84 +42,104 @@ class Response:
     close: bool = False
 
 
+def one_line(message: str) -> str:
+    """Return a message as peers print it: on one line, without characters that would end a line or move a cursor."""
+    return "".join(c if c.isprintable() else " " if c in "\t\n\r" else f"\\u{{{ord(c):x}}}" for c in message)
+
+
 def text_response(status: int, message: str, content_type: str | None = "text/plain") -> Response:
-    """A short text, on one line whatever it quotes."""
+    """Return a response with a text for its body."""
     return Response(status, message.encode("utf-8", "backslashreplace"), content_type)
+
+
+def error_headers(error: PuppetError) -> dict[str, str]:
+    """Return the headers that a client needs to act on an error, such as when to come back."""
+    return {"Retry-After": str(error.retry_after)} if isinstance(error, Unavailable) else {}
+
+
+def error_response(error: PuppetError) -> Response:
+    """Return a response with an error's status and its message as text."""
+    return replace(text_response(error.status, one_line(error.message)), headers=error_headers(error))
+
+
+def incident_response(number: str) -> Response:
+    """Return the response to an unforeseen error: nothing but a number to look for in the log."""
+    return replace(text_response(500, f"Internal Server Error (incident {number})"), close=True)
 
 
 def negotiate_coding(accept_encoding: str) -> str:
     """The packing a client asks for: `gzip`, `deflate`, or '' for none; `q` only counts when it is 0."""
-    asked = {}
+    accepted = {}
     for item in accept_encoding.lower().split(","):
         name, _, parameter = item.partition(";")
-        asked[name.strip()] = parameter.strip().replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+        accepted[name.strip()] = parameter.strip().replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
     for name in ("gzip", "x-gzip", "deflate"):
-        if asked.get(name):
+        if accepted.get(name):
             return name.removeprefix("x-")
     return ""
 
 
-def compress(body: bytes, how: str) -> bytes:
+def compress(body: bytes, coding: str) -> bytes:
     """`body` in the coding `gzip` or `deflate` (zlib's form, which is what Ruby's clients read)."""
-    return gzip.compress(body, _LEVEL, mtime=0) if how == "gzip" else zlib.compress(body, _LEVEL)
+    return gzip.compress(body, _LEVEL, mtime=0) if coding == "gzip" else zlib.compress(body, _LEVEL)
 
 
-async def send(request: HttpRequest, answer: Response, *, compress_from: int) -> tuple[web.StreamResponse, int]:
+async def send(request: HttpRequest, response: Response, *, compress_from: int) -> tuple[web.StreamResponse, int]:
     """
-    Write `answer`; gives aiohttp's response and the number of body bytes.
+    Write `response`; gives aiohttp's response and the number of body bytes.
 
     A long body that breaks off cuts the connection: the client must never take a part for the whole.
     """
-    headers = dict(answer.headers)
-    if answer.content_type is not None:
-        headers["Content-Type"] = answer.content_type
-    request.untyped = answer.content_type is None
-    if answer.chunks is not None and request.method != "HEAD":
-        return await _send_stream(request, answer, headers)
-    body = answer.body
-    how = negotiate_coding(request.headers.get("Accept-Encoding", "")) if len(body) >= compress_from else ""
-    if how and request.method != "HEAD":
-        body = await asyncio.to_thread(compress, body, how) if len(body) >= _IN_A_THREAD_FROM else compress(body, how)
-        headers |= {"Content-Encoding": how, "Vary": "Accept-Encoding"}
-    response = web.Response(status=answer.status, headers=headers, body=body)
-    _close_if_due(request, response, answer)
-    await response.prepare(request)
-    await response.write_eof()
-    return response, 0 if request.method == "HEAD" else len(body)
+    headers = dict(response.headers)
+    if response.content_type is not None:
+        headers["Content-Type"] = response.content_type
+    request.untyped = response.content_type is None
+    if response.chunks is not None and request.method != "HEAD":
+        return await _send_stream(request, response, headers)
+    body = response.body
+    coding = negotiate_coding(request.headers.get("Accept-Encoding", "")) if len(body) >= compress_from else ""
+    if coding and request.method != "HEAD":
+        body = await asyncio.to_thread(compress, body, coding) if len(body) >= _IN_A_THREAD_FROM else compress(body, coding)
+        headers |= {"Content-Encoding": coding, "Vary": "Accept-Encoding"}
+    written = web.Response(status=response.status, headers=headers, body=body)
+    _close_if_due(request, written, response)
+    await written.prepare(request)
+    await written.write_eof()
+    return written, 0 if request.method == "HEAD" else len(body)
 
 
-async def _send_stream(request: HttpRequest, answer: Response, headers: dict[str, str]) -> tuple[web.StreamResponse, int]:
+async def _send_stream(request: HttpRequest, response: Response, headers: dict[str, str]) -> tuple[web.StreamResponse, int]:
     """The first piece is asked for before anything is written: what fails there can still be told."""
-    assert answer.chunks is not None
-    chunks = answer.chunks()
+    assert response.chunks is not None
+    chunks = response.chunks()
     try:
         chunk = await anext(chunks, None)
-        response = web.StreamResponse(status=answer.status, headers=headers)
-        if answer.size is not None:
-            response.content_length = answer.size
-        _close_if_due(request, response, answer)
-        await response.prepare(request)
+        written = web.StreamResponse(status=response.status, headers=headers)
+        if response.size is not None:
+            written.content_length = response.size
+        _close_if_due(request, written, response)
+        await written.prepare(request)
         try:
-            sent = await _send_chunks(response, chunk, chunks, answer.size)
+            sent = await _send_chunks(written, chunk, chunks, response.size)
         except BaseException:
             request.connection.abort()
             raise
-        await response.write_eof()
-        return response, sent
+        await written.write_eof()
+        return written, sent
     finally:
         close = getattr(chunks, "aclose", None)  # an async generator holds its file until then
         if close is not None:
             await close()
 
 
-async def _send_chunks(response: web.StreamResponse, first: bytes | None, chunks: AsyncIterator[bytes], size: int | None) -> int:
+async def _send_chunks(written: web.StreamResponse, first: bytes | None, chunks: AsyncIterator[bytes], size: int | None) -> int:
     """Write all pieces; their number of bytes. ConnectionError when it is not `size`, since the length is announced already."""
     sent, chunk = 0, first
     while chunk is not None:
         sent += len(chunk)
         if size is not None and sent > size:
             break
-        await response.write(chunk)
+        await written.write(chunk)
         chunk = await anext(chunks, None)
     if size is not None and sent != size:
         log.warning("A body of %d bytes has become another while it was sent; the connection is cut", size)
@@ -121,6 +147,6 @@ async def _send_chunks(response: web.StreamResponse, first: bytes | None, chunks
     return sent
 
 
-def _close_if_due(request: HttpRequest, response: web.StreamResponse, answer: Response) -> None:
-    if answer.close or request.version < (1, 1) or not request.keep_alive:
-        response.force_close()
+def _close_if_due(request: HttpRequest, written: web.StreamResponse, response: Response) -> None:
+    if response.close or request.version < (1, 1) or not request.keep_alive:
+        written.force_close()

@@ -1,13 +1,11 @@
-"""The tasks of a master that run beside its requests, all of them: whoever starts another one has to name it here."""
+"""The names of all tasks that a master runs beside its requests; a new task gets its name here, or in HTTP_TASKS."""
 
 from __future__ import annotations
 
 from shared.process.supervision import SupervisedTask, Supervisor
 
-ACCEPT = "accept connections"
-COUNT_TURNS = "count turns of the event loop"
-HANDSHAKE = "handshake"
-WATCH_CERTIFICATES = "watch the files of certificates"
+from ..http.tasks import HTTP_TASKS
+
 WARN_OF_EXPIRIES = "warn of certificates that end"
 REFRESH_CRL = "fetch the CA's revocation list"
 RENEW_CRL = "sign the revocation list again"
@@ -22,9 +20,7 @@ NOTIFY_SYSTEMD = "tell systemd that all is well"
 RELOAD = "wait for HUP"
 
 MASTER_TASKS = (
-    SupervisedTask(ACCEPT, essential=True),
-    SupervisedTask(COUNT_TURNS, essential=True),  # without it no handshake is ever too slow
-    SupervisedTask(WATCH_CERTIFICATES),
+    *HTTP_TASKS,
     SupervisedTask(WARN_OF_EXPIRIES),
     SupervisedTask(REFRESH_CRL),
     SupervisedTask(RENEW_CRL),
@@ -33,7 +29,6 @@ MASTER_TASKS = (
     SupervisedTask(NOTIFY_SYSTEMD),
     SupervisedTask(RELOAD),
     SupervisedTask(WATCH_HEALTH),
-    SupervisedTask(HANDSHAKE, ends=True),
     SupervisedTask(CHANGE_CA, ends=True),
     SupervisedTask(DECIDE_AGAIN, ends=True),
     SupervisedTask(RETIRE_WORKER, ends=True),

@@ -141,7 +141,7 @@ async def test_R_41_a_master_that_cannot_go_on_ends_with_a_reason(tmp_path: Path
 @pytest.mark.slow
 async def test_R_41_the_failures_of_all_tasks_are_in_the_metrics_from_the_start(tmp_path: Path) -> None:
     async with running(settings_below(tmp_path)) as master:
-        text = master.http.metrics.text()
+        text = master.metrics.text()
     assert [line for line in text.splitlines() if line.startswith("puppet_task_failures_total{")] == [
         f'puppet_task_failures_total{{task="{task.name}"}} 0' for task in MASTER_TASKS
     ]

@@ -414,7 +414,7 @@ async def test_R_18_beyond_the_queue_503_with_a_random_delay(start: Start, shelv
     slow.instances = shelves["catalog"].instances
     shelves["catalog"] = slow
     delays = iter(range(100, 200))
-    async with start({"max_active_requests": 1, "max_queued_requests": 1}, delay=lambda most: min(most, next(delays))) as master:
+    async with start({"max_active_requests": 1, "max_queued_requests": 1}, retry_delay=lambda most: min(most, next(delays))) as master:
         clients = [await master.client("agent1") for _ in range(4)]
         asked = [asyncio.create_task(client.ask("GET", f"{V3}/catalog/agent1{ENV}")) for client in clients]
         await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)

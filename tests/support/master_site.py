@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from master.http.limits import HttpLimits
-from master.http.server import HttpServer
+from master.endpoints.limits import MasterLimits
 from shared.indirector.core import Binding, Indirector
 from shared.models.catalog import CATALOG, Catalog
 from shared.models.facts import FACTS
@@ -21,7 +20,7 @@ from shared.models.file_content import FILE_CONTENT, FileContent
 from shared.models.node import NODE, Node
 from shared.models.report import REPORT
 from shared.testing import KnownEnvironments, Shelf, pieces
-from tests.support.raw_master import CaFolder, RawClient, RunningMaster, running
+from tests.support.raw_master import CaFolder, RawClient, RunningMaster, master_server, running
 
 
 def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
@@ -70,13 +69,13 @@ def shelves() -> Shelves:
 
 @pytest.fixture
 def start(ca: CaFolder, shelves: Shelves) -> Start:
-    """Starts a server: `limits` as a dict, everything else as HttpServer takes it."""
+    """Starts a server: `limits` as a dict, everything else as `master_server` takes it."""
     known = {each.name: each for each in (NODE, CATALOG, FACTS, REPORT, FILE_CONTENT, FILE_BUCKET_FILE)}
 
     def start(limits: dict[str, Any] | None = None, **options: Any) -> AbstractAsyncContextManager[RunningMaster]:
         bindings = [Binding(known[name], shelf) for name, shelf in shelves.items()]
         defaults: dict[str, Any] = {"environments": KnownEnvironments(["production", "secret"]), "trust": ca.trust("puppet")}
-        return running(HttpServer(indirector=Indirector(bindings), limits=HttpLimits(**(limits or {})), **(defaults | options)), ca)
+        return running(master_server(indirector=Indirector(bindings), limits=MasterLimits(**(limits or {})), **(defaults | options)), ca)
 
     return start
 

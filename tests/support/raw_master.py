@@ -8,7 +8,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,13 @@ from master.ca.autosign import Autosign
 from master.ca.service import CaService
 from master.ca.setup import bootstrap
 from master.ca.storage.store import CaFiles
+from master.endpoints.app import HANDSHAKE_HINT, MasterApp, MasterAppOptions
+from master.endpoints.metrics import describe_server
+from master.http.options import ServerOptions
 from master.http.server import HttpServer
 from master.http.tls import TrustFiles
+from master.observability.longtasks import master_supervisor
+from master.observability.metrics import Metrics
 from tests.support.throwaway_ca import ThrowAwayCa
 
 PAUSE = 0.05  # seconds between two looks at a master's state
@@ -236,6 +241,19 @@ class RunningMaster:
     def plain_socket(self) -> socket.socket:
         """A TCP connection without TLS; the caller closes it."""
         return socket.create_connection(("127.0.0.1", self.port), timeout=10)
+
+
+def master_server(**options: Any) -> HttpServer:
+    """Return a server of the master's application; options as in MasterAppOptions and ServerOptions."""
+    of_application, of_server = ({field.name for field in fields(kind)} for kind in (MasterAppOptions, ServerOptions))
+    metrics = Metrics()
+    options = {"handshake_hint": HANDSHAKE_HINT, "metrics": metrics.text, "on_answer": metrics.answered} | options
+    assert options.keys() <= of_application | of_server
+    application = MasterApp(MasterAppOptions(**{name: value for name, value in options.items() if name in of_application}))
+    chosen = ServerOptions(**{name: value for name, value in options.items() if name in of_server})
+    server = HttpServer(application, chosen, master_supervisor())
+    describe_server(metrics, server, application.admission)
+    return server
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from master.http.limits import HttpLimits
+from master.endpoints.limits import MasterLimits
 from master.http.server import HttpServer
 from shared.indirector.core import Binding, Indirector
 from shared.models.catalog import CATALOG, Catalog
@@ -21,7 +21,7 @@ from shared.models.file_content import FILE_CONTENT, FileContent
 from shared.models.node import NODE, Node
 from shared.models.status import STATUS, Status
 from shared.testing import KnownEnvironments, Shelf, pieces
-from tests.support.raw_master import CaFolder, RunningMaster, running
+from tests.support.raw_master import CaFolder, RunningMaster, master_server, running
 
 
 def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
@@ -45,16 +45,16 @@ def shelves() -> dict[str, Shelf[Any]]:
 
 
 def server_of(ca: CaFolder, termini: dict[str, Shelf[Any]], **options: Any) -> HttpServer:
-    """A server over shelves; `limits` and everything else as HttpServer takes it."""
+    """A server over shelves; `limits` and everything else as `master_server` takes it."""
     by_name = {indirection.name: indirection for indirection in SHELVES}
     bindings = [Binding(by_name[name], terminus) for name, terminus in termini.items()]
-    defaults: dict[str, Any] = {"environments": KnownEnvironments(), "limits": HttpLimits(), "trust": ca.trust("puppet")}
-    return HttpServer(indirector=Indirector(bindings), **(defaults | options))
+    defaults: dict[str, Any] = {"environments": KnownEnvironments(), "limits": MasterLimits(), "trust": ca.trust("puppet")}
+    return master_server(indirector=Indirector(bindings), **(defaults | options))
 
 
 @pytest.fixture
 def serve(ca: CaFolder, termini: dict[str, Shelf[Any]]) -> Callable[..., AbstractAsyncContextManager[RunningMaster]]:
-    """Starts a server over the shelves, with options as HttpServer takes them."""
+    """Starts a server over the shelves, with options as `master_server` takes them."""
     return lambda **options: running(server_of(ca, termini, **options), ca)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from master.endpoints.limits import MasterLimits
 from master.http.access_log import format_line
-from master.http.limits import HttpLimits
 from shared.errors import ConfigError
 from shared.settings import MasterSettings
 
@@ -32,11 +32,11 @@ def test_a_line_is_cut() -> None:
 
 
 def test_limits_come_from_settings_of_the_same_name() -> None:
-    names = set(HttpLimits.__dataclass_fields__) - {"trust_poll_interval"}
+    names = set(MasterLimits.__dataclass_fields__) - {"trust_poll_interval"}
     assert names <= set(MasterSettings.model_fields)
 
 
 def test_an_unknown_limit_is_an_error_that_names_it() -> None:
-    assert HttpLimits().body("max_facts_body") == 16 * 2**20
+    assert MasterLimits().body("max_facts_body") == 16 * 2**20
     with pytest.raises(ConfigError, match="max_nothing"):
-        HttpLimits().body("max_nothing")
+        MasterLimits().body("max_nothing")

@@ -147,7 +147,7 @@ async def test_a_compile_error_is_one_line_of_the_log_and_its_hint_goes_to_the_a
 
 
 async def test_who_compiled_is_said_with_a_catalog_that_was_asked_for_by_post(serve: Serve, termini: Termini) -> None:
-    async with serve(compiler="compiler1.test") as master:
+    async with serve(certname="compiler1.test") as master:
         agent = await master.client("agent1")
 
         async def told(method: str, target: str) -> str | None:

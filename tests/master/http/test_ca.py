@@ -21,11 +21,10 @@ from certs import csr
 from certs.bundles import dump
 from certs.keys import KeyKind
 from master.endpoints.ca import CaEndpoints
-from master.http.limits import HttpLimits
-from master.http.server import HttpServer
+from master.endpoints.limits import MasterLimits
 from shared.indirector.core import Indirector
 from shared.testing import KnownEnvironments
-from tests.support.raw_master import RawClient, RealCa, RunningMaster, running
+from tests.support.raw_master import RawClient, RealCa, RunningMaster, master_server, running
 
 CA = "/puppet-ca/v1"
 
@@ -40,12 +39,12 @@ async def master(tmp_path: Path) -> AsyncIterator[RunningMaster]:
     ca.issue("puppet")
     ca.administrator("admin")
     service = ca.service()
-    server = HttpServer(
+    server = master_server(
         indirector=Indirector([]),
         environments=KnownEnvironments(),
         trust=ca.trust("puppet"),
-        limits=HttpLimits(),
-        ca=CaEndpoints(service, HttpLimits()),
+        limits=MasterLimits(),
+        ca=CaEndpoints(service, MasterLimits()),
     )
     service.on_revocation.append(server.tls.reload)
     async with running(server, ca) as started:

@@ -18,7 +18,7 @@ import pytest
 
 from master.http.handshakes import Handshake, ServedContext
 from master.http.limits import HttpLimits
-from master.observability.longtasks import HANDSHAKE
+from master.http.tasks import HANDSHAKE
 from tests.support.raw_master import CaFolder, RunningMaster
 
 Serve = Callable[..., AbstractAsyncContextManager[RunningMaster]]

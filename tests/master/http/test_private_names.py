@@ -31,7 +31,7 @@ PRIVATE_NAMES: dict[type, tuple[type, set[str]]] = {
     ConnectionServer: (web.Server, {"_loop"}),
     HttpRequest: (web.BaseRequest, {"_loop", "_prepare_hook", "_protocol"}),
 }
-OWN_NAMES = {"_answered", "_deadline", "_deadline_what", "_incoming", "_request", "_start_deadline", "_stop_deadline", "_too_slow"}
+OWN_NAMES = {"_answered", "_deadline", "_deadline_part", "_incoming", "_request", "_start_deadline", "_stop_deadline", "_too_slow"}
 
 
 def private_names(source: str) -> set[str]:

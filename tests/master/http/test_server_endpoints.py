@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from master.catalogs.v4_request import CatalogRequest
+from master.endpoints.limits import MasterLimits
 from master.endpoints.puppetserver import ServerEndpoints
 from master.environments.code_commands import CodeCommands
-from master.http.limits import HttpLimits
 from shared.errors import CompileError, NotFound, PuppetError, Unavailable
 from shared.testing import KnownEnvironments
 from tests.support.raw_master import RunningMaster
@@ -67,14 +67,14 @@ def catalogs() -> Catalogs:
 
 @pytest.fixture
 def endpoints(lists: Lists, catalogs: Catalogs) -> ServerEndpoints:
-    return ServerEndpoints(KnownEnvironments(), lists, catalogs, HttpLimits(max_facts_body=5000))
+    return ServerEndpoints(KnownEnvironments(), lists, catalogs, MasterLimits(max_facts_body=5000))
 
 
 @pytest.fixture
 async def site(serve: Serve, endpoints: ServerEndpoints, tmp_path: Path) -> AsyncIterator[RunningMaster]:
     rules = tmp_path / "auth.conf"
     rules.write_text(RULES)
-    async with serve(server_endpoints=endpoints, auth_conf=rules) as master:
+    async with serve(server=endpoints, auth_conf=rules) as master:
         yield master
 
 
@@ -83,7 +83,7 @@ async def test_nobody_is_let_in_without_a_rule_of_the_site(
     serve: Serve, endpoints: ServerEndpoints, lists: Lists, catalogs: Catalogs, path: str
 ) -> None:
     method = "POST" if path in (CATALOG, "/puppet/v3/compile") else "GET"
-    async with serve(server_endpoints=endpoints) as master:
+    async with serve(server=endpoints) as master:
         for name in (None, "agent1"):
             answer = await (await master.client(name)).ask(method, f"{path}?environment=production", b"{}" if method == "POST" else b"")
             assert answer.status == 403
@@ -171,7 +171,7 @@ async def test_no_other_spelling_is_an_endpoint(site: RunningMaster, lists: List
 
 
 async def test_tasks_are_for_every_node_and_no_stranger(serve: Serve, endpoints: ServerEndpoints, lists: Lists) -> None:
-    async with serve(server_endpoints=endpoints) as master:
+    async with serve(server=endpoints) as master:
         assert (await (await master.client(None)).ask("GET", "/puppet/v3/tasks?environment=production")).status == 403
         assert lists.asked == []
         assert (await (await master.client("agent1")).ask("GET", "/puppet/v3/tasks?environment=production")).status == 200
@@ -234,8 +234,8 @@ async def test_files_of_a_task_are_had_by_version_where_they_are_as_at_that(
         "name": "m::t",
         "files": [{"filename": name, "sha256": digest, "size_bytes": 10, "place": place} for name, place in PLACES.items()],
     }
-    endpoints = ServerEndpoints(KnownEnvironments(), lists, catalogs, HttpLimits(), code)
-    async with serve(server_endpoints=endpoints) as master:
+    endpoints = ServerEndpoints(KnownEnvironments(), lists, catalogs, MasterLimits(), code)
+    async with serve(server=endpoints) as master:
         answer = await (await master.client("agent1")).ask("GET", "/puppet/v3/tasks/m/t?environment=production")
     found = json.loads(answer.body)["files"]
     assert [list(each) for each in found] == [["filename", "sha256", "size_bytes", "uri"]] * 4
