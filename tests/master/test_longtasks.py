@@ -14,12 +14,10 @@ from typing import Any
 
 import pytest
 
+from master.http.tasks import ACCEPT, COUNT_TURNS, HANDSHAKE
 from master.observability.longtasks import (
-    ACCEPT,
     CHANGE_CA,
-    COUNT_TURNS,
     DECIDE_AGAIN,
-    HANDSHAKE,
     MASTER_TASKS,
     NOTIFY_SYSTEMD,
     REFRESH_CRL,
