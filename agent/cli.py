@@ -9,19 +9,19 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from shared import __version__
 from shared.errors import ConfigError, NotFound, PuppetError, Unsupported
 from shared.process import log as logs
-from shared.process.cli import ended, invalid_option, options_in
+from shared.process.cli import DEBUGGING, CommandOptions, flag, optional_text, parse_options, run_main, text
 from shared.process.daemon import take_priority
 from shared.process.service import make_room
-from shared.settings import AgentSettings, Conf, flags_of, load, path_names, read, unknown
+from shared.settings import AgentSettings, Conf, load, path_names, read, unknown
 
 from .process import process_environment
 from .run.lock import DisabledLock
@@ -58,7 +58,7 @@ Every setting of puppet.conf is an option; `puppet config print --section agent`
 Exit codes: 0 the run took place; 1 it did not (no catalog, disabled, another run, no certificate); with --detailed-exitcodes
 2 changes, 4 failures, 6 both."""
 
-SHORTS = {"-v": "--verbose", "-d": "--debug", "-l": "--logdest", "-f": "--certname", "-w": "--waitforcert"}
+ALIASES = {**DEBUGGING, "-l": "--logdest", "-f": "--certname", "--fqdn": "--certname", "-w": "--waitforcert"}
 TEST = {
     "onetime": True,
     "daemonize": False,
@@ -71,57 +71,30 @@ TEST = {
 NO_CLIENT = 43
 
 
-@dataclass(slots=True)
-class AgentCommand:
-    """What the command line says: settings in `flags`, and what is no setting."""
+@dataclass(frozen=True, slots=True)
+class AgentOptions(CommandOptions):
+    """The options that are no settings."""
 
-    flags: dict[str, Any] = field(default_factory=dict)
-    show: str = ""  # help, version, fingerprint
-    digest: str = "SHA256"
-    disable: str | None = None
-    enable: bool = False
-    client: bool = True
+    version: bool = flag("-V")
+    test: bool = flag("-t")
+    enable: bool = flag()
+    disable: str | None = optional_text()  # the reason, which may be ''
+    fingerprint: bool = flag()
+    digest: str = text(default="SHA256")
+    client: bool = flag(default=True, negatable=True)
+    listen: bool = flag()
 
 
-def parse(argv: Sequence[str]) -> AgentCommand:
-    """The command in its words; ConfigError for what is not understood."""
-    words = ["--certname" if word == "--fqdn" else word for word in argv]
-    reason: str | None = None
-    if "--disable" in words:  # its value is optional, so it is taken out before anything else
-        at = words.index("--disable")
-        given = words[at + 1 : at + 2]
-        reason = given[0] if given and not given[0].startswith("-") else ""
-        del words[at : at + (2 if reason else 1)]
-    flags, left = flags_of(words, AgentSettings, shorts=SHORTS)
-    command = AgentCommand(flags, disable=reason)
-    while left:
-        word = left.pop(0)
-        name, _, value = word.partition("=")
-        if name in ("--help", "-h", "--version", "-V"):
-            command.show = "help" if name in ("--help", "-h") else "version"
-        elif name in ("--test", "-t"):
-            command.flags = {**TEST, **command.flags}
-        elif name == "--enable":
-            command.enable = True
-        elif name == "--disable":
-            command.disable = value
-        elif name == "--fingerprint":
-            command.show = "fingerprint"
-        elif name == "--digest":
-            command.digest = value or (left.pop(0) if left else "")
-        elif name == "--no-client":
-            command.client = False
-        elif name == "--client":
-            command.client = True
-        elif name == "--listen":
-            raise Unsupported(
-                f"The option {name} of puppet agent is not supported", hint="Start runs with USR1, or with puppet agent --onetime."
-            )
-        elif name.startswith("-"):
-            raise invalid_option("agent", name, options_in(HELP))
-        else:
-            raise ConfigError(f"The puppet agent command does not take parameters: {word}", hint="Try 'puppet agent --help'.")
-    return command
+def parse(argv: Sequence[str]) -> tuple[AgentOptions, dict[str, Any]]:
+    """Return the options of a command line, and the settings in it; ConfigError for what is not understood."""
+    options, flags = parse_options(AgentOptions, "agent", argv, AgentSettings, aliases=ALIASES)
+    if options.listen:
+        raise Unsupported(
+            "The option --listen of puppet agent is not supported", hint="Start runs with USR1, or with puppet agent --onetime."
+        )
+    if options.arguments:
+        raise ConfigError(f"The puppet agent command does not take parameters: {options.arguments[0]}", hint="Try 'puppet agent --help'.")
+    return options, {**TEST, **flags} if options.test else flags
 
 
 def _show_step(step: FinishedStep) -> None:
@@ -137,7 +110,7 @@ def main(argv: Sequence[str] | None = None, *, deferring: Deferring | None = Non
     # A run makes many objects and drops few: with the usual thresholds collections took a tenth of its time and freed nothing.
     gc.set_threshold(100_000, 50, 100)
     process_environment.prepare_process(os.environ)
-    return ended(lambda: run(list(sys.argv[1:] if argv is None else argv), deferring))
+    return run_main(lambda: run(list(sys.argv[1:] if argv is None else argv), deferring))
 
 
 def set_process_title(title: str) -> None:
@@ -153,14 +126,11 @@ def set_process_title(title: str) -> None:
 
 def run(argv: list[str], deferring: Deferring | None = None) -> int:
     """The command itself; PuppetError when it cannot start."""
-    command = parse(argv)
-    if command.show == "help":
-        print(HELP)
+    options, flags = parse(argv)
+    if options.help or options.version:
+        print(HELP if options.help else __version__)
         return 0
-    if command.show == "version":
-        print(__version__)
-        return 0
-    settings, conf, problems = load_settings(command.flags)
+    settings, conf, problems = load_settings(flags)
     foreground = settings.onetime or not settings.daemonize
     make_room(settings)
     set_up_logs(settings, foreground=foreground)
@@ -168,11 +138,11 @@ def run(argv: list[str], deferring: Deferring | None = None) -> int:
         log.warning("%s", sentence)
     process_environment.set_search_path(settings.path, os.environ)
     take_priority(settings.priority)
-    if command.enable or command.disable is not None:
-        return _switch(settings, command)
-    if command.show == "fingerprint":
-        return _fingerprint(settings, command.digest)
-    if not command.client:
+    if options.enable or options.disable is not None:
+        return _switch(settings, options)
+    if options.fingerprint:
+        return _fingerprint(settings, options.digest)
+    if not options.client:
         if settings.onetime:
             raise _NothingToDo("onetime is specified but there is no client")
         raise Unsupported("Without its client an agent has nothing to do here", hint="Leave --no-client out.")
@@ -180,14 +150,14 @@ def run(argv: list[str], deferring: Deferring | None = None) -> int:
 
     made, looked = state_directories(settings)
     process_environment.secure_directories([*made, *looked], process_environment.public_directory_modes(settings))
-    asked = _asked(settings, command, conf, deferring)
+    asked = _asked(settings, flags, conf, deferring)
     if settings.daemonize and not settings.onetime:
         _background(settings)
     set_process_title("puppet agent")
     if settings.onetime:
         return run_once(settings, asked)
     try:
-        return _serve(settings, command, asked, argv)
+        return _serve(settings, flags, asked, argv)
     except (PuppetError, OSError) as err:
         log.error("Could not run: %s", err)  # in the background only the log is left to say it
         return 1
@@ -220,12 +190,12 @@ def set_up_logs(settings: AgentSettings, *, foreground: bool) -> None:
     logs.set_up_by(settings, foreground=foreground, ident="puppet-agent")
 
 
-def _switch(settings: AgentSettings, command: AgentCommand) -> int:
+def _switch(settings: AgentSettings, options: AgentOptions) -> int:
     lock = DisabledLock(settings.agent_disabled_lockfile)
-    if command.enable:
+    if options.enable:
         lock.enable()
     else:
-        lock.disable(command.disable or "")
+        lock.disable(options.disable or "")
     return 0
 
 
@@ -242,12 +212,12 @@ def _fingerprint(settings: AgentSettings, digest: str) -> int:
     return 0
 
 
-def _asked(settings: AgentSettings, command: AgentCommand, conf: Conf, deferring: Deferring | None) -> RunOptions:
+def _asked(settings: AgentSettings, flags: Mapping[str, Any], conf: Conf, deferring: Deferring | None) -> RunOptions:
     from .process.agent import RunOptions
 
-    given = "environment" in command.flags
+    given = "environment" in flags
     in_file = any("environment" in conf.section(name) for name in ("main", "agent"))
-    patience = settings.waitforcert if "waitforcert" in command.flags else None
+    patience = settings.waitforcert if "waitforcert" in flags else None
     return RunOptions(given, given or in_file, patience, deferring)
 
 
@@ -298,7 +268,7 @@ def _background(settings: AgentSettings) -> None:
     daemon.to_background()
 
 
-def _serve(settings: AgentSettings, command: AgentCommand, asked: RunOptions, argv: list[str]) -> int:
+def _serve(settings: AgentSettings, flags: dict[str, Any], asked: RunOptions, argv: list[str]) -> int:
     """The daemon, from its pid file to its end."""
     from shared.process.daemon import PidFile
 
@@ -308,7 +278,7 @@ def _serve(settings: AgentSettings, command: AgentCommand, asked: RunOptions, ar
     signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
     pidfile = PidFile(settings.pidfile)
     pidfile.write()
-    watch = _Watch(command.flags, settings)
+    watch = _Watch(flags, settings)
 
     def start_run(current: AgentSettings) -> int:
         child = os.fork()
@@ -323,7 +293,7 @@ def _serve(settings: AgentSettings, command: AgentCommand, asked: RunOptions, ar
         logged = ["--logdest", "syslog"] if foreground and not settings.logdest else []
         program = ["bunraku", "agent"] if asked.deferring else ["agent"]
         # The later of two options counts: paths that were relative to the directory that the daemon has left are absolute in these.
-        paths = [f"--{name}={command.flags[name]}" for name in path_names(AgentSettings) if name in command.flags]
+        paths = [f"--{name}={flags[name]}" for name in path_names(AgentSettings) if name in flags]
         isolated = "-I" if sys.flags.isolated else "-P"
         os.execv(sys.executable, [sys.executable, isolated, "-m", *program, *argv, *paths, *foreground, *logged])  # noqa: S606
 

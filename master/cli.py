@@ -6,6 +6,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,9 +14,9 @@ from shared import __version__
 from shared.data.plainjson import dumps_pretty
 from shared.errors import ConfigError, PuppetError, text_with_hint
 from shared.process import log as logs
-from shared.process.cli import ended, invalid_option, options_in
+from shared.process.cli import DEBUGGING, CommandOptions, flag, parse_options, run_main, text
 from shared.process.service import account_of, make_room
-from shared.settings import AgentSettings, MasterSettings, flags_of, load, read, unknown
+from shared.settings import AgentSettings, MasterSettings, load, read, unknown
 
 from .process import CHANGED_USER, become_service, serve
 from .service.folders import written_folders
@@ -51,35 +52,32 @@ COMPILE_FAILED = 30
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `puppet master …`; the exit code."""
-    return ended(lambda: run(list(sys.argv[1:] if argv is None else argv)))
+    return run_main(lambda: run(list(sys.argv[1:] if argv is None else argv)))
+
+
+@dataclass(frozen=True, slots=True)
+class MasterOptions(CommandOptions):
+    """The options that are no settings."""
+
+    version: bool = flag("-V")
+    check: bool = flag()
+    json: bool = flag()
+    compile: str = text("-c")  # the name of a node
 
 
 def run(argv: list[str]) -> int:
     """The command itself; PuppetError when it cannot start."""
-    flags, left = flags_of(argv, MasterSettings, shorts={"-v": "--verbose", "-d": "--debug", "-l": "--logdest"})
-    node, wanted = "", set()
-    while left:
-        word = left.pop(0)
-        if word in ("--help", "-h"):
-            print(HELP)
-            return 0
-        if word in ("--version", "-V"):
-            print(__version__)
-            return 0
-        if word in ("--check", "--json"):
-            wanted.add(word)
-        elif word in ("--compile", "-c") and left:
-            node = left.pop(0)
-        elif word.startswith("--compile="):
-            node = word.partition("=")[2]
-        elif word.startswith("-"):
-            raise invalid_option("master", word, options_in(HELP))
-        else:
-            raise ConfigError(f"The puppet master command does not take parameters: {word}", hint="Try 'puppet master --help'.")
-    if "--check" in wanted:
-        return checked(flags, as_json="--json" in wanted)
-    if wanted:
+    options, flags = parse_options(MasterOptions, "master", argv, MasterSettings, aliases={**DEBUGGING, "-l": "--logdest"})
+    if options.help or options.version:
+        print(HELP if options.help else __version__)
+        return 0
+    if options.arguments:
+        raise ConfigError(f"The puppet master command does not take parameters: {options.arguments[0]}", hint="Try 'puppet master --help'.")
+    if options.check:
+        return checked(flags, as_json=options.json)
+    if options.json:
         raise ConfigError("--json is an option of --check", hint="Try 'puppet master --help'.")
+    node = options.compile
     settings = load(MasterSettings, section="master", flags=flags)
     foreground = bool(node) or not settings.daemonize
     make_room(settings, written_folders(settings))

@@ -8,7 +8,7 @@ import os
 import random
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,11 +17,11 @@ from agent.process.process_environment import public_directory_modes, secure_dir
 from shared import __version__
 from shared.errors import ConfigError, PuppetError, text_with_hint
 from shared.process import log as logs
-from shared.process.cli import invalid_option, options_in, value_of
+from shared.process.cli import DEBUGGING, CommandOptions, flag, maybe_text, parse_options, text
 from shared.process.daemon import take_priority
 from shared.process.service import make_room
 from shared.regexps import PATTERN_TIMEOUT
-from shared.settings import AgentSettings, MasterSettings, flags_of, load, read, unknown
+from shared.settings import AgentSettings, MasterSettings, load, read, unknown
 
 if TYPE_CHECKING:
     from agent.state.runlog import RunLog
@@ -58,93 +58,44 @@ Every setting of puppet.conf is an option; `puppet config print --section user` 
 
 Exit codes: 0 applied, 1 it could not be compiled or applied, 63 the file of classes cannot be read; 2, 4, 6 as said above."""
 
-_SHORTS = {"-v": "--verbose", "-d": "--debug", "-l": "--logdest"}
-
-
-@dataclass(slots=True)
-class Wish:
-    """The options that are not settings."""
-
-    code: str | None = None
-    catalog: str = ""
-    modulepath: tuple[Path, ...] = ()
-    loadclasses: bool = False
-    test: bool = False
-    detailed: bool = False
-    write_summary: bool = False
-    show: str = ""  # what to print instead of a run
-    words: list[str] = field(default_factory=list)
-
-
-_FLAGS = {
-    "--loadclasses": "loadclasses",
-    "-L": "loadclasses",
-    "--test": "test",
-    "-t": "test",
-    "--detailed-exitcodes": "detailed",
-    "--detailed_exitcodes": "detailed",
-}
-_VALUES = {"--execute": "code", "-e": "code", "--catalog": "catalog", "-c": "catalog", "--modulepath": "modulepath"}
 _PARSEONLY = "--parseonly has been removed. Please use 'puppet parser validate <manifest>'"
 
 
-def options(argv: Sequence[str]) -> tuple[Wish, dict[str, Any]]:
-    """The wish of a command line, and the settings in it; ConfigError for an option that does not exist."""
-    taken, rest = _values(list(argv))
-    flags, left = flags_of(rest, AgentSettings, MasterSettings, shorts=_SHORTS)
-    wish = Wish(
-        code=taken.get("code"),
-        catalog=taken.get("catalog", ""),
-        modulepath=tuple(Path(part) for part in taken.get("modulepath", "").split(":") if part),
-        detailed=bool(flags.pop("detailed_exitcodes", False)),
-        write_summary=bool(flags.pop("write_catalog_summary", False)),  # only when asked for; the setting is for agents
-    )
-    while left:
-        word = left.pop(0)
-        if word == "--":
-            wish.words += left
-            break
-        if word in _FLAGS:
-            setattr(wish, _FLAGS[word], True)
-        elif word in ("--help", "-h"):
-            wish.show = HELP
-        elif word in ("--version", "-V"):
-            wish.show = __version__
-        elif word == "--parseonly":
-            raise ConfigError(_PARSEONLY)
-        elif word == "--use-nodes":
-            continue  # of no effect since 2.6
-        elif word.startswith("-") and word != "-":
-            raise invalid_option("apply", word, options_in(HELP))
-        else:
-            wish.words.append(word)
-    if wish.test:
-        wish.detailed = True
-        flags = {"verbose": True, "show_diff": True, "splay": False, **flags}
-    return wish, flags
+@dataclass(frozen=True, slots=True)
+class ApplyOptions(CommandOptions):
+    """The options that are not settings, or mean more here."""
+
+    version: bool = flag("-V")
+    execute: str | None = maybe_text("-e")  # code, which may look like an option
+    catalog: str = text("-c")
+    modulepath: str = text()
+    loadclasses: bool = flag("-L")
+    test: bool = flag("-t")
+    detailed_exitcodes: bool = flag(negatable=True)
+    write_catalog_summary: bool = flag(negatable=True)  # only when asked for; the setting is for agents
+    parseonly: bool = flag()
+    use_nodes: bool = flag()  # without effect since 2.6
+
+    @property
+    def module_folders(self) -> list[Path]:
+        return [Path(folder) for folder in self.modulepath.split(":") if folder]
 
 
-def _values(words: list[str]) -> tuple[dict[str, str], list[str]]:
-    """Our own options that take a value, taken out before the settings are read: CODE may look like an option."""
-    found: dict[str, str] = {}
-    rest: list[str] = []
-    while words:
-        word = words.pop(0)
-        name, equals, _ = word.partition("=")
-        if word == "--":
-            return found, [*rest, word, *words]
-        if name in _VALUES and (equals or word == name):
-            found[_VALUES[name]] = value_of(word, words)
-        else:
-            rest.append(word)
-    return found, rest
+def parse(argv: Sequence[str]) -> tuple[ApplyOptions, dict[str, Any]]:
+    """Return the options of a command line, and the settings in it; ConfigError for an option that does not exist."""
+    options, flags = parse_options(ApplyOptions, "apply", argv, AgentSettings, MasterSettings, aliases={**DEBUGGING, "-l": "--logdest"})
+    if options.parseonly:
+        raise ConfigError(_PARSEONLY)
+    if options.test:
+        return replace(options, detailed_exitcodes=True), {"verbose": True, "show_diff": True, "splay": False, **flags}
+    return options, flags
 
 
 def main(argv: Sequence[str]) -> int:
     """Run `puppet apply …`; the exit code."""
-    wish, flags = options(argv)
-    if wish.show:
-        print(wish.show)
+    options, flags = parse(argv)
+    if options.help or options.version:
+        print(HELP if options.help else __version__)
         return 0
     settings = load(AgentSettings, section="user", flags=flags)
     master = load(MasterSettings, section="user", flags=flags)
@@ -156,20 +107,20 @@ def main(argv: Sequence[str]) -> int:
     take_priority(settings.priority)
     PATTERN_TIMEOUT.set(settings.pattern_timeout)
     try:
-        return asyncio.run(Application(wish, settings, master, logs.level_of(settings)).run())
+        return asyncio.run(ApplyCommand(options, settings, master, logs.level_of(settings)).run())
     except KeyboardInterrupt:
         print("Exiting", file=sys.stderr)
         return 1
 
 
-class Application:
+class ApplyCommand:
     """One `puppet apply`."""
 
-    def __init__(self, wish: Wish, settings: AgentSettings, master: MasterSettings, level: str) -> None:
+    def __init__(self, options: ApplyOptions, settings: AgentSettings, master: MasterSettings, level: str) -> None:
         from agent.state.logbridge import print_line
         from agent.state.runlog import RunLog
 
-        self.wish = wish
+        self.options = options
         self.settings = settings
         self.master = master
         self.log: RunLog = RunLog(level=level, printers=[print_line])
@@ -184,7 +135,7 @@ class Application:
                 secure_directories(
                     (self.settings.vardir, self.settings.statedir, self.settings.publicdir), public_directory_modes(self.settings)
                 )
-                return await (self._apply_document() if self.wish.catalog else self._apply_manifest())
+                return await (self._apply_document() if self.options.catalog else self._apply_manifest())
             except PuppetError as err:
                 self._complain(err)
             except TimeoutError:
@@ -204,17 +155,17 @@ class Application:
 
         from ..catalogs.compilation import compile_here, environment_of, external_for, facts_for, node_for
 
-        settings, wish = self.settings, self.wish
+        settings, options = self.settings, self.options
         manifest = self._manifest()
-        environment = environment_of(self.master, modulepath=wish.modulepath)
+        environment = environment_of(self.master, modulepath=options.module_folders)
         await self._splay()
         facts = await facts_for(Host(), fact_sources(settings), environment, certname=settings.certname, noop=settings.noop)
         settings = self.settings = with_node_name(settings, facts)
         node = await node_for(self.master, settings.node_name_value)
         external = await external_for(self.master, settings.node_name_value)
-        if wish.loadclasses and (classes := self._classes()) is None:
+        if options.loadclasses and (classes := self._classes()) is None:
             return UNREADABLE_CLASSES
-        elif wish.loadclasses:
+        elif options.loadclasses:
             node = node.model_copy(update={"classes": classes})
         # On the loop's own thread: nothing else waits here, and deep manifests need the main thread's stack.
         compiled = compile_here(
@@ -238,13 +189,13 @@ class Application:
         from ..catalogs.compilation import environment_of
         from ..catalogs.localrun import catalog_from
 
-        name = self.wish.catalog
+        name = self.options.catalog
         try:
             text = await asyncio.to_thread(sys.stdin.buffer.read if name == "-" else Path(name).read_bytes)
         except OSError as err:
             raise PuppetError(f"Could not read the catalog {name}: {err.strerror}") from err
         catalog = catalog_from(text)
-        environment = environment_of(self.master, modulepath=self.wish.modulepath)
+        environment = environment_of(self.master, modulepath=self.options.module_folders)
         facts = await gather(Host(), fact_sources(self.settings))
         self.settings = with_node_name(self.settings, facts)
         run = self._local_run(environment, facts)
@@ -262,7 +213,7 @@ class Application:
             facts,
             datetime.now(UTC),
             libs=tuple(module / "lib" for module in modules_of(environment)),
-            classes_too=self.wish.write_summary,
+            classes_too=self.options.write_catalog_summary,
         )
 
     async def _finish(self, run: LocalRun, prepared: Prepared) -> int:
@@ -274,7 +225,7 @@ class Application:
             print(summary_text(report.to_summary(last_run=now, run_mode="user", initial_environment=self.settings.environment)))
         if not completed:
             return 1
-        return max(report.exit_bits, 0) if self.wish.detailed else 0
+        return max(report.exit_bits, 0) if self.options.detailed_exitcodes else 0
 
     def _say(self, entry: LogEntry) -> None:
         self.log.log(entry.level, entry.text, source=entry.source or "Puppet", where=entry.where)
@@ -286,18 +237,18 @@ class Application:
         """What the command line says: text, a file or folder, or what is piped in."""
         from ..catalogs.compilation import Manifest
 
-        if self.wish.code is not None:
-            return Manifest(code=self.wish.code)
-        if not self.wish.words:
+        if self.options.execute is not None:
+            return Manifest(code=self.options.execute)
+        if not self.options.arguments:
             try:
                 return Manifest(code=sys.stdin.buffer.read().decode("utf-8"))
             except UnicodeDecodeError as err:
                 raise PuppetError(f"Could not run: the manifest on standard input is not UTF-8: {err.reason} at octet {err.start}") from err
-        path = Path(self.wish.words[0])
+        path = Path(self.options.arguments[0])
         if not path.exists():
             raise PuppetError(f"Could not run: Could not find file {path}")
-        if len(self.wish.words) > 1:
-            self.log.warning(f"Only one file can be applied per run.  Skipping {', '.join(self.wish.words[1:])}")
+        if len(self.options.arguments) > 1:
+            self.log.warning(f"Only one file can be applied per run.  Skipping {', '.join(self.options.arguments[1:])}")
         return Manifest(path=path)
 
     def _classes(self) -> list[str] | None:

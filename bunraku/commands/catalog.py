@@ -12,14 +12,15 @@ from typing import Any
 from shared.data.plainjson import dumps_pretty
 from shared.errors import BadData, ConfigError, NotFound, PuppetError, Unsupported
 from shared.models.catalog import CATALOG, Catalog
+from shared.process.cli import maybe_text
 from shared.regexps import PATTERN_TIMEOUT
-from shared.settings import AgentSettings, MasterSettings, flags_of, load
+from shared.settings import AgentSettings, MasterSettings, load
 
 from ..catalogs.compilation import Manifest, Site, environment_of, external_for, node_for, profiled
 from ..catalogs.difference import difference
 from ..catalogs.nodes import facts_of, given_facts
 from ..console import complain, printer
-from ..faces import Call, call_of
+from ..faces import FaceOptions, parse_face
 
 HELP = """Usage: puppet catalog compile [NODE] [--facts FILE] [--profile] [--environment NAME] [--manifest PATH]
        puppet catalog find [NODE] [--catalog_terminus compiler|json|yaml]
@@ -48,34 +49,43 @@ SAME, DIFFERENT, TROUBLE = 0, 1, 2
 ELSEWHERE = {"save": "A catalog is stored by the setting catalog_cache_terminus, and by puppet catalog download."}
 
 
+@dataclass(frozen=True, slots=True)
+class CatalogOptions(FaceOptions):
+    """The command line of `puppet catalog`."""
+
+    face = "catalog"
+
+    facts: str | None = maybe_text()
+    terminus: str | None = maybe_text()
+
+
 def main(argv: Sequence[str]) -> int:
     """Run `puppet catalog …`; the exit code."""
-    flags, left = flags_of(list(argv), AgentSettings, MasterSettings, shorts={"-v": "--verbose", "-d": "--debug"})
-    call = call_of("catalog", left, options=("facts", "terminus"))
-    if call.help:
+    options, flags = parse_face(CatalogOptions, argv, AgentSettings, MasterSettings)
+    if options.help:
         print(HELP)
         return 0
-    action = call.action
-    if "terminus" in call.options:  # as the faces of Puppet call the setting
-        flags["catalog_terminus"] = call.options["terminus"]
-    face = Face(call, flags)
+    action = options.action
+    if options.terminus is not None:  # as the faces of Puppet call the setting
+        flags["catalog_terminus"] = options.terminus
+    command = CatalogCommand(options, flags)
     if action in ELSEWHERE:
         raise Unsupported(f"The action '{action}' of puppet catalog is not supported", hint=ELSEWHERE[action])
-    codes = {"diff": face.diff, "download": face.download, "apply": face.apply}
+    codes = {"diff": command.diff, "download": command.download, "apply": command.apply}
     if action in codes:
         return codes[action]()
-    actions = {"compile": face.compile, "find": face.find, "select": face.select}
+    actions = {"compile": command.compile, "find": command.find, "select": command.select}
     if action not in actions:
-        raise call.unknown_action(action, (*actions, *codes))
+        raise options.unknown_action((*actions, *codes))
     actions[action]()
     return 0
 
 
 @dataclass(frozen=True, slots=True)
-class Face:
+class CatalogCommand:
     """One call of `puppet catalog`, with the settings its command line gave."""
 
-    call: Call
+    options: CatalogOptions
     flags: dict[str, Any]
 
     def settings(self, **more: str) -> tuple[AgentSettings, MasterSettings]:
@@ -102,10 +112,10 @@ class Face:
         _print(found.to_data(MODERN))
 
     def select(self) -> None:
-        name, wanted = self.call.counted("select", 2)
+        name, wanted = self.options.exactly(2)
         catalog: Catalog = CATALOG.model.from_data(self.compiled(name))
         chosen = [each for each in catalog.resources if wanted in ("*", each.type) or each.type.lower() == wanted.lower()]
-        if self.call.json:
+        if self.options.as_json:
             sys.stdout.buffer.write(dumps_pretty([each.model_dump(exclude_none=True) for each in chosen]))
         else:
             print("\n".join(each.ref for each in chosen) or "no matching resources found")
@@ -113,12 +123,12 @@ class Face:
     def diff(self) -> int:
         """Print how two catalogs differ."""
         try:
-            old, new = (self._operand(word) for word in self.call.counted("diff", 2))
+            old, new = (self._operand(word) for word in self.options.exactly(2))
         except PuppetError as err:
             complain(err)
             return TROUBLE
         found = difference(old, new)
-        if self.call.json:
+        if self.options.as_json:
             sys.stdout.buffer.write(dumps_pretty(found.data()))
         else:
             print(f"--- {_described(old)}\n+++ {_described(new)}")
@@ -128,13 +138,13 @@ class Face:
     def download(self) -> int:
         from ..catalogs.owncatalog import download
 
-        self.call.counted("download", 0)
+        self.options.exactly(0)
         return download(self._agents())
 
     def apply(self) -> int:
         from ..catalogs.owncatalog import apply
 
-        self.call.counted("apply", 0)
+        self.options.exactly(0)
         settings = self._agents()
         return apply(settings, settings.catalog_terminus, lambda: CATALOG.model.from_data(self.compiled(settings.certname)))
 
@@ -159,7 +169,7 @@ class Face:
         if node.environment and "environment" not in self.flags and node.environment != master.environment:
             agent, master = self.settings(environment=node.environment)
         found = environment_of(master)
-        given = given_facts(Path(self.call.options["facts"])) if "facts" in self.call.options else {}
+        given = {} if self.options.facts is None else given_facts(Path(self.options.facts))
         facts = {**await facts_of(name, agent, master, found, required=not given), **given}
         site = Site.of(master, found, Manifest(path=Path(found.manifest) if found.manifest else None), log)
         external = await external_for(master, node.name)
@@ -170,8 +180,7 @@ class Face:
 
     def _name(self) -> str:
         """The node that is asked for: this one when none is named."""
-        given = self.call.words[1:]
-        return given[0] if len(given) == 1 else self.call.counted(self.call.words[0], 1)[0] if given else self.settings()[1].certname
+        return self.options.exactly(1)[0] if self.options.names else self.settings()[1].certname
 
     def _operand(self, word: str) -> Catalog:
         """One side of a comparison: a file, or what is to be compiled."""

@@ -19,7 +19,7 @@ from shared.process import daemon
 from shared.process.service import account_of, make_room
 from shared.settings import MasterSettings, flags_of, load
 
-from ..faces import Call
+from ..faces import unknown_action
 
 HELP = """Usage: puppet certificate ACTION [NAME] --ca-location local|remote|only
 
@@ -31,8 +31,6 @@ Actions:
   destroy NAME   remove certificate and request, without revoking
 
 local and only: the CA in this host's cadir. remote: the CA at ca_server, asked with this host's certificate."""
-
-_OWN_OPTIONS = {"--dns_alt_names", "--dns-alt-names"}  # of the request to make, not of this host's own
 
 
 def place_for(flags: dict[str, Any], *, make: bool = False) -> CaSite:
@@ -87,18 +85,14 @@ def _run(command: Callable[..., int], argv: Sequence[str]) -> int:
 
 
 def _flags(argv: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
-    """Settings given as options, and what is left; the options that name the new certificate's names stay."""
-    kept: list[str] = []
-    words = list(argv)
-    for index, word in enumerate(words):
-        if word.partition("=")[0] in _OWN_OPTIONS:
-            kept = words[index : index + (1 if "=" in word else 2)]
-            del words[index : index + len(kept)]
-            break
-    flags, left = flags_of(words, MasterSettings, shorts={"-v": "--verbose", "-d": "--debug"})
-    if left and left[0] in puppet_cert.LIFECYCLE_ACTIONS and flags.get("noop"):
-        left.append("--noop")  # a setting of agents, and an option of these actions
-    return flags, [*left, *kept]
+    """
+    Return the settings given as options, and the words that are left.
+
+    The names of a certificate to make are left, too: they are not those of this host's own; and so is --noop, an option of actions
+    on the CA as a whole.
+    """
+    without = ["dns_alt_names", *(["noop"] if set(puppet_cert.LIFECYCLE_ACTIONS) & set(argv) else [])]
+    return flags_of(argv, MasterSettings, without=without)
 
 
 def certificate(argv: Sequence[str]) -> int:
@@ -117,7 +111,7 @@ def certificate(argv: Sequence[str]) -> int:
         return _find(place, names)
     local = {"list": ["list", *names], "sign": ["sign", *names], "generate": ["generate", *names], "destroy": ["clean", *names]}
     if action not in local:
-        raise Call("certificate").unknown_action(action, (*local, "find"))
+        raise unknown_action("certificate", action, (*local, "find"))
     return min(puppet_cert.cert(local[action], place), 1)
 
 

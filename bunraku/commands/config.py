@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from shared.data.plainjson import dumps_pretty
 from shared.errors import ConfigError, NotFound
 from shared.filesystem.files import make_directory, write_atomic
+from shared.process.cli import text
 from shared.settings import (
     UNREAD,
     AgentSettings,
@@ -18,13 +20,12 @@ from shared.settings import (
     MasterSettings,
     canonical,
     conf,
-    flags_of,
     load,
     printed,
     texts_of_unread,
 )
 
-from ..faces import call_of
+from ..faces import FaceOptions, parse_face
 
 HELP = """Usage: puppet config print [all | NAME...] [--section main|agent|master|user] [--json | --render-as json]
        puppet config set NAME VALUE [--section SECTION]
@@ -34,26 +35,34 @@ Prints settings as they are in force in a section (main by default), or changes 
 Every setting can be given as an option, as in: puppet config print ssldir --confdir /etc/puppet"""
 
 
+@dataclass(frozen=True, slots=True)
+class ConfigOptions(FaceOptions):
+    """The command line of `puppet config`."""
+
+    face = "config"
+
+    section: str = text(default="main")
+
+
 def main(argv: Sequence[str]) -> int:
     """Run `puppet config …`; the exit code."""
-    flags, left = flags_of(list(argv), AgentSettings, MasterSettings)
-    call = call_of("config", left, options=("section",))
-    if call.help:
+    options, flags = parse_face(ConfigOptions, argv, AgentSettings, MasterSettings)
+    if options.help:
         print(HELP)
         return 0
-    section = call.options.get("section", "main")
+    section = options.section
     if section not in conf.SECTIONS:
         raise ConfigError(f"There is no section {section}", hint=f"Sections are {', '.join(sorted(conf.SECTIONS))}.")
     section = "master" if section == "server" else section
-    action = call.words[0] if call.words else "print"
+    action = options.arguments[0] if options.arguments else "print"
     if action == "print":
-        return print_settings(call.words[1:], section, flags, as_json=call.json)
+        return print_settings(options.names, section, flags, as_json=options.as_json)
     if action == "set":
-        name, value = call.counted("set", 2)
+        name, value = options.exactly(2)
         return set_setting(section, name, value, flags)
     if action == "delete":
-        return delete_setting(section, call.counted("delete", 1)[0], flags)
-    raise call.unknown_action(action, ("print", "set", "delete"))
+        return delete_setting(section, options.exactly(1)[0], flags)
+    raise options.unknown_action(("print", "set", "delete"))
 
 
 def in_force(section: str, flags: dict[str, Any]) -> dict[str, str]:

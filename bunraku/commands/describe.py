@@ -14,10 +14,10 @@ from agent.servers.dipper import bucket_factory
 from agent.servers.sources import LocalSources
 from agent.state.runlog import RunLog
 from shared.errors import ResourceError
-from shared.process.cli import invalid_option, options_in
+from shared.process.cli import CommandOptions, flag, parse_options
 from shared.ral import Confine, Param, Platform, Provider, Providers, Type
 from shared.ral.attributes import TypeDeclaration, text_of
-from shared.settings import AgentSettings, flags_of
+from shared.settings import AgentSettings
 from shared.types import KNOWN, builtin_types
 
 HELP = """Usage: puppet describe [--short] [--providers] [--meta] TYPE ...
@@ -32,44 +32,34 @@ Prints what a type is for and its attributes, with the values they take.
 
 docs/types.md has all of them, with how each provider is tested."""
 
-_FLAGS = {"-l": "list", "-s": "short", "-p": "providers", "-m": "meta", "-h": "help"}
 _WIDTH = 76  # columns of a text
 _SUMMARY = 46  # characters of a type's text in the list
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """How much of a type is printed."""
+class DescribeOptions(CommandOptions):
+    """How much of a type is printed; the arguments are names of types."""
 
-    short: bool = False
-    providers: bool = False
-    meta: bool = False
+    list: bool = flag("-l")
+    short: bool = flag("-s")
+    providers: bool = flag("-p")
+    meta: bool = flag("-m")
 
 
 def main(argv: Sequence[str]) -> int:
     """Print the descriptions that `argv` asks for; the exit code."""
-    flags, names = set(), []
-    _, left = flags_of(list(argv), AgentSettings)
-    for word in left:
-        if word.startswith("-"):
-            flag = _FLAGS.get(word, word.removeprefix("--"))
-            if flag not in _FLAGS.values():
-                raise invalid_option("describe", word, options_in(HELP))
-            flags.add(flag)
-        else:
-            names.append(word)
-    if "list" in flags and "help" not in flags:
+    options, _ = parse_options(DescribeOptions, "describe", argv, AgentSettings)
+    if options.list and not options.help:
         print(listed())
         return 0
-    if "help" in flags or not names:
+    if options.help or not options.arguments:
         print(HELP)
         return 0
     types = builtin_types()
-    for name in names:
+    for name in options.arguments:
         if name not in types:
             raise _unknown(name)
-    wanted = Wanted("short" in flags, "providers" in flags, "meta" in flags)
-    print("\n".join(described(types[name], providers_of(name), wanted) for name in names))
+    print("\n".join(described(types[name], providers_of(name), options) for name in options.arguments))
     return 0
 
 
@@ -95,19 +85,19 @@ def listed() -> str:
     return "These are the types known to puppet:\n" + "\n".join(lines)
 
 
-def described(cls: type[Type], providers: Sequence[Provider[Any]], wanted: Wanted) -> str:
+def described(cls: type[Type], providers: Sequence[Provider[Any]], options: DescribeOptions) -> str:
     """A type as it is printed."""
     declaration = cls.declaration
     named = [each for each in providers if each.name]
     own = {name: each for name, each in declaration.attributes.items() if not each.meta and name != "provider"}
     parts = [f"\n{declaration.name}\n{'=' * len(declaration.name)}\n{_filled(declaration.doc)}\n"]
-    parts.append(_attributes("Parameters", own, declaration, short=wanted.short))
-    if wanted.meta:
+    parts.append(_attributes("Parameters", own, declaration, short=options.short))
+    if options.meta:
         meta = {name: each for name, each in declaration.attributes.items() if each.meta}
-        parts.append(_attributes("Meta Parameters", meta, declaration, short=wanted.short))
+        parts.append(_attributes("Meta Parameters", meta, declaration, short=options.short))
     if named:
         details = "\n".join(map(_provider, sorted(named, key=lambda each: each.name)))
-        parts.append(_headed("Providers", details if wanted.providers else _names(each.name for each in named)))
+        parts.append(_headed("Providers", details if options.providers else _names(each.name for each in named)))
     return "\n".join(parts)
 
 

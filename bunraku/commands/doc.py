@@ -13,7 +13,7 @@ from master.compiler.functions.stdlib import stdlib_functions
 from master.compiler.loading.builtins import all_functions
 from shared.data.plainjson import dumps_pretty
 from shared.errors import ConfigError, NotFound
-from shared.process.cli import invalid_option, options_in, value_of
+from shared.process.cli import CommandOptions, flag, parse_options, text
 from shared.settings import UNREAD, AgentSettings, MasterSettings, printed
 from shared.types import builtin_types
 
@@ -30,7 +30,7 @@ See also: puppet describe TYPE."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ReferenceEntry:
     """One thing of a reference; `details` by what they are called, `code` whether they are of the language."""
 
     name: str
@@ -52,14 +52,14 @@ class Entry:
         return {"name": self.name, "text": self.text.strip(), **{name: list(each) for name, each in self.details.items()}}
 
 
-def functions() -> Iterator[Entry]:
+def functions() -> Iterator[ReferenceEntry]:
     """The functions of the language and of stdlib."""
     found = {**stdlib_functions(), **all_functions()}
     for name in sorted(found):
-        yield Entry(name, found[name].doc, {"signatures": found[name].usages()}, code=True)
+        yield ReferenceEntry(name, found[name].doc, {"signatures": found[name].usages()}, code=True)
 
 
-def settings() -> Iterator[Entry]:
+def settings() -> Iterator[ReferenceEntry]:
     """What can stand in puppet.conf."""
     fields: dict[str, FieldInfo] = {}
     for cls in (AgentSettings, MasterSettings):
@@ -68,27 +68,27 @@ def settings() -> Iterator[Entry]:
         if name in UNREAD:
             unread = UNREAD[name]
             text = "Only the default is accepted" if unread.refused else "Without effect here"
-            yield Entry(name, f"{text}: {unread.why}", {"default": [unread.default] if unread.default else []})
+            yield ReferenceEntry(name, f"{text}: {unread.why}", {"default": [unread.default] if unread.default else []})
             continue
         default = printed(fields[name].get_default(call_default_factory=True))
-        yield Entry(name, fields[name].description or "", {"default": [default] if default else []})
+        yield ReferenceEntry(name, fields[name].description or "", {"default": [default] if default else []})
 
 
-def types() -> Iterator[Entry]:
+def types() -> Iterator[ReferenceEntry]:
     """The resource types, each with its attributes."""
     for name, cls in sorted(builtin_types().items()):
         attributes = sorted(each for each, found in cls.declaration.attributes.items() if not found.meta)
-        yield Entry(name, cls.declaration.doc, {"attributes": attributes})
+        yield ReferenceEntry(name, cls.declaration.doc, {"attributes": attributes})
 
 
-def metaparameters() -> Iterator[Entry]:
+def metaparameters() -> Iterator[ReferenceEntry]:
     """The attributes that all types have."""
     declared = builtin_types()["notify"].declaration.attributes
     for name in sorted(each for each, found in declared.items() if found.meta):
-        yield Entry(name, declared[name].doc, {"values": [str(each.value) for each in declared[name].values]})
+        yield ReferenceEntry(name, declared[name].doc, {"values": [str(each.value) for each in declared[name].values]})
 
 
-REFERENCES: Mapping[str, tuple[str, Callable[[], Iterator[Entry]]]] = {
+REFERENCES: Mapping[str, tuple[str, Callable[[], Iterator[ReferenceEntry]]]] = {
     "configuration": ("All settings, with their defaults", settings),
     "function": ("All functions of the language and of stdlib", functions),
     "metaparameter": ("The attributes that all resource types have", metaparameters),
@@ -96,26 +96,25 @@ REFERENCES: Mapping[str, tuple[str, Callable[[], Iterator[Entry]]]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class DocOptions(CommandOptions):
+    """The command line; its arguments are names of entries."""
+
+    reference: str = text("-r", default="type")
+    list: bool = flag("-l")
+    json: bool = flag()
+
+
 def main(argv: Sequence[str]) -> int:
     """Run `puppet doc …`; the exit code."""
-    chosen, names, as_json, pending = "type", [], False, list(argv)
-    while pending:
-        word = pending.pop(0)
-        name = word.partition("=")[0]
-        if word in ("--help", "-h"):
-            print(HELP)
-            return 0
-        if word in ("--list", "-l"):
-            print("\n".join(f"{each} - {text}" for each, (text, _) in REFERENCES.items()))
-            return 0
-        if name in ("--reference", "-r"):
-            chosen = value_of(word, pending)
-        elif word == "--json":
-            as_json = True
-        elif word.startswith("-"):
-            raise invalid_option("doc", word, options_in(HELP))
-        else:
-            names.append(word)
+    options, _ = parse_options(DocOptions, "doc", argv)
+    if options.help:
+        print(HELP)
+        return 0
+    if options.list:
+        print("\n".join(f"{name} - {summary}" for name, (summary, _) in REFERENCES.items()))
+        return 0
+    chosen, names = options.reference, options.arguments
     if chosen not in REFERENCES:
         raise ConfigError(f"Could not find reference {chosen}", hint=f"There are {', '.join(REFERENCES)}.")
     entries = {each.name: each for each in REFERENCES[chosen][1]()}
@@ -123,7 +122,7 @@ def main(argv: Sequence[str]) -> int:
         if name not in entries:
             raise NotFound(f"The reference {chosen} has no {name}")
     shown = [entries[name] for name in names or entries]
-    if as_json:
+    if options.json:
         sys.stdout.buffer.write(dumps_pretty([each.data() for each in shown]))
     else:
         print("\n".join(([] if names else [f"# {chosen.capitalize()} Reference\n"]) + [each.markdown() for each in shown]).rstrip())

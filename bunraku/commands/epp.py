@@ -22,13 +22,14 @@ from master.compiler.values.core import Sensitive, Value
 from master.listings.manifests import problems
 from shared.data import plainyaml
 from shared.errors import BadData, ConfigError, Location, ParseError, PuppetError, Unsupported
+from shared.process.cli import flag, maybe_text, text
 from shared.regexps import PATTERN_TIMEOUT
-from shared.settings import AgentSettings, MasterSettings, flags_of, load
+from shared.settings import AgentSettings, MasterSettings, load
 
 from ..catalogs.compilation import Manifest, Site, environment_of, external_for, node_for
 from ..catalogs.nodes import facts_of, given_facts
 from ..console import complain, printer, say
-from ..faces import Call, call_of
+from ..faces import FaceOptions, parse_face
 
 HELP = """Usage: puppet epp validate [TEMPLATE...] [-e SOURCE] [--continue_on_error]
        puppet epp render [TEMPLATE...] [-e SOURCE] [--values CODE] [--values_file FILE] [--facts FILE] [--node NAME] [--no-header]
@@ -45,34 +46,47 @@ TEMPLATE is module/name.epp, or a file; without any the template is read from st
   --facts FILE        JSON or YAML: facts that go over the node's
   --node NAME         whose facts; this machine's by default; a node that has sent none to this master has none"""
 
-OPTIONS = ("e", "values", "values_file", "facts", "node", "format")
-FLAGS = ("header", "no-header", "continue_on_error", "no-continue_on_error", "validate", "no-validate", "pretty")
+
+@dataclass(frozen=True, slots=True)
+class EppOptions(FaceOptions):
+    """The command line of `puppet epp`."""
+
+    face = "epp"
+
+    e: str | None = maybe_text("-e")
+    values: str | None = maybe_text()
+    values_file: str | None = maybe_text()
+    facts: str | None = maybe_text()
+    node: str | None = maybe_text()
+    format: str = text(default="pn")
+    header: bool = flag(default=True, negatable=True)
+    continue_on_error: bool = flag(negatable=True)
+    validate: bool = flag(default=True, negatable=True)
+    pretty: bool = flag()
 
 
 def main(argv: Sequence[str]) -> int:
     """Run `puppet epp …`; the exit code."""
-    words = ["--e" if word == "-e" else word for word in argv]
-    flags, left = flags_of(words, AgentSettings, MasterSettings, shorts={"-v": "--verbose", "-d": "--debug"})
-    call = call_of("epp", left, options=OPTIONS, flags=FLAGS)
-    if call.help:
+    options, flags = parse_face(EppOptions, argv, AgentSettings, MasterSettings)
+    if options.help:
         print(HELP)
         return 0
-    action = call.action
+    action = options.action
     agent = load(AgentSettings, section="user", flags=flags)
     master = load(MasterSettings, section="user", flags=flags)
     PATTERN_TIMEOUT.set(master.pattern_timeout)
-    face = Face(call, agent, master)
-    actions = {"validate": face.validate, "render": face.render, "dump": face.dump}
+    command = EppCommand(options, agent, master)
+    actions = {"validate": command.validate, "render": command.render, "dump": command.dump}
     if action not in actions:
-        raise call.unknown_action(action, actions)
+        raise options.unknown_action(actions)
     return actions[action]()
 
 
 @dataclass(frozen=True, slots=True)
-class Face:
+class EppCommand:
     """One call of `puppet epp`."""
 
-    call: Call
+    options: EppOptions
     agent: AgentSettings
     master: MasterSettings
 
@@ -87,7 +101,7 @@ class Face:
         """The templates with their names, and the names that are none. A module's template comes before a file of that name."""
         found: list[tuple[str, Source]] = []
         missing: list[str] = []
-        for word in self.call.words[1:]:
+        for word in self.options.names:
             path = site.world.find_file(word, "templates") or word
             if not Path(path).is_file():
                 missing.append(word)
@@ -100,23 +114,23 @@ class Face:
 
     def _given(self, nothing: str) -> str:
         """The template that stands on the command line or is piped in; PuppetError(`nothing`) for none."""
-        if "e" in self.call.options:
-            return self.call.options["e"]
+        if self.options.e is not None:
+            return self.options.e
         if sys.stdin.isatty():
             raise PuppetError(nothing)
         return sys.stdin.read()
 
     def _has_header(self) -> bool:
-        return len(self.call.words) > 2 and "no-header" not in self.call.flags
+        return len(self.options.names) > 1 and self.options.header
 
     # --- the actions ---
 
     def validate(self) -> int:
         """Say what is wrong with templates."""
         missing: list[str] = []
-        if "e" in self.call.options:
-            sources = [("", Source(self.call.options["e"]))]
-        elif self.call.words[1:]:
+        if self.options.e is not None:
+            sources = [("", Source(self.options.e))]
+        elif self.options.names:
             sources, missing = self._sources(self._site())
         elif sys.stdin.isatty():
             say("notice", "No template specified. No action taken")
@@ -127,7 +141,7 @@ class Face:
         for _, source in sources:
             if not _valid(source, self.master.strict):
                 wrong += 1
-                if "continue_on_error" not in self.call.flags:
+                if not self.options.continue_on_error:
                     break
         _refuse(missing)
         if wrong:
@@ -136,18 +150,18 @@ class Face:
 
     def dump(self) -> int:
         """Print syntax trees."""
-        form = self.call.options.get("format", "pn")
+        form = self.options.format
         if form not in ("pn", "json"):
             hint = "There are pn (Puppet's notation) and json (the same graph)."
             raise Unsupported(f"A dump in the format {form} is not supported", hint=hint)
         missing: list[str] = []
-        if self.call.words[1:] and "e" not in self.call.options:
+        if self.options.names and self.options.e is None:
             sources, missing = self._sources(self._site())
         else:
             sources = [("", Source(self._given("No input to parse given on command line or stdin")))]
         wrong = 0
         for name, source in sources:
-            if "no-validate" not in self.call.flags and not _valid(source, self.master.strict, header=name if self._has_header() else ""):
+            if self.options.validate and not _valid(source, self.master.strict, header=name if self._has_header() else ""):
                 wrong += 1
                 continue
             try:
@@ -158,7 +172,7 @@ class Face:
                 continue
             if self._has_header():
                 print(f"--- {name}")
-            pretty = "pretty" in self.call.flags
+            pretty = self.options.pretty
             if form == "pn":
                 print(pn(program, pretty=pretty))
             else:
@@ -171,12 +185,12 @@ class Face:
         site = self._site()
         compilation = asyncio.run(self._compiler(site))
         parameters = self._values(compilation)
-        if not self.call.words[1:] or "e" in self.call.options:
+        if not self.options.names or self.options.e is not None:
             text = _rendered(compilation, "inline_epp", self._given("No input to process given on command line or stdin"), parameters)
             _write(text if text.endswith("\n") else f"{text}\n")
             return 0
         wrong = 0
-        for number, name in enumerate(self.call.words[1:]):
+        for number, name in enumerate(self.options.names):
             path = name
             if site.world.find_file(name, "templates") is None and Path(name).exists():
                 path = str(Path(name).absolute())
@@ -195,9 +209,9 @@ class Face:
 
     async def _compiler(self, site: Site) -> Compilation:
         """A compilation of which nothing but top scope is there: the node's variables and facts."""
-        name = self.call.options.get("node", self.agent.node_name_value)
+        name = self.agent.node_name_value if self.options.node is None else self.options.node
         node = await node_for(self.master, name)
-        given = given_facts(Path(self.call.options["facts"])) if "facts" in self.call.options else {}
+        given = {} if self.options.facts is None else given_facts(Path(self.options.facts))
         facts = {**await facts_of(name, self.agent, self.master, site.environment, required=False), **given}
         compilation = site.compilation(node, facts, printer(self.agent.log_level), await external_for(self.master, node.name))
         compilation.open_top_scope()
@@ -206,13 +220,13 @@ class Face:
     def _values(self, compilation: Compilation) -> dict[str, Value] | None:
         """The parameters; None: the template is called without any, and sees all variables."""
         found: Any = None
-        if "values_file" in self.call.options:
-            found = _of_file(compilation, Path(self.call.options["values_file"]))
+        if self.options.values_file is not None:
+            found = _of_file(compilation, Path(self.options.values_file))
             if not (found is None or isinstance(found, dict)):
                 shown = infer(found).generalized()
                 raise ConfigError(f"--values_file option must evaluate to a Hash or undef/nil, got: '{shown}'")
-        if "values" in self.call.options:
-            given = evaluate(compilation, Source(self.call.options["values"], "values-hash"))
+        if self.options.values is not None:
+            given = evaluate(compilation, Source(self.options.values, "values-hash"))
             if isinstance(given, dict):
                 found = {**(found or {}), **given}
             elif given is not None:

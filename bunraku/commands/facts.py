@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,11 @@ from shared.indirector import Request
 from shared.indirector.rest import Rest
 from shared.models.facts import FACTS, Facts
 from shared.process import log as logs
-from shared.settings import AgentSettings, flags_of, load
+from shared.process.cli import flag, maybe_text, texts
+from shared.settings import AgentSettings, load
 from shared.wire.dialects import MODERN
 
-from ..faces import Call, call_of, rendered
+from ..faces import DataFaceOptions, parse_face, rendered
 
 HELP = """Usage: puppet facts [show] [NAME...] [--value-only] [--json | --yaml | --render-as json|yaml|s] [--show-legacy]
        puppet facts find [NODE]
@@ -41,57 +42,68 @@ show prints this machine's facts, or those of the names given (os.name reaches i
 
 Exit codes: 0; 1 for a wrong call, or when the master did not take them."""
 
-OPTIONS = ("show-legacy", "value-only", "no-cache", "cache", "no-block", "block")
+
+@dataclass(frozen=True, slots=True)
+class FactsOptions(DataFaceOptions):
+    """The command line of `puppet facts`."""
+
+    face = "facts"
+
+    config_file: str | None = maybe_text()
+    external_dir: tuple[str, ...] = texts()
+    custom_dir: tuple[str, ...] = texts()
+    show_legacy: bool = flag()
+    value_only: bool = flag()
+    cache: bool = flag(default=True, negatable=True)
+    block: bool = flag(default=True, negatable=True)
 
 
 def main(argv: Sequence[str]) -> int:
     """Run `puppet facts …`; the exit code."""
-    flags, left = flags_of(list(argv), AgentSettings)
-    call = call_of("facts", left, options=("config-file", "external-dir", "custom-dir"), flags=OPTIONS, yaml=True)
-    if call.help:
+    options, flags = parse_face(FactsOptions, argv, AgentSettings)
+    if options.help:
         print(HELP)
         return 0
     settings = load(AgentSettings, section="user", flags=flags)
     logs.set_up(level=logs.level_of(settings))
-    action, names = (call.words[0], call.words[1:]) if call.words else ("show", ())
+    action, names = (options.action, options.names) if options.arguments else ("show", ())
     if action == "upload":
         return _upload(load(AgentSettings, section="agent", flags=flags))
     if action == "find":
-        print(rendered(asyncio.run(_found(settings, names[0] if names else settings.node_name_value)), call.yaml))
+        print(rendered(asyncio.run(_found(settings, names[0] if names else settings.node_name_value)), options.as_yaml))
         return 0
-    names = names if action == "show" else call.words  # `show` may be left out
-    print(_shown(asyncio.run(_values(settings, call)), names, call))
+    names = names if action == "show" else options.arguments  # `show` may be left out
+    print(_shown(asyncio.run(_values(settings, options)), names, options))
     return 0
 
 
-def _sources(settings: AgentSettings, call: Call | None = None) -> FactSources:
+def _sources(settings: AgentSettings, options: FactsOptions | None = None) -> FactSources:
     found = fact_sources(settings)
-    if call is None:
+    if options is None:
         return replace(found, legacy=True)
-    flags, lists = call.flags, call.lists
-    if "config-file" in call.options:
-        found = replace(found, conf=Path(call.options["config-file"]))
-    if "external-dir" in lists:
-        found = replace(found, external=[*found.external, *map(Path, lists["external-dir"])], system=())
-    if "custom-dir" in lists:
-        found = replace(found, custom=[*found.custom, *map(Path, lists["custom-dir"])])
-    if "no-block" in flags:
+    if options.config_file is not None:
+        found = replace(found, conf=Path(options.config_file))
+    if options.external_dir:
+        found = replace(found, external=[*found.external, *map(Path, options.external_dir)], system=())
+    if options.custom_dir:
+        found = replace(found, custom=[*found.custom, *map(Path, options.custom_dir)])
+    if not options.block:
         found = replace(found, conf=None, cache=None)
-    return replace(found, legacy=True, cache=None) if "no-cache" in flags else replace(found, legacy=True)
+    return replace(found, legacy=True) if options.cache else replace(found, legacy=True, cache=None)
 
 
-async def _values(settings: AgentSettings, call: Call) -> dict[str, Any]:
-    return await gather(Host(), _sources(settings, call))
+async def _values(settings: AgentSettings, options: FactsOptions) -> dict[str, Any]:
+    return await gather(Host(), _sources(settings, options))
 
 
-def _shown(values: Mapping[str, Any], names: Sequence[str], call: Call) -> str:
-    known, yaml = Known(values), call.yaml
+def _shown(values: Mapping[str, Any], names: Sequence[str], options: FactsOptions) -> str:
+    known, yaml = Known(values), options.as_yaml
     if names:
-        if "value-only" in call.flags and len(names) == 1:
+        if options.value_only and len(names) == 1:
             value = known.get(names[0])
-            return value if isinstance(value, str) and not call.json else rendered(value, yaml)
+            return value if isinstance(value, str) and not options.as_json else rendered(value, yaml)
         return rendered({name: known.get(name, "") for name in sorted(names)}, yaml)
-    if "show-legacy" in call.flags:
+    if options.show_legacy:
         return rendered(dict(values), yaml)
     flat = legacy_facts(values)
     return rendered({name: value for name, value in values.items() if name not in flat}, yaml)

@@ -11,10 +11,10 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from agent.servers.dipper import Dipper, LocalDipper, RemoteDipper
 from shared.data.plainjson import dumps_pretty
@@ -23,9 +23,9 @@ from shared.filesystem import checksums
 from shared.filesystem.bucket import Bucket
 from shared.filesystem.checksums import Algorithm, algorithm
 from shared.filesystem.textdiff import Differ
-from shared.process.cli import invalid_option, options_in, value_of
+from shared.process.cli import CommandOptions, flag, parse_options, text
 from shared.process.service import make_room
-from shared.settings import AgentSettings, flags_of, load
+from shared.settings import AgentSettings, load
 from shared.suggestions import did_you_mean
 
 HELP = """Usage: puppet filebucket ACTION [--local | --remote] [--bucket FOLDER] [ARGUMENTS]
@@ -48,79 +48,49 @@ Options:
 Every setting is an option, as in: puppet filebucket get CHECKSUM --server puppet.example.com"""
 
 ACTIONS = ("backup", "get", "restore", "diff", "list")
-_FLAGS = {"-l": ("local", True), "--local": ("local", True), "-r": ("local", False), "--remote": ("local", False), "--json": ("json", True)}
-_VALUES = {"-b": "bucket", "--bucket": "bucket", "-f": "fromdate", "--fromdate": "fromdate", "-t": "todate", "--todate": "todate"}
 _DATE = re.compile(r"(\d{4})-(\d\d?)-(\d\d?)(?:[ T](\d\d?):(\d\d)(?::(\d\d))?)?", re.ASCII)
 
 
-@dataclass(slots=True)
-class Wish:
+@dataclass(frozen=True, slots=True)
+class FilebucketOptions(CommandOptions):
     """The command line without settings."""
 
-    action: str = ""
-    words: list[str] = field(default_factory=list)
-    local: bool = False
-    bucket: str = ""
-    fromdate: str = ""
-    todate: str = ""
-    json: bool = False
-    help: bool = False
-
-
-def options(argv: Sequence[str]) -> tuple[Wish, dict[str, Any]]:
-    """The wish of a command line and the settings in it; ConfigError for what does not exist."""
-    flags, left = flags_of(list(argv), AgentSettings, shorts={"-v": "--verbose", "-d": "--debug"})
-    wish = Wish()
-    while left:
-        word = left.pop(0)
-        name = word.partition("=")[0]
-        if word == "--":
-            wish.words += left
-            break
-        if word in _FLAGS:
-            setattr(wish, *_FLAGS[word])
-        elif name in _VALUES:
-            setattr(wish, _VALUES[name], value_of(word, left))
-        elif word in ("--help", "-h"):
-            wish.help = True
-        elif word.startswith("-"):
-            raise invalid_option("filebucket", word, options_in(HELP))
-        elif not wish.action:
-            wish.action = word
-        else:
-            wish.words.append(word)
-    return wish, flags
+    local: bool = flag("-l", off=("-r", "--remote"))
+    bucket: str = text("-b")
+    fromdate: str = text("-f")
+    todate: str = text("-t")
+    json: bool = flag()
 
 
 def main(argv: Sequence[str]) -> int:
     """Run `puppet filebucket …`; the exit code."""
-    wish, flags = options(argv)
-    if wish.help or not wish.action:
+    options, flags = parse_options(FilebucketOptions, "filebucket", argv, AgentSettings)
+    if options.help or not options.arguments:
         print(HELP)
         return 0
-    if wish.action not in ACTIONS:
-        hint = did_you_mean(wish.action, ACTIONS, form="puppet filebucket {}", otherwise=f"The actions are {', '.join(ACTIONS)}.")
-        raise ConfigError(f"'filebucket' has no '{wish.action}' action", hint=hint)
+    if options.arguments[0] not in ACTIONS:
+        hint = did_you_mean(options.arguments[0], ACTIONS, form="puppet filebucket {}", otherwise=f"The actions are {', '.join(ACTIONS)}.")
+        raise ConfigError(f"'filebucket' has no '{options.arguments[0]}' action", hint=hint)
     settings = load(AgentSettings, section="user", flags=flags)
     make_room(settings)
     try:
-        return asyncio.run(run(wish, settings))
+        return asyncio.run(run(options, settings))
     except OSError as err:
         raise PuppetError(f"Could not run: {err.strerror}: {err.filename}" if err.filename else f"Could not run: {err}") from err
 
 
-async def run(wish: Wish, settings: AgentSettings) -> int:
-    """Do what is wished; PuppetError when it cannot be done."""
-    if wish.action == "list":
-        return await asyncio.to_thread(show_list, wish, settings)
-    async with _opened(wish, settings) as (dipper, digest):
-        commands = Commands(dipper, digest, as_json=wish.json, differ=Differ.of(settings))
-        words = wish.words
-        if wish.action == "backup":
+async def run(options: FilebucketOptions, settings: AgentSettings) -> int:
+    """Carry out the action; PuppetError when it cannot be done."""
+    action, *words = options.arguments
+    if action == "list":
+        return await asyncio.to_thread(show_list, options, settings)
+    async with _opened(options, settings) as (dipper, digest):
+        commands = BucketCommands(dipper, digest, as_json=options.json, differ=Differ.of(settings))
+        if action == "backup":
             return await commands.backup(words)
-        if wish.action == "get":
+        if action == "get":
             return await commands.get(_counted(words, 1, "get CHECKSUM")[0])
-        if wish.action == "restore":
+        if action == "restore":
             file, value = _counted(words, 2, "restore FILE CHECKSUM")
             return await commands.restore(Path(file), value)
         if len(words) != 2:
@@ -134,18 +104,18 @@ def _counted(words: list[str], number: int, usage: str) -> list[str]:
     return words
 
 
-def _folder(wish: Wish, settings: AgentSettings) -> Path | None:
+def _folder(options: FilebucketOptions, settings: AgentSettings) -> Path | None:
     """The local bucket that is meant; None: the server's."""
-    if wish.bucket:
-        return Path(wish.bucket).absolute()
-    return settings.clientbucketdir if wish.local else None
+    if options.bucket:
+        return Path(options.bucket).absolute()
+    return settings.clientbucketdir if options.local else None
 
 
 @asynccontextmanager
-async def _opened(wish: Wish, settings: AgentSettings) -> AsyncIterator[tuple[Dipper, Algorithm]]:
+async def _opened(options: FilebucketOptions, settings: AgentSettings) -> AsyncIterator[tuple[Dipper, Algorithm]]:
     """The bucket, and by which checksum it stores."""
     digest = algorithm(settings.digest_algorithm)
-    folder = _folder(wish, settings)
+    folder = _folder(options, settings)
     if folder is not None:
         yield LocalDipper(Bucket(folder, algorithm=digest)), digest
         return
@@ -161,7 +131,7 @@ async def _opened(wish: Wish, settings: AgentSettings) -> AsyncIterator[tuple[Di
         yield RemoteDipper(binding, algorithm=digest, environment=settings.environment or "production"), digest
 
 
-class Commands:
+class BucketCommands:
     """The actions that local and remote buckets have in common."""
 
     def __init__(self, dipper: Dipper, digest: Algorithm, *, as_json: bool = False, differ: Differ | None = None) -> None:
@@ -306,18 +276,18 @@ def _take_over(fd: int, old: os.stat_result | None) -> None:
     os.fchmod(fd, stat.S_IMODE(old.st_mode))
 
 
-def show_list(wish: Wish, settings: AgentSettings) -> int:
+def show_list(options: FilebucketOptions, settings: AgentSettings) -> int:
     """Print what a local bucket holds."""
-    folder = _folder(wish, settings)
+    folder = _folder(options, settings)
     if folder is None:
         raise Denied("Listing remote file buckets is not allowed", hint="Add --local, or --bucket FOLDER on the server itself.")
-    since, until = moment(wish.fromdate, "fromdate"), moment(wish.todate, "todate")
+    since, until = moment(options.fromdate, "fromdate"), moment(options.todate, "todate")
     there = folder.is_dir()
-    if wish.bucket and not there:
+    if options.bucket and not there:
         raise NotFound("File not found", hint=f"There is no bucket in {folder}.")
     # That of this machine is made when something is kept for the first time.
     entries = Bucket(folder, algorithm=algorithm(settings.digest_algorithm)).entries(since, until) if there else []
-    if wish.json:
+    if options.json:
         data = [{"checksum": each.value, "stored": each.stored.isoformat(), "path": each.path} for each in entries]
         sys.stdout.buffer.write(dumps_pretty(data))
         return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,10 +14,11 @@ from master.module_types.models import DeclaredAttribute, DeclaredType
 from master.module_types.ruby_types import read_ruby_type
 from shared.errors import PuppetError, Unsupported
 from shared.filesystem.files import make_directory, write_atomic
-from shared.settings import MasterSettings, flags_of, load
+from shared.process.cli import flag, text
+from shared.settings import MasterSettings, load
 
 from ..catalogs.compilation import environment_of, modules_of
-from ..faces import call_of
+from ..faces import FaceOptions, parse_face
 
 HELP = """Usage: puppet generate types [--environment NAME] [--force] [--format pcore]
 
@@ -26,17 +27,26 @@ are to keep the types of environments apart. Files that are newer than their sou
 that are gone are removed. The Ruby source is read, not run: a type that cannot be read so is named, and the exit code is 1."""
 
 
+@dataclass(frozen=True, slots=True)
+class GenerateOptions(FaceOptions):
+    """The command line of `puppet generate`."""
+
+    face = "generate"
+
+    format: str = text(default="pcore")
+    force: bool = flag()
+
+
 def main(argv: Sequence[str]) -> int:
     """Run `puppet generate …`; the exit code."""
-    flags, left = flags_of(list(argv), MasterSettings)
-    call = call_of("generate", left, options=("format",), flags=("force",))
-    if call.help or not call.words:
+    options, flags = parse_face(GenerateOptions, argv, MasterSettings)
+    if options.help or not options.arguments:
         print(HELP)
         return 0
-    if call.words[0] != "types":
-        raise call.unknown_action(call.words[0], ("types",))
-    call.counted("types", 0)
-    form = call.options.get("format", "pcore")
+    if options.action != "types":
+        raise options.unknown_action(("types",))
+    options.exactly(0)
+    form = options.format
     if form != "pcore":
         raise Unsupported(f"'{form}' is not a supported format for type generation.", hint="There is pcore.")
     settings = load(MasterSettings, section="user", flags=flags)
@@ -46,7 +56,7 @@ def main(argv: Sequence[str]) -> int:
         raise PuppetError(f"The output directory '{target}' exists and is not a directory")
     if not Path(environment.root).is_dir():
         raise PuppetError(f"The environment {environment.name} has no folder: {environment.root}")
-    return generate(modules_of(environment), target, force="force" in call.flags, now=datetime.now(UTC), say=print)
+    return generate(modules_of(environment), target, force=options.force, now=datetime.now(UTC), say=print)
 
 
 def generate(modules: Sequence[Path], target: Path, *, force: bool, now: datetime, say: Callable[[str], None]) -> int:

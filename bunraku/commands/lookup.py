@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +20,13 @@ from shared.data import plainyaml
 from shared.data.plainjson import dumps_pretty
 from shared.errors import ConfigError, EvaluationError
 from shared.models.node import Node
-from shared.process.cli import value_of
+from shared.process.cli import CommandOptions, flag, maybe_text, parse_options, text
 from shared.regexps import PATTERN_TIMEOUT
-from shared.settings import AgentSettings, MasterSettings, flags_of, load
+from shared.settings import AgentSettings, MasterSettings, load
 
 from ..catalogs.compilation import Manifest, Site, environment_of, external_for, node_for
 from ..catalogs.nodes import facts_of, given_facts
 from ..console import printer
-from ..faces import Call, call_of
 
 HELP = """Usage: puppet lookup KEY... [--node NAME] [--facts FILE] [--environment NAME] [--explain] [--compile]
 
@@ -50,46 +50,65 @@ $trusted has the node's name and nothing else of its certificate.
 Exit codes: 0; 1 when there is no value, or something is wrong. With --explain 0 as well when there is no value."""
 
 FORMATS = ("s", "json", "yaml")
-DEEP_ONLY = ("knock-out-prefix", "sort-merged-arrays", "merge-hash-arrays")
 TRUSTED_FACTS = ("hostname", "domain", "fqdn", "clientcert")
 _RUN_HELP = "Run 'puppet lookup --help' for more details"
-_OPTIONS = ("node", "facts", "merge", "knock-out-prefix", "default", "type")
-_FLAGS = ("compile", "explain", "explain-options", "sort-merged-arrays", "merge-hash-arrays", "trusted")
+
+
+@dataclass(frozen=True, slots=True)
+class LookupOptions(CommandOptions):
+    """The command line without settings; its arguments are keys."""
+
+    node: str | None = maybe_text()
+    facts: str | None = maybe_text()
+    merge: str | None = maybe_text()
+    knock_out_prefix: str | None = maybe_text()  # may be `--`, which ends the options elsewhere
+    sort_merged_arrays: bool = flag()
+    merge_hash_arrays: bool = flag()
+    default: str | None = maybe_text()
+    type: str | None = maybe_text()
+    compile: bool = flag("-c")
+    explain: bool = flag()
+    explain_options: bool = flag()
+    json: bool = flag()
+    render_as: str = text()
+    trusted: bool = flag()  # without effect
+
+    @property
+    def is_explained(self) -> bool:
+        return self.explain or self.explain_options
 
 
 def main(argv: Sequence[str]) -> int:
     """Run `puppet lookup …`; the exit code."""
-    words, form = _rendered(["--compile" if word == "-c" else word for word in argv])
-    flags, left = flags_of(words, AgentSettings, MasterSettings, shorts={"-v": "--verbose", "-d": "--debug"})
-    call = call_of("lookup", left, options=_OPTIONS, flags=_FLAGS)
-    if call.help:
+    options, flags = parse_options(LookupOptions, "lookup", argv, AgentSettings, MasterSettings)
+    if options.help:
         print(HELP)
         return 0
-    merge = _merge(call)
-    explained = bool(call.flags & {"explain", "explain-options"})
-    only_options = explained and "explain" not in call.flags
-    if not call.words and not only_options:
+    merge = _merge(options)
+    explained = options.is_explained
+    only_options = explained and not options.explain
+    if not options.arguments and not only_options:
         raise ConfigError("No keys were given to lookup.", hint=_RUN_HELP)
-    form = form or ("json" if call.json else "s" if explained else "yaml")
+    form = options.render_as.lower() or ("json" if options.json else "s" if explained else "yaml")
     if form not in FORMATS:
         raise ConfigError(f"Unknown rendering format '{form}'", hint=f"There are {', '.join(FORMATS)}.")
     explainer = Explainer(only_options=only_options) if explained else None
     agent = load(AgentSettings, section="user", flags=flags)
     master = load(MasterSettings, section="master", flags=flags)
     PATTERN_TIMEOUT.set(master.pattern_timeout)
-    compilation = asyncio.run(_compiler(call, agent, master))
-    return _answer(call, compilation, merge, explainer, form)
+    compilation = asyncio.run(_compiler(options, agent, master))
+    return _answer(options, compilation, merge, explainer, form)
 
 
-def _answer(call: Call, compilation: Compilation, merge: Any, explainer: Explainer | None, form: str) -> int:
+def _answer(options: LookupOptions, compilation: Compilation, merge: Any, explainer: Explainer | None, form: str) -> int:
     """Look up and print; the exit code."""
     try:
-        value = _value(compilation, call.words or ("__global__",), merge, explainer, call.options)
+        value = _value(compilation, options, merge, explainer)
     except NotFoundInData:
         if explainer is None:
             return 1
-        many = ", ".join(f"'{key}'" for key in call.words)
-        which = f"the name '{call.words[0]}'" if len(call.words) == 1 else f"any of the names [{many}]"
+        many = ", ".join(f"'{key}'" for key in options.arguments)
+        which = f"the name '{options.arguments[0]}'" if len(options.arguments) == 1 else f"any of the names [{many}]"
         explainer.add_text(f"Function lookup() did not find a value for {which}")
     except EvaluationError as error:
         if explainer is None:
@@ -107,14 +126,15 @@ def _answer(call: Call, compilation: Compilation, merge: Any, explainer: Explain
     return 0
 
 
-def _value(compilation: Compilation, keys: Sequence[str], merge: Any, explainer: Explainer | None, options: Mapping[str, str]) -> Value:
+def _value(compilation: Compilation, options: LookupOptions, merge: Any, explainer: Explainer | None) -> Value:
     """
     The value of the first key that has one.
 
     Raises:
         NotFoundInData: none has, and there is no default. EvaluationError: the data is wrong, or the value is of another type.
     """
-    wanted: PuppetType | None = compilation.type_from_text(options["type"]) if "type" in options else None
+    wanted: PuppetType | None = None if options.type is None else compilation.type_from_text(options.type)
+    keys = options.arguments or ("__global__",)
     for key in keys:
         context = compilation.data_context(compilation.top)
         context.explainer = explainer
@@ -123,37 +143,36 @@ def _value(compilation: Compilation, keys: Sequence[str], merge: Any, explainer:
         except NotFoundInData:
             continue
         return found if wanted is None or (explainer is not None and explainer.only_options) else require_type("Found value", wanted, found)
-    if "default" not in options:
+    if options.default is None:
         raise NotFoundInData(keys[0])
-    return options["default"] if wanted is None else require_type("Default value", wanted, options["default"])
+    return options.default if wanted is None else require_type("Default value", wanted, options.default)
 
 
-async def _compiler(call: Call, agent: AgentSettings, master: MasterSettings) -> Compilation:
+async def _compiler(options: LookupOptions, agent: AgentSettings, master: MasterSettings) -> Compilation:
     """A compilation for the node: of its catalog with --compile, else of nothing, with its facts in top scope."""
-    name = call.options.get("node", master.certname)
+    name = master.certname if options.node is None else options.node
     log = printer("debug" if agent.debug else "info" if agent.verbose else agent.log_level)
-    given = given_facts(Path(call.options["facts"])) if "facts" in call.options else {}
+    given = {} if options.facts is None else given_facts(Path(options.facts))
     if given.keys() & set(TRUSTED_FACTS) and not given.keys() >= set(TRUSTED_FACTS):
-        shown, file = ",".join(TRUSTED_FACTS), call.options["facts"]
+        shown, file = ",".join(TRUSTED_FACTS), options.facts
         raise ConfigError(
             f"When overriding any of the {shown} facts with {file} given via the --facts flag, they must all be overridden.",
             hint="They say who the node is.",
         )
     environment = environment_of(master)
     facts = {**await facts_of(name, agent, master, environment, required=not given), **given}
-    compiles = "compile" in call.flags
-    node = await node_for(master, name) if compiles else Node(name=name)
-    manifest = Manifest(path=Path(environment.manifest)) if compiles and environment.manifest else Manifest(code="undef")
+    node = await node_for(master, name) if options.compile else Node(name=name)
+    manifest = Manifest(path=Path(environment.manifest)) if options.compile and environment.manifest else Manifest(code="undef")
     site = Site.of(master, environment, manifest, log)
     compilation = site.compilation(node, facts, log, await external_for(master, node.name))
     compilation.compile()
     return compilation
 
 
-def _merge(call: Call) -> Any:
+def _merge(options: LookupOptions) -> Any:
     """The strategy that the command line asks for; None when it does not say."""
-    given = call.options.get("merge")
-    if given != "deep" and any(name in call.flags or name in call.options for name in DEEP_ONLY):
+    given = options.merge
+    if given != "deep" and (options.sort_merged_arrays or options.merge_hash_arrays or options.knock_out_prefix is not None):
         raise ConfigError(
             "The options --knock-out-prefix, --sort-merged-arrays, and --merge-hash-arrays are only available with '--merge deep'",
             hint=_RUN_HELP,
@@ -164,29 +183,15 @@ def _merge(call: Call) -> Any:
         raise ConfigError("The --merge option only accepts 'first', 'hash', 'unique', or 'deep'", hint=_RUN_HELP)
     if given != "deep":
         return given
-    options: dict[str, Any] = {
+    strategy: dict[str, Any] = {
         "strategy": "deep",
-        "sort_merged_arrays": "sort-merged-arrays" in call.flags,
-        "merge_hash_arrays": "merge-hash-arrays" in call.flags,
+        "sort_merged_arrays": options.sort_merged_arrays,
+        "merge_hash_arrays": options.merge_hash_arrays,
     }
-    if "knock-out-prefix" in call.options:
-        options["knockout_prefix"] = call.options["knock-out-prefix"]
-    merge_of(options)
-    return options
-
-
-def _rendered(words: list[str]) -> tuple[list[str], str]:
-    """The command line without `--render-as FORMAT`, and the format. A prefix may be `--`, which ends the options elsewhere."""
-    left, form = [], ""
-    while words:
-        word = words.pop(0)
-        if word.partition("=")[0] == "--render-as":
-            form = value_of(word, words).lower()
-        elif word == "--knock-out-prefix" and words:
-            left.append(f"{word}={words.pop(0)}")
-        else:
-            left.append(word)
-    return left, form
+    if options.knock_out_prefix is not None:
+        strategy["knockout_prefix"] = options.knock_out_prefix
+    merge_of(strategy)
+    return strategy
 
 
 def _write(value: Value, form: str) -> None:

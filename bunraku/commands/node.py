@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from master.ca.commands import puppet_cert
@@ -22,10 +23,11 @@ from shared.models.node import NODE
 from shared.models.report import REPORT
 from shared.names import certname
 from shared.process import log as logs
-from shared.settings import MasterSettings, flags_of, load
+from shared.process.cli import text
+from shared.settings import MasterSettings, load
 from shared.wire.dialects import MODERN
 
-from ..faces import call_of, rendered
+from ..faces import DataFaceOptions, parse_face, rendered
 from .certificates import place_for
 
 log = logging.getLogger("puppet.node")
@@ -42,26 +44,34 @@ On a master.
 Exit codes: 0; 1 when something could not be done, or there is no such node."""
 
 
+@dataclass(frozen=True, slots=True)
+class NodeOptions(DataFaceOptions):
+    """The command line of `puppet node`."""
+
+    face = "node"
+
+    terminus: str = text()
+
+
 def main(argv: Sequence[str]) -> int:
     """Run `puppet node …`; the exit code."""
-    flags, left = flags_of(list(argv), MasterSettings, shorts={"-v": "--verbose", "-d": "--debug"})
-    call = call_of("node", left, options=("terminus",), yaml=True)
-    if call.help:
+    options, flags = parse_face(NodeOptions, argv, MasterSettings)
+    if options.help:
         print(HELP)
         return 0
-    action = call.action
+    action = options.action
     settings = load(MasterSettings, section="master", flags=flags)
     logs.set_up(level=logs.level_of(settings), colour=settings.color)
     if action == "find":
-        (name,) = call.counted("find", 1)
-        found = asyncio.run(classified(certname(name.lower()), settings, call.options.get("terminus", "")))
-        print(rendered(found, not call.json))
+        (name,) = options.exactly(1)
+        node = asyncio.run(classified(certname(name.lower()), settings, options.terminus))
+        print(rendered(node, not options.as_json))
         return 0
     if action != "clean":
-        raise call.unknown_action(action, ("find", "clean"))
-    if not call.words[1:]:
+        raise options.unknown_action(("find", "clean"))
+    if not options.names:
         raise ConfigError("At least one node should be passed", hint="puppet node clean NAME...")
-    names = [certname(name.lower()) for name in call.words[1:]]  # all of them, before anything is done
+    names = [certname(name.lower()) for name in options.names]  # all of them, before anything is done
     place, kept = place_for(flags), Kept(settings)
     failed = [name for name in names if not cleaned(name, place, kept)]
     return 1 if failed else 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from master.compiler.syntax.checker import Diagnostic
@@ -15,9 +16,10 @@ from master.compiler.syntax.source import Source
 from master.listings.manifests import manifests_below, problems, source_of
 from shared.data.plainjson import dumps_pretty
 from shared.errors import Location, ParseError, PuppetError, Unsupported
-from shared.settings import MasterSettings, flags_of, load
+from shared.process.cli import flag, maybe_text, text
+from shared.settings import MasterSettings, load
 
-from ..faces import Call, call_of
+from ..faces import FaceOptions, parse_face
 
 HELP = """Usage: puppet parser validate [FILE | FOLDER...] [-e SOURCE] [--epp] [--json | --render-as json]
        puppet parser dump [FILE | FOLDER...] [-e SOURCE] [--format pn|json] [--pretty] [--validate] [--epp]
@@ -30,23 +32,34 @@ dump prints the syntax tree of the files given, of a source, or of what is piped
 --pretty on many lines. Only syntax errors are reported, unless --validate asks for all of them."""
 
 
+@dataclass(frozen=True, slots=True)
+class ParserOptions(FaceOptions):
+    """The command line of `puppet parser`."""
+
+    face = "parser"
+
+    e: str | None = maybe_text("-e")
+    format: str = text(default="pn")
+    epp: bool = flag()
+    pretty: bool = flag()
+    validate: bool = flag(negatable=True)
+
+
 def main(argv: Sequence[str]) -> int:
     """Run `puppet parser …`; the exit code."""
-    flags, left = flags_of(["--e" if word == "-e" else word for word in argv], MasterSettings)
-    call = call_of("parser", left, options=("e", "format"), flags=("epp", "pretty", "validate", "no-validate"))
-    if call.help or not call.words:
+    options, flags = parse_face(ParserOptions, argv, MasterSettings)
+    if options.help or not options.arguments:
         print(HELP)
         return 0
-    if call.words[0] == "dump":
-        return dump(call, load(MasterSettings, section="user", flags=flags))
-    if call.words[0] != "validate":
-        raise call.unknown_action(call.words[0], ("validate", "dump"))
+    if options.action == "dump":
+        return dump(options, load(MasterSettings, section="user", flags=flags))
+    if options.action != "validate":
+        raise options.unknown_action(("validate", "dump"))
     settings = load(MasterSettings, section="user", flags=flags)
-    epp = "epp" in call.flags
-    given = call.options.get("e")
-    texts = {"": Source(given)} if given is not None else sources(call.words[1:], settings)
-    found = {name: problems(source, settings.strict, epp=epp) for name, source in texts.items()}
-    if call.json:
+    given = options.e
+    texts = {"": Source(given)} if given is not None else sources(options.names, settings)
+    found = {name: problems(source, settings.strict, epp=options.epp) for name, source in texts.items()}
+    if options.as_json:
         data = {name: _plain(issues, settings.environment) for name, issues in found.items() if issues}
         sys.stdout.buffer.write(dumps_pretty(data))
     else:
@@ -58,25 +71,25 @@ def main(argv: Sequence[str]) -> int:
     return 1 if any(each.severity == "error" for issues in found.values() for each in issues) else 0
 
 
-def dump(call: Call, settings: MasterSettings) -> int:
+def dump(options: ParserOptions, settings: MasterSettings) -> int:
     """Print syntax trees; 1 when a text is wrong."""
-    form = call.options.get("format", "pn")
+    form = options.format
     if form not in ("pn", "json"):
         hint = "There are pn (Puppet's notation) and json (the same graph)."
         raise Unsupported(f"A dump in the format {form} is not supported", hint=hint)
-    given = call.options.get("e")
-    if given is None and not call.words[1:] and sys.stdin.isatty():
+    given = options.e
+    if given is None and not options.names and sys.stdin.isatty():
         raise PuppetError("No input to parse given on command line or stdin")
-    texts = {"": Source(given)} if given is not None else sources(call.words[1:], settings)
+    texts = {"": Source(given)} if given is not None else sources(options.names, settings)
     code = 0
     for name, source in texts.items():
-        if call.words[1:]:
+        if options.names:
             print(f"--- {name}")
-        issues = problems(source, settings.strict, epp="epp" in call.flags) if "validate" in call.flags else []
+        issues = problems(source, settings.strict, epp=options.epp) if options.validate else []
         errors = [each for each in issues if each.severity == "error"]
         if not errors:
             try:
-                _dumped(parse(source, epp="epp" in call.flags), form, pretty="pretty" in call.flags)
+                _dumped(parse(source, epp=options.epp), form, pretty=options.pretty)
                 continue
             except ParseError as err:
                 errors = [Diagnostic("error", err.message, err.where or Location(source.file), err.hint)]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from agent.run.retrieval import sync_plugins
 from shared.errors import PuppetError
-from shared.settings import AgentSettings
+from shared.process import log as logs
+from shared.settings import AgentSettings, load
 
-from ..faces import only_action
+from ..faces import FaceOptions, parse_face
 from ..peer import wired
 
 log = logging.getLogger("puppet.agent")
@@ -22,15 +24,26 @@ Brings the plugins and external facts of the environment's modules from the mast
 Exit codes: 0 done, 1 something could not be brought."""
 
 
+@dataclass(frozen=True, slots=True)
+class PluginOptions(FaceOptions):
+    """The command line of `puppet plugin`."""
+
+    face = "plugin"
+
+
 def main(argv: Sequence[str]) -> int:
     """Run `puppet plugin …`; the exit code."""
-    asked = only_action("plugin", "download", argv, HELP)
-    if asked is None:
+    options, flags = parse_face(PluginOptions, argv, AgentSettings)
+    if options.help:
+        print(HELP)
         return 0
-    call, settings = asked
-    call.counted("download", 0)
-    brought = asyncio.run(download(settings))
-    print(f"Downloaded these plugins: {', '.join(brought)}" if brought else "No plugins downloaded.")
+    if options.action != "download":
+        raise options.unknown_action(["download"])
+    settings = load(AgentSettings, section="agent", flags=flags)
+    logs.set_up(level=logs.level_of(settings), colour=settings.color)
+    options.exactly(0)
+    paths = asyncio.run(download(settings))
+    print(f"Downloaded these plugins: {', '.join(paths)}" if paths else "No plugins downloaded.")
     return 0
 
 

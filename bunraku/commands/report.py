@@ -6,6 +6,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,11 @@ from shared.errors import BadData, ConfigError, PuppetError
 from shared.indirector import Request
 from shared.models.report import Report
 from shared.process import log as logs
+from shared.process.cli import flag, maybe_text
 from shared.process.log import escaped
-from shared.settings import AgentSettings, MasterSettings, flags_of, load
+from shared.settings import AgentSettings, MasterSettings, load
 
-from ..faces import Call, call_of
+from ..faces import FaceOptions, parse_face
 from ..peer import wired
 
 HELP = """Usage: puppet report list [--failed] [--silent-for TIME] [--json]
@@ -43,45 +45,55 @@ MAX_REPORT = 64 * 2**20  # bytes
 _FACT_FILES = {"yaml": "*.yaml", "json": "*.json"}
 
 
+@dataclass(frozen=True, slots=True)
+class ReportOptions(FaceOptions):
+    """The command line of `puppet report`."""
+
+    face = "report"
+
+    failed: bool = flag()
+    silent_for: str | None = maybe_text()
+
+
 def main(argv: Sequence[str]) -> int:
     """Run `puppet report …`; the exit code."""
-    flags, left = flags_of(list(argv), AgentSettings, MasterSettings, shorts={"-v": "--verbose", "-d": "--debug"})
-    call = call_of("report", left, options=("silent-for",), flags=("failed",))
-    if call.help:
+    options, flags = parse_face(ReportOptions, argv, AgentSettings, MasterSettings)
+    if options.help:
         print(HELP)
         return 0
-    action = call.action
-    if action == "list":
-        return print_last_runs(call, load(MasterSettings, section="master", flags=flags), datetime.now(UTC))
-    if action != "submit":
-        raise call.unknown_action(action, ("list", "submit"))
+    if options.action == "list":
+        return print_last_runs(options, load(MasterSettings, section="master", flags=flags), datetime.now(UTC))
+    if options.action != "submit":
+        raise options.unknown_action(("list", "submit"))
     settings = load(AgentSettings, section="agent", flags=flags)
     logs.set_up(level=logs.level_of(settings), colour=settings.color)
-    report = read(Path(call.counted("submit", 1)[0]) if call.words[1:] else settings.lastrunreport)
+    report = read(Path(options.exactly(1)[0]) if options.names else settings.lastrunreport)
     asyncio.run(submit(report, settings))
     logging.getLogger("puppet.report").log(logs.NOTICE, "Uploaded report for %s", report.name)
     return 0
 
 
-def print_last_runs(call: Call, settings: MasterSettings, now: datetime) -> int:
+def print_last_runs(options: ReportOptions, settings: MasterSettings, now: datetime) -> int:
     """
     Print the last runs that the options ask for, the oldest report first; the exit code.
 
     Raises:
         ConfigError: a duration that is none. PuppetError: the reports cannot be read.
     """
-    call.counted("list", 0)
+    options.exactly(0)
     try:
-        silent_for = duration(call.options["silent-for"]) if "silent-for" in call.options else None
+        silent_for = None if options.silent_for is None else duration(options.silent_for)
     except ValueError as err:
         raise ConfigError(f"Could not set --silent-for: {err}") from err
     try:
-        runs = [run for run in latest_reports(settings.reportdir, nodes_with_facts(settings)) if is_asked_for(run, call, silent_for, now)]
+        runs = [
+            run for run in latest_reports(settings.reportdir, nodes_with_facts(settings)) if is_asked_for(run, options, silent_for, now)
+        ]
     except OSError as err:
         hint = "Run it on the master, as root (sudo) or as the account that the master runs as."
         raise PuppetError(f"Could not read the reports in {settings.reportdir}: {err.strerror}", hint=hint) from err
     runs.sort(key=lambda run: (run.received or datetime.min.replace(tzinfo=UTC), run.node))
-    if call.json:
+    if options.as_json:
         sys.stdout.buffer.write(dumps_pretty([as_data(run, now) for run in runs]))
     else:
         sys.stdout.write("".join(lines_of(runs, now)))
@@ -101,11 +113,11 @@ def nodes_with_facts(settings: MasterSettings) -> Iterator[str]:
             yield path.stem
 
 
-def is_asked_for(run: LatestReport, call: Call, silent_for: int | None, now: datetime) -> bool:
+def is_asked_for(run: LatestReport, options: ReportOptions, silent_for: int | None, now: datetime) -> bool:
     """Return whether the options of a call ask for a node; without options they ask for all."""
-    if "failed" not in call.flags and silent_for is None:
+    if not options.failed and silent_for is None:
         return True
-    return ("failed" in call.flags and run.status == "failed") or (silent_for is not None and run.is_silent(now, silent_for))
+    return (options.failed and run.status == "failed") or (silent_for is not None and run.is_silent(now, silent_for))
 
 
 def lines_of(runs: Sequence[LatestReport], now: datetime) -> Iterator[str]:

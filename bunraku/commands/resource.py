@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,10 @@ from shared.data import plainyaml
 from shared.errors import PuppetError, ResourceError, Unsupported, text_with_hint
 from shared.filesystem.textdiff import Differ
 from shared.process import log as logs
-from shared.process.cli import invalid_option, options_in, value_of
+from shared.process.cli import CommandOptions, flag, parse_options, texts
 from shared.ral import ABSENT, Provider, Providers, State, Type, displayed
 from shared.ral.catalog import RalCatalog
-from shared.settings import AgentSettings, flags_of, load
+from shared.settings import AgentSettings, load
 from shared.types import builtin_types
 
 log = logging.getLogger("puppet.resource")
@@ -45,7 +45,6 @@ With attributes they are set first, as a run would; what is printed is how it is
 
 Exit codes: 0, also when a change failed (which is said); 1 for a wrong call."""
 
-_SHORTS = {"-v": "--verbose", "-d": "--debug"}
 _PAIR = re.compile(r"(\w+)=(.*)", re.DOTALL)
 _NO_LIST = {"file": "Listing all file instances is not supported.  Please specify a file or directory, e.g. puppet resource file /etc"}
 
@@ -54,20 +53,18 @@ _NOTHING: tuple[Any, ...] = (None, ABSENT, "notlink", "", [], ())  # what a prop
 _SAID_OTHERWISE = frozenset((("file", "checksum_value"),))  # content says it already
 
 
-@dataclass(slots=True)
-class Wish:
-    """What the command line asks for, without settings."""
+@dataclass(frozen=True, slots=True)
+class ResourceOptions(CommandOptions):
+    """The command line without settings."""
 
-    words: list[str] = field(default_factory=list)
-    params: list[str] = field(default_factory=list)
-    yaml: bool = False
-    types: bool = False
-    edit: bool = False
-    help: bool = False
+    param: tuple[str, ...] = texts("-p")
+    to_yaml: bool = flag("-y")
+    types: bool = flag("-t")
+    edit: bool = flag("-e")
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class PrintedResource:
     """One resource as it is printed: attributes in their order, `ensure` first."""
 
     type: str
@@ -81,55 +78,29 @@ class Shown:
         return f"{self.type} {{ {displayed(self.title)}:\n{''.join(lines)}}}"
 
 
-def options(argv: Sequence[str]) -> tuple[Wish, dict[str, Any]]:
-    """The wish of a command line, and the settings in it; ConfigError for an option that does not exist."""
-    flags, left = flags_of(list(argv), AgentSettings, shorts=_SHORTS)
-    wish = Wish()
-    simple = {
-        "--to_yaml": "yaml",
-        "-y": "yaml",
-        "--types": "types",
-        "-t": "types",
-        "--edit": "edit",
-        "-e": "edit",
-        "--help": "help",
-        "-h": "help",
-    }
-    while left:
-        word = left.pop(0)
-        name = word.partition("=")[0]
-        if word == "--":
-            wish.words += left
-            break
-        if word in simple:
-            setattr(wish, simple[word], True)
-        elif name in ("--param", "-p"):
-            wish.params.append(value_of(word, left))
-        elif word.startswith("-") and not wish.words[1:]:
-            raise invalid_option("resource", word, options_in(HELP))
-        else:
-            wish.words.append(word)
-    return wish, flags
+def parse(argv: Sequence[str]) -> tuple[ResourceOptions, dict[str, Any]]:
+    """Return the options of a command line, and the settings in it; ConfigError for an option that does not exist."""
+    return parse_options(ResourceOptions, "resource", argv, AgentSettings, arguments_only_after=2)
 
 
 def main(argv: Sequence[str]) -> int:
     """Run `puppet resource …`; the exit code."""
-    wish, flags = options(argv)
-    if wish.help:
+    options, flags = parse(argv)
+    if options.help:
         print(HELP)
         return 0
     settings = load(AgentSettings, section="user", flags=flags)
     logs.set_up(level=logs.level_of(settings), colour=settings.color)
-    if wish.types:
+    if options.types:
         print("\n".join(sorted(builtin_types())))
         return 0
     try:
-        found = asyncio.run(Application(wish, settings, logs.level_of(settings)).run())
+        found = asyncio.run(ResourceCommand(options, settings, logs.level_of(settings)).run())
     except PuppetError as err:
         log.error("Could not run: %s", text_with_hint(err))
         return 1
-    text = rendered(wish.words[0].lower(), found, wish.yaml)
-    if wish.edit and not wish.yaml:
+    text = rendered(options.arguments[0].lower(), found, options.to_yaml)
+    if options.edit and not options.to_yaml:
         return edited(text)
     if text:
         print(text)
@@ -141,7 +112,7 @@ def plain(value: Any) -> Any:
     return value.strftime("%Y-%m-%d %H:%M:%S %z") if isinstance(value, datetime) else value
 
 
-def rendered(type_name: str, found: Sequence[Shown], yaml: bool) -> str:
+def rendered(type_name: str, found: Sequence[PrintedResource], yaml: bool) -> str:
     """What is printed, without the last line's end."""
     if not yaml:
         return "\n".join(each.manifest() for each in found)
@@ -163,18 +134,18 @@ def edited(text: str) -> int:
         return apply(["--verbose", str(path)])
 
 
-class Application:
+class ResourceCommand:
     """One `puppet resource`."""
 
-    def __init__(self, wish: Wish, settings: AgentSettings, level: str) -> None:
+    def __init__(self, options: ResourceOptions, settings: AgentSettings, level: str) -> None:
         from agent.state.logbridge import print_line
 
-        self.wish = wish
+        self.options = options
         self.settings = settings
         self.log = RunLog(level=level, printers=[lambda line: None if line.message.startswith("Applied catalog in ") else print_line(line)])
         self.providers: Providers | None = None
 
-    async def run(self) -> list[Shown]:
+    async def run(self) -> list[PrintedResource]:
         """
         What to print.
 
@@ -192,9 +163,9 @@ class Application:
 
     def _asked(self) -> tuple[type[Type], str | None, dict[str, str]]:
         """Type, name and attributes of the command line."""
-        if not self.wish.words:
+        if not self.options.arguments:
             raise ResourceError("You must specify the type to display")
-        type_name, *rest = self.wish.words
+        type_name, *rest = self.options.arguments
         cls = builtin_types().get(type_name.lower())
         if cls is None:
             raise ResourceError(f"Could not find type {type_name}", hint="`puppet resource --types` names those that there are.")
@@ -206,7 +177,7 @@ class Application:
             if pair is None:
                 raise ResourceError(f"Invalid parameter setting {word}", hint="Give attributes as name=value.")
             given[pair[1]] = pair[2]
-        for parameter in self.wish.params:
+        for parameter in self.options.param:
             if parameter not in cls.declaration.attributes:
                 raise ResourceError(f"{type_name} has no parameter named '{parameter}'")
         if not rest and type_name.lower() in _NO_LIST:
@@ -234,9 +205,9 @@ class Application:
 
     # --- reading
 
-    async def _all(self, cls: type[Type]) -> list[Shown]:
+    async def _all(self, cls: type[Type]) -> list[PrintedResource]:
         """Everything of a type: of its default provider first, then of those that look elsewhere; of two with one name the first counts."""
-        found: dict[str, Shown] = {}
+        found: dict[str, PrintedResource] = {}
         for provider in self._sources(cls.declaration.name):
             try:
                 existing = await provider.instances()
@@ -261,13 +232,13 @@ class Application:
                 chosen.append(provider)
         return chosen
 
-    async def _one(self, cls: type[Type], name: str, provider: Provider[Any], given: Mapping[str, str]) -> Shown:
+    async def _one(self, cls: type[Type], name: str, provider: Provider[Any], given: Mapping[str, str]) -> PrintedResource:
         resource = cls(name, {**given, "audit": "all"})  # a `target` says in which file to look
         resource.handler = provider
         state = await provider.retrieve(resource)
         return self._shown(cls, name, provider, {"ensure": ABSENT} if state is None else state, resource)
 
-    def _shown(self, cls: type[Type], name: str, provider: Provider[Any], state: State, resource: Type | None = None) -> Shown:
+    def _shown(self, cls: type[Type], name: str, provider: Provider[Any], state: State, resource: Type | None = None) -> PrintedResource:
         """What there is to print of a state: properties that have a value, and the parameters asked for."""
         declared = cls.declaration
         properties = [each.name for each in declared.properties if each.name != "ensure"]
@@ -279,11 +250,11 @@ class Application:
         more = {key: plain(value) for key, value in there.items() if (declared.name, key) not in _SAID_OTHERWISE}
         if provider.name:
             more["provider"] = provider.name
-        for parameter in self.wish.params:
+        for parameter in self.options.param:
             value = state.get(parameter, resource.value_of(parameter) if resource else None)
             if value not in (None, [], ABSENT):
                 more[parameter] = value
-        return Shown(declared.name, name, found | dict(sorted(more.items())))
+        return PrintedResource(declared.name, name, found | dict(sorted(more.items())))
 
     # --- changing
 

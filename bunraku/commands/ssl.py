@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,11 +27,12 @@ from shared.indirector import Request
 from shared.indirector.rest import Rest
 from shared.models.certificate import CERTIFICATE
 from shared.process import log as logs
+from shared.process.cli import flag, maybe_text
 from shared.process.service import make_room
-from shared.settings import AgentSettings, flags_of, load
+from shared.settings import AgentSettings, load
 from shared.suggestions import did_you_mean
 
-from ..faces import call_of
+from ..faces import FaceOptions, parse_face
 from ..peer import connected
 
 HELP = """Usage: puppet ssl bootstrap | submit_request | download_cert | verify | show | clean [--localca]
@@ -52,22 +54,31 @@ ACTIONS = ("bootstrap", "submit_request", "download_cert", "verify", "show", "cl
 log = logging.getLogger("puppet.ssl")
 
 
+@dataclass(frozen=True, slots=True)
+class SslOptions(FaceOptions):
+    """The command line of `puppet ssl`."""
+
+    face = "ssl"
+
+    target: str | None = maybe_text()
+    localca: bool = flag()
+
+
 def main(argv: Sequence[str]) -> int:
     """Run `puppet ssl …`; the exit code."""
-    flags, left = flags_of(list(argv), AgentSettings, shorts={"-v": "--verbose", "-d": "--debug"})
-    call = call_of("ssl", left, options=("target",), flags=("localca",))
-    if call.help:
+    options, flags = parse_face(SslOptions, argv, AgentSettings)
+    if options.help:
         print(HELP)
         return 0
-    if not call.words:
+    if not options.arguments:
         raise ConfigError("An action must be specified.", hint="Try 'puppet ssl --help'.")
-    if "target" in call.options:
+    if options.target is not None:
         raise Unsupported("puppet ssl --target is for devices, which are not supported")
-    action = call.words[0]
+    action = options.action
     if action not in ACTIONS:
         hint = did_you_mean(action, ACTIONS, form="puppet ssl {}", otherwise=f"The actions are {', '.join(ACTIONS)}.")
         raise ConfigError(f"Unknown action '{action}'", hint=hint)
-    call.counted(action, 0)
+    options.exactly(0)
     settings = load(AgentSettings, section="agent", flags=flags)
     make_room(settings)
     logs.set_up(level=logs.level_of(settings, verbose=action == "bootstrap"))
@@ -78,7 +89,7 @@ def main(argv: Sequence[str]) -> int:
         "download_cert": host.download_cert,
         "verify": host.verify,
         "show": host.show,
-        "clean": lambda: host.clean(localca="localca" in call.flags),
+        "clean": lambda: host.clean(localca=options.localca),
     }
     actions[action]()
     return 0

@@ -1,19 +1,22 @@
-"""A command as a program: what its errors look like on standard error, and its exit code."""
+"""A command as a program: its options as a dataclass, its errors on standard error, its exit code."""
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
 
 from ..errors import ConfigError, PuppetError
+from ..settings import SettingOptions, Settings
 from ..suggestions import did_you_mean
 
-_OPTION = re.compile(r"--(?:\[no-\])?([a-z][\w-]*)", re.ASCII)
+DEBUGGING: Mapping[str, str] = {"-v": "--verbose", "-d": "--debug"}  # the short forms of settings that every command has
+_PREFIX = "Could not parse application options: "
 
 
-def ended(command: Callable[[], int]) -> int:
-    """The command's exit code; 1 when it cannot start, which is said; 0 when somebody interrupts it before it has."""
+def run_main(command: Callable[[], int]) -> int:
+    """Run a command and return its exit code: 1, after its error is printed, when it raises; 0 when somebody interrupts it."""
     try:
         return command()
     except PuppetError as err:
@@ -26,17 +29,132 @@ def ended(command: Callable[[], int]) -> int:
         return 0
 
 
-def value_of(word: str, left: list[str]) -> str:
-    """The value of an option: behind its `=`, or the next word, which is taken out of `left`; ConfigError when there is none."""
-    name, equals, value = word.partition("=")
-    if not equals and not left:
-        raise ConfigError(f"Could not parse application options: missing argument: {name}")
-    return value if equals else left.pop(0)
+# --- declaring options
 
 
-def options_in(usage: str) -> set[str]:
-    """Return the names of the long options that a usage text has, without their `--`."""
-    return set(_OPTION.findall(usage))
+@dataclass(frozen=True, slots=True)
+class _Option:
+    """
+    How a field of options is written: `--name` as the field is called (`_` and `-` are one), and as `spellings` say.
+
+    Attributes:
+        kind: `flag` takes no value, `text` one, `texts` one each time, `optional` the next word unless that is an option.
+        off: spellings that set a flag to False.
+    """
+
+    kind: str
+    spellings: tuple[str, ...]
+    off: tuple[str, ...] = ()
+
+
+def flag(*spellings: str, default: bool = False, off: Sequence[str] = (), negatable: bool = False) -> bool:
+    """Declare an option without a value; `negatable`: `--no-name` sets it to False."""
+    option = _Option("flag", spellings, (*off, *(["--no-{}"] if negatable else [])))
+    return field(default=default, metadata={"option": option})
+
+
+def maybe_flag(*spellings: str) -> bool | None:
+    """Declare an option that is also written `--no-name`, and is None when neither is given."""
+    return field(default=None, metadata={"option": _Option("flag", spellings, ("--no-{}",))})
+
+
+def text(*spellings: str, default: str = "") -> str:
+    """Declare an option with a value; the last one counts."""
+    return field(default=default, metadata={"option": _Option("text", spellings)})
+
+
+def maybe_text(*spellings: str) -> str | None:
+    """Declare an option with a value, which is None when the option is not given."""
+    return field(default=None, metadata={"option": _Option("text", spellings)})
+
+
+def optional_text(*spellings: str) -> str | None:
+    """Declare an option whose value may be left out: it is '' then, and None when the option is not given."""
+    return field(default=None, metadata={"option": _Option("optional", spellings)})
+
+
+def texts(*spellings: str) -> tuple[str, ...]:
+    """Declare an option that may be given several times."""
+    return field(default=(), metadata={"option": _Option("texts", spellings)})
+
+
+@dataclass(frozen=True, slots=True)
+class CommandOptions:
+    """The command line of one command without settings; subclasses declare their options as fields."""
+
+    arguments: tuple[str, ...] = ()
+    help: bool = flag("-h")
+
+
+O = TypeVar("O", bound=CommandOptions)  # noqa: E741
+
+
+# --- reading them
+
+
+def parse_options(
+    cls: type[O],
+    command: str,
+    argv: Iterable[str],
+    *settings: type[Settings],
+    aliases: Mapping[str, str] = DEBUGGING,
+    arguments_only_after: int | None = None,
+) -> tuple[O, dict[str, Any]]:
+    """
+    Return the options and arguments of a command line, and the settings in it. The command's own options win over settings.
+
+    After `--` every word is an argument.
+
+    Args:
+        aliases: other spellings of settings.
+        arguments_only_after: after so many arguments a word that begins with `-` and is no option is an argument, too.
+    Raises:
+        ConfigError: an option that the command does not have, or whose value is missing or needless.
+    """
+    table = _spellings(cls)
+    flags = SettingOptions(*settings)
+    values: dict[str, Any] = {}
+    arguments: list[str] = []
+    pending = list(argv)
+    while pending:
+        word = pending.pop(0)
+        if word == "--":
+            arguments += pending
+            break
+        name, equals, rest = word.partition("=")
+        attribute, kind, constant = table.get(_plain(name), ("", "", None))
+        if kind == "flag" and not equals:
+            values[attribute] = constant
+        elif kind == "optional":
+            values[attribute] = rest if equals or not pending or pending[0].startswith("-") else pending.pop(0)
+        elif kind in ("text", "texts"):
+            if not equals and not pending:
+                raise ConfigError(f"{_PREFIX}missing argument: {name}")
+            value = rest if equals else pending.pop(0)
+            values[attribute] = (*values.get(attribute, ()), value) if kind == "texts" else value
+        elif flags.take(aliases.get(word, word), pending):
+            continue
+        elif word.startswith("-") and word != "-" and (arguments_only_after is None or len(arguments) < arguments_only_after):
+            raise invalid_option(command, word, [spelling[2:] for spelling in table if spelling.startswith("--")])
+        else:
+            arguments.append(word)
+    return cls(arguments=tuple(arguments), **values), flags.values
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "-") if name.startswith("--") else name
+
+
+def _spellings(cls: type[CommandOptions]) -> dict[str, tuple[str, str, bool]]:
+    """Return, by spelling, the field of an option, its kind, and what a flag sets the field to."""
+    table: dict[str, tuple[str, str, bool]] = {}
+    for attribute in fields(cls):
+        option: _Option | None = attribute.metadata.get("option")
+        if option is not None:
+            own = attribute.name.rstrip("_")
+            table |= {_plain(spelling): (attribute.name, option.kind, True) for spelling in (f"--{own}", *option.spellings)}
+            table |= {_plain(spelling.format(own)): (attribute.name, option.kind, False) for spelling in option.off}
+    return table
 
 
 def invalid_option(command: str, word: str, options: Iterable[str] = ()) -> ConfigError:
@@ -52,8 +170,6 @@ def invalid_option(command: str, word: str, options: Iterable[str] = ()) -> Conf
     name, prefix = option.removeprefix("--"), "--"
     if name.startswith("no-"):
         name, prefix = name.removeprefix("no-"), "--no-"
-    known = {*options, "help", "version", *AgentSettings.model_fields, *MasterSettings.model_fields}
+    known = {*options, "version", *AgentSettings.model_fields, *MasterSettings.model_fields}
     guess = did_you_mean(name, known, form=f"{prefix}{{}}") if option.startswith("--") else ""
-    return ConfigError(
-        f"Could not parse application options: invalid option: {word}", hint=f"{guess} Try 'puppet {command} --help'.".lstrip()
-    )
+    return ConfigError(f"{_PREFIX}invalid option: {word}", hint=f"{guess} Try 'puppet {command} --help'.".lstrip())

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from .agent import AgentSettings
-from .base import Layers, Settings, canonical, flags_of, load, path_names, texts_of_unread, unknown
+from .base import Layers, SettingOptions, Settings, canonical, flags_of, load, path_names, texts_of_unread, unknown
 from .common import CommonSettings
 from .conf import Conf, parse, read
 from .unread import UNREAD, Unread
@@ -19,6 +19,7 @@ __all__ = [
     "Conf",
     "Layers",
     "MasterSettings",
+    "SettingOptions",
     "Settings",
     "Unread",
     "canonical",

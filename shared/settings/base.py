@@ -249,45 +249,70 @@ def unknown(conf: Conf, *classes: type[Settings], also: Iterable[str] = ()) -> l
     ]
 
 
-def flags_of(argv: list[str], *classes: type[Settings], shorts: Mapping[str, str] | None = None) -> tuple[dict[str, Any], list[str]]:
+class SettingOptions:
     """
-    The settings given as options, and the arguments that are left, in order.
+    The settings among the words of a command line.
 
-    `--name VALUE`, `--name=VALUE`; booleans `--name` and `--no-name` only, as Puppet has it. Paths are made absolute here: a daemon
-    leaves the directory that they are relative to. Options that are no settings are left. After `--` nothing is an option; it is left
-    as well, so that the caller can tell.
+    `--name VALUE`, `--name=VALUE`; booleans `--name` and `--no-name` only, as Puppet has it. Later words win.
 
+    Args:
+        without: names of settings that are no options here.
+    """
+
+    def __init__(self, *classes: type[Settings], without: Collection[str] = ()) -> None:
+        self._paths = path_names(*classes)
+        self._is_flag = {name: setting.flag for name, setting in UNREAD.items()} if classes else {}
+        self._is_flag |= {name: is_flag(field) for cls in classes for name, field in cls.model_fields.items()}
+        for name in without:
+            self._is_flag.pop(name, None)
+        self.values: dict[str, Any] = {}
+
+    def take(self, word: str, following: list[str]) -> bool:
+        """
+        Return whether `word` is a setting; its value, where that is the next word, is taken out of `following`.
+
+        Paths are made absolute here: a daemon leaves the directory that they are relative to.
+
+        Raises:
+            ConfigError: a value is missing, or given to a boolean.
+        """
+        name, equals, value = word[2:].partition("=") if word.startswith("--") else ("", "", "")
+        setting = canonical(name)
+        if setting not in self._is_flag:
+            negated = canonical(name[3:]) if name.startswith(("no-", "no_")) else ""
+            if self._is_flag.get(negated):
+                self.values[negated] = False
+                return True
+            return False
+        if self._is_flag[setting]:
+            if equals:
+                raise ConfigError(f"needless argument: {word}")
+            self.values[setting] = True
+            return True
+        if not equals and not following:
+            raise ConfigError(f"missing argument: --{name}")
+        text = value if equals else following.pop(0)
+        self.values[setting] = absolute_paths(text) if setting in self._paths else text
+        return True
+
+
+def flags_of(argv: Iterable[str], *classes: type[Settings], without: Collection[str] = ()) -> tuple[dict[str, Any], list[str]]:
+    """
+    Return the settings given as options, and the arguments that are left, in order.
+
+    Options that are no settings are left. After `--` nothing is an option; it is left as well, so that the caller can tell.
+
+    Args:
+        without: names of settings that are no options here.
     Raises:
         ConfigError: a value is missing, or given to a boolean.
     """
-    plain = {name: is_flag(field) for cls in classes for name, field in cls.model_fields.items()}
-    plain |= {name: each.flag for name, each in UNREAD.items() if name not in plain}
-    found: dict[str, Any] = {}
-    left: list[str] = []
-    pending = list(argv)
+    settings, left, pending = SettingOptions(*classes, without=without), list[str](), list(argv)
     while pending:
         word = pending.pop(0)
-        word = (shorts or {}).get(word, word)
         if word == "--":
             left += [word, *pending]
             break
-        name, equals, value = word[2:].partition("=") if word.startswith("--") else ("", "", "")
-        setting = canonical(name)
-        negated = canonical(name.removeprefix("no-").removeprefix("no_"))
-        if name and setting in plain:
-            if plain[setting]:
-                if equals:
-                    raise ConfigError(f"needless argument: {word}")
-                found[setting] = True
-            elif equals:
-                found[setting] = value
-            elif pending:
-                found[setting] = pending.pop(0)
-            else:
-                raise ConfigError(f"missing argument: --{name}")
-        elif name.startswith(("no-", "no_")) and plain.get(negated):
-            found[negated] = False
-        else:
+        if not settings.take(word, pending):
             left.append(word)
-    paths = path_names(*classes)
-    return {name: absolute_paths(value) if name in paths else value for name, value in found.items()}, left
+    return settings.values, left

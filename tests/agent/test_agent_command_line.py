@@ -38,7 +38,7 @@ ROOT = Path(__file__).parents[2]
     ],
 )
 def test_options_are_settings(argv: list[str], flags: dict[str, Any]) -> None:
-    assert parse(argv).flags == flags
+    assert parse(argv)[1] == flags
 
 
 @pytest.mark.parametrize(
@@ -51,8 +51,8 @@ def test_options_are_settings(argv: list[str], flags: dict[str, Any]) -> None:
     ],
 )
 def test_the_reason_for_disabling_may_be_left_out(argv: list[str], reason: str, flags: dict[str, Any]) -> None:
-    command = parse(argv)
-    assert (command.disable, command.flags) == (reason, flags)
+    options, given = parse(argv)
+    assert (options.disable, given) == (reason, flags)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bunraku.commands.apply import options
+from bunraku.commands.apply import parse
 from shared.data import plainyaml
 from shared.errors import ConfigError
 from shared.models.report import Report
@@ -370,17 +370,17 @@ def test_a_wrong_call_says_what_is_wrong(words: list[str], message: str, apply: 
 
 
 def test_code_may_look_like_an_option() -> None:
-    assert options(["-e", "--noop"])[0].code == "--noop"
-    assert options(["--execute=--noop", "--noop"])[1] == {"noop": True}
-    assert options(["--", "-e"])[0].words == ["-e"]
+    assert parse(["-e", "--noop"])[0].execute == "--noop"
+    assert parse(["--execute=--noop", "--noop"])[1] == {"noop": True}
+    assert parse(["--", "-e"])[0].arguments == ("-e",)
 
 
 def test_test_stands_for_its_options_and_gives_way_to_given_ones() -> None:
-    wish, flags = options(["-t", "--no-show_diff"])
-    assert wish.detailed
+    options, flags = parse(["-t", "--no-show_diff"])
+    assert options.detailed_exitcodes
     assert flags == {"verbose": True, "show_diff": False, "splay": False}
     with pytest.raises(ConfigError, match="needless argument"):
-        options(["--noop=true"])
+        parse(["--noop=true"])
 
 
 CUSTOM = """\

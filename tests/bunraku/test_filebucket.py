@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent.servers.dipper import RemoteDipper
-from bunraku.commands.filebucket import Commands, moment
+from bunraku.commands.filebucket import BucketCommands, moment
 from shared.errors import BadRequest, NotFound
 from shared.indirector import Binding, Request
 from shared.indirector.core import Terminus
@@ -202,7 +202,7 @@ async def test_a_remote_bucket_is_asked_before_a_file_is_sent(
     file: Callable[[str, str], Path], capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     server, one = ServerBucket(), file("one", "one\n")
-    commands = Commands(RemoteDipper(Binding(FILE_BUCKET_FILE, server)), "sha256")
+    commands = BucketCommands(RemoteDipper(Binding(FILE_BUCKET_FILE, server)), "sha256")
     for _ in range(2):
         await commands.backup([str(one)])
     key = f"sha256/{ONE}/{one}"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bunraku.commands.resource import Application, Shown, edited, main, options, rendered
+from bunraku.commands.resource import PrintedResource, ResourceCommand, edited, main, parse, rendered
 from shared.errors import ConfigError, ResourceError
 from shared.ral import Platform, Providers
 from shared.settings import AgentSettings, load
@@ -25,7 +25,7 @@ def settings(root: Path) -> AgentSettings:
     return load(AgentSettings, section="user", flags={"confdir": str(root / "conf"), "vardir": str(root / "var")})
 
 
-def application(root: Path, *words: str, gid: int | None = 5, noop: bool = False) -> tuple[Application, dict[str, Program]]:
+def application(root: Path, *words: str, gid: int | None = 5, noop: bool = False) -> tuple[ResourceCommand, dict[str, Program]]:
     """One whose groups are in memory: there is `ops`, or nothing."""
     from agent.providers.accounts import AccountDatabase
     from agent.providers.group.groupadd import Groupadd
@@ -43,8 +43,8 @@ def application(root: Path, *words: str, gid: int | None = 5, noop: bool = False
     programs = {name: Program(name) for name in ("groupadd", "groupmod", "groupdel")}
     for name, program in programs.items():
         setattr(provider, name, program)
-    wish, _ = options(words)
-    made = Application(wish, settings(root).model_copy(update={"noop": noop}), "notice")
+    options, _ = parse(words)
+    made = ResourceCommand(options, settings(root).model_copy(update={"noop": noop}), "notice")
 
     async def providers() -> Providers:
         return Providers({"group": lambda: [provider]}, Platform(find_program=lambda name: name))
@@ -54,7 +54,7 @@ def application(root: Path, *words: str, gid: int | None = 5, noop: bool = False
 
 
 def test_a_resource_is_printed_in_puppets_language_with_aligned_arrows() -> None:
-    shown = Shown("user", "it's", {"ensure": "present", "groups": ["a", "b"], "uid": 5})
+    shown = PrintedResource("user", "it's", {"ensure": "present", "groups": ["a", "b"], "uid": 5})
     assert shown.manifest() == "user { 'it\\'s':\n  ensure => 'present',\n  groups => ['a', 'b'],\n  uid    => 5,\n}"
     assert rendered("user", [shown], yaml=True) == "---\nuser:\n  it's:\n    ensure: present\n    groups:\n    - a\n    - b\n    uid: 5"
     assert (rendered("user", [], yaml=True), rendered("user", [], yaml=False)) == ("---\nuser: {}", "")
@@ -107,9 +107,9 @@ async def test_a_wrong_call_says_what_is_wrong(words: tuple[str, ...], message: 
 
 def test_an_option_that_does_not_exist_is_refused() -> None:
     with pytest.raises(ConfigError, match="invalid option: --nosuch"):
-        options(["--nosuch", "user"])
-    wish, flags = options(["-y", "-p", "managehome", "--param=system", "user", "root", "--noop"])
-    assert (wish.yaml, wish.params, wish.words, flags) == (True, ["managehome", "system"], ["user", "root"], {"noop": True})
+        parse(["--nosuch", "user"])
+    options, flags = parse(["-y", "-p", "managehome", "--param=system", "user", "root", "--noop"])
+    assert (options.to_yaml, options.param, options.arguments, flags) == (True, ("managehome", "system"), ("user", "root"), {"noop": True})
 
 
 def test_types_and_help_are_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,35 +2,87 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import pytest
 
 from shared.errors import ConfigError
-from shared.process.cli import invalid_option, options_in, value_of
+from shared.process.cli import CommandOptions, flag, invalid_option, maybe_flag, maybe_text, optional_text, parse_options, text, texts
+from shared.settings import AgentSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Options(CommandOptions):
+    """One option of each kind."""
+
+    same_key: bool = flag("-k", off=("--other-key",))
+    cache: bool = flag(default=True, negatable=True)
+    allow_names: bool | None = maybe_flag()
+    name: str = text("-n", default="x")
+    code: str | None = maybe_text()
+    only: tuple[str, ...] = texts()
+    disable: str | None = optional_text()
+
+
+def parse(*words: str, **more: Any) -> Options:
+    return parse_options(Options, "some", words, AgentSettings, **more)[0]
 
 
 @pytest.mark.parametrize(
-    ("word", "left", "value", "rest"),
-    [("--a=b", ["c"], "b", ["c"]), ("--a", ["c", "d"], "c", ["d"]), ("--a=", [], "", []), ("--a=b=c", [], "b=c", [])],
+    ("words", "options"),
+    [
+        ([], Options()),
+        (["a", "--", "--cache", "--"], Options(arguments=("a", "--cache", "--"))),
+        (["--same-key", "-"], Options(arguments=("-",), same_key=True)),
+        (["--same_key", "--other-key", "-h"], Options(help=True)),
+        (["-k", "--no-cache"], Options(same_key=True, cache=False)),
+        (["--no-allow-names"], Options(allow_names=False)),
+        (["--name=a=b", "--code", "--noop"], Options(name="a=b", code="--noop")),
+        (["-n", "--", "--code="], Options(name="--", code="")),
+        (["--only", "a", "--only=b"], Options(only=("a", "b"))),
+        (["--disable", "why", "b"], Options(disable="why", arguments=("b",))),
+        (["--disable", "--cache"], Options(disable="")),
+        (["--disable"], Options(disable="")),
+        (["--disable=why"], Options(disable="why")),
+    ],
 )
-def test_a_value_stands_behind_the_option_or_next(word: str, left: list[str], value: str, rest: list[str]) -> None:
-    assert value_of(word, left) == value
-    assert left == rest
+def test_words_become_the_fields_of_a_dataclass(words: list[str], options: Options) -> None:
+    assert parse(*words) == options
 
 
-def test_a_value_that_is_missing_and_an_option_that_does_not_exist_are_named() -> None:
-    with pytest.raises(ConfigError, match=r"^Could not parse application options: missing argument: --a$"):
-        value_of("--a", [])
-    error = invalid_option("doc", "--b")
-    assert (error.message, error.hint) == ("Could not parse application options: invalid option: --b", "Try 'puppet doc --help'.")
+def test_settings_are_options_too_and_give_way_to_the_commands_own() -> None:
+    options, flags = parse_options(Options, "some", ["-v", "--name", "b", "--server", "c", "--no-daemonize"], AgentSettings)
+    assert (options.name, flags) == ("b", {"verbose": True, "server": "c", "daemonize": False})
 
 
-def test_an_option_that_is_nearly_one_of_the_commands_own_or_a_setting_is_answered_with_that_one() -> None:
-    usage = "--test, -t   one run\n--[no-]allow-names   or not"
-    assert options_in(usage) == {"test", "allow-names"}
-    hints = [
-        invalid_option("agent", word, options_in(usage)).hint for word in ("--tets", "--allow-name=x", "--no-allow-name", "--sever", "-x")
-    ]
-    assert [hint.partition(" Try")[0] for hint in hints[:-1]] == [
-        f"Did you mean --{name}?" for name in ("test", "allow-names", "no-allow-names", "server")
-    ]
-    assert hints[-1] == "Try 'puppet agent --help'."
+def test_a_word_like_an_option_is_an_argument_where_that_is_allowed() -> None:
+    assert parse("a", "b", "-x", arguments_only_after=2).arguments == ("a", "b", "-x")
+    with pytest.raises(ConfigError, match="invalid option: -x"):
+        parse("a", "-x", arguments_only_after=2)
+
+
+@pytest.mark.parametrize("words", [["--name"], ["-n"], ["--only"]])
+def test_a_value_that_is_missing_is_named(words: list[str]) -> None:
+    with pytest.raises(ConfigError, match=f"^Could not parse application options: missing argument: {words[0]}$"):
+        parse(*words)
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("--same-kee", "Did you mean --same-key? "),
+        ("--cache=x", "Did you mean --cache? "),
+        ("--no-cach", "Did you mean --no-cache? "),
+        ("--sever", "Did you mean --server? "),
+        ("-x", ""),
+    ],
+)
+def test_an_option_that_does_not_exist_is_answered_with_one_that_is_close(word: str, hint: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse(word)
+    assert (caught.value.message, caught.value.hint) == (
+        f"Could not parse application options: invalid option: {word}",
+        f"{hint}Try 'puppet some --help'.",
+    )
+    assert invalid_option("doc", "--b").hint == "Try 'puppet doc --help'."

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from shared.errors import ConfigError
 from shared.names import shown
-from shared.process.cli import invalid_option, options_in
+from shared.process.cli import CommandOptions, flag, parse_options, text
 
 from ..setup import bootstrap
 from ..setup.adoption import Adoption, adopt
@@ -44,55 +44,31 @@ Agents of Puppet 8 and of this project fetch CA certificates every day (ca_refre
 certificate of a bundle, so that they cannot enrol between switch and finish: for them, take --same-key."""
 
 
-@dataclass
-class LifecycleOptions:
+@dataclass(frozen=True, slots=True)
+class LifecycleOptions(CommandOptions):
     """The parsed command line."""
 
-    words: list[str] = field(default_factory=list)
-    noop: bool = False
-    json: bool = False
-    same_key: bool = False
-    now: bool = False
-    name: str = ""
-
-
-_FLAGS = {"--noop": "noop", "--json": "json", "--same-key": "same_key", "--same_key": "same_key", "--now": "now"}
-
-
-def parse(argv: Sequence[str]) -> LifecycleOptions:
-    """The words and options of `argv`; ConfigError for an option that there is not."""
-    options = LifecycleOptions()
-    words = list(argv)
-    while words:
-        word = words.pop(0)
-        if word in _FLAGS:
-            setattr(options, _FLAGS[word], True)
-        elif word.startswith("--name="):
-            options.name = word.partition("=")[2]
-        elif word == "--name" and words:
-            options.name = words.pop(0)
-        elif word in ("-v", "--verbose", "-d", "--debug"):
-            continue
-        elif word.startswith("-"):
-            raise invalid_option("cert adopt", word, options_in(USAGE))
-        else:
-            options.words.append(word)
-    return options
+    noop: bool = flag()
+    json: bool = flag()
+    same_key: bool = flag()
+    now: bool = flag()
+    name: str = text()
+    verbose: bool = flag("-v", "-d", "--debug")  # without effect
 
 
 def run(argv: Sequence[str], site: CaSite, console: Console) -> int:
     """Carry out `adopt …` or `rollover …`; the exit code. Errors are raised."""
     action, *rest = argv
-    options = parse(rest)
+    options, _ = parse_options(LifecycleOptions, "cert adopt", rest)
     if not site.ca:
         raise ConfigError("This host is not a CA: the setting ca is false", hint="Run it on the CA, or set ca = true.")
     return _adopt(options, site, console) if action == "adopt" else _rollover(options, site, console)
 
 
 def _adopt(options: LifecycleOptions, site: CaSite, console: Console) -> int:
-    if len(options.words) != 1:
+    if len(options.arguments) != 1:
         raise ConfigError("adopt takes one folder", hint="puppet cert adopt /etc/puppetlabs/puppet/ssl/ca")
-    found = adopt(Path(options.words[0]), site.files, ssldir=site.ssldir, now=site.now(), noop=options.noop, owner=site.owner)
+    found = adopt(Path(options.arguments[0]), site.files, ssldir=site.ssldir, now=site.now(), noop=options.noop, owner=site.owner)
     if options.json:
         console.show(json.dumps(found.to_data(), indent=2))
         return 0
@@ -114,10 +90,10 @@ def _lines(found: Adoption) -> list[str]:
 
 
 def _rollover(options: LifecycleOptions, site: CaSite, console: Console) -> int:
-    if len(options.words) != 1 or options.words[0] not in STEPS:
-        given = f", not {shown(' '.join(options.words))}" if options.words else ""
+    if len(options.arguments) != 1 or options.arguments[0] not in STEPS:
+        given = f", not {shown(' '.join(options.arguments))}" if options.arguments else ""
         raise ConfigError(f"rollover takes one of {', '.join(STEPS)}{given}", hint="puppet cert rollover status")
-    step = options.words[0]
+    step = options.arguments[0]
     authority = bootstrap.open_authority(site.files, site.rules, now=site.now, report=site.report)
     rollover = Rollover(authority, site.ssldir, by=site.by, report=site.report)
     if step == "start":

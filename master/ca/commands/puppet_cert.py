@@ -6,16 +6,17 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TextIO
 
 from cryptography import x509
 
-from certs import bundles, certificates, csr, fingerprints, text
+from certs import bundles, certificates, csr, fingerprints
+from certs import text as certificate_text
 from certs.ssldir import SslDir
 from shared.errors import BadData, ConfigError, PuppetError
 from shared.names import certname, shown
-from shared.process.cli import invalid_option, options_in
+from shared.process.cli import CommandOptions, flag, maybe_flag, parse_options, text, texts
 from shared.suggestions import did_you_mean
 from shared.wire.dialects import MODERN
 
@@ -48,68 +49,45 @@ Actions:
 See also: puppet cert adopt --help. Exits with 0; with 23 when there is no CA here, with 24 when something could not be done."""
 
 
-@dataclass
-class CertOptions:
-    """The parsed command line."""
+@dataclass(frozen=True, slots=True)
+class CertOptions(CommandOptions):
+    """The parsed command line; names are in lower case."""
 
-    action: str = ""
-    names: list[str] = field(default_factory=list)
-    all: bool = False
-    signed: bool = False
-    pending: bool = False
-    json: bool = False
-    digest: str = fingerprints.DEFAULT
-    allow_names: bool | None = None
-    dns_alt_names: list[str] = field(default_factory=list)
-    subject: str = ""
+    all: bool = flag("-a")
+    signed: bool = flag("-s")
+    pending: bool = flag()
+    json: bool = flag()
+    digest: str = text(default=fingerprints.DEFAULT)
+    allow_dns_alt_names: bool | None = maybe_flag()
+    dns_alt_names: tuple[str, ...] = texts()
+    subject: str = text()
+    verbose: bool = flag("-v", "-d", "--debug")  # without effect
+
+    @property
+    def action(self) -> str:
+        return self.arguments[0]
+
+    @property
+    def names(self) -> list[str]:
+        return [name.lower() for name in self.arguments[1:]]
+
+    @property
+    def alternative_names(self) -> list[str]:
+        return [name.strip() for names in self.dns_alt_names for name in names.split(",") if name.strip()]
 
 
 ACTIONS = ("list", "sign", "revoke", "clean", "destroy", "generate", "print", "fingerprint", "verify", "reinventory")
 LIFECYCLE_ACTIONS = ("adopt", "rollover")  # actions on the CA itself, with options of their own
-_FLAGS = {
-    "--all": ("all", True),
-    "-a": ("all", True),
-    "--signed": ("signed", True),
-    "-s": ("signed", True),
-    "--pending": ("pending", True),
-    "--json": ("json", True),
-    "--allow-dns-alt-names": ("allow_names", True),
-    "--no-allow-dns-alt-names": ("allow_names", False),
-}
-_VALUES = {"--digest": "digest", "--dns_alt_names": "dns_alt_names", "--dns-alt-names": "dns_alt_names", "--subject": "subject"}
 
 
 def parse(argv: Sequence[str]) -> CertOptions:
-    """The options in a command line; ConfigError for an option or action that does not exist. Names are lower-cased."""
-    options = CertOptions()
+    """Return what a command line asks for; ConfigError for an option or action that does not exist."""
     words = list(argv)
-    while words:
-        word = words.pop(0)
-        option, equals, value = word.partition("=")
-        if word in _FLAGS:
-            setattr(options, _FLAGS[word][0], _FLAGS[word][1])
-        elif option in _VALUES:
-            if not equals and not words:
-                raise ConfigError(f"The option {option} needs a value")
-            value = value if equals else words.pop(0)
-            attribute = _VALUES[option]
-            if attribute == "dns_alt_names":
-                options.dns_alt_names += [name.strip() for name in value.split(",") if name.strip()]
-            else:
-                setattr(options, attribute, value)
-        elif word in ("-v", "--verbose", "-d", "--debug"):
-            continue
-        elif word.startswith("--") and word[2:] in ACTIONS and not options.action:
-            options.action = word[2:]  # the old form, puppet cert --list
-        elif word.startswith("-"):
-            raise invalid_option("cert", word, options_in(USAGE))
-        elif not options.action:
-            options.action = word
-        else:
-            options.names.append(word.lower())
-    if options.json and options.action not in ("list", "fingerprint"):
-        raise ConfigError(f"--json is no option of puppet cert {options.action}", hint="It is one of list and fingerprint.")
-    if not options.action:
+    action = next((at for at, word in enumerate(words) if not word.startswith("-") or word[2:] in ACTIONS), None)
+    if action is not None:
+        words[action] = words[action].removeprefix("--")  # the old form, puppet cert --list
+    options, _ = parse_options(CertOptions, "cert", words)
+    if not options.arguments:
         raise ConfigError("You must specify an action", hint="Try 'puppet cert --help'.")
     if options.action not in ACTIONS:
         actions = [action for action in (*ACTIONS, *LIFECYCLE_ACTIONS) if action != "destroy"]
@@ -117,6 +95,8 @@ def parse(argv: Sequence[str]) -> CertOptions:
             f"{shown(options.action)} is not an action of the CA",
             hint=did_you_mean(options.action, actions, form="puppet cert {}", otherwise=f"The actions are {', '.join(actions)}."),
         )
+    if options.json and options.action not in ("list", "fingerprint"):
+        raise ConfigError(f"--json is no option of puppet cert {options.action}", hint="It is one of list and fingerprint.")
     return options
 
 
@@ -310,7 +290,7 @@ class CertCommands:
             raise BadData(f"Could not find certificate request for {shown(name)[1:-1]}", hint="'puppet cert list' shows who waits.")
         own = name == self.site.ssldir.certname
         allowed = self.site.rules.policy
-        names = own or (allowed.allow_alternative_names if options.allow_names is None else options.allow_names)
+        names = own or (allowed.allow_alternative_names if options.allow_dns_alt_names is None else options.allow_dns_alt_names)
         self.registry.sign(name, by=self.site.by, policy_=SigningPolicy(names, allowed.allow_authorization_extensions))
         self.console.notice(f"Signed certificate request for {name}")
         self._removed("CertificateRequest", name, self.registry.store.request_path(name))
@@ -363,7 +343,7 @@ class CertCommands:
         if key is None:
             key = self.site.generate()
             ssl.save_key(key)
-        names = options.dns_alt_names or (list(self.site.dns_alt_names) if name == self.site.ssldir.certname else [])
+        names = options.alternative_names or (list(self.site.dns_alt_names) if name == self.site.ssldir.certname else [])
         request = csr.build(key, name, dns_alt_names=names)
         facts = csr.parse(bundles.dump([request]))
         self.console.notice(f"{name} has a waiting certificate request")
@@ -374,7 +354,7 @@ class CertCommands:
         ssl.save_certificate(made)
 
     def show(self, name: str, options: CertOptions) -> None:
-        self.console.out.write(text.certificate(self._certificate(name)))
+        self.console.out.write(certificate_text.certificate(self._certificate(name)))
 
     def fingerprint(self, name: str, options: CertOptions) -> None:
         self.console.show(f"{name} ({options.digest.upper()}) {self._digest(name, options)}")
