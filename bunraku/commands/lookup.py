@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from master.compiler.evaluation.compilation import Compilation
-from master.compiler.host import NotFoundInData
+from master.compiler.host import LookupArguments, NotFoundInData
 from master.compiler.types.base import PuppetType
 from master.compiler.values.core import Value, entries
 from master.compiler.values.text import to_s
@@ -136,10 +136,8 @@ def _value(compilation: Compilation, options: LookupOptions, merge: Any, explain
     wanted: PuppetType | None = None if options.type is None else compilation.type_from_text(options.type)
     keys = options.arguments or ("__global__",)
     for key in keys:
-        context = compilation.data_context(compilation.top)
-        context.explainer = explainer
         try:
-            found = compilation.data_for(key, compilation.top, merge, context)
+            found = compilation.data_for(key, compilation.top, merge, LookupArguments(explainer=explainer))
         except NotFoundInData:
             continue
         return found if wanted is None or (explainer is not None and explainer.only_options) else require_type("Found value", wanted, found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -12,10 +12,12 @@ from .syntax.source import Source
 from .values.core import Value
 
 __all__ = [
+    "NO_ARGUMENTS",
     "AnyAttribute",
     "CompilerHost",
     "DataContext",
     "ExportedResource",
+    "LookupArguments",
     "NativeType",
     "NativeTypeLookup",
     "NodeInput",
@@ -114,40 +116,71 @@ class NodeInput:
         )
 
 
-@dataclass
-class DataContext:
+class DataContext(Protocol):
     """
-    What data may ask of the compilation that looks it up.
+    What the data may ask of the compilation, and the scope, that looks something up.
 
     Attributes:
-        variable: the value of a variable by its name, None when it is not set, which is complained about as `strict` says.
-        peek: the same, without complaints. fact: the value of a fact, None when there is none.
-        caller: the variables of version 3 that name the calling class and module.
-        convert: applies the lookup option `convert_to` to the value of a key.
-        warn_once: kind, key, message, file.
-        function: a function of the language by its name, for backends; they run in `scope` and see `types`.
+        scope: backend functions are called in it.
+        types: resolves the names of types in the signatures of backend functions.
         session: what the host keeps for this compilation.
-        overrides, defaults: values for variables, given to `lookup`.
-        hiera_call: one of the old hiera functions asks; extra_paths: the levels that it puts before all others.
-        explainer: who is told of every step; None: nobody.
     """
 
-    variable: Callable[[str], Value]
-    peek: Callable[[str], Value]
-    fact: Callable[[str], Value]
-    caller: Callable[[str], Value]
-    convert: Callable[[str, Value, Any], Value]
-    warn: Callable[[str], None]
-    warn_once: Callable[[str, str, str, str], None]
-    function: Callable[[str], Any]
-    scope: Any
-    types: Any
-    session: dict[str, Any] = field(default_factory=dict)
+    @property
+    def scope(self) -> Any: ...
+
+    @property
+    def types(self) -> Any: ...
+
+    @property
+    def session(self) -> dict[str, Any]: ...
+
+    def variable(self, name: str) -> Value:
+        """Return the value of a variable, None when it is not set, which is reported as `strict` says."""
+
+    def peek(self, name: str) -> Value:
+        """Return the value of a variable, None when it is not set, which is not reported."""
+
+    def fact(self, name: str) -> Value:
+        """Return the value of a fact, None when there is none."""
+
+    def caller(self, name: str) -> Value:
+        """Return the value of `calling_class`, `calling_class_path` or `calling_module`, the variables of version 3."""
+
+    def convert(self, key: str, value: Value, conversion: Any) -> Value:
+        """Return the value of a key converted as its lookup option `convert_to` says: a type, or an array of it and further arguments."""
+
+    def warn(self, message: str) -> None:
+        """Log a warning about the data; the catalog is not cached."""
+
+    def warn_once(self, kind: str, key: str, message: str, file: str) -> None:
+        """Log a warning once for each key."""
+
+    def function(self, name: str) -> Any:
+        """Return a function of the language by its name; None when there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookupArguments:
+    """
+    What the caller of a lookup function gives beside key and merge.
+
+    Attributes:
+        overrides: values that hide variables and keys.
+        defaults: values for variables and keys that have none.
+        hiera_call: one of the old hiera functions asks.
+        extra_paths: the levels that it puts before all others.
+        explainer: records every step; None: nobody does.
+    """
+
     overrides: Mapping[str, Value] = field(default_factory=dict)
     defaults: Mapping[str, Value] = field(default_factory=dict)
     hiera_call: bool = False
     extra_paths: Sequence[str] = ()
     explainer: Any = None
+
+
+NO_ARGUMENTS = LookupArguments()
 
 
 class RubyRuntime(Protocol):
@@ -205,7 +238,7 @@ class CompilerHost(Protocol):
     def ruby(self) -> RubyRuntime | None:
         """Who evaluates what modules have in Ruby; None: nobody."""
 
-    def lookup(self, key: str, context: DataContext, merge: Any = None) -> Value:
+    def lookup(self, key: str, context: DataContext, merge: Any = None, arguments: LookupArguments = NO_ARGUMENTS) -> Value:
         """A value of the site's data; NotFoundInData when there is none. `merge` None: as the data says."""
 
     def lookup_context(self, context: DataContext, module: str | None) -> Any:

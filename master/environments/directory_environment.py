@@ -11,7 +11,7 @@ from typing import Any
 
 from shared.errors import EvaluationError, ParseError
 
-from ..compiler.host import DataContext, ExportedResource, NativeTypeLookup, NodeInput, RubyRuntime
+from ..compiler.host import NO_ARGUMENTS, DataContext, ExportedResource, LookupArguments, NativeTypeLookup, NodeInput, RubyRuntime
 from ..compiler.syntax.source import Source
 from ..compiler.values.core import Value
 from ..files.code_files import CodeFiles
@@ -222,8 +222,8 @@ class DirectoryEnvironment:
 
     # --- data ---
 
-    def lookup(self, key: str, context: DataContext, merge: Any = None) -> Value:
-        return look_up(self._data_layers(context), key, context, merge)
+    def lookup(self, key: str, context: DataContext, merge: Any = None, arguments: LookupArguments = NO_ARGUMENTS) -> Value:
+        return look_up(self._data_layers(context), key, context, merge, arguments)
 
     def lookup_context(self, context: DataContext, module: str | None) -> Any:
         return detached_context(self._data_layers(context), context, module)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from shared.errors import EvaluationError
 
 from ..compiler.errors.locations import located
-from ..compiler.host import DataContext
+from ..compiler.host import DataContext, LookupArguments
 from ..compiler.values.core import Value
 from .errors import DataError, LookupUsageError
 from .interpolation import fill_text, interpolate
@@ -41,30 +41,28 @@ class Invocation:
         global_only: only the global layer is searched.
         hiera_call: one of the old hiera functions asks.
         extra_paths: levels that the caller of an old function puts before all others.
-        overrides: values given to `lookup` that hide variables and keys.
-        defaults: values given to `lookup` for variables and keys that have none.
+        arguments: the caller's arguments: values that hide variables and keys, and defaults for them.
         bound: the name that a mapped_paths entry binds, with its value.
         version_3: variables are seen as version 3 does: '' is undef, and there are some more.
         reads: names and values of the variables that were read, while a hierarchy is resolved; None at other times.
     """
 
     __slots__ = (
+        "arguments",
         "bound",
         "context",
-        "defaults",
         "extra_paths",
         "find_nested",
         "global_only",
         "hiera_call",
         "module",
-        "overrides",
         "reads",
         "stack",
         "top_key",
         "version_3",
     )
 
-    def __init__(self, context: DataContext, find_nested: FindNested, above: Invocation | None = None) -> None:
+    def __init__(self, context: DataContext, find_nested: FindNested, arguments: LookupArguments, above: Invocation | None = None) -> None:
         self.context = context
         self.find_nested = find_nested
         self.global_only: bool = False
@@ -75,8 +73,7 @@ class Invocation:
         if above is not None:
             self.global_only, self.hiera_call = above.global_only, above.hiera_call
             self.extra_paths, self.version_3 = above.extra_paths, above.version_3
-        self.overrides: Mapping[str, Value] = context.overrides
-        self.defaults: Mapping[str, Value] = context.defaults
+        self.arguments = arguments
         self.bound: dict[str, Value] = {}
         self.reads: list[tuple[str, Value]] | None = None
         self.top_key = ""
@@ -84,16 +81,12 @@ class Invocation:
 
     def inner(self) -> Invocation:
         """Return a copy for another lookup that this one needs."""
-        return self._inherit(type(self)(self.context, self.find_nested, self))
+        return type(self)(self.context, self.find_nested, self.arguments, self)
 
     def inner_for_paths(self) -> Invocation:
         """Return a copy that resolves the paths of a hierarchy: it records the variables it reads, and explains nothing."""
-        inner = self._inherit(Invocation(self.context, self.find_nested, self))
+        inner = Invocation(self.context, self.find_nested, self.arguments, self)
         inner.reads = []
-        return inner
-
-    def _inherit(self, inner: Invocation) -> Invocation:
-        inner.overrides, inner.defaults = self.overrides, self.defaults
         return inner
 
     @contextmanager
@@ -165,12 +158,12 @@ class Invocation:
         """Return where a variable has its value from (bound, overrides, scope, defaults, or '') and the value, None when there is none."""
         if name in self.bound:
             return "bound", self.bound[name]
-        if name in self.overrides:
-            return "overrides", self.overrides[name]
+        if name in self.arguments.overrides:
+            return "overrides", self.arguments.overrides[name]
         value = self._scope_variable(name)
         if value is not None:
             return "scope", value
-        return ("defaults", self.defaults[name]) if name in self.defaults else ("", None)
+        return ("defaults", self.arguments.defaults[name]) if name in self.arguments.defaults else ("", None)
 
     def _scope_variable(self, name: str) -> Value:
         """Return the value that the scope has for a variable, None when there is none; note that it was read."""
@@ -191,14 +184,14 @@ class Invocation:
 
     def _hides(self, name: str) -> bool:
         """Return whether a value given to this lookup may stand before the variable of that name."""
-        return name in self.bound or name in self.overrides or name in self.defaults
+        return name in self.bound or name in self.arguments.overrides or name in self.arguments.defaults
 
     def sub_lookup(self, key: str) -> Value:
         """Return the value of another key, for `%{lookup('key')}`; '' when it has none."""
-        if key in self.overrides:
-            return self.overrides[key]
+        if key in self.arguments.overrides:
+            return self.arguments.overrides[key]
         inner = self.inner()
         if not inner.global_only:
             inner.version_3 = False
         value = self.find_nested(inner, key)
-        return self.defaults.get(key, "") if value is MISSING else value
+        return self.arguments.defaults.get(key, "") if value is MISSING else value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..compiler.host import DataContext
+from ..compiler.host import DataContext, LookupArguments
 from ..compiler.values.core import Value
 from .data_layers import DataLayers
 from .hierarchy.data_provider import DataProvider
@@ -35,9 +35,13 @@ class Lookup:
         self.search = self.search_class(layers, invocation)
 
     @classmethod
-    def begin(cls, layers: DataLayers, context: DataContext) -> Lookup:
-        """Return a new lookup, within the one that runs if there is one."""
-        return cls(layers, cls.invocation_class(context, lambda invocation, key: cls(layers, invocation).find(key, None), layers.running))
+    def begin(cls, layers: DataLayers, context: DataContext, arguments: LookupArguments, above: Invocation | None) -> Lookup:
+        """Return a new lookup; `above` is the invocation of the one that needs it, None for the first."""
+
+        def find_nested(invocation: Invocation, key: str) -> Value:
+            return cls(layers, invocation).find(key, None)
+
+        return cls(layers, cls.invocation_class(context, find_nested, arguments, above))
 
     def find(self, text: str, merge: Any) -> Value:
         """

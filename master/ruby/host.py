@@ -12,7 +12,6 @@ from shared.errors import EvaluationError, PuppetError, Unsupported
 
 from ..compiler.callables.signatures import Parameter, Signature
 from ..compiler.catalog.resources import capitalized_type
-from ..compiler.evaluation.data_context import data_context_for
 from ..compiler.evaluation.runtime import call_method
 from ..compiler.evaluation.scope import MISSING
 from ..compiler.functions.api import Closure, Context, Dispatch, Function, LegacyFunction
@@ -298,7 +297,7 @@ class RubyHost:
             return {"passing": self._keep(error)}
 
     def _on_variable(self, scope: Scope, name: str) -> Value:
-        return data_context_for(scope.compilation, scope, {}).variable(name)
+        return scope.compilation.data_context(scope).variable(name)
 
     def _on_peek(self, scope: Scope, name: str) -> Value:
         found = scope.find(name)

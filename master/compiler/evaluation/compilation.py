@@ -19,7 +19,7 @@ from ..errors.control import Jump
 from ..errors.issues import LanguageError
 from ..errors.locations import FINAL, current, located, place_of, stray
 from ..functions import Function
-from ..host import CompilerHost, DataContext, NodeInput
+from ..host import NO_ARGUMENTS, CompilerHost, DataContext, LookupArguments, NodeInput
 from ..loading.loader import Loader
 from ..types.base import PuppetType
 from ..types.builtin import BUILTIN_TYPES
@@ -27,7 +27,7 @@ from ..types.objects import ANNOTATION
 from ..types.references import ResourceType
 from ..values.core import Deferred, Strictness, Value
 from ..values.text import inspect
-from .data_context import data_context_for
+from .data_context import ScopeDataContext
 from .definitions import evaluate_definition
 from .dependencies import NodeDependencies, TopVariables
 from .finalize import finish, similar
@@ -445,17 +445,17 @@ class Compilation:
 
     # --- data ---
 
-    def data_for(self, key: str, scope: Scope, merge: Any = None, context: DataContext | None = None) -> Value:
+    def data_for(self, key: str, scope: Scope, merge: Any = None, arguments: LookupArguments = NO_ARGUMENTS) -> Value:
         """The site's data for a key; NotFoundInData when there is none."""
-        return self.host.lookup(key, context or self.data_context(scope), merge)
+        return self.host.lookup(key, self.data_context(scope), merge, arguments)
 
     def lookup_context(self, scope: Scope, module: str | None) -> Any:
         """What works behind a `Puppet::LookupContext` that a manifest made itself."""
         return self.host.lookup_context(self.data_context(scope), module)
 
     def data_context(self, scope: Scope) -> DataContext:
-        """What data may ask of this compilation, with the variables that `scope` sees."""
-        return data_context_for(self, scope, self._data_session)
+        """Return what Hiera may ask of a scope of this compilation."""
+        return ScopeDataContext(self, scope, self._data_session)
 
     # --- logs ---
 

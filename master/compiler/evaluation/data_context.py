@@ -1,4 +1,4 @@
-"""What data may ask of the compilation that looks it up."""
+"""What Hiera may ask of the scope in which something is looked up."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from shared.errors import EvaluationError
 
 from ..errors.locations import FINAL
-from ..host import DataContext
 from ..types.base import PuppetType
 from ..values.core import Strictness, Value
 from .scope import MISSING
@@ -16,46 +15,66 @@ if TYPE_CHECKING:
     from .compilation import Compilation
     from .scope import Scope
 
-__all__ = ["data_context_for"]
+__all__ = ["ScopeDataContext"]
 
 
-def data_context_for(compilation: Compilation, scope: Scope, session: dict[str, Any]) -> DataContext:
-    """The context for one lookup, with the variables that `scope` sees."""
+class ScopeDataContext:
+    """The DataContext of one scope: its variables are those that the scope sees."""
 
-    def peek(name: str) -> Value:
-        found = scope.find(name)
-        return None if found is MISSING else found
+    __slots__ = ("compilation", "scope", "session")
 
-    def variable(name: str) -> Value:
-        found = scope.find(name)
-        if found is not MISSING:
-            return found
-        strict = compilation.reporter.strict
+    def __init__(self, compilation: Compilation, scope: Scope, session: dict[str, Any]) -> None:
+        self.compilation = compilation
+        self.scope = scope
+        self.session = session
+
+    @property
+    def types(self) -> Compilation:
+        return self.compilation
+
+    def peek(self, name: str) -> Value:
+        value = self.scope.find(name)
+        return None if value is MISSING else value
+
+    def variable(self, name: str) -> Value:
+        value = self.scope.find(name)
+        if value is not MISSING:
+            return value
+        strict = self.compilation.reporter.strict
         if strict is not Strictness.OFF:
-            message = f"Undefined variable '{name}'; {_why(compilation, scope, name)}"
+            message = f"Undefined variable '{name}'; {_reason_unset(self.compilation, self.scope, name)}"
             if strict is Strictness.ERROR:
                 raise EvaluationError(message)
-            compilation.warn_once("undefined_variables", f"Variable: {name}", message)
+            self.compilation.warn_once("undefined_variables", f"Variable: {name}", message)
         return None
 
-    def warn(message: str) -> None:
-        # Said when a file is read, which may not be at the next lookup.
-        compilation.mark_uncacheable("data have something to complain about")
-        compilation.log("warning", message)
+    def fact(self, name: str) -> Value:
+        return self.compilation.fact(name)
 
-    def caller(name: str) -> Value:
+    def warn(self, message: str) -> None:
+        # The warning is logged when a file is read, which the next lookup may not do again.
+        self.compilation.mark_uncacheable("data have something to complain about")
+        self.compilation.log("warning", message)
+
+    def warn_once(self, kind: str, key: str, message: str, file: str) -> None:
+        self.compilation.warn_once(kind, key, message, file=file)
+
+    def function(self, name: str) -> Any:
+        return self.compilation.find_function(name)
+
+    def caller(self, name: str) -> Value:
         if name == "calling_module":
-            return scope.module_name
-        owner: Scope | None = scope
+            return self.scope.module_name
+        owner: Scope | None = self.scope
         while owner is not None and owner.kind != "class":
             owner = owner.next if owner.kind == "local" else owner.parent
-        found = owner.source.name.lower() if owner is not None and owner.source is not None else None
-        return found.replace("::", "/") if found is not None and name == "calling_class_path" else found
+        class_name = owner.source.name.lower() if owner is not None and owner.source is not None else None
+        return class_name.replace("::", "/") if class_name is not None and name == "calling_class_path" else class_name
 
-    def convert(key: str, value: Value, wanted: Any) -> Value:
-        name, *arguments = wanted if isinstance(wanted, list) else [wanted]
+    def convert(self, key: str, value: Value, conversion: Any) -> Value:
+        name, *arguments = conversion if isinstance(conversion, list) else [conversion]
         try:
-            type_ = name if isinstance(name, PuppetType) else compilation.type_from_text(str(name))
+            type_ = name if isinstance(name, PuppetType) else self.compilation.type_from_text(str(name))
         except EvaluationError as error:
             raise EvaluationError(
                 f"Invalid data type in lookup_options for key '{key}' could not parse '{name}', error: '{error.message}",
@@ -63,36 +82,22 @@ def data_context_for(compilation: Compilation, scope: Scope, session: dict[str, 
                 hint=error.hint,
             ) from error
         try:
-            return compilation.function("new").call(scope, [type_, value, *arguments])
+            return self.compilation.function("new").call(self.scope, [type_, value, *arguments])
         except EvaluationError as error:
             raise EvaluationError(
                 f"The convert_to lookup_option for key '{key}' raised error: {error.message}", where=FINAL, hint=error.hint
             ) from error
 
-    return DataContext(
-        variable,
-        peek,
-        compilation.fact,
-        caller,
-        convert,
-        warn,
-        lambda kind, key, message, file: compilation.warn_once(kind, key, message, file=file),
-        compilation.find_function,
-        scope,
-        compilation,
-        session,
-    )
 
-
-def _why(compilation: Compilation, scope: Scope, name: str) -> str:
-    """The reason that stands behind the complaint: of a class that is not there, or not yet."""
+def _reason_unset(compilation: Compilation, scope: Scope, name: str) -> str:
+    """Return why a variable of a class is not set: the class does not exist, or is not evaluated; '' for any other variable."""
     class_name = name.removeprefix("::").rpartition("::")[0]
     if not class_name:
         return ""
-    made = compilation.class_scopes.get(class_name)
-    if made is not None and not (
-        made is scope and made.source is not None and any(p.name not in made.vars for p in made.source.parameters)
-    ):
-        return ""
-    known = compilation.find_class(class_name) is not None
-    return f"class {class_name} {'has not been evaluated' if known else 'could not be found'}"
+    class_scope = compilation.class_scopes.get(class_name)
+    if class_scope is not None:
+        source = class_scope.source
+        if class_scope is not scope or source is None or all(parameter.name in class_scope.vars for parameter in source.parameters):
+            return ""
+    exists = compilation.find_class(class_name) is not None
+    return f"class {class_name} {'has not been evaluated' if exists else 'could not be found'}"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from shared.errors import EvaluationError
 
 from ..errors.locations import FINAL
-from ..host import DataContext, NotFoundInData
+from ..host import LookupArguments, NotFoundInData
 from ..types.base import PuppetType
 from ..types.descriptions.describe import describe_wrong_type
 from ..values.core import Instance, Strictness, Value
@@ -65,39 +66,55 @@ def _lookup_options(context: Context, name: Value, options: dict[str, Value], *,
     return _lookup(_scope(context), name, options, block)
 
 
-def _lookup(scope: Scope, name: Value, options: dict[str, Value], block: Closure | None, old: DataContext | None = None) -> Value:
-    """Source: language reference 18.7. `old`: how one of the older functions looks up."""
-    names = name if isinstance(name, list) else [name]
+def _lookup(
+    scope: Scope,
+    name: Value,
+    options: dict[str, Value],
+    block: Closure | None,
+    *,
+    hiera_call: bool = False,
+    extra_paths: Sequence[str] = (),
+) -> Value:
+    """
+    Return the value of the first name that has one, else a default; EvaluationError when there is none.
+
+    Args:
+        name: a key, or an array of keys.
+        options: value_type, merge, default_value, override and default_values_hash, as `lookup` takes them.
+        hiera_call: one of the older functions looks up; `extra_paths` are the levels that it searches first.
+    Source: language reference 18.7.
+    """
+    keys = name if isinstance(name, list) else [name]
     value_type = options.get("value_type")
-    override = options.get("override") or {}
+    overrides = options.get("override") or {}
     defaults = options.get("default_values_hash") or {}
-    data = old or scope.compilation.data_context(scope)
-    data.overrides, data.defaults = override, defaults
-    for each in names:
-        if each in override:
-            return _checked(f"Value found for key '{each}' in override hash", override[each], value_type)
+    arguments = LookupArguments(overrides, defaults, hiera_call, extra_paths)
+    for key in keys:
+        if key in overrides:
+            return _require_type(f"Value found for key '{key}' in override hash", overrides[key], value_type)
         try:
-            found = scope.compilation.data_for(each, scope, options.get("merge"), data)
+            value = scope.compilation.data_for(key, scope, options.get("merge"), arguments)
         except NotFoundInData:
             continue
-        return _checked("Found value", found, value_type)
-    for each in names:
-        if each in defaults:
-            return _checked(f"Value found for key '{each}' in default values hash", defaults[each], value_type)
+        return _require_type("Found value", value, value_type)
+    for key in keys:
+        if key in defaults:
+            return _require_type(f"Value found for key '{key}' in default values hash", defaults[key], value_type)
     if block is not None:
-        return _checked("Value returned from default block", block(name), value_type)
+        return _require_type("Value returned from default block", block(name), value_type)
     if "default_value" in options:
-        return _checked("Default value", options["default_value"], value_type)
-    if len(names) == 1:
-        raise EvaluationError(f"Function lookup() did not find a value for the name '{names[0]}'", where=FINAL)
-    shown = ", ".join(quoted(each) for each in names)
-    raise EvaluationError(f"Function lookup() did not find a value for any of the names [{shown}]", where=FINAL)
+        return _require_type("Default value", options["default_value"], value_type)
+    if len(keys) == 1:
+        raise EvaluationError(f"Function lookup() did not find a value for the name '{keys[0]}'", where=FINAL)
+    quoted_keys = ", ".join(quoted(key) for key in keys)
+    raise EvaluationError(f"Function lookup() did not find a value for any of the names [{quoted_keys}]", where=FINAL)
 
 
-def _checked(what: str, value: Value, wanted: PuppetType | None) -> Value:
-    if wanted is None or wanted.instance(value):
+def _require_type(subject: str, value: Value, value_type: PuppetType | None) -> Value:
+    """Return `value`; raise EvaluationError when it is not of the type."""
+    if value_type is None or value_type.instance(value):
         return value
-    raise EvaluationError(describe_wrong_type(what, wanted, value))
+    raise EvaluationError(describe_wrong_type(subject, value_type, value))
 
 
 # --- the older functions ------------------------------------------------------------------------------------------
@@ -105,47 +122,50 @@ def _checked(what: str, value: Value, wanted: PuppetType | None) -> Value:
 _DOCS = "https://puppet.com/docs/puppet/7.23/deprecated_language.html"
 
 
-def _hiera(context: Context, function_name: str, key: str, merge: str, given: tuple[Value, ...], block: Closure | None) -> Value:
-    """`given` is a default, then levels to be asked first, for version 3 of hiera.yaml; with a block there are only these."""
+def _hiera(context: Context, function_name: str, key: str, merge: str, extra: tuple[Value, ...], block: Closure | None) -> Value:
+    """
+    Return a value as the older functions look it up.
+
+    Args:
+        extra: a default, then levels to be searched first, for version 3 of hiera.yaml; with a block only these levels.
+    """
     scope = _scope(context)
     if scope.compilation.reporter.strict is not Strictness.OFF:
-        told = f"The function '{function_name}' is deprecated in favor of using 'lookup'. See {_DOCS}"
-        scope.warn_once("deprecations", function_name, told)
+        message = f"The function '{function_name}' is deprecated in favor of using 'lookup'. See {_DOCS}"
+        scope.warn_once("deprecations", function_name, message)
     options: dict[str, Value] = {"merge": merge}
     levels: Value = None
     if block is not None:
-        levels = given[0] if given else None
-    elif given:
-        options["default_value"] = given[0]
-        levels = given[1] if len(given) > 1 else None
-    data = scope.compilation.data_context(scope)
-    data.hiera_call = True
-    data.extra_paths = [str(each) for each in (levels if isinstance(levels, list) else [levels]) if each is not None]
-    return _lookup(scope, key, options, block, data)
+        levels = extra[0] if extra else None
+    elif extra:
+        options["default_value"] = extra[0]
+        levels = extra[1] if len(extra) > 1 else None
+    paths = [str(level) for level in (levels if isinstance(levels, list) else [levels]) if level is not None]
+    return _lookup(scope, key, options, block, hiera_call=True, extra_paths=paths)
 
 
 @function("hiera", "String key", "Any default?", "Any override?", "Callable[1, 1] &block?")
-def hiera(context: Context, key: str, *given: Value, block: Closure | None = None) -> Value:
+def hiera(context: Context, key: str, *extra: Value, block: Closure | None = None) -> Value:
     """The first value found; deprecated in favor of lookup."""
-    return _hiera(context, "hiera", key, "first", given, block)
+    return _hiera(context, "hiera", key, "first", extra, block)
 
 
 @function("hiera_array", "String key", "Any default?", "Any override?", "Callable[1, 1] &block?")
-def hiera_array(context: Context, key: str, *given: Value, block: Closure | None = None) -> Value:
+def hiera_array(context: Context, key: str, *extra: Value, block: Closure | None = None) -> Value:
     """All values found, as one array; deprecated in favor of lookup."""
-    return _hiera(context, "hiera_array", key, "unique", given, block)
+    return _hiera(context, "hiera_array", key, "unique", extra, block)
 
 
 @function("hiera_hash", "String key", "Any default?", "Any override?", "Callable[1, 1] &block?")
-def hiera_hash(context: Context, key: str, *given: Value, block: Closure | None = None) -> Value:
+def hiera_hash(context: Context, key: str, *extra: Value, block: Closure | None = None) -> Value:
     """All hashes found, merged; deprecated in favor of lookup."""
-    return _hiera(context, "hiera_hash", key, "hash", given, block)
+    return _hiera(context, "hiera_hash", key, "hash", extra, block)
 
 
 @function("hiera_include", "String key", "Any default?", "Any override?", "Callable[1, 1] &block?")
-def hiera_include(context: Context, key: str, *given: Value, block: Closure | None = None) -> None:
+def hiera_include(context: Context, key: str, *extra: Value, block: Closure | None = None) -> None:
     """Include the classes that the data names; deprecated in favor of lookup and include."""
-    names = _hiera(context, "hiera_include", key, "unique", given, block)
+    names = _hiera(context, "hiera_include", key, "unique", extra, block)
     if names:
         context.call_function("include", [names])
 

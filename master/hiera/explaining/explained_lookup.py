@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ...compiler.host import DataContext
+from ...compiler.host import DataContext, LookupArguments
 from ...compiler.values.core import Value
 from ..data_layers import DataLayers
 from ..hierarchy.data_provider import DataProvider
@@ -29,9 +29,9 @@ class ExplainedInvocation(Invocation):
 
     __slots__ = ("explainer",)
 
-    def __init__(self, context: DataContext, find_nested: FindNested, above: Invocation | None = None) -> None:
-        super().__init__(context, find_nested, above)
-        self.explainer: Explainer = above.explainer if isinstance(above, ExplainedInvocation) else context.explainer
+    def __init__(self, context: DataContext, find_nested: FindNested, arguments: LookupArguments, above: Invocation | None = None) -> None:
+        super().__init__(context, find_nested, arguments, above)
+        self.explainer: Explainer = above.explainer if isinstance(above, ExplainedInvocation) else arguments.explainer
 
     def explain(self, text: Callable[[], Any]) -> None:
         self.explainer.add_text(str(text()))
