@@ -28,6 +28,7 @@ from ..types.scalars import (
     TimestampType,
     URIType,
 )
+from .declarations import signature_of
 from .signatures import Signature
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ _TEXT: Final = "String[1]"
 
 @dataclass(slots=True, eq=False)
 class Constructor:
-    """`name`: how errors call it. `declared`: parameters, as in `functions.api`. `aliases`: names of types in them."""
+    """`name`: how errors call it. `declared`: parameters, as in `declarations`. `aliases`: names of types in them."""
 
     name: str
     declared: tuple[tuple[str, ...], ...]
@@ -64,8 +65,6 @@ class Constructor:
     def signatures(self) -> list[Signature]:
         """The signatures, read at the first call."""
         if self._read is None:
-            from ..functions.api import signature_of
-
             self._read = [signature_of(declared, aliases=self.aliases) for declared in self.declared]
         return self._read
 

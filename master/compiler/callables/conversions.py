@@ -9,19 +9,21 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from shared.errors import EvaluationError
 from shared.regexps import Regexp, quoted
 
 from ..types.aliases import AliasType
-from ..types.base import ANY, NotUndefType, OptionalType, UnitType
-from ..types.containers import ArrayType, HashType, IterableType, StructType, TupleType
+from ..types.base import ANY, NotUndefType, OptionalType, PuppetType, UnitType
+from ..types.containers import ArrayType, HashType, StructType, TupleType
 from ..types.descriptions.describe import describe_mismatch, describe_signatures
 from ..types.infer import arguments_type, infer, infer_set
-from ..types.notation.parse import parse_type
+from ..types.init import Constructors, InitType
+from ..types.iterables import IterableType, elements
+from ..types.notation.parse import Types, parse_type
 from ..types.objects import ObjectExtension, ObjectType
-from ..types.references import InitType, TypeType
+from ..types.references import TypeType
 from ..types.scalars import (
     BinaryType,
     BooleanType,
@@ -47,16 +49,22 @@ from .formats import to_string
 from .signatures import Parameter, Signature
 from .sprintf import to_float, to_integer
 
-if TYPE_CHECKING:
-    from ..functions.api import Context
-    from ..types.base import PuppetType
-
-__all__ = ["convertible", "new"]
-
-Maker = Callable[["PuppetType", Sequence[Value], "Context | None"], Value]
+__all__ = ["ConstructionContext", "convertible", "new"]
 
 
-def new(type_: PuppetType, args: Sequence[Value], context: Context | None = None) -> Value:
+class ConstructionContext(Protocol):
+    """What a conversion may ask of the compilation."""
+
+    @property
+    def types(self) -> Types: ...
+    def now(self) -> int:
+        """Return the time in nanoseconds since 1970."""
+
+
+Maker = Callable[["PuppetType", Sequence[Value], "ConstructionContext | None"], Value]
+
+
+def new(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None = None) -> Value:
     """
     A value of `type_`, made of `args`.
 
@@ -152,7 +160,7 @@ def _cannot(value: Value, target: str, name: str = "new") -> EvaluationError:
 # --- numbers ------------------------------------------------------------------------------------------------------
 
 
-def _integer(type_: PuppetType, args: Sequence[Value], context: Context | None) -> Value:
+def _integer(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
     ways = signatures(IntegerType)
     if ways[0].accepts(args):
         radix, absolute = (*args[1:], *[DEFAULT, False][len(args) - 1 :])[:2]
@@ -210,11 +218,11 @@ def _to_integer(value: Value, radix: Value) -> int:
         raise
 
 
-def _float(type_: PuppetType, args: Sequence[Value], context: Context | None) -> Value:
+def _float(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
     return _real(args, "Float", _to_float)
 
 
-def _numeric(type_: PuppetType, args: Sequence[Value], context: Context | None) -> Value:
+def _numeric(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
     return _real(args, "Numeric", _to_numeric)
 
 
@@ -254,7 +262,7 @@ def _to_numeric(value: Value) -> Value:
     return to_number(value)
 
 
-def _boolean(type_: PuppetType, args: Sequence[Value], context: Context | None) -> Value:
+def _boolean(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
     ways = signatures(BooleanType)
     if not ways[0].accepts(args):
         if len(args) == 1:
@@ -267,13 +275,12 @@ def _boolean(type_: PuppetType, args: Sequence[Value], context: Context | None) 
 # --- strings, collections -----------------------------------------------------------------------------------------
 
 
-def _string(type_: PuppetType, args: Sequence[Value], context: Context | None) -> Value:
+def _string(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
     _fitting(StringType, args)
     return to_string(args[0], args[1] if len(args) > 1 else DEFAULT)
 
 
-def _array(type_: PuppetType, args: Sequence[Value], context: Context | None) -> Value:
-    from ..functions.iteration import elements
+def _array(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
 
     ways = signatures(ArrayType)
     if ways[0].accepts(args):
@@ -286,8 +293,7 @@ def _array(type_: PuppetType, args: Sequence[Value], context: Context | None) ->
     raise _described("new_array", ways, args)
 
 
-def _hash(type_: PuppetType, args: Sequence[Value], context: Context | None) -> Value:
-    from ..functions.iteration import elements
+def _hash(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
 
     which = _fitting(HashType, args)
     value = args[0]
@@ -335,19 +341,19 @@ def _tree(pairs: list[Value], all_hashes: bool) -> Value:
     return root
 
 
-def _regexp(type_: PuppetType, args: Sequence[Value], context: Context | None) -> Value:
+def _regexp(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
     _fitting(RegexpType, args)
     found = Regexp(quoted(args[0]) if len(args) > 1 and args[1] else args[0])
     _ = found.pattern
     return found
 
 
-def _type(type_: PuppetType, args: Sequence[Value], context: Context | None) -> Value:
+def _type(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
     _fitting(TypeType, args)
     return parse_type(args[0], context.types if context is not None else None)
 
 
-def _sensitive(type_: PuppetType, args: Sequence[Value], context: Context | None) -> Value:
+def _sensitive(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
     _fitting(SensitiveType, args)
     return args[0] if isinstance(args[0], Sensitive) else Sensitive(args[0])
 
@@ -355,7 +361,7 @@ def _sensitive(type_: PuppetType, args: Sequence[Value], context: Context | None
 # --- versions, times, binaries, URIs ------------------------------------------------------------------------------
 
 
-def _semver(type_: PuppetType, args: Sequence[Value], context: Context | None) -> Value:
+def _semver(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
     if len(args) == 1 and isinstance(args[0], str) and not re.fullmatch(SEMVER, args[0]):
         raise EvaluationError(f"'new_Version' The string '{args[0]}' cannot be converted to a SemVer")
     which = _fitting(SemVerType, args)
@@ -367,7 +373,7 @@ def _semver(type_: PuppetType, args: Sequence[Value], context: Context | None) -
     return SemVer.of(given["major"], given["minor"], given["patch"], given.get("prerelease"), given.get("build"))
 
 
-def _semver_range(type_: PuppetType, args: Sequence[Value], context: Context | None) -> Value:
+def _semver_range(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
     which = _fitting(SemVerRangeType, args)
     if which == 0:
         return SemVerRange.parse(args[0])
@@ -376,7 +382,7 @@ def _semver_range(type_: PuppetType, args: Sequence[Value], context: Context | N
     return SemVerRange.between(low, high, bool(given.get("exclude_max", False)))
 
 
-def _timespan(type_: PuppetType, args: Sequence[Value], context: Context | None) -> Value:
+def _timespan(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
     which = _fitting(TimespanType, args)
     if which == 0:
         return Timespan.seconds(args[0])
@@ -390,7 +396,7 @@ def _timespan(type_: PuppetType, args: Sequence[Value], context: Context | None)
     return Timespan.of(**given)
 
 
-def _timestamp(type_: PuppetType, args: Sequence[Value], context: Context | None) -> Value:
+def _timestamp(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
     which = _fitting(TimestampType, args)
     if which == 0:
         if context is None:
@@ -404,7 +410,7 @@ def _timestamp(type_: PuppetType, args: Sequence[Value], context: Context | None
     return Timestamp.parse(given["string"], given.get("format"), given.get("timezone"))
 
 
-def _binary(type_: PuppetType, args: Sequence[Value], context: Context | None) -> Value:
+def _binary(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
     which = _fitting(BinaryType, args)
     value, format_ = (args[0], args[1] if len(args) > 1 else None) if which < 2 else (args[0]["value"], args[0].get("format"))
     if isinstance(value, list):
@@ -422,13 +428,13 @@ def _binary_of(text: str, format_: str) -> Binary:
     return Binary(text.encode())
 
 
-def _uri(type_: PuppetType, args: Sequence[Value], context: Context | None) -> Value:
+def _uri(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
     if _fitting(URIType, args) == 0:
         return URI.parse(args[0])
     return URI(**args[0])
 
 
-def _unit(type_: PuppetType, args: Sequence[Value], context: Context | None) -> Value:
+def _unit(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
     _fitting(NotUndefType, args)
     return args[0]
 
@@ -436,7 +442,7 @@ def _unit(type_: PuppetType, args: Sequence[Value], context: Context | None) -> 
 # --- wrappers and objects -----------------------------------------------------------------------------------------
 
 
-def _init(type_: PuppetType, args: Sequence[Value], context: Context | None) -> Value:
+def _init(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
     assert isinstance(type_, InitType)
     if type_.type is None:
         raise EvaluationError("Creation of new instance of type 'Init' is not supported")
@@ -465,7 +471,7 @@ def _object_ways(type_: ObjectType) -> list[Signature]:
     return [by_hash, by_position]
 
 
-def _object(type_: PuppetType, args: Sequence[Value], context: Context | None) -> Value:
+def _object(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
     base = type_.base if isinstance(type_, ObjectExtension) else type_
     assert isinstance(base, ObjectType)
     if base.name == "Object":
@@ -485,3 +491,5 @@ _MAKERS: Final[dict[type[PuppetType], Maker]] = {
     TimestampType: _timestamp, BinaryType: _binary, URIType: _uri, InitType: _init, ObjectType: _object,
     ObjectExtension: _object, NotUndefType: _unit, UnitType: _unit,
 }  # fmt: skip
+
+InitType.constructors = Constructors(new, check_constructible, convertible, converts_type)

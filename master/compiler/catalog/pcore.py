@@ -10,8 +10,9 @@ from shared.errors import Unsupported
 from ..types.aliases import AliasType
 from ..types.base import ANY, INF, PuppetType, VariantType, Wrapper, entry_for
 from ..types.containers import ArrayType, CollectionType, HashType, StructType, TupleType
-from ..types.objects import Attribute, ObjectType
-from ..types.references import CallableType, ClassType, InitType, ResourceType
+from ..types.init import InitType
+from ..types.objects import ObjectAttribute, ObjectType
+from ..types.references import CallableType, ClassType, ResourceType
 from ..types.scalars import (
     BooleanType,
     EnumType,
@@ -174,7 +175,7 @@ def _alias(type_: Any, inner: Inner, encode_value: EncodeValue) -> Attributes:
 
 
 def _object(type_: Any, inner: Inner, encode_value: EncodeValue) -> Attributes:
-    type_.settle()
+    type_.read_definition()
     data: Attributes = {} if type_.name == "Object" else {"name": type_.name}
     if type_.parent is not None:
         data["parent"] = inner(type_.parent)
@@ -193,7 +194,7 @@ def _object(type_: Any, inner: Inner, encode_value: EncodeValue) -> Attributes:
     return {"_pcore_init_hash": data}
 
 
-def _attribute(attribute: Attribute, inner: Inner, encode_value: EncodeValue) -> Attributes:
+def _attribute(attribute: ObjectAttribute, inner: Inner, encode_value: EncodeValue) -> Attributes:
     if not attribute.optional and not attribute.kind:
         return inner(attribute.type)
     data: Attributes = {"type": inner(attribute.type)}

@@ -10,7 +10,8 @@ from shared.errors import EvaluationError, Location
 from shared.regexps import Regexp
 
 from ..host import NativeType
-from ..types.references import ClassType, ResourceType, as_attribute
+from ..types.attribute_references import as_attribute
+from ..types.references import ClassType, ResourceType
 from ..values.core import Sensitive, Value, entries
 from ..values.text import inspect, to_s
 from .definitions import Definition

@@ -10,8 +10,8 @@ from ..catalog.definitions import Definition, HostClass, NodeBlock, class_title
 from ..catalog.resources import METAPARAMETERS, DeclaredResource
 from ..errors.locations import FINAL
 from ..host import NotFoundInData
+from ..types.attribute_references import as_attribute
 from ..types.descriptions.describe import check_parameters
-from ..types.references import as_attribute
 from ..values.core import Value
 from ..values.variables import BUILT_IN, RESERVED
 from .defaults import evaluate_defaults

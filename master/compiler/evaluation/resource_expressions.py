@@ -15,8 +15,9 @@ from ..catalog.overrides import DUPLICATE
 from ..catalog.resources import DeclaredResource, Override, ResourceAttribute, capitalized_type, check_tags, flat_tags
 from ..errors.issues import LanguageError, OperandError
 from ..errors.locations import UNIT
+from ..types.attribute_references import as_attribute
 from ..types.infer import infer
-from ..types.references import ClassType, ResourceType, as_attribute
+from ..types.references import ClassType, ResourceType
 from ..values.core import DEFAULT, Value, entries
 from ..values.labels import label
 from ..values.text import inspect, to_s

@@ -22,23 +22,15 @@ from typing import Any, Protocol
 
 from shared.errors import EvaluationError
 
+from ..callables.declarations import signature_of
 from ..callables.signatures import Closure, Parameter, Signature
-from ..types.aliases import AliasType
-from ..types.base import ANY, OptionalType, PuppetType
+from ..types.attribute_references import as_legacy_argument
 from ..types.descriptions.describe import describe_signatures, signature_text
 from ..types.infer import arguments_type
-from ..types.notation.parse import parse_type
-from ..types.references import as_legacy_argument
+from ..types.notation.parse import Types
 from ..values.core import Reporter, Value
 
 __all__ = ["Closure", "Context", "Dispatch", "Function", "LegacyFunction", "Types", "collect", "function", "legacy_function"]
-
-
-class Types(Protocol):
-    """Where type names that are not built in are found: aliases, Object types, resource types."""
-
-    def find_type(self, name: str) -> PuppetType | None:
-        """The type called `name` (any case, `::` between its segments), or None."""
 
 
 class Context(Protocol):
@@ -117,44 +109,6 @@ class Dispatch:
             if types is not None:  # else aliases are names only: enough to be shown, not to be kept
                 self._signature = found
         return found
-
-
-class LocalTypes:
-    """The aliases that a function declares for its own signatures, in front of what the compilation knows."""
-
-    def __init__(self, declared: Mapping[str, str], types: Types | None) -> None:
-        self.types = types
-        self.aliases = {name: AliasType(name) for name in declared}
-        for name, text in declared.items():
-            self.aliases[name].define(parse_type(text, self))
-
-    def find_type(self, name: str) -> PuppetType | None:
-        if name in self.aliases:
-            return self.aliases[name]
-        return self.types.find_type(name) if self.types is not None else None
-
-
-def signature_of(
-    declared: Sequence[str], returns: str | None = None, types: Types | None = None, aliases: Mapping[str, str] | None = None
-) -> Signature:
-    """The Signature for parameters written as in this module's docstring."""
-    if aliases:
-        types = LocalTypes(aliases, types)
-    parameters, block, block_name = [], None, "block"
-    for text in declared:
-        type_text, _, name = text.rpartition(" ")
-        type_ = parse_type(type_text, types)
-        if name.startswith("&"):
-            block_name = name[1:].rstrip("?")
-            block = OptionalType(type_) if name.endswith("?") else type_
-        elif name.endswith("?"):
-            parameters.append(Parameter.declared(name[:-1], type_, default=True))
-        elif name[-1] in "*+":
-            bare = None if type_ is ANY else type_
-            parameters.append(Parameter(name[:-1], bare, False, True, 1 if name[-1] == "+" else 0, None))
-        else:
-            parameters.append(Parameter.declared(name, type_))
-    return Signature(parameters, block=block, block_name=block_name, returns=parse_type(returns, types) if returns else None)
 
 
 class Function:

@@ -9,8 +9,9 @@ from shared.errors import EvaluationError, Location
 
 from ..catalog.definitions import class_title
 from ..catalog.resources import DeclaredResource, capitalized_type, flat_tags
+from ..types.attribute_references import as_legacy_argument
 from ..types.base import PuppetType
-from ..types.references import ClassType, ResourceType, TypeType, as_legacy_argument
+from ..types.references import ClassType, ResourceType, TypeType
 from ..values.core import Value, entries
 from ..values.text import to_s
 from .api import Context, function

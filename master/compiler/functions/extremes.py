@@ -9,12 +9,12 @@ from typing import Final
 from shared.errors import EvaluationError
 
 from ..callables.signatures import Closure
+from ..types.iterables import elements
 from ..types.notation.operands import flattened
 from ..values.core import Value, entries, key_of
 from ..values.labels import ruby_class
 from ..values.ordering import Order, ruby_order, sort_as_ruby
 from .api import Context, Function, function
-from .iteration import elements
 from .strings import ruby_text
 
 

@@ -16,13 +16,13 @@ from shared.errors import EvaluationError
 
 from ..callables.signatures import Closure
 from ..errors.control import Break
-from ..types.aliases import AliasType
 from ..types.attributes import attributes_of
 from ..types.base import ANY, PuppetType, UnitType, VariantType
 from ..types.containers import TupleType
 from ..types.infer import infer_set
+from ..types.iterables import elements, pairs
 from ..types.notation.parse import parse_type
-from ..types.scalars import EnumType, IntegerType
+from ..types.scalars import IntegerType
 from ..values.core import Deferred, Instance, Iterator, Value, entries, key_of, same, value_of
 from .api import Context, Function, function
 
@@ -30,33 +30,6 @@ _HASH_2: Final = ("Hash[Any, Any] hash", "Callable[2,2] &block")
 _HASH_1: Final = ("Hash[Any, Any] hash", "Callable[1,1] &block")
 _ITERABLE_2: Final = ("Iterable enumerable", "Callable[2,2] &block")
 _ITERABLE_1: Final = ("Iterable enumerable", "Callable[1,1] &block")
-
-
-def elements(value: Value) -> Iterable[Value]:
-    """What iterating over `value` gives: elements, `[key, value]` pairs, characters, numbers."""
-    kind = value.__class__
-    if kind is list:
-        return value  # type: ignore[no-any-return]
-    if kind is dict:
-        return [[k, v] for k, v in entries(value)]
-    if kind is str:
-        return list(value)
-    if kind is int:
-        return range(value)
-    if isinstance(value, AliasType):
-        value = value.resolved()
-    if isinstance(value, IntegerType):
-        return range(int(value.low), int(value.high) + 1)
-    if isinstance(value, EnumType):
-        return value.values
-    if kind is Iterator:
-        return value  # type: ignore[no-any-return]
-    raise EvaluationError(f"{value} is not Iterable")
-
-
-def pairs(value: Value) -> Iterable[tuple[Value, Value]]:
-    """Index and element; of a hash key and value."""
-    return entries(value) if value.__class__ is dict else enumerate(elements(value))
 
 
 Loop = Callable[[Value, Closure], Value]

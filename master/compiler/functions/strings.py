@@ -12,11 +12,11 @@ from shared.regexps import Regexp
 from ..types.aliases import AliasType
 from ..types.base import VariantType
 from ..types.containers import ArrayType, HashType
+from ..types.iterables import elements
 from ..types.scalars import NumericType, StringType
 from ..values.core import Binary, Sensitive, Value, entries, key_of
 from ..values.text import inspect, to_s
 from .api import Context, Dispatch, Function, function, legacy_function
-from .iteration import elements
 
 _WHITE: Final = " \t\n\v\f\r\0"
 

@@ -9,6 +9,7 @@ from shared.errors import EvaluationError
 
 from ..values.core import Value
 from .base import UNDEF, Expansion, Guard, NotUndefType, OptionalType, PuppetType, VariantType
+from .normalization import normalized
 
 
 class AliasType(PuppetType):
@@ -56,7 +57,7 @@ class AliasType(PuppetType):
         self._is_settled = True
         definition = self._without_itself(definition)
         self._definition = definition
-        self._definition = definition.normalized()
+        self._definition = normalized(definition)
         self.recursive = _reaches(self._definition, self, set())
 
     def _without_itself(self, definition: PuppetType) -> PuppetType:
@@ -79,11 +80,7 @@ class AliasType(PuppetType):
         return definition
 
     def resolved(self) -> PuppetType:
-        """The type behind the alias, through further aliases."""
-        found: PuppetType = self
-        while isinstance(found, AliasType):
-            found = found.definition
-        return found
+        return self.definition.resolved()
 
     def instance(self, value: Value) -> bool:
         return self.definition.instance(value)
@@ -133,6 +130,13 @@ class AliasType(PuppetType):
             return False
         definition = self.definition
         return not self.recursive and definition.is_callable
+
+
+def builtin_alias(name: str, definition: PuppetType) -> AliasType:
+    """Return an alias of the language itself, which is never printed with its definition."""
+    alias = AliasType(name, builtin=True)
+    alias.define(definition)
+    return alias
 
 
 def _is_asked_again(pair: tuple[int, int], guard: set[tuple[int, int]]) -> bool:

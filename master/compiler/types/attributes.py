@@ -13,8 +13,9 @@ from ..values.core import Instance, Value
 from .aliases import AliasType
 from .base import PuppetType, VariantType, Wrapper, entry_for
 from .containers import ArrayType, CollectionType, HashType, StructType, TupleType
+from .init import InitType
 from .objects import ObjectType
-from .references import CallableType, ClassType, InitType, ResourceType
+from .references import CallableType, ClassType, ResourceType
 from .scalars import (
     EnumType,
     IntegerType,

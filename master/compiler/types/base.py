@@ -53,10 +53,6 @@ class PuppetType(TypeValue):
         """Without ranges, sizes and literal values."""
         return self
 
-    def normalized(self) -> PuppetType:
-        """The simplest equal type: variants flat and merged, needless wrappers gone."""
-        return self
-
     def shown(self, expansion: Expansion = None) -> str:
         parameters = self.parameters(expansion)
         return f"{self.name}[{', '.join(parameters)}]" if parameters else self.name
@@ -64,6 +60,10 @@ class PuppetType(TypeValue):
     def parameters(self, expansion: Expansion) -> list[str]:
         """The texts between the brackets; none at all for the bare type."""
         return []
+
+    def resolved(self) -> PuppetType:
+        """Return the type that an alias stands for, through further aliases; of any other type, the type itself."""
+        return self
 
     def parts(self) -> Iterable[PuppetType]:
         """The types this one is made of."""
@@ -76,12 +76,6 @@ class PuppetType(TypeValue):
     def expanded(self) -> str:
         """As text, aliases with their definitions."""
         return self.shown(frozenset())
-
-    def inspected(self) -> str:
-        """What `text.inspect` shows."""
-        from .descriptions.inspection import inspect_type
-
-        return inspect_type(self)
 
     @property
     def iterable_of(self) -> PuppetType | None:
@@ -167,11 +161,12 @@ class Wrapper(PuppetType):
     def parts(self) -> Iterable[PuppetType]:
         return () if self.type is None else (self.type,)
 
-    def generalized(self) -> PuppetType:
-        return self if self.type is None else self.__class__(self.type.generalized())
+    def around(self, type_: PuppetType) -> PuppetType:
+        """Return the same wrapper around another type."""
+        return self.__class__(type_)
 
-    def normalized(self) -> PuppetType:
-        return self if self.type is None else self.__class__(self.type.normalized())
+    def generalized(self) -> PuppetType:
+        return self if self.type is None else self.around(self.type.generalized())
 
     def parameters(self, expansion: Expansion) -> list[str]:
         return [] if self.type is None else [shown_content(self.type, expansion)]
@@ -198,14 +193,6 @@ class OptionalType(Wrapper):
             return True
         return target.assignable(UNDEF) and (self.type is None or target.assignable(self.type, guard))
 
-    def normalized(self) -> PuppetType:
-        if self.type is None:
-            return self
-        inner = self.type.normalized()
-        if isinstance(inner, NotUndefType):
-            return OptionalType(inner.type).normalized()
-        return inner if inner.assignable(UNDEF) else OptionalType(inner)
-
     @property
     def is_callable(self) -> bool:
         return self.type is not None and self.type.is_callable
@@ -230,14 +217,6 @@ class NotUndefType(Wrapper):
         if isinstance(target, NotUndefType):
             return target.type is None or (self.type is not None and target.type.assignable(self.type, guard))
         return target.accepts(self, guard)
-
-    def normalized(self) -> PuppetType:
-        if self.type is None:
-            return self
-        inner = self.type.normalized()
-        if isinstance(inner, OptionalType):
-            return NotUndefType(inner.type).normalized()
-        return NotUndefType(inner) if inner.assignable(UNDEF) else inner
 
 
 class VariantType(PuppetType):
@@ -271,11 +250,6 @@ class VariantType(PuppetType):
 
     def generalized(self) -> PuppetType:
         return VariantType.of([t.generalized() for t in self.types]) if self.types else self
-
-    def normalized(self) -> PuppetType:
-        from .merge import normalized_variant
-
-        return normalized_variant(self)
 
     def parameters(self, expansion: Expansion) -> list[str]:
         return [t.shown(expansion) for t in self.types]

@@ -7,14 +7,12 @@ from typing import Any, Final
 
 from ..values.core import Iterator, Value, key_of, value_of
 from ..values.text import quoted
-from .aliases import AliasType
 from .base import (
     ANY,
     ANY_SIZE,
     INF,
     UNDEF,
     UNIT,
-    AnyType,
     Expansion,
     Guard,
     NotUndefType,
@@ -28,7 +26,7 @@ from .base import (
     range_texts,
     within,
 )
-from .scalars import EnumType, IntegerType, StringType
+from .scalars import StringType
 
 
 class CollectionType(PuppetType):
@@ -54,9 +52,6 @@ class CollectionType(PuppetType):
 
     def generalized(self) -> PuppetType:
         return CollectionType()
-
-    def normalized(self) -> PuppetType:
-        return CollectionType() if self.__class__ is CollectionType else self
 
     def parameters(self, expansion: Expansion) -> list[str]:
         return range_texts(self.size)
@@ -96,10 +91,6 @@ class ArrayType(CollectionType):
 
     def generalized(self) -> PuppetType:
         return ArrayType(None if self.element == ANY else self.element.generalized())
-
-    def normalized(self) -> PuppetType:
-        # The reference forgets the size of arrays of anything here, so that a wrong one goes unnoticed; so do we.
-        return ARRAY if self.element == ANY else ArrayType(self.element.normalized(), self.size)
 
     def parameters(self, expansion: Expansion) -> list[str]:
         if self.size == (0, 0):
@@ -159,9 +150,6 @@ class HashType(CollectionType):
         if self.size == (0, 0):
             return self
         return HashType(self.key_type.generalized(), self.value_type.generalized())
-
-    def normalized(self) -> PuppetType:
-        return self if self.size == (0, 0) else HashType(self.key_type.normalized(), self.value_type.normalized(), self.size)
 
     def parameters(self, expansion: Expansion) -> list[str]:
         if self.size == (0, 0):
@@ -227,9 +215,6 @@ class TupleType(PuppetType):
 
     def generalized(self) -> PuppetType:
         return TupleType([t.generalized() for t in self.types], self.size)
-
-    def normalized(self) -> PuppetType:
-        return TupleType([t.normalized() for t in self.types], self.size)
 
     def parameters(self, expansion: Expansion) -> list[str]:
         return [*[t.shown(expansion) for t in self.types], *range_texts(self.size)] if self.types else []
@@ -334,9 +319,6 @@ class StructType(PuppetType):
     def generalized(self) -> PuppetType:
         return StructType([e.with_value(e.value_type.generalized()) for e in self.elements])
 
-    def normalized(self) -> PuppetType:
-        return StructType([e.with_value(e.value_type.normalized()) for e in self.elements])
-
     def parameters(self, expansion: Expansion) -> list[str]:
         if not self.elements:
             return []
@@ -354,39 +336,6 @@ class StructType(PuppetType):
             return TupleType((UNIT, UNIT), (2, 2))
         keys = VariantType.of([e.key_type for e in self.elements])
         return TupleType((keys, VariantType.of([e.value_type for e in self.elements])), (2, 2))
-
-
-class IterableType(Wrapper):
-    __slots__ = ()
-    name = "Iterable"
-
-    def _any(self) -> bool:
-        return self.type is None or self.type.assignable(ANY)
-
-    def instance(self, value: Value) -> bool:
-        if self._any():
-            kind = value.__class__
-            if kind is list or kind is dict or kind is str or kind is Iterator or isinstance(value, EnumType):
-                return True
-            if isinstance(value, AliasType):
-                return self.instance(value.resolved())
-            return (kind is int and value >= 0) or (isinstance(value, IntegerType) and value.finite)
-        from .infer import infer
-
-        return self.assignable(infer(value))
-
-    def accepts(self, other: PuppetType, guard: Guard) -> bool:
-        element = other.iterable_of
-        if element is None:
-            return False
-        if self._any():
-            return True
-        assert self.type is not None
-        return not isinstance(element, AnyType) and self.type.assignable(element, guard)
-
-    @property
-    def iterable_of(self) -> PuppetType | None:
-        return self.type if self.type is not None else ANY
 
 
 class IteratorType(Wrapper):
@@ -412,6 +361,6 @@ EMPTY_ARRAY: Final = ArrayType(None, (0, 0))
 EMPTY_HASH: Final = HashType(None, None, (0, 0))
 
 __all__ = [
-    "ARRAY", "EMPTY_ARRAY", "EMPTY_HASH", "HASH", "ArrayType", "CollectionType", "HashType", "IterableType", "IteratorType",
+    "ARRAY", "EMPTY_ARRAY", "EMPTY_HASH", "HASH", "ArrayType", "CollectionType", "HashType", "IteratorType",
     "StructElement", "StructType", "TupleType", "UnitType", "key_of",
 ]  # fmt: skip

@@ -12,7 +12,7 @@ from ..values.uris import URI
 from ..values.versions import SemVer, SemVerRange
 from . import containers, scalars
 from .base import UNDEF, PuppetType, VariantType
-from .merge import common_of
+from .common import common_of
 from .objects import DEFERRED, ObjectExtension, ObjectType
 from .references import TypeType
 

@@ -2,41 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from shared.errors import EvaluationError
 from shared.regexps import Regexp
 
+from ..values.comparison import matches
 from ..values.core import DEFAULT, Deferred, Instance, Value, same
 from ..values.text import program
-from .aliases import AliasType
 from .base import INF, Expansion, Guard, OptionalType, PuppetType
 from .containers import ArrayType, StructElement, StructType
 from .scalars import PatternType, StringType
 
-_MISSING: Final = object()
-_KEYS = (
-    "name", "parent", "type_parameters", "attributes", "constants", "functions", "equality", "equality_include_type", "checks",
-    "annotations",
-)  # fmt: skip
-_ATTRIBUTE_KEYS = ("type", "value", "kind", "final", "override", "annotations")
-_KINDS = ("constant", "derived", "given_or_derived", "reference")
+NO_DEFAULT: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
-class Attribute:
+class ObjectAttribute:
     name: str
     type: PuppetType
-    default: Value = _MISSING
+    default: Value = NO_DEFAULT
     kind: str = ""
     override: bool = False
     final: bool = False
 
     @property
     def optional(self) -> bool:
-        return self.default is not _MISSING
+        return self.default is not NO_DEFAULT
 
     def shown(self, expansion: Expansion) -> str:
         if not self.optional and not self.kind:
@@ -51,134 +45,52 @@ class ObjectType(PuppetType):
     """
     An Object type; the one called `Object` without attributes is the widest.
 
-    Defined by `define(hash)`, once, so that its attributes may refer to it.
+    Its definition is read after it is made (`declare.define_object`), so that its attributes may refer to it.
+
+    Attributes:
+        pending: reads the definition of a type that has no name yet, for `Object[{…}]` in a type declaration; else None.
     """
 
     __slots__ = ("_name", "constants", "equality", "functions", "include_type", "own", "parent", "pending", "type_parameters")
 
-    def __init__(self, name: str, definition: Mapping[str, Value] | None = None) -> None:
+    def __init__(self, name: str, attributes: Iterable[ObjectAttribute] = ()) -> None:
         self._name = name
         self.parent: ObjectType | None = None
-        self.own: dict[str, Attribute] = {}
-        self.constants: dict[str, Attribute] = {}
-        self.functions: dict[str, Attribute] = {}
+        self.own: dict[str, ObjectAttribute] = {attribute.name: attribute for attribute in attributes}
+        self.constants: dict[str, ObjectAttribute] = {}
+        self.functions: dict[str, ObjectAttribute] = {}
         self.type_parameters: dict[str, PuppetType] = {}
         self.equality: tuple[str, ...] | None = None  # None: all attributes
         self.include_type = True
-        self.pending: Mapping[str, Value] | None = None
-        if definition is not None:
-            self.define(definition)
+        self.pending: Callable[[ObjectType], None] | None = None
 
     @property
     def name(self) -> str:  # type: ignore[override]
         return self._name
 
-    @classmethod
-    def unnamed(cls, definition: Mapping[str, Value]) -> ObjectType:
-        """`Object[{…}]` as it stands in a type declaration: its definition is read when `named` says what it is called."""
-        made = cls(definition.get("name") or "Object")
-        made.pending = definition
-        return made
+    def take_name(self, name: str) -> ObjectType:
+        """
+        Give this type its name, by which messages call it, and read its definition if that is still to be done.
 
-    def named(self, name: str) -> ObjectType:
-        """This type under its name, its definition read; EvaluationError says what is wrong with that."""
+        Raises:
+            EvaluationError: the definition is wrong.
+        """
         if self.pending is not None:
-            definition, self.pending = self.pending, None
+            define, self.pending = self.pending, None
             self._name = name
-            self.define(definition)
+            define(self)
         return self
 
-    def settle(self) -> None:
+    def read_definition(self) -> None:
         """Read the definition of a type that nobody gave a name."""
         if self.pending is not None:
-            self.named(self._name)
+            self.take_name(self._name)
 
-    def define(self, definition: Mapping[str, Value]) -> None:
-        """Take over the initializer hash of `Object[{…}]`; EvaluationError says what is wrong with it."""
-        for key in definition:
-            if key not in _KEYS:
-                raise EvaluationError(f"object initializer has wrong type, unrecognized key '{key}'")
-        parent = definition.get("parent")
-        if parent is not None:
-            parent = parent.resolved() if hasattr(parent, "resolved") else parent
-            if not isinstance(parent, ObjectType):
-                raise EvaluationError(f"object initializer has wrong type, entry 'parent' expects an Object value, got {parent}")
-            self.parent = parent
-        for name, type_ in (definition.get("type_parameters") or {}).items():
-            self.type_parameters[name] = type_["type"] if isinstance(type_, dict) else type_
-        for name, given in (definition.get("attributes") or {}).items():
-            attribute = self._attribute(name, given)
-            self._check_override(attribute)
-            (self.constants if attribute.kind == "constant" else self.own)[name] = attribute
-        for name, given in (definition.get("functions") or {}).items():
-            self.functions[name] = self._function(name, given)
-        for name, value in (definition.get("constants") or {}).items():
-            from .infer import infer
-
-            self.constants[name] = Attribute(name, infer(value).generalized(), value, "constant")
-        equality = definition.get("equality")
-        if equality is not None:
-            self.equality = (equality,) if isinstance(equality, str) else tuple(equality)
-            self._check_equality(self.equality)
-        self.include_type = definition.get("equality_include_type", True) is not False
-
-    def _attribute(self, name: str, given: Value) -> Attribute:
-        if isinstance(given, PuppetType):
-            # What is written as Optional may be left out; an alias or variant that takes undef may not.
-            return Attribute(name, given, None) if given.__class__ is OptionalType else Attribute(name, given)
-        label = f"initializer for attribute {self._name}[{name}] has wrong type"
-        if not isinstance(given, dict):
-            from .infer import infer
-
-            raise EvaluationError(f"{label}, expects a value of type Type or Struct, got {infer(given).generalized()}")
-        for key in given:
-            if key not in _ATTRIBUTE_KEYS:
-                raise EvaluationError(f"{label}, unrecognized key '{key}'")
-        type_, kind = given.get("type"), given.get("kind", "")
-        if not isinstance(type_, PuppetType):
-            raise EvaluationError(f"{label}, expects a value for key 'type'")
-        if kind != "" and kind not in _KINDS:
-            got = f"'{kind}'" if isinstance(kind, str) else _generalized(kind)
-            raise EvaluationError(f"{label}, entry 'kind' expects a match for Enum{program(sorted(_KINDS))}, got {got}")
-        default = given.get("value", _MISSING)
-        self._check_kind(f"attribute {self._name}[{name}] of kind '{kind}'", given)
-        if default is not _MISSING and default is not DEFAULT and not type_.instance(default):
-            from .descriptions.describe import describe_mismatch
-            from .infer import infer_set
-
-            raise EvaluationError(describe_mismatch(f"attribute {self._name}[{name}] value has wrong type,", type_, infer_set(default)))
-        return Attribute(name, type_, default, kind, given.get("override", False), given.get("final", False))
-
-    def _check_kind(self, mine: str, given: Mapping[str, Value]) -> None:
-        """What an attribute's kind asks for, and what it rules out."""
-        kind = given.get("kind", "")
-        if kind == "constant" and given.get("final") is False:
-            raise EvaluationError(f"{mine} cannot be combined with final => false")
-        if kind == "constant" and "value" not in given:
-            raise EvaluationError(f"{mine} requires a value")
-        if kind in ("derived", "given_or_derived") and "value" in given:
-            raise EvaluationError(f"{mine} cannot be combined with an attribute value")
-
-    def _check_equality(self, names: Sequence[str]) -> None:
-        """Only attributes can be in an equality, and only those that are in no parent's."""
-        for name in names:
-            if self._constant(name) is not None:
-                mine = f"{self._name} equality is referencing constant attribute {self.owner_of(name)}[{name}]"
-                raise EvaluationError(f"{mine}. Reference to constant is not allowed in equality")
-            if name not in self.attributes:
-                raise EvaluationError(f"{self._name} equality is referencing non existent attribute '{name}'")
-            ancestor = self.parent
-            while ancestor is not None:
-                if name in (ancestor.equality or ()):
-                    theirs = f"attribute {self.owner(name)}[{name}] which is included in equality of {ancestor.name}"
-                    raise EvaluationError(f"{self._name} equality is referencing {theirs}")
-                ancestor = ancestor.parent
-
-    def _constant(self, name: str) -> Attribute | None:
+    def constant(self, name: str) -> ObjectAttribute | None:
         """The constant of that name, here or inherited."""
         if name in self.constants:
             return self.constants[name]
-        return self.parent._constant(name) if self.parent is not None else None
+        return self.parent.constant(name) if self.parent is not None else None
 
     def owner_of(self, name: str) -> str:
         """The name of the type that declares the attribute or constant, this one or one that it inherits from."""
@@ -186,66 +98,26 @@ class ObjectType(PuppetType):
             return self._name
         return self.parent.owner_of(name)
 
-    def _function(self, name: str, given: Value) -> Attribute:
-        """A method that is declared; what implements it would have to be Ruby, so that it cannot be called."""
-        mine = f"function {self._name}[{name}]"
-        from .references import CallableType
-
-        options = given if isinstance(given, dict) else {"type": given}
-        type_ = options.get("type")
-        callable_type = type_.resolved() if isinstance(type_, AliasType) else type_
-        if not isinstance(callable_type, CallableType):
-            from .infer import infer
-
-            raise EvaluationError(f"{mine} has wrong type, expects a Type[Callable] value, got {infer(type_)}")
-        if name in self.own or name in self.constants:
-            raise EvaluationError(f"{mine} conflicts with attribute with the same name")
-        if self.parent is not None and (name in self.parent.attributes or self.parent._constant(name) is not None):
-            raise EvaluationError(f"{mine} attempts to override attribute {self.parent.owner_of(name)}[{name}]")
-        inherited = self.parent.function(name) if self.parent is not None else None
-        if inherited is not None and not options.get("override", False):
-            raise EvaluationError(f"{mine} attempts to override function {inherited[0]}[{name}] without having override => true")
-        if inherited is None and options.get("override", False):
-            raise EvaluationError(f"expected {mine} to override an inherited function, but no such function was found")
-        return Attribute(name, callable_type, override=options.get("override", False), final=options.get("final", False))
-
-    def function(self, name: str) -> tuple[str, Attribute] | None:
+    def function(self, name: str) -> tuple[str, ObjectAttribute] | None:
         """The function `name` with the name of the type that declares it, this one or one that it inherits from."""
         if name in self.functions:
             return self.name, self.functions[name]
         return self.parent.function(name) if self.parent is not None else None
 
-    def _check_override(self, attribute: Attribute) -> None:
-        inherited: Attribute | None = None
-        if self.parent is not None:
-            inherited = self.parent.attributes.get(attribute.name) or self.parent._constant(attribute.name)
-        mine = f"attribute {self._name}[{attribute.name}]"
-        if inherited is None:
-            if attribute.override:
-                raise EvaluationError(f"expected {mine} to override an inherited attribute, but no such attribute was found")
-            return
-        assert self.parent is not None
-        theirs = f"attribute {self.parent.owner_of(attribute.name)}[{attribute.name}]"
-        if inherited.final or (inherited.kind == "constant" != attribute.kind):
-            raise EvaluationError(f"{mine} attempts to override final {theirs}")
-        if not attribute.override:
-            raise EvaluationError(f"{mine} attempts to override {theirs} without having override => true")
-        if not inherited.type.assignable(attribute.type):
-            raise EvaluationError(f"{mine} attempts to override {theirs} with a type that does not match")
-
-    def owner(self, attribute: str) -> str:
-        found: ObjectType | None = self.parent
-        while found is not None and attribute not in found.own:
-            found = found.parent
-        return found.name if found is not None else self._name
+    def inherited_owner_of(self, attribute: str) -> str:
+        """Return the name of the nearest ancestor that declares the attribute, or of this type when none does."""
+        ancestor = self.parent
+        while ancestor is not None and attribute not in ancestor.own:
+            ancestor = ancestor.parent
+        return ancestor.name if ancestor is not None else self._name
 
     @property
-    def attributes(self) -> dict[str, Attribute]:
+    def attributes(self) -> dict[str, ObjectAttribute]:
         """Inherited ones first."""
         return (self.parent.attributes if self.parent is not None else {}) | self.own
 
     @property
-    def settable(self) -> list[Attribute]:
+    def settable(self) -> list[ObjectAttribute]:
         """What `new` takes by position: the required ones first."""
         found = [a for a in self.attributes.values() if a.kind not in ("derived", "constant")]
         return [a for a in found if not a.optional] + [a for a in found if a.optional]
@@ -284,7 +156,7 @@ class ObjectType(PuppetType):
     def init_hash(self, instance: Instance) -> dict[str, Value]:
         """The attributes that are not at their defaults."""
         defaults = {a.name: a.default for a in self.attributes.values()}
-        return {n: v for n, v in instance.attributes.items() if defaults.get(n, _MISSING) is _MISSING or not same(v, defaults[n])}
+        return {n: v for n, v in instance.attributes.items() if defaults.get(n, NO_DEFAULT) is NO_DEFAULT or not same(v, defaults[n])}
 
     def same_instance(self, one: Instance, two: Instance) -> bool:
         if self.include_type and one.type != two.type:
@@ -328,7 +200,7 @@ class ObjectType(PuppetType):
 
     def described(self) -> str:
         """As `Object[{…}]`: what `String` makes of the type."""
-        self.settle()
+        self.read_definition()
         parts = [f"name => {program(self.name)}"] if self.name != "Object" else []
         if self.parent is not None:
             parts.append(f"parent => {self.parent.name}")
@@ -359,32 +231,7 @@ class ObjectExtension(PuppetType):
         self.base = base
         self.given = dict(given)
 
-    @classmethod
-    def of(cls, base: ObjectType, keys: Sequence[Value]) -> ObjectExtension:
-        """Parameters by position, or one hash of names."""
-        names = list(base.type_parameters)
-        if not names:
-            raise EvaluationError(f"The {base.name}-Type cannot be parameterized using []")
-        if len(keys) == 1 and isinstance(keys[0], dict) and all(isinstance(k, str) for k in keys[0]):
-            given = keys[0]
-        else:  # surplus ones do not count
-            given = {n: v for n, v in zip(names, keys, strict=False) if v is not DEFAULT}
-        for name, value in given.items():
-            if name not in base.type_parameters:
-                raise EvaluationError(f"'{name}' is not a known type parameter for {base.name}-Type")
-            if not base.type_parameters[name].instance(value) and not isinstance(value, PuppetType):
-                from .descriptions.describe import describe_mismatch
-                from .infer import infer_set
-
-                mine = f"type_parameter {base.name}[{name}] has wrong type,"
-                raise EvaluationError(describe_mismatch(mine, base.type_parameters[name], infer_set(value)))
-        if not given:
-            raise EvaluationError(f"The {base.name}-Type cannot be parameterized using an empty parameter list")
-        return cls(base, given)
-
     def instance(self, value: Value) -> bool:
-        from ..values.comparison import matches
-
         if not self.base.instance(value):
             return False
         return all(matches(value.attributes.get(n), wanted) for n, wanted in self.given.items())
@@ -405,17 +252,9 @@ class ObjectExtension(PuppetType):
 
 def _takes(wanted: Value, value: Value) -> bool:
     """Whether a type parameter takes what another has: types by what they accept, anything else as an option of `case`."""
-    from ..values.comparison import matches
-
     if isinstance(wanted, PuppetType) and isinstance(value, PuppetType):
         return wanted.assignable(value)
     return bool(matches(value, wanted))
-
-
-def _generalized(value: Value) -> PuppetType:
-    from .infer import infer
-
-    return infer(value).generalized()
 
 
 def _key(name: str, optional: bool) -> PuppetType:
@@ -425,18 +264,14 @@ def _key(name: str, optional: bool) -> PuppetType:
 
 _FUNCTION_NAME = PatternType([Regexp(r"\A[$]?[a-z][a-z0-9_]*(?:::[a-z][a-z0-9_]*)*\z")])
 DEFERRED: Final = ObjectType(
-    "Deferred", {"attributes": {"name": _FUNCTION_NAME, "arguments": {"type": OptionalType(ArrayType()), "value": None}}}
+    "Deferred", [ObjectAttribute("name", _FUNCTION_NAME), ObjectAttribute("arguments", OptionalType(ArrayType()), None)]
 )
-
-
 LOOKUP_CONTEXT: Final = ObjectType(
     "Puppet::LookupContext",
-    {
-        "attributes": {
-            "environment_name": {"type": StringType((1, INF)), "kind": "derived"},
-            "module_name": OptionalType(StringType((1, INF))),
-        }
-    },
+    [
+        ObjectAttribute("environment_name", StringType((1, INF)), kind="derived"),
+        ObjectAttribute("module_name", OptionalType(StringType((1, INF))), None),
+    ],
 )
-ANNOTATION: Final = ObjectType("Annotation", {})
+ANNOTATION: Final = ObjectType("Annotation")
 BUILTIN_OBJECTS: Final = (DEFERRED, LOOKUP_CONTEXT, ANNOTATION)

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
-from operator import is_
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from shared.errors import EvaluationError
-from shared.regexps import Regexp
-
-from ..values.core import Binary, Iterator, LambdaValue, Value, entries, key_of
-from ..values.text import inspect, program, quoted
-from ..values.times import Timespan, Timestamp
-from ..values.versions import SemVer, SemVerRange
-from .aliases import AliasType
+from ..values.core import LambdaValue, Value
+from ..values.text import quoted
 from .base import ANY, UNDEF, UNIT, AnyType, Expansion, Guard, PuppetType, Range, UnitType, Wrapper, range_texts
 from .containers import TupleType
 from .scalars import EnumType, IntegerType
@@ -34,7 +26,7 @@ class TypeType(Wrapper):
 
     @property
     def iterable_of(self) -> PuppetType | None:
-        inner = self.type.resolved() if isinstance(self.type, AliasType) else self.type
+        inner = None if self.type is None else self.type.resolved()
         if isinstance(inner, EnumType):
             return inner
         return inner if isinstance(inner, IntegerType) and inner.finite else None
@@ -72,10 +64,6 @@ class CallableType(PuppetType):
     def generalized(self) -> PuppetType:
         params = self.params.generalized() if self.params is not None else None
         return CallableType(params, self.block and self.block.generalized(), self.returns and self.returns.generalized())  # type: ignore[arg-type]
-
-    def normalized(self) -> PuppetType:
-        params = self.params.normalized() if self.params is not None else None
-        return CallableType(params, self.block and self.block.normalized(), self.returns and self.returns.normalized())  # type: ignore[arg-type]
 
     def parameters(self, expansion: Expansion) -> list[str]:
         if self.returns is None:
@@ -161,53 +149,6 @@ def capitalized(type_name: str) -> str:
     return "::".join(segment[:1].upper() + segment[1:].lower() for segment in type_name.split("::"))
 
 
-class InitType(Wrapper):
-    """Values that `new` of `type` takes, with further `arguments` given."""
-
-    __slots__ = ("arguments",)
-    name = "Init"
-
-    def __init__(self, type_: PuppetType | None = None, arguments: Sequence[Value] = ()) -> None:
-        super().__init__(type_)
-        self.arguments = tuple(arguments)
-
-    def instance(self, value: Value) -> bool:
-        from ..callables.conversions import check_constructible, convertible
-        from .builtin import RICH_DATA
-
-        if self.type is None:
-            return RICH_DATA.instance(value)
-        check_constructible(self.type)
-        if self.type.instance(value) or convertible(self.type, [value, *self.arguments]):
-            return True
-        return not self.arguments and value.__class__ is list and convertible(self.type, value, several=True)
-
-    def accepts(self, other: PuppetType, guard: Guard) -> bool:
-        from ..callables.conversions import check_constructible, converts_type
-        from .builtin import RICH_DATA
-
-        if self.type is None:
-            return isinstance(other, InitType) or RICH_DATA.assignable(other, guard)
-        check_constructible(self.type)
-        if isinstance(other, InitType):
-            return other.type is not None and self.type.assignable(other.type, guard)
-        if self.type.assignable(other, guard):
-            return True
-        return not self.arguments and converts_type(self.type, other)
-
-    def generalized(self) -> PuppetType:
-        return self
-
-    def normalized(self) -> PuppetType:
-        return self
-
-    def parameters(self, expansion: Expansion) -> list[str]:
-        return [] if self.type is None else [self.type.shown(expansion), *map(program, self.arguments)]
-
-    def key(self) -> tuple[Any, ...]:
-        return (self.type, self.arguments)
-
-
 NO_PARAMETERS: Final = TupleType((), (0, 0))
 
 
@@ -226,127 +167,3 @@ def reference_text(value: ResourceType | ClassType) -> str | None:
 
 def _catalog_name(name: str) -> str:
     return "::".join(segment.capitalize() for segment in name.removeprefix("::").split("::"))
-
-
-@lru_cache
-def _namevar(type_name: str) -> str:
-    """The attribute that the title of a resource stands for; of types that are not Puppet's own `name`."""
-    from ..loading.nativetypes import NativeTypes
-
-    native = NativeTypes().find(type_name)
-    return native.namevars[0] if native is not None and len(native.namevars) == 1 else "name"
-
-
-class AttributeReference(ResourceType):
-    """
-    A reference to a resource that went through an attribute: it is shown as `File[/a]`, and selected by equality.
-
-    Source: puppet 7.23, asked; the cases reference-in-attribute-… of generated.yaml.
-    """
-
-    __slots__ = ()
-    is_selected_by_equality = True
-
-    def __str__(self) -> str:
-        return str(reference_text(self))
-
-    def inspected(self) -> str:
-        """What `text.inspect` shows: the resource with the attribute that its title stands for."""
-        if self.lower is None:
-            return str(self)
-        name = _namevar(self.lower)
-        if self.title is None:
-            return f'{self}{{:{name}=>""}}'
-        value = (self.title.rstrip("/") or self.title) if self.lower == "file" else self.title
-        return f"{self}{{:{name}=>{inspect(value)}}}"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ResourceType) and self.key() == other.key()
-
-    def __hash__(self) -> int:
-        return hash((ResourceType, self.key()))
-
-
-class AttributeClassReference(ClassType):
-    """As AttributeReference, of a class: it is shown as `Class[Two]`."""
-
-    __slots__ = ()
-    is_selected_by_equality = True
-
-    def __str__(self) -> str:
-        return str(reference_text(self))
-
-    def inspected(self) -> str:
-        """What `text.inspect` shows."""
-        return f"{self}{{:name=>{inspect(str(self)[len('Class[') : -1])}}}"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ClassType) and self.key() == other.key()
-
-    def __hash__(self) -> int:
-        return hash((ClassType, self.key()))
-
-
-def as_attribute(value: Value) -> Value:
-    """Return `value` as an attribute of a resource holds it: references in it, at any depth, become those of attributes."""
-    return _mapped(value, _ATTRIBUTES)
-
-
-def as_legacy_argument(value: Value) -> Value:
-    """
-    Return `value` as functions of the 3.x API get it: what they have no value for comes as text, references as in attributes.
-
-    Raises:
-        EvaluationError: an Iterator is in it.
-    """
-    return _mapped(value, _LEGACY_ARGUMENTS)
-
-
-def _mapped(value: Value, forms: Mapping[type, Callable[[Any], Value]]) -> Value:
-    """`value`, or, where anything in it has another form, a copy with that form."""
-    kind = value.__class__
-    form = forms.get(kind)
-    if form is not None:
-        return form(value)
-    if kind is list:
-        items = [_mapped(item, forms) for item in value]
-        return value if all(map(is_, items, value)) else items
-    if kind is dict:
-        old = [part for entry in entries(value) for part in entry]
-        new = [_mapped(part, forms) for part in old]
-        return value if all(map(is_, new, old)) else {key_of(key): item for key, item in zip(new[::2], new[1::2], strict=True)}
-    return value
-
-
-def _attribute_reference(value: ResourceType) -> Value:
-    return value if value.type_name is None else AttributeReference(value.type_name, value.title)
-
-
-def _attribute_class_reference(value: ClassType) -> Value:
-    return value if value.class_name is None else AttributeClassReference(value.class_name)
-
-
-def _refused_iterator(value: Iterator) -> Value:
-    raise EvaluationError("Use of an Iterator is not supported here")
-
-
-def _limited_integer(value: int) -> Value:
-    if value in _INTEGERS:
-        return value
-    # As Ruby writes such numbers, negative ones with endless leading digits.
-    side, text = ("max", f"{value:x}") if value > 0 else ("min", "..f" + f"{value & ((1 << (4 * (len(f'{value:x}') - 1))) - 1):x}")
-    raise EvaluationError(f"Use of a Ruby Integer outside of Puppet Integer {side} range, got '0x{text}'")
-
-
-_INTEGERS: Final = range(-(2**63), 2**63)
-"""What is a number of the language; calculations, and functions more so, can leave that range."""
-_ATTRIBUTES: Final[Mapping[type, Callable[[Any], Value]]] = {
-    ResourceType: _attribute_reference,
-    ClassType: _attribute_class_reference,
-    Iterator: _refused_iterator,
-    int: _limited_integer,
-}
-_LEGACY_ARGUMENTS: Final[Mapping[type, Callable[[Any], Value]]] = {
-    **_ATTRIBUTES,
-    **dict.fromkeys((Regexp, SemVer, SemVerRange, Timespan, Timestamp, Binary), str),
-}

@@ -7,43 +7,19 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from shared.errors import EvaluationError
-from shared.regexps import Regexp
 
 from ..values.core import Value
 from ..values.text import program
 from ..values.versions import SemVer, SemVerRange
 from .aliases import AliasType
-from .base import ANY, INF, Guard, OptionalType, PuppetType
-from .containers import HashType, StructElement, StructType
+from .base import Guard, PuppetType
 from .objects import ObjectType
-from .scalars import STRING, PatternType, StringType
 
 __all__ = ["TypeSetType"]
 
 _BARE: Final = (
     "TypeSet[{pcore_uri => 'http://puppet.com/2016.1/pcore', pcore_version => '1.0.0', "
     "name_authority => 'http://puppet.com/2016.1/runtime', name => 'DefaultTypeSet', version => '0.0.0'}]"
-)
-_UNDERSTOOD: Final = SemVerRange.parse("1.x")
-_SHORT_NAME: Final = PatternType([Regexp(r"\A[A-Z]\w*\z")])
-
-
-def _struct(required: Mapping[str, PuppetType], optional: Mapping[str, PuppetType]) -> StructType:
-    elements = [StructElement(StringType(None, name), type_) for name, type_ in required.items()]
-    return StructType([*elements, *(StructElement(OptionalType(StringType(None, name)), type_) for name, type_ in optional.items())])
-
-
-_INITIALIZER: Final = _struct(
-    {"pcore_version": STRING},
-    {
-        "pcore_uri": STRING,
-        "name_authority": STRING,
-        "name": STRING,
-        "version": STRING,
-        "types": HashType(_SHORT_NAME, ANY, (1, INF)),
-        "references": HashType(_SHORT_NAME, _struct({"name": STRING, "version_range": STRING}, {"name_authority": STRING}), (1, INF)),
-        "annotations": ANY,
-    },
 )
 
 
@@ -65,35 +41,6 @@ class TypeSetType(PuppetType):
     @property
     def name(self) -> str:  # type: ignore[override]
         return self._name
-
-    def named(self, name: str) -> TypeSetType:
-        """
-        The set under its name.
-
-        Raises:
-            EvaluationError: what is wrong with its definition.
-        """
-        from .descriptions.describe import describe_mismatch
-        from .infer import infer_set
-
-        made = TypeSetType(name, self.definition or {})
-        assert made.definition is not None
-        wrong = describe_mismatch("TypeSet initializer has wrong type,", _INITIALIZER, infer_set(made.definition))
-        if not _INITIALIZER.instance(made.definition):
-            raise EvaluationError(wrong)
-        understood = SemVer.parse(made.definition["pcore_version"])
-        if not _UNDERSTOOD.includes(understood):
-            raise EvaluationError(
-                f"The pcore version for TypeSet '{name}' is not understood by this runtime. Expected range {_UNDERSTOOD}, got {understood}"
-            )
-        if "version" in made.definition:
-            made.version = SemVer.parse(made.definition["version"])
-        for alias in made.definition.get("references", {}):
-            if alias in made.definition.get("types", {}):
-                raise EvaluationError(
-                    f"TypeSet '{name}' references a TypeSet using alias '{alias}'. The alias collides with the name of a declared type"
-                )
-        return made
 
     def resolve(self, find: Callable[[str], PuppetType | None], member: Callable[[str], PuppetType | None]) -> None:
         """

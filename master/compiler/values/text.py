@@ -10,6 +10,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable
+from functools import singledispatch
 
 from shared.regexps import Regexp
 
@@ -18,7 +19,7 @@ from .times import Timespan, Timestamp
 from .uris import URI
 from .versions import SemVer, SemVerRange
 
-__all__ = ["ascii_fold", "float_text", "inspect", "inspect_bare", "join", "program", "quoted", "to_s"]
+__all__ = ["ascii_fold", "float_text", "inspect", "inspect_bare", "inspect_object", "join", "program", "quoted", "to_s"]
 
 
 def to_s(value: Value) -> str:
@@ -137,9 +138,13 @@ def inspect(value: Value) -> str:
         return f"#<URI::{_URI_CLASSES.get(value.scheme, 'Generic')} {value}>"
     if kind is Binary:
         return f"#<Puppet::Pops::Types::PBinaryType::Binary @binary_buffer={_inspect_bytes(value.data)}>"
-    # Types, and references as functions of the 3.x API get them, which show more of the resource than as text.
-    inspected = getattr(kind, "inspected", None)
-    return to_s(value) if inspected is None else str(inspected(value))
+    return inspect_object(value)
+
+
+@singledispatch
+def inspect_object(value: Value) -> str:
+    """Return what `inspect` shows of a value of any other class; types register their own functions."""
+    return to_s(value)
 
 
 _URI_CLASSES = {

@@ -11,8 +11,8 @@ from shared.errors import EvaluationError, Location
 from ...compiler.errors.locations import FINAL, located
 from ...compiler.functions.api import Function
 from ...compiler.host import NotFoundInData
-from ...compiler.types.builtin import RICH_DATA, RICH_DATA_KEY
 from ...compiler.types.containers import HASH, HashType
+from ...compiler.types.data import RICH_DATA, RICH_DATA_KEY
 from ...compiler.types.descriptions.describe import describe_mismatch, describe_wrong_type
 from ...compiler.types.infer import infer
 from ...compiler.values.core import Value

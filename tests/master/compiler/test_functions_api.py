@@ -7,9 +7,10 @@ import types
 import pytest
 
 from master.compiler import functions
+from master.compiler.callables.declarations import signature_of
 from master.compiler.callables.signatures import Closure, Parameter, Signature
 from master.compiler.functions import Context, Function, builtin_functions, function, legacy_function
-from master.compiler.functions.api import collect, signature_of
+from master.compiler.functions.api import collect
 from master.compiler.types.aliases import AliasType
 from master.compiler.types.base import PuppetType
 from master.compiler.types.notation.parse import parse_type

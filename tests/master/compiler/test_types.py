@@ -7,9 +7,9 @@ import pytest
 from master.compiler.errors.issues import BadOperand
 from master.compiler.types.aliases import AliasType
 from master.compiler.types.base import ANY, VariantType
+from master.compiler.types.common import common_type
 from master.compiler.types.containers import ArrayType
 from master.compiler.types.infer import infer, infer_set
-from master.compiler.types.merge import common_type
 from master.compiler.types.notation.access import declared_type, type_from_access
 from master.compiler.types.notation.parse import parse_type
 from master.compiler.types.references import ClassType, ResourceType

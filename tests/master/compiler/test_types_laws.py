@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from master.compiler.callables import operators as o
+from master.compiler.types.common import common_type
 from master.compiler.types.descriptions.describe import mismatches
 from master.compiler.types.infer import infer, infer_set
-from master.compiler.types.merge import common_type
 from master.compiler.types.notation.parse import parse_type
 from master.compiler.values.core import DEFAULT, Value, key_of, strictly, value_of
 from master.compiler.values.text import program, to_s

@@ -7,11 +7,11 @@ import re
 from shared.errors import EvaluationError
 from shared.regexps import Regexp
 
+from ...types.iterables import elements
 from ...values.core import Value, key_of, same, value_of
 from ...values.labels import ruby_class
 from ...values.numbers import whole
 from ..api import Context, legacy_function
-from ..iteration import elements
 from ..strings import ruby_text
 from .rubynumbers import integer_at_start
 

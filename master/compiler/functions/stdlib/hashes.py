@@ -8,6 +8,7 @@ from shared.errors import EvaluationError
 
 from ...callables.sprintf import format_text, to_integer
 from ...errors.control import Break, Next
+from ...types.iterables import elements, pairs
 from ...types.notation.operands import flattened
 from ...values.core import Iterator, Value, entries, key_of
 from ...values.labels import ruby_class
@@ -15,7 +16,6 @@ from ...values.numbers import whole
 from ...values.ordering import ruby_order, sort_as_ruby
 from ...values.text import inspect
 from ..api import Closure, Context, function, legacy_function
-from ..iteration import elements, pairs
 from ..strings import ruby_text
 from .deprecations import deprecate
 

@@ -8,7 +8,8 @@ from shared.errors import EvaluationError
 
 from ...catalog.relationships import split_reference
 from ...catalog.resources import DeclaredResource, capitalized_type
-from ...types.references import ClassType, ResourceType, as_attribute
+from ...types.attribute_references import as_attribute
+from ...types.references import ClassType, ResourceType
 from ...values.core import Value, entries, key_of, same
 from ...values.labels import ruby_class
 from ...values.text import inspect, to_s

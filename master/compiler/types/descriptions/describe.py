@@ -8,12 +8,14 @@ variants are tried all, and what they have in common is said once. Source: langu
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from ...values.core import Value
+from ...values.core import Deferred, Value
 from ..aliases import AliasType
 from ..base import ANY, INF, UNDEF, OptionalType, PuppetType, Range, TypeReference, VariantType
 from ..containers import ArrayType, HashType, StructType, TupleType
+from ..infer import infer_set
+from ..normalization import normalized
 from ..references import CallableType, ClassType, ResourceType, TypeType, capitalized
 from ..scalars import EnumType, PatternType
 from .mismatch import (
@@ -33,10 +35,30 @@ from .mismatch import (
     Step,
 )
 
-if TYPE_CHECKING:
-    from ...callables.signatures import Signature
-
 __all__ = ["check_parameters", "describe_mismatch", "describe_signatures", "mismatches", "signature_text"]
+
+
+class ParameterView(Protocol):
+    """What messages show of a parameter."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def type(self) -> PuppetType | None: ...
+
+
+class SignatureView(Protocol):
+    """What messages show of a signature: the attributes of `callables.signatures.Signature`."""
+
+    @property
+    def parameters(self) -> Sequence[ParameterView]: ...
+
+    low: int
+    high: int | None
+    block: PuppetType | None
+    block_name: str
+
+    def accepts_count(self, count: int) -> bool: ...
 
 
 # --- finding what is wrong ----------------------------------------------------------------------------------------
@@ -47,7 +69,7 @@ def mismatches(expected: PuppetType, actual: PuppetType, path: Path = ()) -> lis
     unresolved = _unresolved(expected, set())
     if unresolved is not None:
         return [About(path, UNRESOLVED, unresolved)]
-    return _compare(expected.normalized(), expected, actual, path)
+    return _compare(normalized(expected), expected, actual, path)
 
 
 def _unresolved(type_: PuppetType, seen: set[int]) -> str | None:
@@ -61,7 +83,7 @@ def _unresolved(type_: PuppetType, seen: set[int]) -> str | None:
 
 
 def _kind(path: Path, expected: PuppetType, actual: PuppetType) -> list[Mismatch]:
-    return [Kind(path, expected.normalized(), actual.normalized())]
+    return [Kind(path, normalized(expected), normalized(actual))]
 
 
 def _compare(expected: PuppetType, original: PuppetType, actual: PuppetType, path: Path) -> list[Mismatch]:
@@ -82,9 +104,9 @@ def _compare(expected: PuppetType, original: PuppetType, actual: PuppetType, pat
             return []
         return _compare(expected.type, original if isinstance(original, AliasType) else expected, actual, path)
     if isinstance(expected, PatternType | EnumType):
-        return [Match(path, original.normalized(), actual.normalized())]
+        return [Match(path, normalized(original), normalized(actual))]
     if isinstance(expected, AliasType):
-        return _compare(expected.definition.normalized(), expected, actual, path)
+        return _compare(normalized(expected.definition), expected, actual, path)
     return [] if expected.assignable(actual) else _kind(path, original, actual)
 
 
@@ -243,8 +265,6 @@ class _Resolver(Protocol):
 
 def describe_wrong_type(subject: str, wanted: PuppetType, value: Value) -> str:
     """Return what is said of a value of another type, each line as `SUBJECT has wrong type, …`."""
-    from ..infer import infer_set
-
     lines = describe_mismatch(subject, wanted, infer_set(value)).split("\n")
     return "\n".join(line.replace(subject, f"{subject} has wrong type,", 1) for line in lines)
 
@@ -264,8 +284,6 @@ def check_parameters(
         parameters: name, type, whether it has a default.
         deferred: gives the return type of a Deferred's function, None when that declares none (then it passes).
     """
-    from ...values.core import Deferred
-
     known = {name for name, _, _ in parameters}
     found: list[Mismatch] = [About((), UNKNOWN_PARAMETER, name) for name in given if name not in known]
     for name, type_, default in parameters:
@@ -291,14 +309,12 @@ def check_parameters(
 
 def _given_type(value: Value) -> PuppetType:
     """The type of a parameter's value; a class reference counts as a resource's, as the reference hands it over."""
-    from ..infer import infer_set
-
     if isinstance(value, ClassType) and value.class_name is not None:
         return TypeType(ResourceType("Class", capitalized(value.class_name)))
     return infer_set(value)
 
 
-def describe_signatures(name: str, signatures: Sequence[Signature], args: PuppetType) -> str:
+def describe_signatures(name: str, signatures: Sequence[SignatureView], args: PuppetType) -> str:
     """Why a call fits none of `signatures`; `name` is the function's, `lambda` for a block; `args` from `arguments_type`."""
     problems = [_argument_problems(s, args, (Step("signature", i),)) for i, s in enumerate(signatures)]
     if not all(problems):
@@ -326,7 +342,7 @@ def _argument_types(args: PuppetType) -> tuple[list[PuppetType], PuppetType | No
     return types, None
 
 
-def _argument_problems(signature: Signature, args: PuppetType, path: Path) -> list[Mismatch]:
+def _argument_problems(signature: SignatureView, args: PuppetType, path: Path) -> list[Mismatch]:
     types, _ = _argument_types(args)
     count = len(types)
     if not signature.accepts_count(count):
@@ -340,7 +356,7 @@ def _argument_problems(signature: Signature, args: PuppetType, path: Path) -> li
     return []
 
 
-def _block_problems(signature: Signature, args: PuppetType, path: Path) -> list[Mismatch]:
+def _block_problems(signature: SignatureView, args: PuppetType, path: Path) -> list[Mismatch]:
     _, block = _argument_types(args)
     wanted = signature.block
     if block is not None:
@@ -352,7 +368,7 @@ def _block_problems(signature: Signature, args: PuppetType, path: Path) -> list[
     return [About(path, MISSING_BLOCK)]
 
 
-def signature_text(signature: Signature) -> str:
+def signature_text(signature: SignatureView) -> str:
     """The parameters, as in a declaration: `Type name`, `name?`, `name*`, `name+`, and the block."""
     parts = []
     required = signature.low

@@ -14,10 +14,11 @@ from typing import Any, Final
 from ...values.text import inspect
 from ..aliases import AliasType
 from ..base import INF, UNDEF, PuppetType, TypeReference, UnitType, VariantType, Wrapper, entry_for
-from ..builtin import DATA, RICH_DATA, RICH_DATA_KEY
 from ..containers import ArrayType, CollectionType, HashType, StructElement, StructType, TupleType
+from ..data import DATA, RICH_DATA, RICH_DATA_KEY
+from ..init import InitType
 from ..objects import ObjectType
-from ..references import CallableType, ClassType, InitType, ResourceType, TypeType
+from ..references import CallableType, ClassType, ResourceType, TypeType
 from ..scalars import (
     STRING,
     BinaryType,

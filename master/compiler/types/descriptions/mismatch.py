@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from ..aliases import AliasType
 from ..base import INF, AnyType, OptionalType, PuppetType, Range, VariantType, Wrapper
 from ..containers import ArrayType, HashType, StructType, TupleType
+from ..normalization import normalized
 from ..scalars import StringType
 
 
@@ -121,7 +122,7 @@ class Kind(Mismatch):
     def joined(self, other: Mismatch) -> Mismatch:
         assert isinstance(other, Kind)
         types = [t for e in (self.expected, other.expected) for t in (e.types if isinstance(e, VariantType) else (e,))]
-        return replace(self, expected=VariantType.of(types).normalized())
+        return replace(self, expected=normalized(VariantType.of(types)))
 
     def complaint(self) -> str:
         expected = self.expected

@@ -15,13 +15,17 @@ from ...errors.issues import BadOperand
 from ...values.core import DEFAULT, Value, value_of
 from ...values.labels import label, ruby_class, uppercase_article, with_article
 from ...values.times import Timespan, Timestamp
+from ...values.uris import URI
 from ...values.versions import SemVerRange
 from ..aliases import has_undefined
 from ..base import INF, UNDEF, UNIT, NotUndefType, OptionalType, PuppetType, Range, TypeReference, VariantType
-from ..containers import ArrayType, CollectionType, HashType, IterableType, IteratorType, StructElement, StructType, TupleType
+from ..containers import ArrayType, CollectionType, HashType, IteratorType, StructElement, StructType, TupleType
+from ..declare import declared_type_set, object_extension, unnamed_object
 from ..infer import infer
-from ..objects import ObjectExtension, ObjectType
-from ..references import CallableType, ClassType, InitType, ResourceType, TypeType
+from ..init import InitType
+from ..iterables import IterableType
+from ..objects import ObjectType
+from ..references import CallableType, ClassType, ResourceType, TypeType
 from ..scalars import (
     BooleanType,
     EnumType,
@@ -183,12 +187,10 @@ def _time(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
 
 
 def _moment(base: TimeType, key: Value) -> Timespan | Timestamp:
-    from ...callables.conversions import new
-
     if isinstance(key, base.of):
         return key
-    found: Timespan | Timestamp = new(base, [key])
-    return found
+    moment: Timespan | Timestamp = InitType.constructors.new(base, [key])
+    return moment
 
 
 def _array(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
@@ -304,8 +306,6 @@ def _runtime(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
 
 
 def _uri(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
-    from ...values.uris import URI
-
     keys = flattened(keys)
     if len(keys) != 1:
         raise arity("URI-Type", 1, 1, len(keys))
@@ -320,12 +320,12 @@ def _object(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
     keys = flattened(keys)
     assert isinstance(base, ObjectType)
     if base.name != "Object":
-        return ObjectExtension.of(base, keys)
+        return object_extension(base, keys)
     if len(keys) != 1:
         raise arity("Object-Type", 1, 1, len(keys))
     if not isinstance(keys[0], dict):
         raise BadOperand(f"Object-Type[] arguments must be types. Got {ruby_class(keys[0])}", 0)
-    return ObjectType.unnamed(keys[0])
+    return unnamed_object(keys[0])
 
 
 class IllegalAlias(EvaluationError):
@@ -344,9 +344,11 @@ def declared_type(name: str, value: Value) -> PuppetType:
             f"The expression <{value}> is not a valid type specification.", hint=f"The alias {name} may have names and literals only."
         )
     if isinstance(value, dict):
-        value = ObjectType.unnamed({value_of(k): v for k, v in value.items()})
-    if isinstance(value, ObjectType | TypeSetType):
-        return value.named(name)
+        value = unnamed_object({value_of(k): v for k, v in value.items()})
+    if isinstance(value, ObjectType):
+        return value.take_name(name)
+    if isinstance(value, TypeSetType):
+        return declared_type_set(name, value.definition or {})
     if not isinstance(value, PuppetType):
         raise EvaluationError(f"The alias {name} stands for {with_article(label(value))}, which is no type")
     return value

@@ -20,11 +20,14 @@ from ..base import PuppetType, TypeReference
 from ..builtin import BUILTIN_TYPES
 from .access import type_from_access
 
-__all__ = ["parse_type"]
+__all__ = ["Types", "parse_type"]
 
 
-class Resolver(Protocol):
-    def find_type(self, name: str) -> PuppetType | None: ...
+class Types(Protocol):
+    """Where type names that are not built in are found: aliases, Object types, resource types."""
+
+    def find_type(self, name: str) -> PuppetType | None:
+        """The type called `name` (any case, `::` between its segments), or None."""
 
 
 _TOKEN = re.compile(
@@ -42,7 +45,7 @@ _TOKEN = re.compile(
 _WORDS = {"default": DEFAULT, "undef": None, "true": True, "false": False}
 
 
-def parse_type(text: str, resolver: Resolver | None = None) -> PuppetType:
+def parse_type(text: str, resolver: Types | None = None) -> PuppetType:
     """
     The type that `text` writes.
 
@@ -62,7 +65,7 @@ def _builtin(text: str) -> PuppetType:
 
 
 class _Parser:
-    def __init__(self, text: str, resolver: Resolver | None) -> None:
+    def __init__(self, text: str, resolver: Types | None) -> None:
         self.text = text
         self.resolver = resolver
         self.tokens: list[tuple[str, str]] = []

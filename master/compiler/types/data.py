@@ -1,0 +1,77 @@
+"""Data, RichData and RichDataKey: the aliases of what data files and catalogs may hold."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..values.core import value_of
+from .aliases import AliasType, builtin_alias
+from .base import UNDEF, VariantType
+from .containers import ArrayType, HashType
+from .objects import ObjectType
+from .references import TypeType
+from .scalars import STRING, BinaryType, DefaultType, NumericType, ScalarDataType, ScalarType, SemVerRangeType, SensitiveType, URIType
+from .type_sets import TypeSetType
+
+__all__ = ["DATA", "RICH_DATA", "RICH_DATA_KEY"]
+
+
+class _DataType(AliasType):
+    """`Data` and `RichData`: aliases whose instance test is asked so often that it stands here as a loop."""
+
+    __slots__ = ("_leaves", "_rich")
+
+    def __init__(self, name: str, leaves: frozenset[type], rich: bool) -> None:
+        super().__init__(name, builtin=True)
+        self._leaves = leaves
+        self._rich = rich
+
+    def instance(self, value: object) -> bool:
+        kind = value.__class__
+        if kind in self._leaves:
+            return True
+        if kind is list:
+            return all(map(self.instance, value))  # type: ignore[call-overload]
+        if kind is dict:
+            if self._rich:
+                fits = RICH_DATA_KEY.instance
+                if not all(fits(value_of(k)) for k in value):  # type: ignore[attr-defined]
+                    return False
+            elif not all(k.__class__ is str for k in value):  # type: ignore[attr-defined]
+                return False
+            return all(map(self.instance, value.values()))  # type: ignore[attr-defined]
+        return self._rich and super().instance(value)
+
+
+def _data() -> AliasType:
+    alias = _DataType("Data", frozenset((str, int, float, bool, type(None))), rich=False)
+    alias.define(VariantType([ScalarDataType(), UNDEF, HashType(STRING, alias), ArrayType(alias)]))
+    return alias
+
+
+def _rich_data() -> AliasType:
+    alias = _DataType("RichData", frozenset((str, int, float, bool, type(None))), rich=True)
+    alias.define(
+        VariantType(
+            [
+                ScalarType(),
+                BinaryType(),
+                SemVerRangeType(),
+                DefaultType(),
+                ObjectType("Object"),
+                TypeType(),
+                TypeSetType("TypeSet"),
+                URIType(),
+                UNDEF,
+                HashType(RICH_DATA_KEY, alias),
+                ArrayType(alias),
+                SensitiveType(),
+            ]
+        )
+    )
+    return alias
+
+
+RICH_DATA_KEY: Final = builtin_alias("RichDataKey", VariantType([STRING, NumericType()]))
+DATA: Final = _data()
+RICH_DATA: Final = _rich_data()
