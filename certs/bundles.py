@@ -23,7 +23,7 @@ _SPELLINGS = {REQUEST: (REQUEST, b"NEW CERTIFICATE REQUEST")}
 
 def blocks(pem: bytes, label: bytes, *, max_bytes: int = MAX_BYTES, max_blocks: int = MAX_BLOCKS) -> tuple[bytes, ...]:
     """
-    The DER of each PEM block with this `label`, in order; other text and other blocks are passed over.
+    Return the DER of each PEM block with this `label`, in order; other text and blocks are skipped.
 
     Raises:
         BadData: a block is cut off or is not base64: a torn file must not pass for a shorter one.
@@ -31,8 +31,8 @@ def blocks(pem: bytes, label: bytes, *, max_bytes: int = MAX_BYTES, max_blocks: 
     """
     if len(pem) > max_bytes:
         raise TooLarge(f"A PEM bundle of {len(pem)} bytes is over the limit of {max_bytes}")
-    found: list[bytes] = []
-    wanted = _SPELLINGS.get(label, (label,))
+    contents: list[bytes] = []
+    labels = _SPELLINGS.get(label, (label,))
     position = 0
     while (start := pem.find(b"-----BEGIN ", position)) >= 0:
         head = pem.find(b"-----", start + 11)
@@ -44,9 +44,9 @@ def blocks(pem: bytes, label: bytes, *, max_bytes: int = MAX_BYTES, max_blocks: 
         if end < 0 or -1 < following < end:
             raise BadData(f"A PEM block {name.decode('ascii', 'replace')!r} has no end: the text is cut off")
         position = end + len(name) + 14
-        if name not in wanted:
+        if name not in labels:
             continue
-        if len(found) == max_blocks:
+        if len(contents) == max_blocks:
             raise TooLarge(f"A PEM bundle has more than {max_blocks} blocks")
         try:
             der = base64.b64decode(b"".join(pem[head + 5 : end].split()), validate=True)
@@ -54,41 +54,41 @@ def blocks(pem: bytes, label: bytes, *, max_bytes: int = MAX_BYTES, max_blocks: 
             raise BadData(f"A PEM block {name.decode('ascii', 'replace')!r} is not base64") from err
         if not der:
             raise BadData(f"A PEM block {name.decode('ascii', 'replace')!r} is empty")
-        found.append(der)
-    return tuple(found)
+        contents.append(der)
+    return tuple(contents)
 
 
 def certificates(pem: bytes, *, max_bytes: int = MAX_BYTES) -> tuple[x509.Certificate, ...]:
-    """All certificates of a bundle, at least one; else BadData."""
-    found = []
+    """Return all certificates of a bundle; raise BadData when there is none."""
+    certificates_of_pem = []
     for der in blocks(pem, CERTIFICATE, max_bytes=max_bytes):
         try:
-            found.append(x509.load_der_x509_certificate(der))
+            certificates_of_pem.append(x509.load_der_x509_certificate(der))
         except (ValueError, TypeError) as err:
             raise BadData(f"A PEM block is not a certificate: {err}") from err
-    if not found:
+    if not certificates_of_pem:
         raise BadData("There is no certificate in this text", hint="A PEM file begins with -----BEGIN CERTIFICATE-----.")
-    return tuple(found)
+    return tuple(certificates_of_pem)
 
 
 def certificate(pem: bytes) -> x509.Certificate:
-    """The first certificate of a PEM text; BadData when there is none."""
+    """Return the first certificate of a PEM text; raise BadData when there is none."""
     return certificates(pem)[0]
 
 
 def revocation_lists(pem: bytes, *, max_bytes: int = MAX_CRL_BYTES) -> tuple[x509.CertificateRevocationList, ...]:
-    """All CRLs of a bundle, at least one; else BadData."""
-    found = []
+    """Return all CRLs of a bundle; raise BadData when there is none."""
+    lists = []
     for der in blocks(pem, CRL, max_bytes=max_bytes):
         try:
-            found.append(x509.load_der_x509_crl(der))
+            lists.append(x509.load_der_x509_crl(der))
         except (ValueError, TypeError) as err:
             raise BadData(f"A PEM block is not a CRL: {err}") from err
-    if not found:
+    if not lists:
         raise BadData("There is no CRL in this text", hint="A PEM file begins with -----BEGIN X509 CRL-----.")
-    return tuple(found)
+    return tuple(lists)
 
 
 def dump(things: Iterable[x509.Certificate | x509.CertificateSigningRequest | x509.CertificateRevocationList]) -> bytes:
-    """The PEM texts of all, one after the other."""
+    """Return the PEM texts of all `things`, one after the other."""
     return b"".join(thing.public_bytes(Encoding.PEM) for thing in things)

@@ -1,4 +1,4 @@
-"""Certificates as Puppet's authorities issue them, and what is read back from them."""
+"""Certificates: issued as Puppet's authorities issue them, and their fields read back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LAST_MOMENT = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 
 def not_after(now: datetime, ttl: int, issuer: x509.Certificate | None = None) -> datetime:
-    """`now` + `ttl` seconds, but never past the issuer's own end nor the last date that X.509 can write."""
+    """Return `now` plus `ttl` seconds, but never later than the issuer's own notAfter or the last date that X.509 can express."""
     limit = issuer.not_valid_after_utc if issuer is not None else LAST_MOMENT
     seconds = (limit - now).total_seconds()
     return limit if ttl >= seconds else (now + timedelta(seconds=ttl)).replace(microsecond=0)
@@ -55,7 +55,7 @@ def _usage(*, authority: bool) -> x509.KeyUsage:
 
 def self_signed_authority(key: PrivateKey, name: str, *, serial: int, ttl: int, now: datetime) -> x509.Certificate:
     """
-    A CA certificate with the subject `CN=name`.
+    Return a self-signed CA certificate with the subject `CN=name`.
 
     Args:
         ttl: Seconds from `now` to notAfter; notBefore is one day before `now`.
@@ -77,7 +77,7 @@ def self_signed_authority(key: PrivateKey, name: str, *, serial: int, ttl: int, 
 
 
 def renewed_authority(old: x509.Certificate, key: PrivateKey, *, serial: int, ttl: int, now: datetime) -> x509.Certificate:
-    """The CA certificate `old` once more, with new dates: same subject, key and extensions, so that what it has issued stays valid."""
+    """Return the CA certificate `old` with new dates. Subject, key and extensions are the same, so that its leaves stay valid."""
     builder = (
         x509.CertificateBuilder()
         .subject_name(old.subject)
@@ -96,7 +96,7 @@ def renewed_authority(old: x509.Certificate, key: PrivateKey, *, serial: int, tt
 
 
 def names_issuers_serial(certificate: x509.Certificate) -> bool:
-    """Whether the authority key identifier names one certificate of the issuer, not only its key."""
+    """Return whether the authority key identifier names one certificate of the issuer, not only its key."""
     try:
         identifier = certificate.extensions.get_extension_for_class(x509.AuthorityKeyIdentifier).value
     except x509.ExtensionNotFound:
@@ -117,7 +117,7 @@ def leaf(
     extensions: Sequence[tuple[str, bytes]] = (),
 ) -> x509.Certificate:
     """
-    A certificate for the node `name`: always CA:FALSE, signing and key encipherment, server and client.
+    Return a certificate for the node `name`: always CA:FALSE, for signing and key encipherment, for servers and clients.
 
     Args:
         ttl: Seconds from `now` to notAfter, cut at the issuer's own end.
@@ -143,12 +143,12 @@ def leaf(
 
 
 def text_extension(oid: str, value: str) -> tuple[str, bytes]:
-    """An extension as `leaf` takes it, with a DER UTF8String as Puppet 4 and later write it."""
+    """Return an extension as `leaf` takes it, with a DER UTF8String as Puppet 4 and later write it."""
     return oid, der.encode(der.UTF8_STRING, value.encode())
 
 
 def authority_identifier(issuer: x509.Certificate) -> x509.AuthorityKeyIdentifier:
-    """The key identifier of `issuer`, taken from its certificate, else computed."""
+    """Return the key identifier of `issuer`, taken from its certificate, else computed."""
     try:
         known = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
     except x509.ExtensionNotFound:
@@ -157,14 +157,14 @@ def authority_identifier(issuer: x509.Certificate) -> x509.AuthorityKeyIdentifie
 
 
 def name_of(certificate: x509.Certificate) -> str:
-    """The common name; '' when there is none or more than one."""
-    found = certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
-    value = found[0].value if len(found) == 1 else ""
+    """Return the common name; '' when there is none or more than one."""
+    common_names = certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
+    value = common_names[0].value if len(common_names) == 1 else ""
     return value if isinstance(value, str) else ""
 
 
 def alternative_names(certificate: x509.Certificate) -> tuple[str, ...]:
-    """`DNS:x`, `IP:x` and so on, in the certificate's order."""
+    """Return the alternative names as `DNS:x`, `IP:x` and so on, in the certificate's order."""
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
@@ -173,7 +173,7 @@ def alternative_names(certificate: x509.Certificate) -> tuple[str, ...]:
 
 
 def puppet_extensions(certificate: x509.Certificate) -> tuple[tuple[str, bytes], ...]:
-    """(OID, value) of all extensions below Puppet's arc, in the certificate's order."""
+    """Return (OID, value) of all extensions below Puppet's arc, in the certificate's order."""
     return tuple(
         (extension.oid.dotted_string, extension.value.public_bytes())
         for extension in certificate.extensions
@@ -182,13 +182,13 @@ def puppet_extensions(certificate: x509.Certificate) -> tuple[tuple[str, bytes],
 
 
 def trusted_extensions(certificate: x509.Certificate, names: oids.OidNames | None = None) -> dict[str, str]:
-    """`{short name or OID: text}`, the `extensions` of the trusted facts."""
+    """Return the `extensions` of the trusted facts as `{short name or OID: text}`."""
     known = names or oids.OidNames()
     return {known.name_of(oid): der.extension_text(value) for oid, value in puppet_extensions(certificate)}
 
 
 def authorization_extensions(certificate: x509.Certificate) -> dict[str, str]:
-    """`{short name or OID: text}` of the extensions that give rights on the server."""
+    """Return the extensions that grant rights on the server as `{short name or OID: text}`."""
     return {
         oids.SHORT_NAMES.get(oid, oid): der.extension_text(value)
         for oid, value in puppet_extensions(certificate)
@@ -209,5 +209,5 @@ def pem(certificate: x509.Certificate) -> bytes:
 
 
 def time_text(moment: datetime) -> str:
-    """`2026-11-19T21:47:57UTC`, as inventory and certificate status write times."""
+    """Return `2026-11-19T21:47:57UTC`, the form of times in the inventory and in certificate status."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SUTC")

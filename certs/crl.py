@@ -1,4 +1,4 @@
-"""Certificate revocation lists: made, extended, signed again, read."""
+"""Certificate revocation lists: signing, extending and reading them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LIFETIME = timedelta(days=5 * 365)
 REFRESH_BEFORE = timedelta(days=30)
 
 
-def signed(
+def sign(
     issuer: x509.Certificate,
     key: PrivateKey,
     *,
@@ -31,16 +31,16 @@ def signed(
     lifetime: timedelta = LIFETIME,
 ) -> x509.CertificateRevocationList:
     """
-    A CRL of `issuer`: nextUpdate `lifetime` after `now`, lastUpdate a day before it.
+    Return a CRL of `issuer`: nextUpdate is `lifetime` after `now`, lastUpdate a day before it.
 
-    The reference's is a second before, and OpenSSL refuses everybody by a list of the future: one revocation, and a server whose
-    clock is then put back would be closed to all agents until its clock has caught up.
+    The reference's lastUpdate is a second before `now`. OpenSSL refuses every certificate when the list begins in the future: after one
+    revocation, a server whose clock is set back would refuse all agents until its clock has caught up.
     """
     next_update = LAST_MOMENT if LAST_MOMENT - now < lifetime else now + lifetime
     extensions: list[x509.Extension[x509.ExtensionType]] = []
     for value in (x509.CRLNumber(number), authority_identifier(issuer)):
         extensions.append(x509.Extension(value.oid, False, value))
-    # Handed to the builder whole: its add method copies the list each time, which is quadratic.
+    # The builder gets the whole list: its add method copies the list each time, which is quadratic.
     builder = x509.CertificateRevocationListBuilder(
         issuer.subject, (now - BACKDATED).replace(microsecond=0), next_update.replace(microsecond=0), extensions, list(entries)
     )
@@ -58,7 +58,7 @@ def entry(serial: int, when: datetime) -> x509.RevokedCertificate:
     )
 
 
-def revised(
+def successor_of(
     old: x509.CertificateRevocationList,
     issuer: x509.Certificate,
     key: PrivateKey,
@@ -67,15 +67,15 @@ def revised(
     add: Iterable[int] = (),
     lifetime: timedelta = LIFETIME,
 ) -> x509.CertificateRevocationList:
-    """The successor of `old`: the next number, all its entries and the serials `add` that it does not have yet."""
+    """Return the successor of `old`: the next number, all its entries and those serials of `add` that it lacks."""
     entries = list(old)
     known = {revoked.serial_number for revoked in entries}
     entries += [entry(serial, now) for serial in sorted(set(add) - known)]
-    return signed(issuer, key, number=number_of(old) + 1, now=now, entries=entries, lifetime=lifetime)
+    return sign(issuer, key, number=number_of(old) + 1, now=now, entries=entries, lifetime=lifetime)
 
 
 def number_of(crl: x509.CertificateRevocationList) -> int:
-    """The crlNumber; -1 when there is none, so that the next one is 0."""
+    """Return the crlNumber; -1 when there is none, so that the next one is 0."""
     try:
         return crl.extensions.get_extension_for_class(x509.CRLNumber).value.crl_number
     except x509.ExtensionNotFound:
@@ -83,37 +83,37 @@ def number_of(crl: x509.CertificateRevocationList) -> int:
 
 
 def serials(crl: x509.CertificateRevocationList) -> frozenset[int]:
-    """All serial numbers on the list."""
+    """Return all serial numbers on the list."""
     return frozenset(revoked.serial_number for revoked in crl)
 
 
 def is_delta(crl: x509.CertificateRevocationList) -> bool:
-    """Whether this is only a difference to another CRL."""
+    """Return whether this is only a difference to another CRL."""
     return any(extension.oid == ExtensionOID.DELTA_CRL_INDICATOR for extension in crl.extensions)
 
 
 def is_due(crl: x509.CertificateRevocationList, now: datetime, *, before: timedelta = REFRESH_BEFORE) -> bool:
-    """Whether it is time to sign the list again: less than `before` is left of it, or its own lifetime is over."""
+    """Return whether the list must be signed again: it expires within `before`, or has no nextUpdate."""
     end = crl.next_update_utc
     return end is None or end - now <= before
 
 
-def acceptable(
-    given: Sequence[x509.CertificateRevocationList],
+def accept_newer(
+    received: Sequence[x509.CertificateRevocationList],
     known: Sequence[x509.CertificateRevocationList],
     authorities: Sequence[x509.Certificate],
 ) -> tuple[x509.CertificateRevocationList, ...]:
     """
-    Those of `given` that one of `authorities` signed, at least one; none is older than one of the same issuer in `known`.
+    Return those CRLs of `received` that one of `authorities` signed, at least one.
 
-    One of a CA that this host does not know is left out: a CA that is being replaced serves that of the next one as well, which
-    says nothing about anybody whom this host believes.
+    A CRL of an unknown CA is skipped: a CA that is being replaced also serves the list of its successor, which concerns nobody whom this
+    host trusts.
 
     Raises:
-        PeerNotTrusted: one is not genuine, or older, or none is left.
+        PeerNotTrusted: a CRL is not genuine or older than the one of the same issuer in `known`, or all were skipped.
     """
-    kept = []
-    for new in given:
+    accepted = []
+    for new in received:
         name = new.issuer.rfc4514_string()
         issuers = [authority for authority in authorities if authority.subject == new.issuer]
         if not issuers:
@@ -127,7 +127,7 @@ def acceptable(
                     f"The CRL issued by '{name}' is refused: its number {number_of(new)} is lower than {number_of(old)} of the one on disk",
                     hint="Somebody may be hiding a revocation. After the CA was restored from a backup, remove crl.pem by hand.",
                 )
-        kept.append(new)
-    if not kept:
-        raise PeerNotTrusted(f"The CRL issued by '{given[0].issuer.rfc4514_string()}' is not from a CA that this host knows")
-    return tuple(kept)
+        accepted.append(new)
+    if not accepted:
+        raise PeerNotTrusted(f"The CRL issued by '{received[0].issuer.rfc4514_string()}' is not from a CA that this host knows")
+    return tuple(accepted)

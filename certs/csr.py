@@ -43,7 +43,7 @@ _KEYS = "The file may have the keys custom_attributes and extension_requests."
 
 @dataclass(frozen=True, slots=True)
 class CsrAttributes:
-    """What csr_attributes.yaml asks for, by dotted OID: attributes stay in the request, extensions go into the certificate."""
+    """The contents of csr_attributes.yaml by dotted OID: attributes stay in the request, extensions go into the certificate."""
 
     attributes: Mapping[str, str] = field(default_factory=dict)
     extensions: Mapping[str, str] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class CsrAttributes:
     @classmethod
     def load(cls, path: Path, names: oids.OidNames | None = None) -> CsrAttributes:
         """
-        The contents of csr_attributes.yaml, empty when there is no such file.
+        Return the contents of csr_attributes.yaml, empty when there is no such file.
 
         Raises:
             ConfigError: not a map, an unexpected key, an unknown OID, or one that Puppet sets itself.
@@ -77,7 +77,7 @@ class CsrAttributes:
 def _by_oid(path: Path, entries: Any, names: oids.OidNames, private: tuple[str, ...]) -> dict[str, str]:
     if not isinstance(entries, dict):
         raise ConfigError(f"invalid CSR attributes in {path}, expected a map of OID to text, received {type(entries).__name__}")
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for name, value in entries.items():
         oid = names.oid_of(str(name).lstrip(":"))
         if oid in private:
@@ -88,23 +88,23 @@ def _by_oid(path: Path, entries: Any, names: oids.OidNames, private: tuple[str, 
             )
         if isinstance(value, (dict, list)) or value is None:
             raise ConfigError(f"The value of {name} in {path} is not a text")
-        found[oid] = ("true" if value else "false") if isinstance(value, bool) else str(value)
-    return found
+        texts[oid] = ("true" if value else "false") if isinstance(value, bool) else str(value)
+    return texts
 
 
 def alternative_names(names: Iterable[str]) -> list[x509.GeneralName]:
-    """GeneralNames of `x`, `DNS:x` and `IP:x`, sorted as text and each once; ConfigError for one that cannot be."""
+    """Return the GeneralNames of `x`, `DNS:x` and `IP:x`, sorted as text, without duplicates; raise ConfigError for an invalid one."""
     texts = sorted({name if name.startswith(("DNS:", "IP:")) else f"DNS:{name}" for name in (n.strip() for n in names) if name})
-    found: list[x509.GeneralName] = []
+    general_names: list[x509.GeneralName] = []
     for text in texts:
         kind, _, value = text.partition(":")
         try:
-            found.append(x509.IPAddress(ipaddress.ip_address(value)) if kind == "IP" else x509.DNSName(value))
+            general_names.append(x509.IPAddress(ipaddress.ip_address(value)) if kind == "IP" else x509.DNSName(value))
         except ValueError as err:
             raise ConfigError(
                 f"{shown(text)} cannot be an alternative name", hint="dns_alt_names lists host names, or IP:address."
             ) from err
-    return found
+    return general_names
 
 
 def build(
@@ -116,23 +116,23 @@ def build(
     auto_renew: bool = False,
 ) -> x509.CertificateSigningRequest:
     """
-    A request for `name`, signed by `key`.
+    Return a request for `name`, signed by `key`.
 
-    Alternative names are asked for only when `dns_alt_names` has some; then `name` itself is one of them.
+    It asks for alternative names only when `dns_alt_names` has some; then `name` itself is one of them.
 
     Args:
         auto_renew: announce with Puppet 8's attribute that this agent renews its certificate itself.
     Source: protocol reference 5.4.
     """
-    wanted = attributes or CsrAttributes()
+    requested = attributes or CsrAttributes()
     builder = x509.CertificateSigningRequestBuilder().subject_name(common_name(name))
-    given = dict(wanted.attributes)
+    values = dict(requested.attributes)
     if auto_renew:
-        given.setdefault(oids.AUTO_RENEW, "true")
-    for oid, value in given.items():
+        values.setdefault(oids.AUTO_RENEW, "true")
+    for oid, value in values.items():
         tag = _ASN1Type.PrintableString if _PRINTABLE.issuperset(value) else _ASN1Type.UTF8String
         builder = builder.add_attribute(x509.ObjectIdentifier(oid), value.encode(), _tag=tag)
-    for oid, value in wanted.extensions.items():
+    for oid, value in requested.extensions.items():
         content = der.encode(der.UTF8_STRING, value.encode())
         builder = builder.add_extension(x509.UnrecognizedExtension(x509.ObjectIdentifier(oid), content), critical=False)
     if dns_alt_names:
@@ -141,7 +141,7 @@ def build(
 
 
 def common_name(name: str) -> x509.Name:
-    """The subject `CN=name`."""
+    """Return the subject `CN=name`."""
     return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
 
 
@@ -167,7 +167,7 @@ class RequestedExtension:
 
 @dataclass(frozen=True, slots=True)
 class RequestFacts:
-    """All that a policy may judge a request by, in plain data; `sent` is the request itself, DER, and `csr` what it says."""
+    """The fields of a request that a policy may consider, as plain data; `sent` is the DER as received, `csr` the parsed request."""
 
     csr: x509.CertificateSigningRequest
     sent: bytes
@@ -192,30 +192,30 @@ class RequestFacts:
         return self.public_bytes(Encoding.PEM)
 
     def public_bytes(self, encoding: Encoding) -> bytes:
-        """The request as it was sent, DER or PEM."""
+        """Return the request as it was received, DER or PEM."""
         if encoding is Encoding.DER:
             return self.sent
         lines = textwrap.wrap(base64.b64encode(self.sent).decode(), 64)
         return "\n".join(["-----BEGIN CERTIFICATE REQUEST-----", *lines, "-----END CERTIFICATE REQUEST-----", ""]).encode()
 
     def attribute(self, oid: str) -> str | None:
-        """The text of a custom attribute; None when it was not given."""
-        return next((value.decode("utf-8", "replace") for found, value in self.attributes if found == oid), None)
+        """Return the text of a custom attribute; None when the request lacks it."""
+        return next((value.decode("utf-8", "replace") for known, value in self.attributes if known == oid), None)
 
 
 def parse(pem: bytes, *, max_bytes: int = MAX_REQUEST_BYTES) -> RequestFacts:
     """
-    The facts of the one request in a PEM text. Nothing is judged here, but that the text is one whole, well-formed request.
+    Return the facts of the one request in a PEM text. This checks only that the text is one complete, well-formed request.
 
     Raises:
-        BadData: no request, more than one, not DER, an extension twice, a key of a kind nobody knows.
+        BadData: no request, more than one, not DER, an extension twice, a key of an unknown kind.
         TooLarge: longer than `max_bytes`.
     """
-    found = bundles.blocks(pem, bundles.REQUEST, max_bytes=max_bytes)
-    if len(found) != 1:
-        raise BadData("There is no certificate request in this text" if not found else "There is more than one certificate request here")
+    requests = bundles.blocks(pem, bundles.REQUEST, max_bytes=max_bytes)
+    if len(requests) != 1:
+        raise BadData("There is no certificate request in this text" if not requests else "There is more than one certificate request here")
     try:
-        return _facts(_loaded(found[0]), found[0])
+        return _facts(_load(requests[0]), requests[0])
     except x509.InvalidVersion as err:
         raise BadData(f"The certificate request has a version that does not exist: {err.parsed_version}") from err
     except x509.DuplicateExtension as err:
@@ -226,10 +226,11 @@ def parse(pem: bytes, *, max_bytes: int = MAX_REQUEST_BYTES) -> RequestFacts:
         raise BadData(f"The certificate request is not well-formed: {err}") from err
 
 
-def _loaded(sent: bytes) -> x509.CertificateSigningRequest:
+def _load(sent: bytes) -> x509.CertificateSigningRequest:
     """
-    The request in a DER text. `puppetserver ca generate` writes 2 as the version, where there is only 0, and its CA takes it: such a
-    request is read as if it had the right one.
+    Return the request in a DER text.
+
+    `puppetserver ca generate` writes version 2, although only 0 exists, and its CA accepts that. Such a request is read as version 0.
     """
     try:
         return x509.load_der_x509_csr(sent)
@@ -238,16 +239,16 @@ def _loaded(sent: bytes) -> x509.CertificateSigningRequest:
         version, *rest = der.elements(body[1])
         if version != (der.INTEGER, b"\x02"):
             raise
-        written = der.encode(der.SEQUENCE, _joined([(der.INTEGER, b"\x00"), *rest]))
-        return x509.load_der_x509_csr(der.encode(der.SEQUENCE, written + _joined(signature)))
+        written = der.encode(der.SEQUENCE, _join([(der.INTEGER, b"\x00"), *rest]))
+        return x509.load_der_x509_csr(der.encode(der.SEQUENCE, written + _join(signature)))
 
 
-def _joined(parts: list[tuple[int, bytes]]) -> bytes:
+def _join(parts: list[tuple[int, bytes]]) -> bytes:
     return b"".join(der.encode(tag, content) for tag, content in parts)
 
 
-def _signed_by_itself(csr: x509.CertificateSigningRequest, sent: bytes) -> bool:
-    """Whether the request's own key signed what was sent, whichever version that claims to have."""
+def _is_signed_by_own_key(csr: x509.CertificateSigningRequest, sent: bytes) -> bool:
+    """Return whether the request's own key signed the received bytes, whichever version they claim."""
     if csr.public_bytes(Encoding.DER) == sent:
         return csr.is_signature_valid
     signed = der.encode(*der.elements(der.element(sent)[1])[0])
@@ -285,20 +286,20 @@ def _facts(csr: x509.CertificateSigningRequest, sent: bytes) -> RequestFacts:
         public_key=key,
         strength=strength(key) if _named_curve(csr, key) else Strength("EC with explicit parameters", strength(key).bits),
         signature_hash=digest.name if digest else "",
-        signature_valid=_signed_by_itself(csr, sent),
+        signature_valid=_is_signed_by_own_key(csr, sent),
     )
 
 
 def _named_curve(csr: x509.CertificateSigningRequest, key: PublicKeyTypes) -> bool:
-    """False for an EC key that spells out its curve: parsers disagree on those, and some took a forged base point."""
+    """Return False for an EC key that spells out its curve: parsers disagree on those, and some accepted a forged base point."""
     parts = der.elements(der.element(csr.tbs_certrequest_bytes)[1])
     algorithm = der.elements(der.elements(parts[2][1])[0][1])
     return not isinstance(key, ec.EllipticCurvePublicKey) or algorithm[1][0] == der.OBJECT_IDENTIFIER
 
 
 def _subject(name: x509.Name) -> tuple[tuple[CommonName, ...], bool]:
-    """The CNs of a subject with the string type they came in, and whether there is anything else. Reads the DER, which keeps both."""
-    found, others = [], False
+    """Return the CNs of a subject with their string types, and whether it has other attributes. Only the DER has both."""
+    common_names, others = [], False
     _, content, _ = der.element(name.public_bytes())
     for _, rdn in der.elements(content):
         members = der.elements(rdn)
@@ -308,12 +309,12 @@ def _subject(name: x509.Name) -> tuple[tuple[CommonName, ...], bool]:
                 continue
             tag, value, _ = der.element(member[len(_CN) :])
             usual = tag in (der.UTF8_STRING, der.PRINTABLE_STRING)
-            found.append(CommonName(value.decode("utf-8" if usual else "latin-1", "replace"), usual, len(members) == 1))
-    return tuple(found), others
+            common_names.append(CommonName(value.decode("utf-8" if usual else "latin-1", "replace"), usual, len(members) == 1))
+    return tuple(common_names), others
 
 
 def general_name(name: x509.GeneralName) -> str:
-    """`DNS:x`, `IP:x` and so on, as OpenSSL labels them."""
+    """Return `DNS:x`, `IP:x` and so on, with OpenSSL's labels."""
     label = next((label for cls, label in _KINDS if isinstance(name, cls)), type(name).__name__)
     value = name.value
     if isinstance(value, x509.Name):
@@ -324,6 +325,6 @@ def general_name(name: x509.GeneralName) -> str:
 
 
 def subject_text(name: x509.Name) -> str:
-    """`/CN=x/O=y`, the one-line form of OpenSSL; control and non-ASCII characters are escaped."""
+    """Return `/CN=x/O=y`, OpenSSL's one-line form; control and non-ASCII characters are escaped."""
     parts = (f"/{a.rfc4514_attribute_name}={a.value if isinstance(a.value, str) else a.value.hex()}" for a in name)
     return "".join(c if c.isascii() and c.isprintable() else f"\\u{{{ord(c):x}}}" for c in "".join(parts))

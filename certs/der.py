@@ -17,7 +17,7 @@ _STRINGS = {
 
 
 def element(data: bytes) -> tuple[int, bytes, bytes]:
-    """(tag, content, rest) of the first element of `data`; ValueError when it is not definite-length DER with a one-byte tag."""
+    """Return (tag, content, rest) of the first element; raise ValueError unless it is definite-length DER with a one-byte tag."""
     if len(data) < 2 or data[0] & 0x1F == 0x1F:
         raise ValueError("not a DER element")
     length, start = data[1], 2
@@ -32,16 +32,16 @@ def element(data: bytes) -> tuple[int, bytes, bytes]:
 
 
 def elements(data: bytes) -> list[tuple[int, bytes]]:
-    """All (tag, content) pairs of a constructed element's content."""
-    found = []
+    """Return all (tag, content) pairs of a constructed element's content."""
+    members = []
     while data:
         tag, content, data = element(data)
-        found.append((tag, content))
-    return found
+        members.append((tag, content))
+    return members
 
 
 def encode(tag: int, content: bytes) -> bytes:
-    """One element with a definite length."""
+    """Return one element with a definite length."""
     size = len(content)
     if size < 0x80:
         return bytes([tag, size]) + content
@@ -51,10 +51,10 @@ def encode(tag: int, content: bytes) -> bytes:
 
 def extension_text(value: bytes) -> str:
     """
-    What an extension's value says, as text.
+    Return the value of an extension as text.
 
-    Puppet 4 and later put a DER string inside the OCTET STRING, 3.8 the bare bytes: a whole, well-formed
-    string, integer or boolean is decoded, everything else is taken as the bytes of a UTF-8 text.
+    Puppet 4 and later put a DER string inside the OCTET STRING, 3.8 the bare bytes. A complete, well-formed
+    string, integer or boolean is decoded; everything else is read as UTF-8.
     Source: protocol reference 5.4.
     """
     try:

@@ -15,7 +15,7 @@ ALGORITHMS = ("MD5", "SHA1", "SHA224", "SHA256", "SHA384", "SHA512")
 
 
 def of_bytes(der: bytes, algorithm: str = DEFAULT) -> str:
-    """`AA:BB:…` over `der`; BadRequest names the algorithms there are."""
+    """Return `AA:BB:…`, the digest of `der`; raise BadRequest, which names the supported algorithms, for any other."""
     name = algorithm.upper().replace("-", "")
     if name not in ALGORITHMS:
         raise BadRequest(f"Unsupported digest algorithm {shown(algorithm)}", hint=f"Choose one of {', '.join(ALGORITHMS)}.")
@@ -29,20 +29,20 @@ class Encoded(Protocol):
 
 
 def fingerprint(thing: Encoded, algorithm: str = DEFAULT) -> str:
-    """`AA:BB:…` over the DER of a certificate or a request."""
+    """Return `AA:BB:…`, the digest of a certificate's or request's DER."""
     return of_bytes(thing.public_bytes(Encoding.DER), algorithm)
 
 
 def labelled(thing: Encoded, algorithm: str = DEFAULT) -> str:
-    """`(SHA256) AA:BB:…`."""
+    """Return `(SHA256) AA:BB:…`."""
     return f"({algorithm.upper()}) {fingerprint(thing, algorithm)}"
 
 
 def matches(pinned: str, actual: str) -> bool:
-    """Whether a pinned digest, with or without colons and in any case, is `actual` (`AA:BB:…`)."""
+    """Return whether a pinned digest, with or without colons and in any case, equals `actual` (`AA:BB:…`)."""
     return bool(pinned) and pinned.replace(":", "").strip().upper() == actual.replace(":", "")
 
 
 def of_bundle(pem: bytes, algorithm: str = DEFAULT) -> str:
-    """The digest that `ca_fingerprint` pins: over the text of the CA bundle as it was downloaded. Source: protocol reference 5.12."""
+    """Return the digest that `ca_fingerprint` pins: of the text of the CA bundle as downloaded. Source: protocol reference 5.12."""
     return of_bytes(pem, algorithm)

@@ -1,4 +1,4 @@
-"""Private keys: made, read and written as PEM; how strong a public key is."""
+"""Private keys: generating, reading and writing them as PEM; the strength of public keys."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class KeyKind:
     curve: str = "prime256v1"
 
     def generate(self) -> PrivateKey:
-        """A new key. RSA takes seconds: call it in a thread. ConfigError for a length or curve that is not allowed."""
+        """Return a new key; raise ConfigError for an unsupported length or curve. RSA takes seconds: call it in a thread."""
         if self.type == "ec":
             if self.curve not in _CURVES:
                 raise ConfigError(f"named_curve {shown(self.curve)} is not supported", hint=f"Choose one of {', '.join(_CURVES)}.")
@@ -64,7 +64,7 @@ class KeyKind:
 
 @dataclass(frozen=True, slots=True)
 class Strength:
-    """`kind` is rsa, ec, ed25519 or the name of something else; `bits` of modulus or curve; `exponent` for RSA."""
+    """The strength of a key: `kind` is rsa, ec, ed25519 or another name; `bits` of modulus or curve; `exponent` of RSA."""
 
     kind: str
     bits: int
@@ -72,7 +72,7 @@ class Strength:
 
     @property
     def weakness(self) -> str:
-        """Which rule the key breaks, '' when none. Floor: RSA 2048 with an odd exponent of at least 3, P-256, Ed25519."""
+        """The rule that the key breaks, or ''. The minimum is RSA 2048 with an odd exponent of at least 3, P-256, or Ed25519."""
         if self.kind == "rsa":
             if self.bits < MIN_RSA_BITS:
                 return f"an RSA key of {self.bits} bits is shorter than {MIN_RSA_BITS}"
@@ -85,7 +85,7 @@ class Strength:
 
 
 def strength(key: PublicKeyTypes) -> Strength:
-    """How strong a public key is."""
+    """Return the strength of a public key."""
     if isinstance(key, rsa.RSAPublicKey):
         return Strength("rsa", key.key_size, key.public_numbers().e)
     if isinstance(key, ec.EllipticCurvePublicKey):
@@ -96,12 +96,12 @@ def strength(key: PublicKeyTypes) -> Strength:
 
 
 def digest_for(key: PrivateKey) -> SHA256 | None:
-    """The digest to sign with: SHA-256, none for Ed25519, which has its own."""
+    """Return the digest to sign with: SHA-256, or None for Ed25519, which has its own."""
     return None if isinstance(key, ed25519.Ed25519PrivateKey) else SHA256()
 
 
 def public_der(key: PublicKeyTypes) -> bytes:
-    """The SubjectPublicKeyInfo, by which keys are compared."""
+    """Return the SubjectPublicKeyInfo, by which keys are compared."""
     return key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
 
 
@@ -110,7 +110,7 @@ def public_pem(key: PublicKeyTypes) -> bytes:
 
 
 def private_pem(key: PrivateKey, password: bytes | None = None) -> bytes:
-    """PEM in the traditional form that Puppet writes; encrypted (PKCS#8, AES) with a `password`."""
+    """Return PEM in the traditional form that Puppet writes; with a `password` encrypted (PKCS#8, AES)."""
     encryption: KeySerializationEncryption = BestAvailableEncryption(password) if password else NoEncryption()
     traditional = not password and not isinstance(key, ed25519.Ed25519PrivateKey)
     return key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL if traditional else PrivateFormat.PKCS8, encryption)
@@ -118,16 +118,16 @@ def private_pem(key: PrivateKey, password: bytes | None = None) -> bytes:
 
 def private_key(pem: bytes, password: bytes | None = None, *, what: str = "the text") -> PrivateKey:
     """
-    The key in a PEM text, encrypted (3DES as Puppet 3.8 writes it, or AES) or not; `what` names it in errors.
+    Return the key in a PEM text, which may be encrypted (3DES as Puppet 3.8 writes it, or AES); `what` names the text in errors.
 
     Raises:
-        BadData: not a key, of a kind nobody signs with, or the password is missing or wrong. Never quotes the text.
+        BadData: not a key, of an unsupported kind, or the password is missing or wrong. The message never quotes the text.
     """
     try:
-        # Its own check asks whether the factors are primes, for a fifth of a second in which the whole process stands still.
+        # Its own check tests the factors for primality, which holds the interpreter for a fifth of a second.
         key = load_pem_private_key(pem, password, unsafe_skip_rsa_key_validation=True)
     except TypeError:
-        if password:  # given, but not needed
+        if password:  # the key is not encrypted
             return private_key(pem, None, what=what)
         raise BadData(
             f"The private key in {what} is encrypted and there is no password", hint="Puppet 3.8 keeps it in ca/private/ca.pass."
@@ -137,13 +137,13 @@ def private_key(pem: bytes, password: bytes | None = None, *, what: str = "the t
         raise BadData(f"There is no private key in {what}, {reason}") from None
     if not isinstance(key, PrivateKey):
         raise BadData(f"The private key in {what} is of a kind that is not supported ({type(key).__name__.strip('_')})")
-    if isinstance(key, rsa.RSAPrivateKey) and not _signs(key):
+    if isinstance(key, rsa.RSAPrivateKey) and not _numbers_fit(key):
         raise BadData(f"The private key in {what} is damaged: what it signs is not valid")
     return key
 
 
-def _signs(key: rsa.RSAPrivateKey) -> bool:
-    """Whether the numbers of a key belong together."""
+def _numbers_fit(key: rsa.RSAPrivateKey) -> bool:
+    """Return whether the numbers of a key belong together: a signature by it verifies."""
     try:
         key.public_key().verify(key.sign(b"", padding.PKCS1v15(), SHA256()), b"", padding.PKCS1v15(), SHA256())
     except (InvalidSignature, ValueError):
@@ -152,15 +152,15 @@ def _signs(key: rsa.RSAPrivateKey) -> bool:
 
 
 def load(path: Path, password: bytes | None = None) -> PrivateKey:
-    """The private key in a file; BadData names the file, FileNotFoundError stays."""
+    """Return the private key in a file; raise BadData, which names the file, or FileNotFoundError."""
     return private_key(path.read_bytes(), password, what=str(path))
 
 
 def save(path: Path, key: PrivateKey, *, password: bytes | None = None, owner: tuple[int, int] | None = None) -> None:
-    """Write a key whole or not at all; it is never readable by others, not even while being written."""
+    """Write a key atomically. Others can never read it, not even while it is being written."""
     write_atomic(path, private_pem(key, password), mode=PRIVATE_MODE, owner=owner)
 
 
 def belongs(key: PrivateKey, public: PublicKeyTypes) -> bool:
-    """Whether `public` is the other half of `key`."""
+    """Return whether `public` is the public half of `key`."""
     return public_der(key.public_key()) == public_der(public)

@@ -31,7 +31,7 @@ _DIGESTS: dict[str, Callable[[], HashAlgorithm]] = {"sha1": SHA1, "sha256": SHA2
 
 @dataclass(frozen=True, slots=True)
 class StatusRequest:
-    """What a request asks: one certificate, named by digests of its issuer and by its serial."""
+    """The question of a request: one certificate, named by digests of its issuer and by its serial."""
 
     algorithm: str
     issuer_name_hash: bytes
@@ -42,7 +42,7 @@ class StatusRequest:
 
 @dataclass(frozen=True, slots=True)
 class StatusResponse:
-    """What the responder says; `revoked_at` (UTC) only with `revoked`."""
+    """The answer of a responder; `revoked_at` (UTC) is set only with `revoked`."""
 
     status: Status
     serial: int
@@ -52,7 +52,7 @@ class StatusResponse:
 
 
 def build_request(certificate: x509.Certificate, issuer: x509.Certificate, *, nonce: bytes | None = None) -> bytes:
-    """The DER of a request about `certificate`."""
+    """Return the DER of a request about `certificate`."""
     builder = ocsp.OCSPRequestBuilder().add_certificate(certificate, issuer, SHA1())  # noqa: S303  # an identifier, which RFC 5019 fixes
     if nonce is not None:
         builder = builder.add_extension(x509.OCSPNonce(nonce), critical=False)
@@ -60,30 +60,30 @@ def build_request(certificate: x509.Certificate, issuer: x509.Certificate, *, no
 
 
 def parse_request(request: bytes) -> StatusRequest:
-    """What the DER of a request asks; BadData when it is not a request for exactly one certificate."""
+    """Return the question in the DER of a request; raise BadData when it is not about exactly one certificate."""
     if len(request) > MAX_REQUEST_BYTES:
         raise BadData(f"An OCSP request of {len(request)} bytes is over the limit of {MAX_REQUEST_BYTES}")
     try:
-        found = ocsp.load_der_ocsp_request(request)
-        nonce = next((e.value.nonce for e in found.extensions if isinstance(e.value, x509.OCSPNonce)), None)
-        asked = StatusRequest(found.hash_algorithm.name, found.issuer_name_hash, found.issuer_key_hash, found.serial_number, nonce)
+        parsed = ocsp.load_der_ocsp_request(request)
+        nonce = next((e.value.nonce for e in parsed.extensions if isinstance(e.value, x509.OCSPNonce)), None)
+        question = StatusRequest(parsed.hash_algorithm.name, parsed.issuer_name_hash, parsed.issuer_key_hash, parsed.serial_number, nonce)
     except (ValueError, TypeError, NotImplementedError, UnsupportedAlgorithm, x509.DuplicateExtension) as err:
         raise BadData("This is not an OCSP request for one certificate") from err
     if nonce is not None and len(nonce) > MAX_NONCE:
         raise BadData(f"The nonce of an OCSP request is longer than {MAX_NONCE} octets")
-    return asked
+    return question
 
 
-def is_issued_by(asked: StatusRequest, issuer: x509.Certificate) -> bool:
-    """Whether the certificate in question was issued under `issuer`'s name by `issuer`'s key."""
-    if asked.algorithm not in _DIGESTS:
+def is_issued_by(question: StatusRequest, issuer: x509.Certificate) -> bool:
+    """Return whether the certificate in question was issued under `issuer`'s name by `issuer`'s key."""
+    if question.algorithm not in _DIGESTS:
         return False
     spki = issuer.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     _, content, _ = der.element(spki)
     bits = der.elements(content)[1][1][1:]  # the BIT STRING's octets, without the count of unused bits
     return (
-        _digest(asked.algorithm, issuer.subject.public_bytes()) == asked.issuer_name_hash
-        and _digest(asked.algorithm, bits) == asked.issuer_key_hash
+        _digest(question.algorithm, issuer.subject.public_bytes()) == question.issuer_name_hash
+        and _digest(question.algorithm, bits) == question.issuer_key_hash
     )
 
 
@@ -94,18 +94,24 @@ def _digest(algorithm: str, data: bytes) -> bytes:
 
 
 def build_response(
-    asked: StatusRequest, status: Status, *, authority: x509.Certificate, key: PrivateKey, now: datetime, revoked_at: datetime | None = None
+    question: StatusRequest,
+    status: Status,
+    *,
+    authority: x509.Certificate,
+    key: PrivateKey,
+    now: datetime,
+    revoked_at: datetime | None = None,
 ) -> bytes:
-    """The DER of a response by the authority itself, with the request's nonce; good for an hour from `now`."""
+    """Return the DER of a response by the authority itself, with the request's nonce; valid for an hour from `now`."""
     statuses = {"good": ocsp.OCSPCertStatus.GOOD, "revoked": ocsp.OCSPCertStatus.REVOKED, "unknown": ocsp.OCSPCertStatus.UNKNOWN}
     now = now.replace(microsecond=0)
     builder = (
         ocsp.OCSPResponseBuilder()
         .add_response_by_hash(
-            asked.issuer_name_hash,
-            asked.issuer_key_hash,
-            asked.serial,
-            _DIGESTS[asked.algorithm](),
+            question.issuer_name_hash,
+            question.issuer_key_hash,
+            question.serial,
+            _DIGESTS[question.algorithm](),
             statuses[status],
             now,
             now + LIFETIME,
@@ -114,13 +120,13 @@ def build_response(
         )
         .responder_id(ocsp.OCSPResponderEncoding.HASH, authority)
     )
-    if asked.nonce is not None:
-        builder = builder.add_extension(x509.OCSPNonce(asked.nonce), critical=False)
+    if question.nonce is not None:
+        builder = builder.add_extension(x509.OCSPNonce(question.nonce), critical=False)
     return builder.sign(key, digest_for(key)).public_bytes(Encoding.DER)
 
 
 def build_refusal(kind: Literal["malformed", "unauthorized", "internal", "later"]) -> bytes:
-    """The DER of a response that says no: a malformed request, another authority's certificate, an error, not now."""
+    """Return the DER of a refusal: a malformed request, another authority's certificate, an internal error, try later."""
     status = {
         "malformed": ocsp.OCSPResponseStatus.MALFORMED_REQUEST,
         "unauthorized": ocsp.OCSPResponseStatus.UNAUTHORIZED,
@@ -130,44 +136,46 @@ def build_refusal(kind: Literal["malformed", "unauthorized", "internal", "later"
     return ocsp.OCSPResponseBuilder.build_unsuccessful(status).public_bytes(Encoding.DER)
 
 
-def verified_response(
+def verify_response(
     response: bytes, *, certificate: x509.Certificate, issuer: x509.Certificate, now: datetime, nonce: bytes | None = None
 ) -> StatusResponse:
     """
-    What a responder says about `certificate`, once it is shown that the issuer itself said so, about this certificate, and lately.
+    Return a responder's answer about `certificate`, after checking that the issuer signed it, for this certificate, recently.
 
     Raises:
         BadData: not a response, or one that refuses.
         PeerNotTrusted: signed by another key, about another certificate, out of date, or with another nonce.
     """
     try:
-        found = ocsp.load_der_ocsp_response(response)
+        parsed = ocsp.load_der_ocsp_response(response)
     except (ValueError, TypeError) as err:
         raise BadData("This is not an OCSP response") from err
-    if found.response_status != ocsp.OCSPResponseStatus.SUCCESSFUL:
-        raise BadData(f"The OCSP responder refuses: {found.response_status.name.lower().replace('_', ' ')}")
+    if parsed.response_status != ocsp.OCSPResponseStatus.SUCCESSFUL:
+        raise BadData(f"The OCSP responder refuses: {parsed.response_status.name.lower().replace('_', ' ')}")
     try:
-        _verify(found, issuer)
-        given = next((e.value.nonce for e in found.extensions if isinstance(e.value, x509.OCSPNonce)), None)
-        asked = StatusRequest(found.hash_algorithm.name, found.issuer_name_hash, found.issuer_key_hash, found.serial_number, given)
+        _verify(parsed, issuer)
+        nonce_answered = next((e.value.nonce for e in parsed.extensions if isinstance(e.value, x509.OCSPNonce)), None)
+        answered = StatusRequest(
+            parsed.hash_algorithm.name, parsed.issuer_name_hash, parsed.issuer_key_hash, parsed.serial_number, nonce_answered
+        )
     except (InvalidSignature, UnsupportedAlgorithm) as err:
         raise PeerNotTrusted("The OCSP response is not signed by the certificate's issuer") from err
     except (ValueError, TypeError) as err:
         raise BadData("The OCSP response is not for exactly one certificate") from err
-    if asked.serial != certificate.serial_number or not is_issued_by(asked, issuer):
+    if answered.serial != certificate.serial_number or not is_issued_by(answered, issuer):
         raise PeerNotTrusted("The OCSP response is about another certificate")
-    if nonce is not None and given is not None and given != nonce:
+    if nonce is not None and nonce_answered is not None and nonce_answered != nonce:
         raise PeerNotTrusted("The OCSP response answers another request: its nonce differs")
-    ended = found.next_update_utc
-    if found.this_update_utc > now + CLOCKS_DIFFER or (ended is not None and ended < now - CLOCKS_DIFFER):
+    next_update = parsed.next_update_utc
+    if parsed.this_update_utc > now + CLOCKS_DIFFER or (next_update is not None and next_update < now - CLOCKS_DIFFER):
         raise PeerNotTrusted("The OCSP response is not of now")
     names: dict[ocsp.OCSPCertStatus, Status] = {ocsp.OCSPCertStatus.GOOD: "good", ocsp.OCSPCertStatus.REVOKED: "revoked"}
-    status = names.get(found.certificate_status, "unknown")
-    return StatusResponse(status, asked.serial, found.this_update_utc, ended, found.revocation_time_utc)
+    status = names.get(parsed.certificate_status, "unknown")
+    return StatusResponse(status, answered.serial, parsed.this_update_utc, next_update, parsed.revocation_time_utc)
 
 
 def _verify(response: ocsp.OCSPResponse, issuer: x509.Certificate) -> None:
-    """The signature of the responder, which must be the issuer; InvalidSignature otherwise."""
+    """Check the signature of the responder, which must be the issuer; raise InvalidSignature otherwise."""
     key, digest = issuer.public_key(), response.signature_hash_algorithm
     if isinstance(key, rsa.RSAPublicKey) and digest is not None:
         key.verify(response.signature, response.tbs_response_bytes, padding.PKCS1v15(), digest)

@@ -1,4 +1,4 @@
-"""Whether a certificate may be trusted: its chain, its dates, its revocation and its names; pure, with `now` as an argument."""
+"""Whether a certificate can be trusted: its chain, dates, revocation and names. Pure, with `now` as an argument."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _PURPOSES = {"server": ExtendedKeyUsageOID.SERVER_AUTH, "client": ExtendedKeyUsa
 
 
 class NotVerified(PeerNotTrusted):
-    """A certificate that does not verify; `reason` is for programs, the message for people (the reference's words)."""
+    """Raised for a certificate that does not verify; `reason` is for programs, the message (in the reference's words) for people."""
 
     def __init__(self, message: str, reason: Reason, certificate: x509.Certificate, *, hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -67,7 +67,7 @@ class NotVerified(PeerNotTrusted):
 
 @dataclass(frozen=True, slots=True)
 class TrustStore:
-    """What is believed: the CA bundle, the CRLs, and how far revocation is checked."""
+    """The trust anchors: the CA bundle, its CRLs, and how far revocation is checked."""
 
     authorities: tuple[x509.Certificate, ...]
     crls: tuple[x509.CertificateRevocationList, ...] = ()
@@ -75,7 +75,7 @@ class TrustStore:
 
 
 def subject_of(certificate: x509.Certificate) -> str:
-    """`CN=web1`, as RFC 4514 writes it."""
+    """Return the subject in the form of RFC 4514, as `CN=web1`."""
     return certificate.subject.rfc4514_string()
 
 
@@ -92,7 +92,7 @@ def verify(
     untrusted: Sequence[x509.Certificate] = (),
 ) -> tuple[x509.Certificate, ...]:
     """
-    The chain from `certificate` to a self-signed authority of the bundle, both included.
+    Return the chain from `certificate` to a self-signed authority of the bundle, both included.
 
     Args:
         purpose: the extended key usage that the certificate must allow, when it has any.
@@ -102,12 +102,12 @@ def verify(
     Source: protocol reference 5.12; the order of checks is OpenSSL's: chain, extensions, revocation, signatures and dates.
     """
     chain = _chain(certificate, trust.authorities, untrusted, now)
-    _extensions(chain, purpose)
+    _check_extensions(chain, purpose)
     if trust.revocation:
         for index, member in enumerate(chain if trust.revocation == "chain" else chain[:1]):
-            _not_revoked(member, chain[min(index + 1, len(chain) - 1)], trust.crls, now)
+            _check_not_revoked(member, chain[min(index + 1, len(chain) - 1)], trust.crls, now)
     for index in range(len(chain) - 1, -1, -1):
-        _signature_and_dates(chain[index], chain[min(index + 1, len(chain) - 1)], now)
+        _check_signature_and_dates(chain[index], chain[min(index + 1, len(chain) - 1)], now)
     return chain
 
 
@@ -126,52 +126,52 @@ def _chain(
     return tuple(chain)
 
 
-def _failed(certificate: x509.Certificate, number: int, text: str, reason: Reason) -> NotVerified:
+def _failure(certificate: x509.Certificate, number: int, text: str, reason: Reason) -> NotVerified:
     return NotVerified(f"Certificate '{subject_of(certificate)}' failed verification ({number}): {text}", reason, certificate)
 
 
-def _extensions(chain: tuple[x509.Certificate, ...], purpose: Purpose | None) -> None:
+def _check_extensions(chain: tuple[x509.Certificate, ...], purpose: Purpose | None) -> None:
     for depth, certificate in enumerate(chain):
         try:
             extensions = certificate.extensions
         except (ValueError, x509.DuplicateExtension) as err:
-            raise _failed(certificate, 41, "invalid or inconsistent certificate extension", "critical-extension") from err
+            raise _failure(certificate, 41, "invalid or inconsistent certificate extension", "critical-extension") from err
         if any(e.critical and e.oid not in _UNDERSTOOD for e in extensions):
-            raise _failed(certificate, 34, "unhandled critical extension", "critical-extension")
+            raise _failure(certificate, 34, "unhandled critical extension", "critical-extension")
         if depth:
-            _may_issue(certificate, extensions, depth - 1)
+            _check_may_issue(certificate, extensions, depth - 1)
         elif purpose:
-            _serves(certificate, extensions, purpose)
+            _check_purpose(certificate, extensions, purpose)
 
 
-def _may_issue(certificate: x509.Certificate, extensions: x509.Extensions, below: int) -> None:
-    """CA:TRUE, keyCertSign where usages are given, and room for the `below` authorities between it and the leaf."""
+def _check_may_issue(certificate: x509.Certificate, extensions: x509.Extensions, below: int) -> None:
+    """Check for CA:TRUE, keyCertSign if usages are present, and a path length that allows `below` authorities down to the leaf."""
     try:
         constraints = extensions.get_extension_for_class(x509.BasicConstraints).value
     except x509.ExtensionNotFound:
         constraints = x509.BasicConstraints(ca=False, path_length=None)
     if not constraints.ca:
-        raise _failed(certificate, 79, "invalid CA certificate", "not-an-authority")
+        raise _failure(certificate, 79, "invalid CA certificate", "not-an-authority")
     if constraints.path_length is not None and below > constraints.path_length:
-        raise _failed(certificate, 25, "path length constraint exceeded", "path-length")
+        raise _failure(certificate, 25, "path length constraint exceeded", "path-length")
     try:
         usage = extensions.get_extension_for_class(x509.KeyUsage).value
     except x509.ExtensionNotFound:
         return
     if not usage.key_cert_sign:
-        raise _failed(certificate, 32, "key usage does not include certificate signing", "not-an-authority")
+        raise _failure(certificate, 32, "key usage does not include certificate signing", "not-an-authority")
 
 
-def _serves(certificate: x509.Certificate, extensions: x509.Extensions, purpose: Purpose) -> None:
+def _check_purpose(certificate: x509.Certificate, extensions: x509.Extensions, purpose: Purpose) -> None:
     try:
         allowed = extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
     except x509.ExtensionNotFound:
         return
     if _PURPOSES[purpose] not in allowed and ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE not in allowed:
-        raise _failed(certificate, 26, "unsuitable certificate purpose", "purpose")
+        raise _failure(certificate, 26, "unsuitable certificate purpose", "purpose")
 
 
-def _not_revoked(
+def _check_not_revoked(
     certificate: x509.Certificate, issuer: x509.Certificate, crls: Sequence[x509.CertificateRevocationList], now: datetime
 ) -> None:
     name = issuer_of(certificate)
@@ -194,7 +194,7 @@ def _not_revoked(
             raise NotVerified(f"Certificate '{subject_of(certificate)}' is revoked", "revoked", certificate)
 
 
-def _signature_and_dates(certificate: x509.Certificate, issuer: x509.Certificate, now: datetime) -> None:
+def _check_signature_and_dates(certificate: x509.Certificate, issuer: x509.Certificate, now: datetime) -> None:
     subject = subject_of(certificate)
     if not issued(certificate, issuer):
         raise NotVerified(f"Invalid signature for certificate '{subject}'", "signature", certificate)
@@ -205,12 +205,12 @@ def _signature_and_dates(certificate: x509.Certificate, issuer: x509.Certificate
 
 
 def verify_bundle(authorities: Sequence[x509.Certificate]) -> None:
-    """A downloaded CA bundle before it is kept: every certificate is an authority and one of them is self-signed; else NotVerified."""
+    """Check a downloaded CA bundle before it is stored: raise NotVerified unless all are authorities and one is self-signed."""
     for certificate in authorities:
         try:
-            _may_issue(certificate, certificate.extensions, 0)
+            _check_may_issue(certificate, certificate.extensions, 0)
         except (ValueError, x509.DuplicateExtension) as err:
-            raise _failed(certificate, 41, "invalid or inconsistent certificate extension", "critical-extension") from err
+            raise _failure(certificate, 41, "invalid or inconsistent certificate extension", "critical-extension") from err
     roots = [c for c in authorities if c.issuer == c.subject]
     if not roots:
         first = authorities[0]
@@ -221,20 +221,20 @@ def verify_bundle(authorities: Sequence[x509.Certificate]) -> None:
 
 
 def host_names(certificate: x509.Certificate) -> tuple[str, ...]:
-    """The names a server certificate is good for: its alternative names (DNS and IP), the CN only where there are none."""
+    """Return the names that a server certificate is valid for: its alternative names (DNS and IP), or its CN when it has none."""
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return tuple(str(a.value) for a in certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME))
-    found = list(names.get_values_for_type(x509.DNSName))
-    return (*found, *(str(address) for address in names.get_values_for_type(x509.IPAddress)))
+    dns_names = list(names.get_values_for_type(x509.DNSName))
+    return (*dns_names, *(str(address) for address in names.get_values_for_type(x509.IPAddress)))
 
 
 def verify_host(certificate: x509.Certificate, host: str) -> None:
-    """The certificate is good for `host`, by RFC 6125 (a wildcard is one whole leftmost label); else NotVerified."""
+    """Raise NotVerified unless the certificate is valid for `host` by RFC 6125 (a wildcard is one complete leftmost label)."""
     expected = host_names(certificate)
-    wanted = host.rstrip(".").lower()
-    if not any(_matches(name, wanted) for name in expected):
+    lower_host = host.rstrip(".").lower()
+    if not any(_matches(name, lower_host) for name in expected):
         listed = f"one of {', '.join(expected)}" if len(expected) > 1 else "".join(expected)
         raise NotVerified(
             f"Server hostname '{host}' did not match server certificate; expected {listed}",

@@ -327,7 +327,7 @@ class CertificateAuthority:
 
     def _revised(self, old: x509.CertificateRevocationList, by: Signer, add: Iterable[int]) -> x509.CertificateRevocationList:
         lifetime = timedelta(seconds=self.rules.crl_ttl)
-        return crl.revised(old, by.certificate, by.key, now=self.now(), add=add, lifetime=lifetime)
+        return crl.successor_of(old, by.certificate, by.key, now=self.now(), add=add, lifetime=lifetime)
 
     def _write_crls(self, lists: Iterable[x509.CertificateRevocationList]) -> None:
         self.store.write(self.store.files.cacrl, bundles.dump(lists))

@@ -206,7 +206,7 @@ def store_crls(files: TrustFiles, pem: bytes, now: datetime) -> bool:
     authorities = bundles.certificates(files.authorities.read_bytes())
     before = files.crl.read_bytes() if files.crl.exists() else b""
     known = _known(files.crl, before)
-    taken = crl.acceptable(bundles.revocation_lists(pem), known, authorities)
+    taken = crl.accept_newer(bundles.revocation_lists(pem), known, authorities)
     for each in taken:
         name = each.issuer.rfc4514_string()
         if crl.is_delta(each):

@@ -25,7 +25,7 @@ class Authority:
     def new(cls, name: str = "Puppet CA: test", now: datetime = NOW) -> Authority:
         key = KeyKind("ec").generate()
         certificate = certificates.self_signed_authority(key, name, serial=1, ttl=5 * YEAR, now=now)
-        return cls(key, certificate, crl.signed(certificate, key, number=0, now=now))
+        return cls(key, certificate, crl.sign(certificate, key, number=0, now=now))
 
     def leaf(self, name: str, *, serial: int = 2, ttl: int = YEAR, now: datetime = NOW, **rest: object) -> x509.Certificate:
         public = KeyKind("ec").generate().public_key()

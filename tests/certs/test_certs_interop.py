@@ -26,7 +26,7 @@ def issued(request, tmp_path_factory) -> Path:
     key = request.param.generate()
     authority = certificates.self_signed_authority(key, "Puppet CA: m.example.com", serial=1, ttl=10**8, now=NOW)
     (root / "certs" / "ca.pem").write_bytes(certificates.pem(authority))
-    (root / "crl.pem").write_bytes(bundles.dump([crl.signed(authority, key, number=3, now=NOW, entries=[crl.entry(3, NOW)])]))
+    (root / "crl.pem").write_bytes(bundles.dump([crl.sign(authority, key, number=3, now=NOW, entries=[crl.entry(3, NOW)])]))
     for serial, name in ((2, "good.example.com"), (3, "bad.example.com")):
         own = request.param.generate()
         keys.save(root / "private_keys" / f"{name}.pem", own)

@@ -17,7 +17,7 @@ def test_a_new_list_is_empty_with_number_zero(ca, now) -> None:
 @pytest.mark.parametrize("hours", [1, 0, -1, -23])
 def test_R_28_a_list_made_just_now_is_taken_by_a_clock_that_is_put_back(ca, now, tmp_path, hours: int) -> None:
     agent = ca.leaf("agent1", now=now)
-    revised = crl.revised(ca.crl, ca.certificate, ca.key, now=now, add=[5])
+    revised = crl.successor_of(ca.crl, ca.certificate, ca.key, now=now, add=[5])
     for name, made in (("ca", ca.certificate), ("crl", revised), ("agent", agent)):
         (tmp_path / f"{name}.pem").write_bytes(made.public_bytes(Encoding.PEM))
     argv = ["openssl", "verify", "-crl_check", "-attime", str(int((now + timedelta(hours=hours)).timestamp()))]
@@ -27,9 +27,9 @@ def test_R_28_a_list_made_just_now_is_taken_by_a_clock_that_is_put_back(ca, now,
 
 
 def test_a_revised_list_keeps_all_entries_and_raises_the_number(ca, now) -> None:
-    first = crl.revised(ca.crl, ca.certificate, ca.key, now=now, add=[5, 3])
+    first = crl.successor_of(ca.crl, ca.certificate, ca.key, now=now, add=[5, 3])
     later = now + timedelta(days=1)
-    second = crl.revised(first, ca.certificate, ca.key, now=later, add=[5, 9])
+    second = crl.successor_of(first, ca.certificate, ca.key, now=later, add=[5, 9])
     assert crl.number_of(second) == 2
     assert sorted(r.serial_number for r in second) == [3, 5, 9]
     five = second.get_revoked_certificate_by_serial_number(5)
@@ -50,7 +50,7 @@ def test_a_list_is_due_thirty_days_before_its_end(ca) -> None:
 def test_ten_thousand_entries_are_revised_in_under_two_seconds(ca, now) -> None:
     import time
 
-    many = crl.revised(ca.crl, ca.certificate, ca.key, now=now, add=range(2, 10_002))
+    many = crl.successor_of(ca.crl, ca.certificate, ca.key, now=now, add=range(2, 10_002))
     started = time.thread_time()
-    assert len(crl.serials(crl.revised(many, ca.certificate, ca.key, now=now, add=[20_000]))) == 10_001
+    assert len(crl.serials(crl.successor_of(many, ca.certificate, ca.key, now=now, add=[20_000]))) == 10_001
     assert time.thread_time() - started < 2

@@ -12,9 +12,9 @@ def test_a_question_and_its_answer_come_through(ca, now) -> None:
     assert (asked.serial, asked.nonce) == (44, b"n" * 16)
     assert ocsp.is_issued_by(asked, ca.certificate)
     good = ocsp.build_response(asked, "good", authority=ca.certificate, key=ca.key, now=now)
-    assert ocsp.verified_response(good, certificate=leaf, issuer=ca.certificate, now=now, nonce=b"n" * 16).status == "good"
+    assert ocsp.verify_response(good, certificate=leaf, issuer=ca.certificate, now=now, nonce=b"n" * 16).status == "good"
     revoked = ocsp.build_response(asked, "revoked", authority=ca.certificate, key=ca.key, now=now, revoked_at=now - timedelta(hours=3))
-    said = ocsp.verified_response(revoked, certificate=leaf, issuer=ca.certificate, now=now)
+    said = ocsp.verify_response(revoked, certificate=leaf, issuer=ca.certificate, now=now)
     assert (said.status, said.revoked_at) == ("revoked", now - timedelta(hours=3))
 
 
@@ -31,7 +31,7 @@ def test_an_answer_is_not_believed_from_another_key_about_another_certificate_or
         (genuine, leaf, now, b"b" * 16),
     ):
         with pytest.raises(PeerNotTrusted):
-            ocsp.verified_response(response, certificate=certificate, issuer=ca.certificate, now=when, nonce=nonce)
+            ocsp.verify_response(response, certificate=certificate, issuer=ca.certificate, now=when, nonce=nonce)
 
 
 def test_another_authority_is_told_apart(ca, stranger) -> None:
@@ -43,7 +43,7 @@ def test_a_refusal_and_junk_are_bad_data(ca, now) -> None:
     leaf = ca.leaf("web1")
     for response in (ocsp.build_refusal("unauthorized"), b"junk"):
         with pytest.raises(BadData):
-            ocsp.verified_response(response, certificate=leaf, issuer=ca.certificate, now=now)
+            ocsp.verify_response(response, certificate=leaf, issuer=ca.certificate, now=now)
     with pytest.raises(BadData):
         ocsp.parse_request(b"junk")
     with pytest.raises(BadData):

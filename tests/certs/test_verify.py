@@ -43,7 +43,7 @@ def test_a_missing_issuer_is_named(ca, now) -> None:
 
 def test_revocation_is_seen_in_both_modes_and_not_with_false(ca, now) -> None:
     leaf = ca.leaf("web1", serial=9)
-    revoked = crl.revised(ca.crl, ca.certificate, ca.key, now=now, add=[9])
+    revoked = crl.successor_of(ca.crl, ca.certificate, ca.key, now=now, add=[9])
     for mode in ("chain", "leaf"):
         assert refused(leaf, trust(ca, revoked, revocation=mode), now).message == "Certificate 'CN=web1' is revoked"
     verify.verify(leaf, trust(ca, revoked, revocation=False), now=now)
@@ -51,7 +51,7 @@ def test_revocation_is_seen_in_both_modes_and_not_with_false(ca, now) -> None:
 
 def test_a_revocation_stands_even_on_an_older_list(ca, now) -> None:
     leaf = ca.leaf("web1", serial=9)
-    revoked = crl.revised(ca.crl, ca.certificate, ca.key, now=now, add=[9])
+    revoked = crl.successor_of(ca.crl, ca.certificate, ca.key, now=now, add=[9])
     assert refused(leaf, trust(ca, ca.crl, revoked), now).reason == "revoked"
 
 
@@ -60,15 +60,15 @@ def test_lists_that_are_missing_forged_old_or_from_the_future_refuse_all(ca, str
     name = "CN=Puppet CA: test"
     assert refused(leaf, TrustStore((ca.certificate,), ()), now).message == f"The CRL issued by '{name}' is missing"
     assert refused(leaf, trust(ca, stranger.crl), now).message == f"Invalid signature for CRL issued by '{name}'"
-    short = crl.signed(ca.certificate, ca.key, number=1, now=now, lifetime=timedelta(hours=1))
+    short = crl.sign(ca.certificate, ca.key, number=1, now=now, lifetime=timedelta(hours=1))
     expired = refused(leaf, trust(ca, short), now + timedelta(hours=2))
     assert expired.message == f"The CRL issued by '{name}' has expired, verify time is synchronized"
-    future = crl.signed(ca.certificate, ca.key, number=1, now=now + certificates.BACKDATED + timedelta(minutes=10))
+    future = crl.sign(ca.certificate, ca.key, number=1, now=now + certificates.BACKDATED + timedelta(minutes=10))
     assert refused(leaf, trust(ca, future), now).message == f"The CRL issued by '{name}' is not yet valid, verify time is synchronized"
 
 
 def test_a_list_five_minutes_from_the_future_is_accepted(ca, now) -> None:
-    ahead = crl.signed(ca.certificate, ca.key, number=1, now=now + certificates.BACKDATED + timedelta(minutes=5))
+    ahead = crl.sign(ca.certificate, ca.key, number=1, now=now + certificates.BACKDATED + timedelta(minutes=5))
     verify.verify(ca.leaf("web1"), trust(ca, ahead), now=now)
 
 
@@ -102,7 +102,7 @@ def issued_by(key, issuer, name, now, serial=5):
 def test_an_intermediate_is_found_in_the_bundle_or_in_what_the_peer_sent(ca, now) -> None:
     key, middle = intermediate(ca, now)
     leaf = issued_by(key, middle, "web1", now)
-    lists = (ca.crl, crl.signed(middle, key, number=0, now=now))
+    lists = (ca.crl, crl.sign(middle, key, number=0, now=now))
     verify.verify(leaf, TrustStore((ca.certificate, middle), lists), now=now)
     verify.verify(leaf, TrustStore((ca.certificate,), lists), now=now, untrusted=[middle])
     assert (
@@ -114,7 +114,7 @@ def test_an_intermediate_is_found_in_the_bundle_or_in_what_the_peer_sent(ca, now
 def test_a_revoked_intermediate_refuses_its_leaves(ca, now) -> None:
     key, middle = intermediate(ca, now)
     leaf = issued_by(key, middle, "web1", now)
-    lists = (crl.revised(ca.crl, ca.certificate, ca.key, now=now, add=[77]), crl.signed(middle, key, number=0, now=now))
+    lists = (crl.successor_of(ca.crl, ca.certificate, ca.key, now=now, add=[77]), crl.sign(middle, key, number=0, now=now))
     assert refused(leaf, TrustStore((ca.certificate, middle), lists), now).message == "Certificate 'CN=middle' is revoked"
 
 

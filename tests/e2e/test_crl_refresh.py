@@ -136,7 +136,7 @@ def test_a_false_list_is_refused_and_what_is_revoked_stays_so(masters: tuple[Mas
     # Another one's, in the CA's name: with a higher number and nothing on it.
     (genuine,) = bundles.revocation_lists(kept)
     forger = ThrowAwayCa.new(genuine.issuer.rfc4514_string().removeprefix("CN="))
-    false = crl.signed(forger.certificate, forger.key, number=crl.number_of(genuine) + 1, now=datetime.now(UTC))
+    false = crl.sign(forger.certificate, forger.key, number=crl.number_of(genuine) + 1, now=datetime.now(UTC))
     assert false.issuer == genuine.issuer
     first.stop()
     with impostor(first) as given:

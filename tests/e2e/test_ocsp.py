@@ -59,9 +59,7 @@ async def through_the_indirector(process: MasterProcess, asking: OurAgent, about
         transport = Server(Site("localhost", process.port), client, DialectCache(fixed=dialect), lambda: "production")
         found = await Binding(OCSP, Rest(OCSP, transport, prefix="puppet-ca")).find(key_of(question))
     assert found is not None
-    return ocsp.verified_response(
-        found.content, certificate=certificate, issuer=authority, now=datetime.now(UTC), nonce=b"0123456789abcdef"
-    )
+    return ocsp.verify_response(found.content, certificate=certificate, issuer=authority, now=datetime.now(UTC), nonce=b"0123456789abcdef")
 
 
 async def test_a_certificate_is_good_until_it_is_revoked(tmp_path: Path) -> None:

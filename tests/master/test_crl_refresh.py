@@ -36,7 +36,7 @@ def ca(tmp_path: Path) -> CaFolder:
 
 def numbered(ca: ThrowAwayCa, number: int, *, now: datetime = NOW, revoked: tuple[int, ...] = (), **options: Any) -> bytes:
     entries = [crl.entry(serial, NOW) for serial in revoked]
-    return bundles.dump([crl.signed(ca.certificate, ca.key, number=number, now=now, entries=entries, **options)])
+    return bundles.dump([crl.sign(ca.certificate, ca.key, number=number, now=now, entries=entries, **options)])
 
 
 OTHER = ThrowAwayCa.new("Puppet CA: another", now=NOW)

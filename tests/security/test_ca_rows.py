@@ -238,7 +238,7 @@ def test_CA_23_uploaded_lists_are_those_of_our_chain_and_newer(site) -> None:
         .sign(key, SHA256())
     )
     before = site.snapshot()
-    for lists in ([crl.signed(stranger, stranger_key, number=1, now=now)], [delta], [crl.signed(own, key, number=99, now=now)]):
+    for lists in ([crl.sign(stranger, stranger_key, number=1, now=now)], [delta], [crl.sign(own, key, number=99, now=now)]):
         with pytest.raises(BadRequest):
             authority.upload_crls(bundles.dump(lists), by="admin")
     for body in (b"", b"junk", b"x" * 50_000_000):

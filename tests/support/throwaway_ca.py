@@ -40,7 +40,7 @@ class ThrowAwayCa:
         """A CRL over all that was revoked, which its number counts; options as of certs.crl.signed."""
         moment = now or datetime.now(UTC)
         entries = [crl.entry(serial, moment) for serial in self.revoked]
-        return bundles.dump([crl.signed(self.certificate, self.key, number=len(self.revoked), now=moment, entries=entries, **options)])
+        return bundles.dump([crl.sign(self.certificate, self.key, number=len(self.revoked), now=moment, entries=entries, **options)])
 
     def sign(self, name: str, public: CertificatePublicKeyTypes, *, names: tuple[str, ...] = (), **options: Any) -> x509.Certificate:
         """A certificate for `name` and its alternative `names`; options as of certs.certificates.leaf."""

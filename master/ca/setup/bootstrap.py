@@ -101,7 +101,7 @@ def create(
             raise ConfigError(f"There is a CA in {files.cadir} already; nothing was made")
         key, moment = generate(), now()
         certificate = certificates.self_signed_authority(key, name, serial=1, ttl=rules.ca_ttl, now=moment)
-        empty = crl.signed(certificate, key, number=0, now=moment, lifetime=timedelta(seconds=rules.crl_ttl))
+        empty = crl.sign(certificate, key, number=0, now=moment, lifetime=timedelta(seconds=rules.crl_ttl))
         failpoint("ca.bootstrap-key-made")
         make_directory(files.staging, mode=0o700)
         contents = {

@@ -186,9 +186,7 @@ class Rollover:
             if not any(signatures.crl_is_genuine(each, new.certificate) and each.issuer == new.certificate.subject for each in lists):
                 # All that is revoked is on it from its first day: serials are counted on, so none of them is anybody else's.
                 lifetime = timedelta(seconds=authority.rules.crl_ttl)
-                first = crl.signed(
-                    new.certificate, new.key, number=0, now=authority.now(), entries=list(authority.crl()), lifetime=lifetime
-                )
+                first = crl.sign(new.certificate, new.key, number=0, now=authority.now(), entries=list(authority.crl()), lifetime=lifetime)
                 store.write(store.files.cacrl, bundles.dump((*lists, first)))
                 failpoint("ca.rollover-crl")
         if new.certificate.serial_number not in store.ledger().serials:

@@ -90,7 +90,7 @@ def damage_key(files):
 def foreign_crl(files):
     key = keys.KeyKind("ec").generate()
     own = bundles.certificate(files.cacert.read_bytes())
-    files.cacrl.write_bytes(bundles.dump([crl.signed(own, key, number=9, now=own.not_valid_before_utc)]))
+    files.cacrl.write_bytes(bundles.dump([crl.sign(own, key, number=9, now=own.not_valid_before_utc)]))
 
 
 PROBLEMS = {
@@ -191,9 +191,9 @@ def intermediate(old, tmp_path: Path, *, with_root_crl: bool = True, crl_lifetim
     folder = tmp_path / "intermediate"
     (folder / "signed").mkdir(parents=True)
     (folder / "requests").mkdir()
-    lists = [crl.signed(own, own_key, number=0, now=now)]
+    lists = [crl.sign(own, own_key, number=0, now=now)]
     if with_root_crl:
-        lists.append(crl.signed(root, root_key, number=0, now=now, lifetime=crl_lifetime))
+        lists.append(crl.sign(root, root_key, number=0, now=now, lifetime=crl_lifetime))
     (folder / "ca_crt.pem").write_bytes(bundles.dump([own, root]))
     (folder / "ca_crl.pem").write_bytes(bundles.dump(lists))
     keys.save(folder / "ca_key.pem", own_key)

@@ -149,7 +149,7 @@ def test_an_intermediate_ca_with_a_bundle_is_adopted_and_its_other_crls_are_kept
     files.cadir.mkdir(parents=True)
     keys.save(files.cakey, key)
     files.cacert.write_bytes(bundles.dump([root, middle]))  # not in the usual order
-    lists = [crl.signed(root, root_key, number=3, now=now), crl.signed(middle, key, number=1, now=now)]
+    lists = [crl.sign(root, root_key, number=3, now=now), crl.sign(middle, key, number=1, now=now)]
     files.cacrl.write_bytes(bundles.dump(lists))
     files.serial.write_text("0003")
     files.cert_inventory.write_text("")
@@ -162,7 +162,7 @@ def test_an_intermediate_ca_with_a_bundle_is_adopted_and_its_other_crls_are_kept
     registry.authority.revoke("web1", by="t")
     stored = bundles.revocation_lists(files.cacrl.read_bytes())
     assert [(c.issuer, crl.number_of(c)) for c in stored] == [(middle.subject, 2), (root.subject, 3)]
-    newer = crl.signed(root, root_key, number=4, now=now)
+    newer = crl.sign(root, root_key, number=4, now=now)
     registry.authority.upload_crls(bundles.dump([newer]), by="t")
     assert crl.number_of(bundles.revocation_lists(authority.crl_pem())[1]) == 4
 

@@ -186,7 +186,7 @@ async def test_ocsp_answers_from_the_records(site, pem) -> None:
     own, now = ca.authority.certificate, site.clock.now
     for name, wanted in (("a", "good"), ("b", "revoked")):
         leaf = x509.load_pem_x509_certificate(await ca.certificate(name) or b"")
-        said = ocsp.verified_response(await ca.ocsp(ocsp.build_request(leaf, own)), certificate=leaf, issuer=own, now=now)
+        said = ocsp.verify_response(await ca.ocsp(ocsp.build_request(leaf, own)), certificate=leaf, issuer=own, now=now)
         assert said.status == wanted
     assert x509.ocsp.load_der_ocsp_response(await ca.ocsp(b"junk")).response_status.name == "MALFORMED_REQUEST"
     await ca.close()
