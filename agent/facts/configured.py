@@ -1,4 +1,4 @@
-"""Where the facts of this machine come from, as the settings say."""
+"""The sources of this machine's facts, from the settings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXTERNAL_FACTS = ("/etc/puppetlabs/facter/facts.d", "/etc/facter/facts.d", "/opt
 
 
 def fact_sources(settings: AgentSettings) -> FactSources:
-    """Where this agent's facts come from."""
+    """Return the sources of this agent's facts."""
     return FactSources(
         external=[settings.pluginfactdest],
         system=[*map(Path, EXTERNAL_FACTS)] if os.geteuid() == 0 else [Path.home() / ".facter" / "facts.d"],

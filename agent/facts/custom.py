@@ -20,7 +20,7 @@ log = logging.getLogger("puppet.facts")
 
 
 def load(path: Path) -> list[Declaration]:
-    """The facts a file declares, in order. The file is run in a fresh module; ConfigError tells what went wrong in it, and where."""
+    """Return the facts that a file declares, in order. The file runs in a fresh module; ConfigError says what failed in it, and where."""
     name = f"puppet_facts_{path.stem}"
     module = pluginfiles.load(path, name, f"the custom facts of {path.name}")
     del sys.modules[name]  # it was there for dataclasses and typing, which look a class's module up
@@ -28,7 +28,7 @@ def load(path: Path) -> list[Declaration]:
 
 
 def load_all(directories: Sequence[Path]) -> list[Declaration]:
-    """All facts that the Python files in `directories` declare; the first file of a name wins. Blocks."""
+    """Return all facts that the Python files in `directories` declare; the first file of a name wins. Blocks."""
     found: list[Declaration] = []
     seen: set[str] = set()
     for directory in directories:
@@ -47,7 +47,7 @@ async def custom_facts(
     declarations: Sequence[Declaration], host: Host, known: Mapping[str, Any], weights: Mapping[str, int]
 ) -> dict[str, Any]:
     """
-    The values of custom facts on top of `known`.
+    Return the values of custom facts on top of `known`.
 
     For each name the heaviest resolution that suits and gives a value wins, in order of declaration on a tie; a fact that exists
     already (`weights`: core 0, external 10000) is replaced only by a heavier one. Each runs in a thread with its own time-out.
@@ -84,7 +84,7 @@ async def _value(way: Declaration, host: Host, known: Known) -> Any:
 
 
 def invalid(value: Any) -> str:
-    """Why `value` cannot be a fact's; '' when it can: text, numbers, booleans, None, and lists and maps of these."""
+    """Return why `value` cannot be a fact's value, or '': text, numbers, booleans, None, and lists and maps of these are valid."""
     if value is None or isinstance(value, str | bool | int | float):
         return ""
     if isinstance(value, list):

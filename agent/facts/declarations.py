@@ -1,4 +1,4 @@
-"""How a module declares a fact in Python."""
+"""The declaration of a fact in Python."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Resolver = Callable[[Host, Known], Any]
 @dataclass(frozen=True, slots=True)
 class Declaration:
     """
-    One way to find out a fact.
+    One way to resolve a fact.
 
     `confine` maps other facts (dotted names reach into structures) to the value or values they must have; `weight`
     decides between several ways (None: the number of confines, as Facter counts); `timeout` is in seconds.
@@ -32,12 +32,12 @@ class Declaration:
         return len(self.confine) if self.weight is None else self.weight
 
     def suits(self, known: Known) -> bool:
-        """Whether all confines hold; texts are compared in lower case."""
-        return all(_fits(known.get(name), wanted) for name, wanted in self.confine.items())
+        """Return whether all confines hold; texts are compared in lower case."""
+        return all(_fits(known.get(name), allowed) for name, allowed in self.confine.items())
 
 
-def _fits(actual: Any, wanted: Any) -> bool:
-    choices = wanted if isinstance(wanted, list | tuple | set | frozenset) else (wanted,)
+def _fits(actual: Any, allowed: Any) -> bool:
+    choices = allowed if isinstance(allowed, list | tuple | set | frozenset) else (allowed,)
     return actual is not None and _lower(actual) in [_lower(choice) for choice in choices]
 
 

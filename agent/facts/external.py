@@ -31,7 +31,7 @@ class ExternalFactLimits:
 
 
 def parse_text(text: str) -> dict[str, Any]:
-    """`key=value` lines, split at the first `=`, nothing trimmed; other lines say nothing."""
+    """Return the facts in lines `key=value`, split at the first `=`, nothing trimmed; other lines are ignored."""
     found = {}
     for line in text.split("\n"):
         name, separator, value = line.removesuffix("\r").partition("=")
@@ -41,7 +41,7 @@ def parse_text(text: str) -> dict[str, Any]:
 
 
 def parse_map(data: Any) -> dict[str, Any]:
-    """A file's top level; BadData when it is not a map. An empty file is an empty map."""
+    """Return a file's top level; BadData when it is not a map. An empty file is an empty map."""
     if data is None:
         return {}
     if not isinstance(data, dict):
@@ -50,7 +50,7 @@ def parse_map(data: Any) -> dict[str, Any]:
 
 
 def parse_output(text: str) -> dict[str, Any]:
-    """What a program printed: a YAML or JSON map when it is one, else `key=value` lines."""
+    """Return the facts that a program printed: a YAML or JSON map when it is one, else lines `key=value`."""
     try:
         data = plainyaml.loads(text)
     except BadData:
@@ -59,7 +59,7 @@ def parse_output(text: str) -> dict[str, Any]:
 
 
 def distrust(info: os.stat_result, euid: int) -> str:
-    """Why a program is not run: whoever could change it would run as us. '' when it may be."""
+    """Return why a program is not run, because somebody else could change code that would run as us; '' when it may be run."""
     if info.st_uid not in (0, euid):
         return f"it belongs to the user {info.st_uid}"
     if info.st_mode & stat.S_IWOTH:
@@ -70,7 +70,7 @@ def distrust(info: os.stat_result, euid: int) -> str:
 
 
 def files_of(directory: Path) -> list[Path]:
-    """The files of one directory in the order in which they count: reverse alphabetical, hidden ones left out."""
+    """Return the files of one directory in the order in which they count: reverse alphabetical, hidden ones left out."""
     try:
         return sorted((path for path in directory.iterdir() if not path.name.startswith(".") and path.is_file()), reverse=True)
     except OSError:
@@ -85,7 +85,7 @@ async def external_facts(
     blocked: frozenset[str] = frozenset(),
 ) -> dict[str, Any]:
     """
-    The facts of all directories; the first value of a fact wins. Programs run at the same time.
+    Return the facts of all directories; the first value of a fact wins. Programs run at the same time.
 
     A file that is wrong is an error in the log, and the others go on. `blocked`: names of files that are left out.
     """

@@ -124,7 +124,7 @@ async def _core(resolver: Callable[[Host], dict[str, Any]], host: Host, seconds:
 
 
 def environment_facts(environ: Mapping[str, str]) -> dict[str, str]:
-    """`FACTER_name=value` or `FACTERname=value`: always text, heavier than anything else."""
+    """Return the facts of variables `FACTER_name` or `FACTERname`: always text, with more weight than any other."""
     return {name[6:].lstrip("_").lower(): value for name, value in environ.items() if name.startswith("FACTER") and len(name) > 7}
 
 

@@ -1,4 +1,4 @@
-"""facter.conf: what is not resolved, and what is kept from run to run. Source: facts reference 7."""
+"""facter.conf: the facts that are blocked, and those that are cached between runs. Source: facts reference 7."""
 
 from __future__ import annotations
 
@@ -49,13 +49,14 @@ _LONG = {"nano": "ns", "micro": "us", "milli": "ms", "sec": "s", "min": "m", "ho
 @dataclass(frozen=True, slots=True)
 class FacterConf:
     """
-    What facter.conf says.
+    The content of facter.conf.
 
     Attributes:
         blocked: names of facts (dotted ones too) and of external facts' files; `legacy` among them: all flat names.
         ttls: seconds by group or fact.
         groups: facts by group; Facter's own and those of the file.
-        external: folders of external facts, instead of the system's; custom: more folders of custom facts.
+        external: folders of external facts, instead of the system's.
+        custom: more folders of custom facts.
         no_external, no_custom, no_ruby: leave such facts out, wherever they are.
     """
 
@@ -69,7 +70,7 @@ class FacterConf:
     no_ruby: bool = False
 
     def without_blocked(self, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """`facts` without those that are blocked, within structures too."""
+        """Return `facts` without those that are blocked, inside structures too."""
         kept: dict[str, Any] = {name: value for name, value in facts.items() if name not in self.blocked}
         for name in self.blocked:
             first, *rest = name.split(".")
@@ -87,7 +88,7 @@ def _without(value: Any, path: list[str]) -> Any:
 
 
 def read_conf(path: Path) -> FacterConf:
-    """The file's say; nothing without it. One that cannot be read is a warning. Blocks."""
+    """Return what the file sets; without the file, nothing. A file that cannot be read is a warning. Blocks."""
     try:
         text = path.read_text("utf-8")
     except FileNotFoundError:
@@ -105,7 +106,7 @@ def read_conf(path: Path) -> FacterConf:
 
 
 def parse_conf(data: Any) -> FacterConf:
-    """BadData: it is not formed as facter.conf is."""
+    """Return what the parsed file sets; BadData when it does not have the form of facter.conf."""
     section = data.get("facts", {}) if isinstance(data, dict) else {}
     own = data.get("fact-groups", {}) if isinstance(data, dict) else {}
     everything = data.get("global", {}) if isinstance(data, dict) else {}
@@ -134,7 +135,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def seconds_of(text: str) -> float:
-    """`30 days`, `1 hour`, `500` (milliseconds); BadData for anything else."""
+    """Return the seconds that `30 days`, `1 hour` or `500` (milliseconds) mean; BadData for anything else."""
     match = re.fullmatch(r"\s*(\d+)\s*([a-z]*)\s*", text)
     unit = match[2] if match else "?"
     unit = next((short for long, short in _LONG.items() if unit.startswith(long)), unit)
@@ -145,9 +146,9 @@ def seconds_of(text: str) -> float:
 
 class FactCache:
     """
-    Facts that are kept from run to run, a JSON file a group; `clock` gives seconds since 1970.
+    Facts that are cached between runs, a JSON file for each group; `clock` gives seconds since 1970.
 
-    The files are Facter's own, so that either can use what the other kept.
+    The files have Facter's own form, so that either program can use the other's cache.
     """
 
     def __init__(self, conf: FacterConf, folder: Path, clock: Callable[[], float] = time.time) -> None:
@@ -157,7 +158,7 @@ class FactCache:
         self.stale: dict[str, tuple[str, ...]] = {}
 
     def load(self) -> dict[str, Any]:
-        """What is kept and still young enough; afterwards `stale` has the groups that are to be stored. Blocks."""
+        """Return the cached facts that are young enough; afterwards `stale` has the groups that have to be stored. Blocks."""
         found: dict[str, Any] = {}
         for group, ttl in self.conf.ttls.items():
             path = self.folder / group
@@ -173,7 +174,7 @@ class FactCache:
         return found
 
     def store(self, facts: Mapping[str, Any]) -> None:
-        """Keep the groups that were not young enough, and drop files of groups without a ttl. A full disk is a warning. Blocks."""
+        """Write the groups that were not young enough, and remove files of groups without a ttl. A full disk is a warning. Blocks."""
         for group, names in self.stale.items():
             kept = {name: facts[name] for name in names if name in facts}
             try:
@@ -193,7 +194,7 @@ class FactCache:
 
 
 def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:
-    """`{"os.name": …}` as Facter keeps it → `{"os": {"name": …}}`."""
+    """Return Facter's cached form `{"os.name": …}` as structures: `{"os": {"name": …}}`."""
     found: dict[str, Any] = {}
     for name, value in flat.items():
         *path, last = name.split(".")

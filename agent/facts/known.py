@@ -1,4 +1,4 @@
-"""The facts that are known so far, read by dotted names."""
+"""The facts that are resolved so far, read by dotted names."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ _PER_INTERFACE: Mapping[str, str] = {
 
 
 def legacy_facts(values: Mapping[str, Any]) -> dict[str, Any]:
-    """All flat names that the structured `values` have a value for. Source: facts reference 2.5."""
+    """Return the flat facts for which the structured `values` hold a value. Source: facts reference 2.5."""
     known = Known(values)
     found = {flat: value for flat, path in _ALIASES.items() if (value := known.get(path)) is not None}
     interfaces: Mapping[str, Any] = known.get("networking.interfaces") or {}
@@ -123,7 +123,7 @@ def _word(name: str) -> str:
 
 
 def stringified(values: Mapping[str, Any]) -> dict[str, str]:
-    """The values as a 3.x agent with `stringify_facts` sends them: all text, structures in Ruby's own notation."""
+    """Return the values as a 3.x agent with `stringify_facts` sends them: all text, structures in Ruby's own notation."""
     return {name: value if isinstance(value, str) else _plain(value) for name, value in values.items()}
 
 
@@ -136,7 +136,7 @@ def _plain(value: Any) -> str:
 
 
 def ruby_inspect(value: Any) -> str:
-    """`value` as Ruby's `inspect` prints it: `{"a"=>[1, nil]}`."""
+    """Return `value` as Ruby's `inspect` prints it: `{"a"=>[1, nil]}`."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{ruby_inspect(k)}=>{ruby_inspect(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Facts that are more, longer or larger than a database of facts likes: each is warned about and sent all the same."""
+"""Limits on the number, the names and the size of facts that a database of facts can take; what exceeds them is sent with a warning."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FIXED, _PER_LEVEL = 8, 2  # bytes that a path takes in PostgreSQL's index besid
 
 @dataclass(frozen=True, slots=True)
 class SoftLimits:
-    """Bytes of a name and of a value, numbers of facts and of those at the top; bytes of all as they are sent. 0: no limit."""
+    """Bytes of a name and of a value, numbers of facts and of top-level facts, bytes of the whole payload. 0: no limit."""
 
     name: int = 2560
     value: int = 4096
@@ -33,7 +33,7 @@ class SoftLimits:
         )
 
     def excesses(self, facts: Mapping[str, Any]) -> Iterator[str]:
-        """A sentence for each limit that facts are over."""
+        """Yield a sentence for each limit that the facts exceed."""
         if 0 < self.top < len(facts):
             yield f"The current number of top level facts: {len(facts)} exceeds the top facts limit: {self.top}"
         total = 0
@@ -60,11 +60,11 @@ class SoftLimits:
             yield f"Fact value of {shown(name)} with the value length: '{length}' exceeds the value length limit: {self.value}"
 
     def of_payload(self, size: int) -> Iterator[str]:
-        """A sentence when all facts, as they are sent, are over the limit."""
+        """Yield a sentence when the payload of all facts exceeds its limit."""
         if 0 < self.payload < size:
             yield f"Payload with the current size of: '{size}' exceeds the payload size limit: {self.payload}"
 
 
 def _text(value: Any) -> str:
-    """A value as Ruby would write it, of which only the length counts."""
+    """Return a value as Ruby would write it, of which only the length counts."""
     return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

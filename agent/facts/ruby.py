@@ -1,4 +1,4 @@
-"""Custom facts in Ruby: run by the facter program where it is installed, else named as skipped."""
+"""Custom facts in Ruby: the facter program resolves them where it is installed; otherwise they are named in the log as skipped."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _NAME = re.compile(r"""(?:Facter\.|^\s*)(?:add|define_fact)\s*\(?\s*(?::["']?|["
 
 
 def ruby_only(directories: Sequence[Path]) -> list[Path]:
-    """The files in Ruby that have no file in Python of the same name beside them, or in another directory. Blocks."""
+    """Return the files in Ruby without a Python file of the same name beside them or in another directory. Blocks."""
     ruby = [path for folder in directories if folder.is_dir() for path in sorted(folder.glob("*.rb"))]
     python = {path.stem for folder in directories if folder.is_dir() for path in folder.glob("*.py")}
     return [path for path in ruby if path.stem not in python]
 
 
 def names_in(source: str) -> list[str]:
-    """The facts that a file says it adds, in lower case; names that it computes are not seen."""
+    """Return the names of the facts that a file adds, in lower case; computed names are not recognised."""
     return [name.lower() for name in dict.fromkeys(_NAME.findall(source))]
 
 
@@ -37,9 +37,9 @@ async def ruby_facts(
     files: Sequence[Path], *, environ: Mapping[str, str], limits: ExternalFactLimits, program: str = "facter"
 ) -> dict[str, Any]:
     """
-    The values of the facts in Ruby `files`, as the real thing resolves them: weights, confines and core facts included.
+    Return the values of the facts in Ruby `files`, resolved by Facter itself: weights, confines and core facts included.
 
-    One process for all; what it complains of is in the log. Without the program ('' or not found) the files are named in a debug line.
+    One process resolves all; its error messages go to the log. Without the program ('' or not found) the files are named in a debug line.
     """
     if not files:
         return {}
@@ -48,9 +48,9 @@ async def ruby_facts(
         names = ", ".join(sorted(path.name for path in files))
         log.debug("Skipped %d custom facts in Ruby that have no Python file beside them: %s", len(files), names)
         return {}
-    wanted = sorted({name for path in files for name in [path.stem.lower(), *names_in(_source(path))]})
+    fact_names = sorted({name for path in files for name in [path.stem.lower(), *names_in(_source(path))]})
     folders = [part for folder in dict.fromkeys(str(path.parent) for path in files) for part in ("--custom-dir", folder)]
-    argv = [found, "--json", "--no-external-facts", "--no-color", *folders, *wanted]
+    argv = [found, "--json", "--no-external-facts", "--no-color", *folders, *fact_names]
     try:
         code, output, complaint = await run_output(
             argv, timeout=limits.seconds, most=limits.output, environ={**environ, "LC_ALL": "C.UTF-8"}, what="resolve facts in Ruby"
@@ -59,7 +59,7 @@ async def ruby_facts(
         log.error("%s", err)
         return {}
     for line in complaint.splitlines():
-        if " ERROR " in line and any(name in line for name in wanted):
+        if " ERROR " in line and any(name in line for name in fact_names):
             log.error("%s", line)
     try:
         values = plainjson.loads(output)

@@ -12,9 +12,9 @@ T = TypeVar("T")
 
 async def in_thread(work: Callable[[], T], *, seconds: float, name: str) -> T:
     """
-    What `work` returns; TimeoutError after `seconds`, whatever it raises otherwise.
+    Return the result of `work`; TimeoutError after `seconds`, else whatever it raises.
 
-    A daemon thread, not the loop's pool: one that hangs (a name server, a dead mount) is left behind and ends with the process.
+    It runs in a daemon thread, not in the loop's pool: one that hangs (a name server, a dead mount) is abandoned and ends with the process.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()

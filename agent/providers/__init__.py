@@ -25,13 +25,13 @@ def builtin_providers(
     platform: Platform | None = None,
 ) -> Makers:
     """
-    For each type what makes its providers; nothing is imported before a catalog needs it.
+    Return for each type the function that creates its providers; nothing is imported before a catalog needs it.
 
     Args:
-        files: what the type `file` needs of the run; None: files cannot be managed.
-        providers: gives the run's providers; None: nothing can be purged.
+        files: the run's context for the type `file`; None: files cannot be managed.
+        providers: returns the run's providers; None: nothing can be purged.
         types: the types that can be purged, by name.
-        platform: the machine, where a provider can do more or less depending on it; None: what PATH shows.
+        platform: the machine, where a provider's abilities depend on it; None: what PATH shows.
     """
 
     def notify() -> Sequence[Provider[Any]]:
@@ -68,5 +68,5 @@ def builtin_providers(
 
 
 def platform_here(facts: Mapping[str, Any]) -> Platform:
-    """This machine as providers are chosen by: its facts, and the features `posix` and, for root, `root`."""
+    """Return the platform by which providers are chosen: the machine's facts, and the features `posix` and, for root, `root`."""
     return Platform.here(facts)

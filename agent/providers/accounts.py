@@ -1,4 +1,4 @@
-"""The system's accounts as they are: name services by the C library, shadow data and local files by reading them."""
+"""The system's accounts: name services through the C library, shadow data and local files by reading them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class UserAccount:
     groups: tuple[str, ...] = ()
 
     def state(self) -> dict[str, Any]:
-        """The properties of a `user`, but for what is in the shadow file."""
+        """Return the properties of a `user`, but for what is in the shadow file."""
         return {
             "ensure": "present",
             "uid": self.uid,
@@ -42,7 +42,7 @@ class UserAccount:
 
 
 def parse_passwd(text: str) -> dict[str, UserAccount]:
-    """Accounts by name, of a file like /etc/passwd; lines that are none are left out, of two of a name the first counts."""
+    """Return the accounts in a file like /etc/passwd by name; malformed lines are ignored, of two of one name the first counts."""
     found: dict[str, UserAccount] = {}
     for line in text.splitlines():
         parts = line.split(":")
@@ -52,7 +52,7 @@ def parse_passwd(text: str) -> dict[str, UserAccount]:
 
 
 def parse_group(text: str) -> dict[str, tuple[int, tuple[str, ...]]]:
-    """Gid and members by name, of a file like /etc/group."""
+    """Return gid and members by name, from a file like /etc/group."""
     found: dict[str, tuple[int, tuple[str, ...]]] = {}
     for line in text.splitlines():
         parts = line.split(":")
@@ -62,7 +62,7 @@ def parse_group(text: str) -> dict[str, tuple[int, tuple[str, ...]]]:
 
 
 def parse_shadow(line: str) -> dict[str, Any]:
-    """The properties of a `user` that one line of /etc/shadow holds; an empty field is -1 for days, absent for the expiry."""
+    """Return the properties of a `user` that one line of /etc/shadow holds; an empty field is -1 for days, absent for the expiry."""
     parts = [*line.split(":"), *[""] * 9]
     found: dict[str, Any] = {"password": parts[1]}
     for name, number in _SHADOW_DAYS:
@@ -85,7 +85,7 @@ def _day(days: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AccountDatabase:
-    """What the name services say; `etc` is where the local files are. All blocking."""
+    """The accounts that the name services know; `etc` is where the local files are. All methods block."""
 
     etc: Path = field(default=Path("/etc"))
 
@@ -110,7 +110,7 @@ class AccountDatabase:
         return UserAccount(entry.pw_name, entry.pw_uid, entry.pw_gid, entry.pw_gecos, entry.pw_dir, entry.pw_shell, names)
 
     def group(self, name: str) -> tuple[int, tuple[str, ...]] | None:
-        """Gid and members."""
+        """Return gid and members of a group; None: there is none."""
         try:
             entry = grp.getgrnam(name)
         except KeyError:
@@ -121,7 +121,7 @@ class AccountDatabase:
         return {entry.gr_name: (entry.gr_gid, tuple(entry.gr_mem)) for entry in grp.getgrall()}
 
     def local_users(self) -> dict[str, UserAccount]:
-        """Those of /etc/passwd alone, with their groups of /etc/group."""
+        """Return the users of /etc/passwd alone, with their groups of /etc/group."""
         groups = self.local_groups()
         found = parse_passwd(self._read("passwd"))
         return {
@@ -141,7 +141,7 @@ class AccountDatabase:
         return parse_group(self._read("group"))
 
     def shadow(self) -> dict[str, str]:
-        """Lines of the shadow file by name; without the right to read it there are none."""
+        """Return the lines of the shadow file by name; without the right to read it there are none."""
         try:
             lines = self._read("shadow").splitlines()
         except OSError:

@@ -14,7 +14,7 @@ _WORDS_OF_SHELLS: Final = frozenset((*_RESERVED, *_BUILTIN, "unset"))
 
 def argv_of(command: str | list[str]) -> list[str]:
     """
-    What to run for a command: a list as it is; a line split at blanks, or handed to a shell when it has anything only a shell understands.
+    Return the argv for a command: a list as it is; a line split at blanks, or given to a shell when only a shell understands it.
 
     Source: resource layer reference 6 (shell).
     """

@@ -26,13 +26,13 @@ class _Run:
         self._made: FileContext | None = None
 
     def context(self) -> FileContext | None:
-        """The one that serves all of them, if there is any."""
+        """Return the one that serves all of them, if there is any."""
         if self._made is None and self._files is not None:
             self._made = self._files()
         return self._made
 
     def flat(self, *public: str, mode: int = 0o600) -> FlatFiles:
-        """The store of files that are read and written whole; what everybody may read is in `public`."""
+        """Return the store of files that are read and written whole; what everybody may read is in `public`."""
         from .parsed.storage import FlatFiles
 
         files = self.context()
@@ -44,7 +44,7 @@ class _Run:
 
 
 def line_providers(log: RunLog, files: Callable[[], FileContext] | None) -> dict[str, Maker]:
-    """For each type what makes its providers; see `builtin_providers`."""
+    """Return for each type the function that creates its providers; see `builtin_providers`."""
     run = _Run(log, files)
     return {name: partial(make, run) for name, make in _MAKERS.items()}
 

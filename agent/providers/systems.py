@@ -9,7 +9,7 @@ from shared.ral import Platform, Provider
 
 
 def system_providers(platform: Platform) -> Mapping[str, Callable[[], Sequence[Provider[Any]]]]:
-    """For each of these types what makes its providers; nothing is imported before a catalog needs it."""
+    """Return for each of these types the function that creates its providers; nothing is imported before a catalog needs it."""
 
     def user() -> Sequence[Provider[Any]]:
         from .accounts import AccountDatabase

@@ -67,7 +67,7 @@ class Catalog(Model):
     recursive_metadata: dict[str, Any] = Field(default_factory=dict)
 
     def to_data(self, dialect: Dialect) -> Any:
-        """The wire form; 3.x peers do not know the later fields, which are harmless but left out."""
+        """Return the wire form; 3.x peers do not know the later fields, which are harmless but left out."""
         data: dict[str, Any] = {
             "tags": self.tags,
             "name": self.name,
@@ -87,7 +87,7 @@ class Catalog(Model):
 
     def to_form(self, dialect: Dialect, format: Format) -> Any:
         """
-        Rich values become text in every format but the rich one.
+        Return the wire form; rich values become text in every format but the rich one.
 
         Raises:
             NotAcceptable: bytes that are no text, in a format other than PSON.
@@ -110,7 +110,7 @@ class Catalog(Model):
 
     def checked(self) -> Catalog:
         """
-        This catalog, when it hangs together.
+        Return this catalog when it is consistent.
 
         Raises:
             BadData: the same resource twice, or an edge to a resource that is not there.

@@ -28,7 +28,7 @@ class Facts(Model):
         return super().from_data(data)
 
     def to_data(self, dialect: Dialect) -> Any:
-        """Keys that begin with `_` are internal and left out."""
+        """Return the keys that begin with `_` are internal and left out."""
         data: dict[str, Any] = {"name": self.name, "values": {k: v for k, v in self.values.items() if not k.startswith("_")}}
         if self.timestamp:
             data["timestamp"] = self.timestamp
@@ -49,7 +49,7 @@ class PackedFacts(Facts):
 
     @property
     def packed_values(self) -> PackedValues:
-        """The values as they came from the process that parsed them."""
+        """Return the values as the process that parsed them sent them."""
         values: Any = self.values
         assert isinstance(values, PackedValues)
         return values

@@ -63,12 +63,12 @@ class FileMetadata(Model):
 
     @property
     def full_path(self) -> str:
-        """Where the file is on its server."""
+        """Return the path of the file on its server."""
         return self.path if self.relative_path in (None, ".") else f"{self.path.rstrip('/')}/{self.relative_path}"
 
     @property
     def sum(self) -> Checksum | None:
-        """The checksum as a value, checked whole; None when there is none. BadData when it is not one."""
+        """Return the checksum as a value, checked in full; None when there is none; BadData when the text is no checksum."""
         if self.checksum is None or self.checksum.value is None:
             return None
         found = Checksum.parse(self.checksum.value)
@@ -77,7 +77,7 @@ class FileMetadata(Model):
         return found
 
     def to_data(self, dialect: Dialect) -> Any:
-        """The wire form; both dialects name the same fields, null where there is nothing to say."""
+        """Return the wire form; both dialects name the same fields, null where there is nothing to say."""
         data: dict[str, Any] = {
             "path": self.path,
             "relative_path": self.relative_path,

@@ -22,20 +22,20 @@ class Node(Model):
     parameters: dict[str, Any] = Field(default_factory=dict)
 
     def to_data(self, dialect: Dialect) -> Any:
-        """3.8 agents need `parameters` even when it is empty; `classes` is left out when empty."""
+        """Return the wire form: 3.8 agents need `parameters` even when it is empty; `classes` is left out when empty."""
         data: dict[str, Any] = {"name": self.name, "environment": self.environment, "parameters": dict(self.parameters)}
         if self.classes:
             data["classes"] = self.classes
         return data
 
     def class_parameters(self) -> dict[str, dict[str, Any] | None]:
-        """The classes in one shape: name to parameters, None for a plain `include`."""
+        """Return the classes in one shape: name to parameters, None for a plain `include`."""
         if isinstance(self.classes, dict):
             return dict(self.classes)
         return dict.fromkeys(self.classes)
 
     def merged(self, facts: Mapping[str, Any], environment: str) -> Node:
-        """This node with `facts` below its own parameters, and an environment in any case."""
+        """Return this node with `facts` below its own parameters, and with an environment in any case."""
         chosen = self.environment or environment
         parameters: Mapping[str, Any]
         parameters = LayeredValues(self.parameters, facts) if isinstance(facts, PackedValues) else {**facts, **self.parameters}

@@ -25,12 +25,12 @@ class Ocsp(Model):
 
 
 def key_of(request: bytes) -> str:
-    """The key of a request's DER: base64, in the alphabet that is safe in paths."""
+    """Return the key of a request's DER: base64, in the alphabet that is safe in paths."""
     return base64.urlsafe_b64encode(request).decode("ascii")
 
 
 def request_of(key: str) -> bytes:
-    """The DER of a request in a key, in either alphabet of base64 (RFC 6960 A.1 has the standard one); else BadRequest."""
+    """Return the DER of a request in a key, in either alphabet of base64 (RFC 6960 A.1 has the standard one); else BadRequest."""
     try:
         return base64.b64decode(key.replace("-", "+").replace("_", "/"), validate=True)
     except (binascii.Error, ValueError) as err:

@@ -56,11 +56,11 @@ class PackedReport(Report):
 
 
 def log_in_lines(report: Report) -> bytes:
-    """The log of a report as `PackedReport.lines` has it."""
+    """Return the log of a report as `PackedReport.lines` has it."""
     return b"".join(plainjson.dumps_pson([line.level, line.message, line.source]) + b"\n" for line in report.logs)
 
 
 def formats_of_documents(report: Report, *, forwarded: bool) -> list[bool]:
-    """Which documents are made of a report, by whether they are those of 3.x: the stored one, and the one that goes to a program."""
+    """Return which documents are made of a report, by whether they are those of 3.x: the stored one, and the one that goes to a program."""
     legacy = report.report_format <= LEGACY_FORMAT
     return [True, False] if legacy and forwarded else [legacy]

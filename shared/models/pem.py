@@ -25,7 +25,7 @@ class PemText(Model):
 
     @classmethod
     def read(cls, what: str, pem: bytes, load: Callable[[bytes], x509.Certificate | x509.CertificateSigningRequest]) -> Self:
-        """The text, by the subject's common name, '' when it has none or several; BadData when it is not well-formed."""
+        """Return the text, by the subject's common name, '' when it has none or several; BadData when it is not well-formed."""
         from cryptography.x509 import NameOID
 
         try:
@@ -40,7 +40,7 @@ class PemText(Model):
 
 
 def text_with(body: bytes, *labels: bytes) -> bytes:
-    """`body`, when it has a PEM block with one of these labels; else BadData."""
+    """Return `body` when it has a PEM block with one of these labels; else raise BadData."""
     if not any(b"-----BEGIN " + label + b"-----" in body for label in labels):
         raise BadData(f"There is no {labels[-1].decode('ascii').lower()} in PEM form in this text")
     return body

@@ -29,13 +29,13 @@ _YAML_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d(?:\.\d+)?) ?(Z|[+
 
 
 def iso(when: datetime) -> str:
-    """A time as reports write it: nanoseconds, offset with a colon."""
+    """Return a time as reports write it: nanoseconds, offset with a colon."""
     text = when.isoformat(timespec="microseconds")
     return f"{text[:26]}000{text[26:] or '+00:00'}"
 
 
 def _time(value: Any) -> Any:
-    """ISO text of a time in any form that a peer may have written."""
+    """Return the ISO text of a time in any form that a peer may have written."""
     if isinstance(value, datetime):
         return iso(value)
     found = _YAML_TIME.fullmatch(value) if isinstance(value, str) else None
@@ -46,7 +46,7 @@ def _time(value: Any) -> Any:
 
 
 def _tags(value: Any) -> Any:
-    """A list of tags; Ruby's sets arrive as maps."""
+    """Return a list of tags; Ruby's sets arrive as maps."""
     if isinstance(value, Mapping):
         inner = value.get("hash", value)
         return list(inner) if isinstance(inner, Mapping) else value
@@ -91,7 +91,7 @@ class Metric(_Part):
         return cls(name=name, label=label(name), values=[(key, label(key), number) for key, number in numbers.items()])
 
     def number(self, name: str) -> float | int:
-        """One of the numbers; 0 when there is no such."""
+        """Return one of the numbers; 0 when there is no such."""
         return next((number for key, _, number in self.values if key == name), 0)
 
 
@@ -143,7 +143,7 @@ class ResourceStatus(_Part):
 
     @property
     def unchanged(self) -> bool:
-        """Whether `exclude_unchanged_resources` leaves it out."""
+        """Return whether `exclude_unchanged_resources` leaves this status out."""
         return not (self.failed or self.failed_to_restart or self.out_of_sync or self.skipped)
 
 
@@ -181,14 +181,14 @@ class Report(Model):
         return self.name
 
     def log_lines(self) -> Iterator[Log]:
-        """The lines of the log, one after the other; of a large report at least level, message and source are theirs."""
+        """Yield the lines of the log in order; of a large report at least their level, message and source are set."""
         return iter(self.logs)
 
     # --- reading
 
     @classmethod
     def from_data(cls, data: Any) -> Self:
-        """A report of any format, 4 to 12, from plain data; BadData names the first field that is wrong."""
+        """Return a report of any format, 4 to 12, from plain data; BadData names the first field that is wrong."""
         if not isinstance(data, dict) or not isinstance(data.get("host"), str):
             raise BadData("Not a report: it names no host")
         statuses = data.get("resource_statuses") or {}
@@ -203,11 +203,11 @@ class Report(Model):
     # --- writing
 
     def to_data(self, dialect: Dialect) -> Any:
-        """Plain data of the format that the dialect's peers read."""
+        """Return plain data of the format that the dialect's peers read."""
         return self.legacy_data() if dialect.report_format == LEGACY_FORMAT else self.modern_data()
 
     def modern_data(self) -> dict[str, Any]:
-        """The form of formats 5 to 12; one of theirs keeps its number, as servers store it."""
+        """Return the form of formats 5 to 12; one of theirs keeps its number, as servers store it."""
         data: dict[str, Any] = {
             "host": self.name,
             "time": self.time,
@@ -247,7 +247,7 @@ class Report(Model):
 
     def to_ruby_yaml(self, *, legacy: bool = False) -> bytes:
         """
-        The document that report readers of third parties expect, with Ruby's tags.
+        Return the document that report readers of third parties expect, with Ruby's tags.
 
         Format 12 tags only the document, as psych writes a report; format 4 tags every part and writes symbols, as 3.8 does.
         """
@@ -256,7 +256,7 @@ class Report(Model):
         return plainyaml.dumps(_tagged_legacy(self.legacy_data()))
 
     def to_summary(self, *, last_run: int, run_mode: str = "agent", initial_environment: str | None = None) -> dict[str, Any]:
-        """The sections of last_run_summary.yaml; `last_run` in seconds since the epoch."""
+        """Return the sections of last_run_summary.yaml; `last_run` in seconds since the epoch."""
         summary: dict[str, Any] = {
             "version": {"config": self.configuration_version, "puppet": self.puppet_version},
             "application": {
@@ -274,7 +274,7 @@ class Report(Model):
 
     @property
     def exit_bits(self) -> int:
-        """What `--detailed-exitcodes` shows: 2 for changes, 4 for failures; -1 when the run came to no numbers."""
+        """Return what `--detailed-exitcodes` shows: 2 for changes, 4 for failures; -1 when the run produced no metrics."""
         if "resources" not in self.metrics or "changes" not in self.metrics:
             return -1
         resources = self.metrics["resources"]
@@ -283,7 +283,7 @@ class Report(Model):
 
 
 def label(name: str) -> str:
-    """`failed_to_restart` as people read it."""
+    """Return a name such as `failed_to_restart` in words for people."""
     return name.replace("_", " ").capitalize()
 
 
@@ -323,7 +323,7 @@ def _tagged_legacy(data: dict[str, Any]) -> RubyObject:
 
 
 def timestamp(time: str) -> Timestamp | None:
-    """ISO text as Ruby writes a time in YAML; None for ''."""
+    """Return a time as the text that Ruby writes in YAML; None for ''."""
     return Timestamp(f"{time[:10]} {time[11:-6]} {time[-6:]}") if time else None
 
 
@@ -331,7 +331,7 @@ STATES = ("skipped", "failed", "failed_to_restart", "restarted", "changed", "out
 
 
 def metrics_of(statuses: Iterable[ResourceStatus], times: Mapping[str, float]) -> dict[str, Metric]:
-    """The four metrics of a finished run; `times`: seconds by phase, in the order to show."""
+    """Return the four metrics of a finished run; `times`: seconds by phase, in the order to show."""
     found = list(statuses)
     resources: dict[str, int] = {"total": len(found)} | {state: sum(1 for s in found if getattr(s, state)) for state in STATES}
     seconds: dict[str, float] = {}

@@ -21,7 +21,7 @@ class ResourceType(Model):
     parent: str | None = None
 
     def to_data(self, dialect: Dialect) -> Any:
-        """Absent things are left out; that there are no parameters 3.x says."""
+        """Return the wire form without absent fields; only 3.x gets empty parameters."""
         data: dict[str, Any] = {"name": self.name, "kind": self.kind} | ({"parameters": {}} if dialect.wraps else {})
         return data | {k: v for k in ("parameters", "doc", "file", "line", "parent") if (v := getattr(self, k))}
 

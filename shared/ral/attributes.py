@@ -1,4 +1,4 @@
-"""What a type's class body is made of: parameters, properties and their values."""
+"""The attributes of a type: parameters, properties and their values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Value:
 
 
 class ParamOptions(TypedDict, total=False):
-    """What every attribute may be declared with."""
+    """The options that every attribute accepts."""
 
     doc: str
     values: Sequence[Any]  # plain ones or `Value`; a value is matched by its text, True matches "true"
@@ -46,7 +46,7 @@ class ParamOptions(TypedDict, total=False):
 
 
 def text_of(value: Any) -> str:
-    """A value as Puppet's `to_s` gives it: `true`, `5`, `text`; None is ''; arrays and hashes as Ruby shows them."""
+    """Return a value as Puppet's `to_s` gives it: `true`, `5`, `text`; None is ''; arrays and hashes as Ruby shows them."""
     if value is None:
         return ""
     if value is True or value is False:
@@ -128,21 +128,21 @@ class Param(Generic[T]):
     # --- from what was given to what the resource holds; override for what options cannot say
 
     def validate(self, resource: Resource, value: Any) -> None:
-        """Raise ValueError when one value, as it was given, is not acceptable."""
+        """Raise ValueError when one value, as the manifest has it, is not acceptable."""
         if self.values or self.patterns:
             self._validate_listed(value)
         if self._check:
             self._check(value)
 
     def munge(self, resource: Resource, value: Any) -> Any:
-        """One acceptable value, converted."""
+        """Return one acceptable value, converted."""
         listed = self._listed.get(text_of(value))
         if listed is not None:
             return listed.value
         return self._munge(value) if self._munge else convert(self.kind, value)
 
     def accept(self, resource: Resource, raw: Any) -> Any:
-        """The value to hold for what a manifest gave: validated, then munged; ValueError says why not."""
+        """Return the value to store for a manifest's value: validated, then munged; ValueError says why it is refused."""
         if self.many:
             return [self._one(resource, value) for value in (raw if isinstance(raw, list | tuple) else [raw])]
         return self._one(resource, raw)
@@ -166,11 +166,11 @@ class Param(Generic[T]):
         raise ValueError(message)
 
     def listed(self, value: Any) -> Value | None:
-        """The declaration of a listed value."""
+        """Return the declaration of a listed value."""
         return self._listed.get(text_of(value))
 
     def default_for(self, resource: Resource) -> Any:
-        """The value to hold when none was given; None: none."""
+        """Return the value to store when the manifest sets none; None: no value."""
         return self.default(resource) if callable(self.default) else self.default
 
 
@@ -222,79 +222,79 @@ class Property(Param[T]):
         self.read_only = read_only
 
     def accept(self, resource: Resource, raw: Any) -> list[Any]:
-        """All wanted values, as a list: the alternatives, or with `many` the whole array."""
+        """Return all desired values as a list: the alternatives, or with `many` the whole array."""
         if self.read_only:
             raise ValueError(f"{self.name} is read-only")
         return [self._one(resource, value) for value in (raw if isinstance(raw, list | tuple) else [raw])]
 
     # --- comparing; pure
 
-    def insync(self, resource: Resource, state: State, wanted: list[Any]) -> bool:
-        """Whether what is (`state`, all of the resource) satisfies what is wanted of this property."""
+    def insync(self, resource: Resource, state: State, desired: list[Any]) -> bool:
+        """Return whether the current `state` (of the whole resource) satisfies the desired values of this property."""
         current = state.get(self.name, ABSENT)
-        if not wanted:
+        if not desired:
             return True
         if self.many:
             return isinstance(current, list | tuple) and (
-                list(current) == wanted or [text_of(c) for c in current] == [text_of(w) for w in wanted]
+                list(current) == desired or [text_of(c) for c in current] == [text_of(w) for w in desired]
             )
-        return any(self.matches(current, value) for value in wanted)
+        return any(self.matches(current, value) for value in desired)
 
-    def matches(self, current: Any, wanted: Any) -> bool:
-        """Whether one current value is as good as one wanted."""
-        return bool(current == wanted) or current == text_of(wanted)
+    def matches(self, current: Any, desired: Any) -> bool:
+        """Return whether one current value is equivalent to one desired value."""
+        return bool(current == desired) or current == text_of(desired)
 
-    def needs_for(self, wanted: Any) -> tuple[str, ...]:
-        """The features that a provider must have for one wanted value."""
-        listed = self.listed(wanted)
+    def needs_for(self, desired: Any) -> tuple[str, ...]:
+        """Return the features that a provider must have for one desired value."""
+        listed = self.listed(desired)
         return listed.requires if listed else ()
 
-    def should(self, resource: Resource, state: State, wanted: list[Any]) -> Any:
-        """What is set, and told of what is wanted: the whole array with `many`, else the first value."""
+    def should(self, resource: Resource, state: State, desired: list[Any]) -> Any:
+        """Return the value to set, which messages show too: the whole array with `many`, else the first desired value."""
         if self.many:
-            return wanted
-        return wanted[0] if wanted else None
+            return desired
+        return desired[0] if desired else None
 
     # --- telling
 
     def is_text(self, resource: Resource, value: Any) -> str:
-        """The current value, as a change message shows it."""
+        """Return the current value, as a change message shows it."""
         return displayed(value)
 
     def should_text(self, resource: Resource, value: Any) -> str:
-        """The wanted value, as a change message shows it."""
+        """Return the desired value, as a change message shows it."""
         return displayed(value)
 
-    def change_text(self, resource: Resource, current: Any, wanted: Any) -> str:
-        """The message of a successful change."""
-        return changed(self.name, current, wanted, self.is_text(resource, current), self.should_text(resource, wanted))
+    def change_text(self, resource: Resource, current: Any, desired: Any) -> str:
+        """Return the message of a successful change."""
+        return changed(self.name, current, desired, self.is_text(resource, current), self.should_text(resource, desired))
 
-    def event_name(self, resource: Resource, wanted: Any) -> str:
-        """The name of the event that a change to `wanted` is."""
-        listed = self.listed(wanted)
+    def event_name(self, resource: Resource, desired: Any) -> str:
+        """Return the name of the event that a change to `desired` causes."""
+        listed = self.listed(desired)
         return listed.event if listed and listed.event else f"{self.name}_changed"
 
 
 class Ensure(Property[str | None]):
     """`ensure`: whether the thing exists, or in which of several forms."""
 
-    def change_text(self, resource: Resource, current: Any, wanted: Any) -> str:
+    def change_text(self, resource: Resource, current: Any, desired: Any) -> str:
         if current in (ABSENT, None):
             return "created"
-        if wanted == ABSENT:
+        if desired == ABSENT:
             return "removed"
-        return f"ensure changed {self.is_text(resource, current)} to {self.should_text(resource, wanted)}"
+        return f"ensure changed {self.is_text(resource, current)} to {self.should_text(resource, desired)}"
 
-    def event_name(self, resource: Resource, wanted: Any) -> str:
-        listed = self.listed(wanted)
+    def event_name(self, resource: Resource, desired: Any) -> str:
+        listed = self.listed(desired)
         if listed and listed.event:
             return listed.event
-        return str(resource.declaration.name) + {"present": "_created", ABSENT: "_removed"}.get(text_of(wanted), "_changed")
+        return str(resource.declaration.name) + {"present": "_created", ABSENT: "_removed"}.get(text_of(desired), "_changed")
 
 
 def ensurable(*values: str | Value, default: str | None = "present", match: Sequence[str] = (), doc: str = "") -> Ensure:
     """
-    The usual `ensure`: present and absent, or the values given.
+    Return the usual `ensure`: present and absent, or the listed values.
 
     `default` holds only for a resource that manages something (has a property with a wanted value); None: no default.
     """
@@ -311,7 +311,7 @@ _FALSE = frozenset(("false", "no"))
 
 
 def convert(kind: type[Any], value: Any) -> Any:
-    """`value` as `kind`, by Puppet's rules for each; ValueError says why not."""
+    """Return `value` as `kind`, by Puppet's rules for each; ValueError says why not."""
     if kind is object or (kind not in (str, int, float, bool, Path) and isinstance(value, kind)):
         return value
     if isinstance(value, list | tuple | Mapping) or value is None:
@@ -334,7 +334,7 @@ def convert(kind: type[Any], value: Any) -> Any:
 
 
 def _inspected(value: Any) -> str:
-    """A value as error texts quote it."""
+    """Return a value as error texts quote it."""
     if isinstance(value, str):
         escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
         return f'"{escaped}"'
@@ -346,7 +346,7 @@ def _inspected(value: Any) -> str:
 
 
 def refused(name: str, resource: Resource, value: Any, err: ValueError | PuppetError) -> ResourceError:
-    """The error that a resource shows for a value it does not accept; a secret value is not in it."""
+    """Return the error that a resource shows for a value it does not accept; it contains no secret value."""
     detail = err.message if isinstance(err, PuppetError) else str(err)
     if resource.is_sensitive(name) and (not text_of(value) or resource.redaction.reveals(detail)):
         detail = f"Invalid value {REDACTED}"
@@ -355,7 +355,7 @@ def refused(name: str, resource: Resource, value: Any, err: ValueError | PuppetE
 
 @dataclass(frozen=True, slots=True)
 class TypeDeclaration:
-    """All that a type's class body says, in its order; attributes carry the wire's names."""
+    """The content of a type's class body, in its order; attributes have the names of the wire."""
 
     name: str
     doc: str

@@ -23,7 +23,7 @@ _HINT = "Resources of this type cannot be applied yet; the rest of the catalog i
 
 class RalCatalog:
     """
-    Resources by reference and alias, in order, with what contains what.
+    The resources of one catalog by reference and alias, in order, with their containment.
 
     `order` begins as the catalog's; generated resources are put next to their generator.
     """
@@ -45,7 +45,7 @@ class RalCatalog:
         self._paths: dict[Type, list[str]] = {}
 
     def find(self, ref: Ref) -> Type | None:
-        """The resource that goes by that reference, by an alias, or by what the reference's title names."""
+        """Return the resource of that reference or alias, or the one whose namevars the reference's title gives; None: there is none."""
         found = self._table.get(ref)
         if found is None and ref not in self._absent:
             found = self._by_name(ref)
@@ -65,7 +65,7 @@ class RalCatalog:
 
     def add(self, resource: Type, *, after: Type | None = None, before: Type | None = None, within: Type | None = None) -> None:
         """
-        Take a resource in, at the end or next to another.
+        Add a resource, at the end or next to another.
 
         Raises:
             ResourceError: its reference, name or an alias is taken.
@@ -113,12 +113,12 @@ class RalCatalog:
         return self._children.get(container, ())
 
     def container_of(self, resource: Type) -> Type | None:
-        """The innermost class, define or stage around a resource."""
+        """Return the innermost class, define or stage around a resource."""
         parents = self._parents.get(resource)
         return parents[0] if parents else None
 
     def path_of(self, resource: Type) -> list[str]:
-        """The containment path, outermost first: `Stage[main]`, `Apache`, `File[/x]`."""
+        """Return the containment path, outermost first: `Stage[main]`, `Apache`, `File[/x]`."""
         path = self._paths.get(resource)
         if path is None:
             chain: dict[Type, None] = {}
@@ -151,7 +151,7 @@ def resources_of(
     broken: Mapping[str, PuppetError] | None = None,
 ) -> RalCatalog:
     """
-    The resources of a catalog as it came over the wire.
+    Return the resources of a catalog as it came over the wire.
 
     A resource of a type that cannot be managed here is kept and fails when its turn comes, never in silence.
 
@@ -159,11 +159,12 @@ def resources_of(
         types: the types that can be applied, by name.
         known: names of further types, which are neither classes nor defines.
         defaults: resources that are added where the catalog has none of that reference.
-        resolve: calls a Deferred value's function; late: at its resource's turn, when what that comes after has been applied.
+        resolve: calls a Deferred value's function.
+        late: Deferred values are resolved at their resource's turn, when all that it depends on has been applied.
         broken: types of modules that could not be loaded, and why; their resources fail with it.
         lenient: a resource with an unknown attribute or a bad value fails alone; otherwise it is raised and nothing is applied.
     Raises:
-        ResourceError, BadData: the catalog does not hang together, or (not lenient) a resource of it is wrong.
+        ResourceError, BadData: the catalog is not consistent, or (not lenient) one of its resources is wrong.
     """
     catalog.checked()
     resources = RalCatalog(types, name=catalog.name, version=catalog.version, environment=catalog.environment)
@@ -191,7 +192,7 @@ def resources_of(
 
 @contextmanager
 def _without_secrets(resource: Type) -> Iterator[None]:
-    """An error about a resource shows none of its Sensitive values, whoever raises it."""
+    """Remove a resource's Sensitive values from any error that the block raises."""
     try:
         yield
     except PuppetError as err:
@@ -214,7 +215,7 @@ def _check_relationships_of(resource: Type, resources: RalCatalog) -> None:
 
 
 class _Reader:
-    """Makes a resource of each wire resource."""
+    """Converts resources of the wire into resources of their types."""
 
     def __init__(
         self,
@@ -263,7 +264,7 @@ class _Reader:
             return Unmanaged(ref, reason, _relations_only(plain), origin)
 
     def _may_wait(self, ref: Ref, name: str) -> bool:
-        """Whether nobody asks for an attribute's value before its resource's turn; those of classes and defines nobody asks for at all."""
+        """Return whether an attribute's value is not needed before its resource's turn; those of classes and defines are never needed."""
         if not self.late or ref.type not in self.types:
             return self.late
         declaration = self.types[ref.type].declaration
@@ -320,7 +321,7 @@ class _Reader:
 
 
 def _relations_only(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Those metaparameters of a broken resource that still can be kept."""
+    """Return those metaparameters of a broken resource that are usable."""
     kept = {}
     for name in ("require", "before", "notify", "subscribe", "noop", "tag"):
         if name in plain:

@@ -1,4 +1,4 @@
-"""Commands that providers run: found anew each time, no shell, locale C, output and exit code checked."""
+"""Commands that providers run: located anew for each call, no shell, locale C, output and exit code checked."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def log_end(command: str, code: int | None, started: float) -> None:
 
 
 def which(name: str) -> str | None:
-    """The path of a program: an absolute one if it is there and executable, else the first in PATH, to which the system's own are added."""
+    """Return the path of a program: an absolute one if it is executable, else the first in PATH and then in the system's folders; None."""
     folders = [""] if name.startswith("/") else [f for f in os.environ.get("PATH", "").split(":") if f] + _SYSTEM
     for folder in folders:
         path = Path(folder) / name
@@ -69,7 +69,7 @@ def which(name: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a command left: `text` is stdout and stderr together."""
+    """The result of a command: `text` is stdout and stderr together."""
 
     text: str
     code: int
@@ -114,7 +114,7 @@ async def execute(
 
 
 async def _ended(argv: Sequence[str], env: Mapping[str, str], given: int, output: OutputPipe, seconds: float | None, text: str) -> int:
-    """The exit code of a program, run to its end; its process group does not outlive the deadline, nor our being cancelled."""
+    """Return the exit code of a program, run to its end; its process group does not outlive the deadline, nor our being cancelled."""
     try:
         process = await asyncio.create_subprocess_exec(
             *argv, stdin=given, stdout=output.writer, stderr=output.writer, env=env, start_new_session=True

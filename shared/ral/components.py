@@ -1,4 +1,4 @@
-"""What is in a catalog but not a thing on the system: classes and defines, and resources that cannot be managed."""
+"""Resources that are no things on the system: classes and defines, and resources that cannot be managed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .references import Ref
 
 
 class _Stands(Type):
-    """A resource that goes by another type's reference, and knows no attributes of it but the metaparameters."""
+    """A resource with another type's reference, of whose attributes it has only the metaparameters."""
 
     name = Param(str, namevar=True)
 

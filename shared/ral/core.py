@@ -27,7 +27,7 @@ Pending = Callable[[], tuple[Any, bool]]
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a resource comes from; nothing of it steers what is done."""
+    """Where a resource comes from; only `pending` influences how it is applied."""
 
     where: Location | None = None
     tags: tuple[str, ...] = ()
@@ -41,30 +41,30 @@ class Origin:
 
 
 class Surroundings(Protocol):
-    """What a resource may ask of the run it is part of."""
+    """The run that a resource is part of, as far as resources may use it."""
 
     @property
     def noop(self) -> bool:
-        """Whether the whole run only simulates."""
+        """Return whether the whole run only simulates."""
 
     def find(self, ref: Ref) -> Type | None:
-        """The resource of that reference, aliases included."""
+        """Return the resource of that reference, aliases included; None: there is none."""
 
     def managed(self, type_name: str) -> Sequence[Type]:
-        """All resources of that type, in order."""
+        """Return all resources of that type, in order."""
 
     def same_provider_successors(self, resource: Type, fits: Callable[[Type], bool]) -> Sequence[Type]:
         """
-        What comes right after the resource whose turn it is, of the same provider, and may be changed: those that `fits` says yes to.
+        Return the resources that come right after the one whose turn it is, have the same provider, may be changed, and satisfy `fits`.
 
-        The row ends with the first that does not fit, and where something else has its turn in between.
+        The sequence ends before the first that does not fit, and where something else has its turn in between.
         """
 
     def mark_applied_early(self, resources: Iterable[Type]) -> None:
-        """These have been changed before their turn: they are evaluated whatever happens meanwhile, so that the change is told."""
+        """Record resources that were changed before their turn: they are evaluated in any case, so that the change is reported."""
 
     def path_of(self, resource: Type) -> str:
-        """The containment path, as logs show it: `/Stage[main]/Main/File[/x]`."""
+        """Return the containment path, as logs show it: `/Stage[main]/Main/File[/x]`."""
 
     def log(self, level: str, message: str, *, resource: Type, attribute: str = "") -> None:
         """Log `message` with the resource (or one attribute of it) as its source."""
@@ -75,11 +75,11 @@ class CompleteCatalog(Protocol):
 
     @property
     def types(self) -> Mapping[str, type[Type]]:
-        """The types that can be applied, by name."""
+        """Return the types that can be applied, by name."""
 
     @property
     def order(self) -> Sequence[Type]:
-        """All resources, in the catalog's order."""
+        """Return all resources, in the catalog's order."""
 
     def find(self, ref: Ref) -> Type | None:
         """Return the resource of that reference, aliases included; None: there is none."""
@@ -142,13 +142,13 @@ class Type(Metaparams):
 
     def __init__(self, title: str, given: Mapping[str, Any], origin: Origin | None = None, *, ref: Ref | None = None) -> None:
         """
-        A resource, checked and complete.
+        Create a resource, checked and complete.
 
         Args:
-            given: attribute → value as a manifest gives it (wire values; Sensitive already unwrapped, see Origin).
-            ref: what refers to it, when that is not its type and title.
+            given: attribute → value as a manifest has it (wire values; Sensitive already unwrapped, see Origin).
+            ref: the reference by which others name it, when that is not its type and title.
         Raises:
-            ResourceError: an unknown attribute, a refused value, or what the type's own `validate` says; with place.
+            ResourceError: an unknown attribute, a refused value, or the message of the type's own `validate`; with file and line.
         """
         self.title = title
         self.origin = origin or Origin()
@@ -170,17 +170,17 @@ class Type(Metaparams):
     # --- values
 
     def _fill(self, given: Mapping[str, Any]) -> None:
-        wanted = dict(given)
-        for attribute, value in self._from_title(wanted).items():
-            wanted.setdefault(attribute, value)
+        desired = dict(given)
+        for attribute, value in self._from_title(desired).items():
+            desired.setdefault(attribute, value)
         known = self.declaration.attributes
-        for attribute in wanted:
+        for attribute in desired:
             if attribute not in known:
                 raise ResourceError(f"no parameter named '{attribute}'")
-        for attribute in sorted(wanted, key=list(known).index):
-            if wanted[attribute] is None:
+        for attribute in sorted(desired, key=list(known).index):
+            if desired[attribute] is None:
                 raise ResourceError(f"Got nil value for {attribute}")
-            self.assign(attribute, wanted[attribute])
+            self.assign(attribute, desired[attribute])
             if attribute in given:
                 self._given.add(attribute)
 
@@ -198,10 +198,10 @@ class Type(Metaparams):
 
     def settle(self) -> None:
         """
-        Take the values that had to wait for this resource's turn.
+        Resolve the values that had to wait for this resource's turn.
 
         Raises:
-            PuppetError: one cannot be had, is refused, or does not fit the others; the rest may be in place.
+            PuppetError: a value cannot be resolved, is refused, or does not fit the others; the rest may be set already.
         """
         for attribute, late in self.pending.items():
             value, secret = late()
@@ -228,7 +228,7 @@ class Type(Metaparams):
         return self.names_in(self.title)
 
     def value_of(self, attribute: str) -> Any:
-        """What an attribute holds; of a property without `many` the first wanted value; None: nothing."""
+        """Return an attribute's value; of a property without `many` the first desired value; None: it has none."""
         value = self._values.get(attribute)
         declared = self.declaration.attributes.get(attribute)
         if declared is None:
@@ -238,7 +238,7 @@ class Type(Metaparams):
         return [] if value is None and declared.many else value
 
     def wanted(self, attribute: str) -> list[Any] | None:
-        """All wanted values of a property (see Property); None when it is not managed."""
+        """Return all desired values of a property (see Property); None when it is not managed."""
         return self._values.get(attribute)
 
     def assign(self, attribute: str, value: Any) -> None:
@@ -260,11 +260,11 @@ class Type(Metaparams):
         self._values.pop(attribute, None)
 
     def is_given(self, attribute: str) -> bool:
-        """Whether the manifest said it; defaults and what the title says do not count."""
+        """Return whether the manifest sets the attribute; defaults and values out of the title do not count."""
         return attribute in self._given
 
     def is_sensitive(self, attribute: str) -> bool:
-        """Whether an attribute's values may not be shown."""
+        """Return whether an attribute's values may not be shown."""
         declared = self.declaration.attributes.get(attribute)
         return attribute in self.origin.sensitive or bool(declared and declared.sensitive)
 
@@ -289,17 +289,17 @@ class Type(Metaparams):
 
     @property
     def given(self) -> Mapping[str, Any]:
-        """What the manifest said, converted; by attribute."""
+        """Return the attributes that the manifest sets, converted."""
         return {name: self._values[name] for name in self._values if name in self._given}
 
     @property
     def manages_anything(self) -> bool:
-        """Whether some property has a wanted value."""
+        """Return whether some property has a desired value."""
         return any(p.name in self._values or p.name in self.pending for p in self.declaration.properties)
 
     @property
     def key(self) -> str:
-        """The namevar's value, as text: what the thing is called on the system; several are joined by '/'."""
+        """Return the namevar's value as text, the thing's name on the system; several are joined by '/'."""
         return "/".join(str(self._values.get(n, self.title)) for n in self.declaration.namevars)
 
     # --- what a type may override; all pure
@@ -307,7 +307,7 @@ class Type(Metaparams):
     @classmethod
     def title_patterns(cls) -> TitlePatterns:
         """
-        How a title is split: `[(regex, [attribute or (attribute, conversion), …]), …]`, the first that matches wholly wins.
+        Return how a title is split: `[(regex, [attribute or (attribute, conversion), …]), …]`, the first that matches in full wins.
 
         By default the title is the namevar; a type with several namevars must override this.
         """
@@ -318,7 +318,7 @@ class Type(Metaparams):
 
     @classmethod
     def names_in(cls, title: str) -> dict[str, Any]:
-        """The attributes that a title gives, by `title_patterns`."""
+        """Return the attributes that a title sets, by `title_patterns`."""
         for pattern, targets in cls.title_patterns():
             found = match_whole(regex.compile(pattern, regex.DOTALL), title)
             if found:
@@ -337,51 +337,51 @@ class Type(Metaparams):
         """Raise ResourceError when the whole run may not start; called for every resource before the first is evaluated."""
 
     def autorequire(self) -> Iterator[Ref]:
-        """What comes before this, if it is in the catalog."""
+        """Yield references to resources that come before this one, if they are in the catalog."""
         return iter(())
 
     def autobefore(self) -> Iterator[Ref]:
-        """What comes after this, if it is in the catalog."""
+        """Yield references to resources that come after this one, if they are in the catalog."""
         return iter(())
 
     def autosubscribe(self) -> Iterator[Ref]:
-        """What comes before this and refreshes it, if it is in the catalog."""
+        """Yield references to resources that come before this one and refresh it, if they are in the catalog."""
         return iter(())
 
     def autonotify(self) -> Iterator[Ref]:
-        """What comes after this and is refreshed by it, if it is in the catalog."""
+        """Yield references to resources that come after this one and are refreshed by it, if they are in the catalog."""
         return iter(())
 
     def exists_in(self, state: Mapping[str, Any]) -> bool:
-        """Whether what was read (complete: every property has a value) is a thing that is there, so that its properties count."""
+        """Return whether a complete state (every property has a value) is that of an existing thing, whose properties count."""
         return state.get("ensure", "present") not in (ABSENT, None)
 
     def ancestors(self) -> Iterator[str]:
-        """Keys of what contains this on the system, the nearest first (a file's directories); orders generated resources."""
+        """Yield the keys of what contains this thing on the system (a file's directories), nearest first; orders generated resources."""
         return iter(())
 
     # --- within a run
 
     def find(self, ref: Ref) -> Type | None:
-        """Another resource of the same run."""
+        """Return another resource of the same run; None: there is none of that reference."""
         return self.surroundings.find(ref) if self.surroundings else None
 
     def managed(self, type_name: str) -> Sequence[Type]:
-        """All resources of a type in the same run."""
+        """Return all resources of a type in the same run."""
         return self.surroundings.managed(type_name) if self.surroundings else ()
 
     def same_provider_successors(self, fits: Callable[[Type], bool]) -> Sequence[Type]:
-        """What comes right after this one, which has its turn, and could be changed with it; see Surroundings."""
+        """Return the resources that follow this one, whose turn it is, and could be changed together with it; see Surroundings."""
         return self.surroundings.same_provider_successors(self, fits) if self.surroundings else ()
 
     def log(self, level: str, message: str, attribute: str = "") -> None:
-        """Say something with this resource (or one of its attributes) as the source."""
+        """Log a message with this resource (or one of its attributes) as the source."""
         if self.surroundings:
             self.surroundings.log(level, message, resource=self, attribute=attribute)
 
     @property
     def simulated(self) -> bool:
-        """Whether this resource may not be changed: its own `noop`, else the run's."""
+        """Return whether this resource may not be changed: its own `noop`, else the run's."""
         own: bool | None = self.noop
         return own if own is not None else bool(self.surroundings and self.surroundings.noop)
 
@@ -391,7 +391,7 @@ class Type(Metaparams):
         return self.surroundings.path_of(self) if self.surroundings else str(self.ref)
 
     def child(self, title: str, given: Mapping[str, Any], *, origin: Origin | None = None, type: type[Type] | None = None) -> Type:
-        """A new resource (by default of the same type) with this one's tags, for `generate` and `eval_generate`."""
+        """Return a new resource (by default of the same type) with this one's tags, for `generate` and `eval_generate`."""
         origin = origin or Origin(tags=self.origin.tags)
         secret = {name for name, value in given.items() if self.redaction.are_in(value)}  # it gets what is Sensitive here
         made = (type or self.__class__)(title, given, replace(origin, sensitive=origin.sensitive | secret))
@@ -406,7 +406,7 @@ class Type(Metaparams):
 
 
 def _ordered(cls: type[Type]) -> dict[str, Param[Any]]:
-    """Puppet's own order: namevars, `provider`, `ensure`, properties, parameters, metaparameters."""
+    """Return a class's attributes in Puppet's own order: namevars, `provider`, `ensure`, properties, parameters, metaparameters."""
     found: dict[str, Param[Any]] = {}
     for base in reversed(cls.__mro__):
         for member in vars(base).values():
@@ -429,7 +429,7 @@ __all__ = ["CompleteCatalog", "Origin", "Pending", "Ref", "Surroundings", "Title
 
 
 def _texts_in(value: Any) -> Iterator[str]:
-    """The strings and numbers in a value, as text."""
+    """Yield the strings and numbers in a value, as text."""
     if isinstance(value, Mapping):
         for item in value.values():
             yield from _texts_in(item)

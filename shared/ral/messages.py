@@ -11,7 +11,7 @@ REDACTED = "[redacted]"
 
 def displayed(value: Any) -> str:
     """
-    A value as a change message shows it: strings in single quotes, numbers and booleans bare, hashes over several lines.
+    Return a value as a change message shows it: strings in single quotes, numbers and booleans bare, hashes over several lines.
 
     Source: resource layer reference 1.5.
     """
@@ -37,7 +37,7 @@ def _pretty(value: Any, depth: int) -> str:
 
 
 def _array(items: Sequence[Any], depth: int) -> str:
-    """Plain elements in one line; an array or hash, and what follows it, on a line of its own."""
+    """Return plain elements in one line; an array or hash, and the element after it, begin a line of their own."""
     text = "["
     breaks = False
     for number, item in enumerate(items):
@@ -50,17 +50,17 @@ def _array(items: Sequence[Any], depth: int) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Single quotes, unless the text holds control characters, which only double quotes can show."""
+    """Return the text in single quotes, or in double quotes when it contains control characters, which only they can show."""
     if any(c in text for c in "\n\r\t\x1b") or any(ord(c) < 32 for c in text):
         named = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\", "$": "\\$"}
         return '"' + "".join(named.get(c) or (c if ord(c) >= 32 else f"\\u{{{ord(c):X}}}") for c in text) + '"'
     return "'" + text.replace("\\'", "\\\\'").replace("'", "\\'") + "'"
 
 
-def changed(name: str, current: Any, wanted: Any, is_text: str, should_text: str) -> str:
-    """The message of a property's change: defined, undefined, or changed."""
+def changed(name: str, current: Any, desired: Any, is_text: str, should_text: str) -> str:
+    """Return the message of a property's change: defined, undefined, or changed."""
     if current == ABSENT:
         return f"defined '{name}' as {should_text}"
-    if wanted in (ABSENT, [ABSENT]):
+    if desired in (ABSENT, [ABSENT]):
         return f"undefined '{name}' from {is_text}"
     return f"{name} changed {is_text} to {should_text}"

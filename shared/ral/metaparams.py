@@ -49,7 +49,7 @@ class AuditParam(Param[list[str]]):
 
 
 class Metaparams:
-    """Mixed into every type; the order is Puppet's own."""
+    """The metaparameters, in Puppet's own order; a base of every type."""
 
     noop = Param(bool, meta=True, doc="Only say what would be done; beats the setting both ways.")
     schedule = Param(str, meta=True, doc="Name of the schedule that says when this resource is managed.")

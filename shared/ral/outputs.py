@@ -1,8 +1,8 @@
 """
-What a command writes, read from a pipe as it comes, so that its room in memory has a limit and nobody waits for us.
+The output of a command, read from a pipe as it comes, so that its size in memory is limited and the command never waits for us.
 
-A pipe and not a file: programs open /dev/stdout and /dev/stderr anew, which cuts a file off or goes on in the middle of it,
-and dnf goes to a file's end; and what a daemon prints for months would fill a disk. A daemon that outlives its command keeps the
+A pipe and not a file: programs open /dev/stdout and /dev/stderr anew, which truncates a file or continues in the middle of it,
+and dnf seeks to a file's end; and what a daemon prints for months would fill a disk. A daemon that outlives its command keeps the
 pipe as its output: a process of its own goes on reading it, so that the daemon neither dies of SIGPIPE nor waits for a reader.
 """
 
@@ -24,10 +24,10 @@ _BLOCKS = 64  # the most that are read at once
 
 class OutputPipe:
     """
-    A pipe of which the beginning is kept. Close it.
+    A pipe of whose content the beginning is kept. The owner has to close it.
 
     Args:
-        room: bytes that are kept; what comes after them is read and dropped.
+        capacity: bytes that are kept; what comes after them is read and dropped.
     """
 
     def __init__(self, room: int) -> None:
@@ -39,12 +39,12 @@ class OutputPipe:
         os.set_blocking(self.reader, False)
 
     def started(self) -> None:
-        """The command has its own end now."""
+        """Close our copy of the writing end: the command has its own now."""
         os.close(self.writer)
         self.writer = -1
 
     def take(self) -> None:
-        """What is there; does not wait. After a command's end all that it has written."""
+        """Read all that is there without waiting; after a command's end that is the rest of its output."""
         for _ in range(_BLOCKS):
             try:
                 block = os.read(self.reader, _BLOCK)
@@ -58,7 +58,7 @@ class OutputPipe:
             self.cut = self.cut or len(block) > left
 
     def close(self) -> None:
-        """Release the pipe; what outlives its command, and still has it open, gets another reader. Blocks for a process' start then."""
+        """Release the pipe; a process that outlives its command and still has it open gets another reader. Blocks while that starts."""
         if self.writer < 0 <= self.reader and self._has_writers():
             self._leave_to_another_reader()
         for fd in (self.reader, self.writer):

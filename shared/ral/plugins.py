@@ -31,13 +31,13 @@ _TYPE, _PROVIDER = "puppet_type_", "puppet_provider_"
 
 def plugin_types(folders: Sequence[Path], *, names: frozenset[str] | None = None, broken: Broken | None = None) -> dict[str, type[Type]]:
     """
-    The types below `folders` (each a module's `lib`, or the agent's libdir), by name; of two with one name the first wins.
+    Return the types below `folders` (each a module's `lib`, or the agent's libdir), by name; of two with one name the first wins.
 
     Loading runs the files anew, so that a daemon uses what was synchronised last.
 
     Args:
         names: only these; None: all.
-        broken: is told of each that cannot be used, and the others are loaded all the same.
+        broken: is called with each type that cannot be used; the others are loaded all the same.
     Raises:
         ConfigError: without `broken`: a file cannot be loaded, or does not define the one type that its name says.
     """
@@ -58,11 +58,11 @@ def plugin_types(folders: Sequence[Path], *, names: frozenset[str] | None = None
 
 def plugin_providers(folders: Sequence[Path], types: Mapping[str, type[Type]], builtin: Makers, *, broken: Broken | None = None) -> Makers:
     """
-    What makes the providers of every type: those of `builtin`, then the modules' own; files are loaded when a type is met.
+    Return the factories of all types' providers: `builtin`, then the modules' own; files are loaded when a type is first used.
 
     Args:
-        broken: is told of each provider that cannot be loaded; in its place stands one that fits nowhere and says why.
-    Raises (when called for a type): ConfigError: without `broken`: a file cannot be loaded, or is of another type than its folder says.
+        broken: is called with each provider that cannot be loaded; in its place stands one that fits nowhere and says why.
+    Raises (when a factory is called): ConfigError: without `broken`: a file cannot be loaded, or is of another type than its folder says.
     """
     files = _Files.of(folders).providers
 
@@ -107,7 +107,7 @@ def _provider(name: str, path: Path, type_name: str) -> Provider[Any]:
 
 
 def _unusable(serves: type[Type], name: str, err: ConfigError) -> Provider[Any]:
-    """Stands for a provider that cannot be loaded: it fits nowhere."""
+    """Return a stand-in for a provider that cannot be loaded: it fits nowhere."""
     made: Provider[Any] = Provider()
     made.serves, made.name = serves, name  # type: ignore[misc]  # of this one instance
     made.confine = (Confine(f"its file to be loaded: {err}", lambda platform: False),)  # type: ignore[misc]
@@ -136,7 +136,7 @@ class _Files(MetaPathFinder):
         return cls(types, providers)
 
     def take_over(self) -> None:
-        """Forget what an earlier run loaded, and be asked from now on. The interpreter's own tables are the only place for both."""
+        """Forget what an earlier run loaded, and resolve imports from now on. The interpreter's own tables are the only place for both."""
         for name in [module for module in sys.modules if module.startswith((_TYPE, _PROVIDER))]:
             del sys.modules[name]
         sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _Files)]
@@ -152,10 +152,10 @@ def _python(folder: Path, pattern: str) -> Iterator[Path]:
 
 
 def _load(path: Path, name: str, what: str) -> ModuleType:
-    """The module in a file; one that was imported by another file already is the same."""
+    """Return the module in a file; a module that another file has imported already is returned as it is."""
     return sys.modules[name] if name in sys.modules else pluginfiles.load(path, name, what, beside=_beside(path))
 
 
 def _beside(path: Path) -> Path:
-    """The folder `puppet` of all types and providers, which may import each other."""
+    """Return the folder `puppet` of all types and providers, which may import each other."""
     return path.parent.parent if path.parent.name == "type" else path.parent.parent.parent

@@ -1,4 +1,4 @@
-"""Providers: how a type's things are read and changed on one platform, when they fit, and which one is chosen."""
+"""Providers: how a type's things are read and changed on one platform, when a provider fits, and which one is chosen."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ R = TypeVar("R", bound=Type)
 
 @dataclass(frozen=True, slots=True)
 class Platform:
-    """What decides whether a provider fits: facts by dotted name, named features, and where programs are found."""
+    """The properties of a machine that providers are chosen by: facts by dotted name, named features, and where programs are found."""
 
     facts: Mapping[str, Any] = field(default_factory=dict)
     features: frozenset[str] = frozenset()
@@ -27,14 +27,14 @@ class Platform:
 
     @classmethod
     def here(cls, facts: Mapping[str, Any]) -> Platform:
-        """This machine: its facts and the features that can be seen without asking anything else."""
+        """Return this machine's platform: its facts and the features that can be seen without running anything."""
         found = {"posix"} | ({"root"} if os.geteuid() == 0 else set())
         if Path("/sys/fs/selinux/enforce").exists():
             found.add("selinux")
         return cls(facts, frozenset(found))
 
     def fact(self, name: str) -> Any:
-        """A fact by its name, or by a dotted path into a structured one (`os.family`); None: no such fact."""
+        """Return a fact by its name, or by a dotted path into a structured one (`os.family`); None: no such fact."""
         if name in self.facts:
             return self.facts[name]
         value: Any = self.facts
@@ -54,7 +54,7 @@ class Confine:
 
 
 def feature(name: str) -> Confine:
-    """Fits where the named feature is present."""
+    """Return a confine that holds where the named feature is present."""
     return Confine(f"feature {name}", lambda platform: name in platform.features)
 
 
@@ -64,13 +64,13 @@ def fact(name: str, *values: Any) -> Confine:
 
 
 def program(name: str) -> Confine:
-    """Fits where the program is found: an absolute path, or a name that is looked for in PATH."""
+    """Return a confine that holds where the program exists: an absolute path, or a name in PATH."""
     return Confine(f"program {name}", lambda platform: platform.find_program(name) is not None)
 
 
-def _among(value: Any, wanted: Iterable[Any]) -> bool:
+def _among(value: Any, desired: Iterable[Any]) -> bool:
     text = text_of(value).lower()
-    return value is not None and any(w.search(text_of(value)) if isinstance(w, re.Pattern) else text_of(w).lower() == text for w in wanted)
+    return value is not None and any(w.search(text_of(value)) if isinstance(w, re.Pattern) else text_of(w).lower() == text for w in desired)
 
 
 class Provider(Generic[R]):
@@ -78,7 +78,7 @@ class Provider(Generic[R]):
     Base of all providers; one instance serves all resources of its type in a run, and may keep what it learns.
 
         class Fog(Provider[DnsZone], type=DnsZone, confine=[feature("fog")]):
-            async def prefetch(self, wanted): …
+            async def prefetch(self, resources): …
             async def flush(self, zone, now): …
 
     Keywords of the class statement: `type`; `name` (default: the class's name in snake case; '' for
@@ -123,16 +123,16 @@ class Provider(Generic[R]):
 
     # --- reading
 
-    async def prefetch(self, wanted: Mapping[str, R]) -> Mapping[str, State | None]:
+    async def prefetch(self, resources: Mapping[str, R]) -> Mapping[str, State | None]:
         """
-        What is on the system for the resources in `wanted` (key → resource), read at once; None: absent.
+        Return the state of each of `resources` (key → resource), all read at once; None: absent.
 
-        Called once per run, just before the first of them is evaluated. A key that is left out is asked for by `retrieve`.
+        Called once per run, just before the first of them is evaluated. A key that is left out is read by `retrieve`.
         """
         return {}
 
     async def retrieve(self, resource: R) -> State | None:
-        """What is on the system for one resource; None: absent. By default a prefetch of this one."""
+        """Return the state of one resource; None: absent. By default a prefetch of this one alone."""
         found = await self.prefetch({resource.key: resource})
         if resource.key not in found:
             raise Unsupported(f"The {self.serves.declaration.name} provider '{self.name}' cannot read {resource.ref}")
@@ -142,63 +142,63 @@ class Provider(Generic[R]):
         """
         Read several resources at once, before the turn of the first: they come next, with nothing else in between.
 
-        What was read is kept for `retrieve`, until `forget_ahead`; reading alone, without a word or a trace. By default nothing is.
+        The states are kept for `retrieve`, until `forget_ahead`. Reading may not log or change anything. By default nothing is read.
         """
 
     def forget_ahead(self) -> None:
-        """Something was changed: what was read ahead holds no more."""
+        """Discard the states that were read ahead, because something was changed."""
 
     async def instances(self) -> Mapping[str, State]:
-        """Everything of this type on the system, by name."""
+        """Return all things of this type on the system, by name."""
         raise Unsupported(f"The {self.serves.declaration.name} provider '{self.name}' cannot list what exists")
 
     def identity(self, state: State) -> Mapping[str, Any]:
-        """Attributes that a resource made for one of `instances` needs besides its name, to mean that very thing."""
+        """Return the attributes besides its name that a resource made for one of `instances` needs, to mean that very thing."""
         return {}
 
-    async def preview(self, resource: R, attribute: str, wanted: Any, state: State | None) -> None:
-        """Say more about a property that is out of sync (log a diff), before it is changed; also called in noop."""
+    async def preview(self, resource: R, attribute: str, desired: Any, state: State | None) -> None:
+        """Log more about a property that is out of sync (a diff) before it is changed; also called in noop."""
 
     # --- changing; never called in noop
 
     async def create(self, resource: R, state: State | None) -> None:
-        """Make it exist (`ensure => present`), with all its properties. By default nothing: `flush` does it."""
+        """Create the thing (`ensure => present`) with all its properties. By default nothing: `flush` does it."""
 
     async def destroy(self, resource: R, state: State | None) -> None:
-        """Remove it (`ensure => absent`). By default nothing: `flush` does it."""
+        """Remove the thing (`ensure => absent`). By default nothing: `flush` does it."""
 
-    async def set(self, resource: R, attribute: str, wanted: Any, state: State | None) -> None:
+    async def set(self, resource: R, attribute: str, desired: Any, state: State | None) -> None:
         """
-        Bring one property to `wanted`; also `ensure` with another value than present and absent.
+        Change one property to the `desired` value; also `ensure` with another value than present and absent.
 
-        By default `set_<attribute>(resource, wanted, state)` if there is one, else nothing: `flush` does it.
+        By default calls `set_<attribute>(resource, desired, state)` if there is one, else nothing: `flush` does it.
         """
         setter = getattr(self, f"set_{attribute}", None)
         if setter is not None:
-            await setter(resource, wanted, state)
+            await setter(resource, desired, state)
 
     async def flush(self, resource: R, now: State | None) -> None:
-        """After the last change of a resource: write what create, destroy and set left to do. `now`: as it was read."""
+        """Write what create, destroy and set left to do, after the last change of a resource. `now`: the state as it was read."""
 
     async def refresh(self, resource: R) -> None:
-        """Something that the resource subscribes to has changed. Only for types declared `refreshable`."""
+        """React to a change of something that the resource subscribes to. Only for types declared `refreshable`."""
 
     # --- more resources
 
     async def generate(self, resource: R) -> Sequence[Type]:
-        """Further resources, before the run starts."""
+        """Return further resources, before the run starts."""
         return ()
 
     async def eval_generate(self, resource: R) -> Sequence[Type]:
-        """Resources contained in this one, just before it is evaluated (a directory's files)."""
+        """Return resources contained in this one (a directory's files), just before it is evaluated."""
         return ()
 
     async def finish(self) -> None:
-        """After the run's last resource."""
+        """Clean up after the run's last resource."""
 
 
 def drop_unsupported(resource: Type, provider: Provider[Any]) -> None:
-    """Leave those attributes of a resource unmanaged that its provider has not the features for. Source: resource layer reference 1.3."""
+    """Make those attributes of a resource unmanaged for which its provider lacks the features. Source: resource layer reference 1.3."""
     for attribute in resource.declaration.particular:
         missing = [feature for feature in attribute.requires if feature not in provider.features]
         if missing and resource.is_given(attribute.name):
@@ -209,7 +209,7 @@ def drop_unsupported(resource: Type, provider: Provider[Any]) -> None:
 
 
 def check_values(resource: Type, provider: Provider[Any]) -> None:
-    """Raise ResourceError for a wanted value that needs features its provider does not have."""
+    """Raise ResourceError for a desired value that needs features its provider does not have."""
     for declared in resource.declaration.properties:
         for value in resource.wanted(declared.name) or ():
             listed = declared.needs_for(value)
@@ -237,23 +237,23 @@ class Providers:
         self._defaults: dict[str, tuple[Provider[Any] | None, str]] = {}
 
     def of(self, type_name: str) -> Sequence[Provider[Any]]:
-        """All providers of a type, fitting or not."""
+        """Return all providers of a type, fitting or not."""
         if type_name not in self._made:
             maker = self._makers.get(type_name)
             self._made[type_name] = tuple(maker()) if maker else ()
         return self._made[type_name]
 
     def suitable(self, type_name: str) -> Sequence[Provider[Any]]:
-        """Those that fit this system now; asked again each time, because a run may install a provider's program."""
+        """Return the providers that fit this system now; evaluated each time, because a run may install a provider's program."""
         return [p for p in self.of(type_name) if not self.unmet(p)]
 
     def unmet(self, provider: Provider[Any]) -> list[str]:
-        """What a provider misses on this system."""
+        """Return the conditions of a provider that this system does not meet."""
         return [c.needs for c in provider.confine if not c.holds(self.platform)]
 
     def for_resource(self, resource: Type) -> Provider[Any]:
         """
-        The provider that serves a resource: the named one, else the default.
+        Return the provider that serves a resource: the named one, else the default.
 
         Raises:
             ResourceError: no such provider, or none that fits (yet).
@@ -290,7 +290,7 @@ class Providers:
                 )
 
     def default(self, type_name: str) -> tuple[Provider[Any] | None, str]:
-        """The default provider of a type and a warning (or ''); None: none fits. Once found it stays."""
+        """Return the default provider of a type, or None when none fits, and a warning or ''. A choice, once made, stays."""
         if type_name not in self._defaults:
             found = self._choose(type_name)
             if found[0] is None:

@@ -13,7 +13,7 @@ _REFERENCE = re.compile(r"([A-Za-z][\w:]*)\[(.*)\]", re.DOTALL)
 
 @lru_cache(maxsize=1024)
 def type_label(name: str) -> str:
-    """A type's name as references show it: `Apache::Vhost`."""
+    """Return a type's name as references show it: `Apache::Vhost`."""
     return "::".join(part[:1].upper() + part[1:] for part in name.lower().split("::"))
 
 
@@ -34,7 +34,7 @@ class Ref:
 
     @classmethod
     def parse(cls, text: str) -> Ref:
-        """The reference that `text` writes; BadData when it is none."""
+        """Return the reference that `text` writes; BadData when it is none."""
         found = _REFERENCE.fullmatch(text)
         if not found:
             raise BadData(f"Could not understand the resource reference {text[:200]!r}", hint="References look like File[/etc/motd].")

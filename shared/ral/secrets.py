@@ -1,5 +1,5 @@
 """
-What keeps Sensitive values out of messages: whoever builds one does not have to think of it.
+Keeps Sensitive values out of messages: code that builds a message does not have to consider it.
 
 Messages of a failure quote values in ways that nobody can list: whole, in part, escaped, split into words. So a failure's text is looked
 through for any piece of the values, and is left out as a whole when it has one (`hide`). Every line of a run has the values themselves
@@ -37,13 +37,13 @@ class Secrets:
         return bool(self._texts)
 
     def add(self, value: Any) -> None:
-        """Take in a value, with all that it holds; truth values and nothing are no secrets."""
+        """Add a value with all that it contains; booleans and None are no secrets."""
         for text in _texts_in(value):
             self._texts[text] = None
         self._pattern = None
 
     def update(self, other: Secrets) -> None:
-        """Take in what `other` has."""
+        """Add the secrets of `other`."""
         if other:
             self._texts |= other._texts
             self._pattern = None
@@ -66,12 +66,12 @@ class Secrets:
         return HIDDEN if self.reveals(masked.replace(REDACTED, "\0")) else masked
 
     def are_in(self, value: Any) -> bool:
-        """Whether a whole value is part of another one, which is then as secret as it; pieces that two commands or paths share are not."""
+        """Return whether a whole secret is part of `value`, which then is secret too; pieces that two commands share do not count."""
         texts = list(_texts_in(value))
         return any(secret == text or (len(secret) >= _SHORTEST_MASKED and secret in text) for secret in self._texts for text in texts)
 
     def reveals(self, message: str) -> bool:
-        """Whether `message` has a piece of a value in it, in any case."""
+        """Return whether `message` contains a piece of a secret, in any case."""
         text = message.casefold()
         return any(_has_piece(text, secret.casefold()) for secret in self._texts)
 
@@ -103,7 +103,7 @@ def _alone(text: str) -> str:
 
 
 def _is_distinctive(text: str) -> bool:
-    """Whether a value is certainly no word of a sentence."""
+    """Return whether a value cannot be an ordinary word of a sentence."""
     return len(text) >= _SHORTEST_MASKED and not (text.isalpha() and text.islower())
 
 

@@ -64,7 +64,7 @@ class _Builtin(Mapping[str, type[Type]]):
 
 
 def builtin_types() -> Mapping[str, type[Type]]:
-    """All types that can be applied, by name; one is imported when it is looked up."""
+    """Return all types that can be applied, by name; one is imported when it is looked up."""
     return _Builtin()
 
 

@@ -9,13 +9,13 @@ from ..ral.attributes import text_of
 
 
 def plain(value: Any) -> None:
-    """ValueError for a text with control characters: none of ours needs them, and a newline would begin another line of a file."""
+    """Raise ValueError for a text with control characters: no option needs them, and a newline would begin another line of a file."""
     if any(ord(c) < 32 or ord(c) == 127 for c in text_of(value)):
         raise ValueError(f"Control characters are not allowed: {text_of(value)!r}")
 
 
 def name(value: Any) -> None:
-    """ValueError for what cannot be a thing's name: empty, with control characters, or looking like an option of a command."""
+    """Raise ValueError for what cannot be a thing's name: empty, with control characters, or looking like an option of a command."""
     plain(value)
     if not text_of(value):
         raise ValueError("The name must not be empty")
@@ -24,14 +24,14 @@ def name(value: Any) -> None:
 
 
 def field(value: Any) -> None:
-    """ValueError for what cannot be one field of a line like those of /etc/passwd."""
+    """Raise ValueError for what cannot be one field of a line like those of /etc/passwd."""
     plain(value)
     if ":" in text_of(value):
         raise ValueError(f"A colon is not allowed here: {text_of(value)!r}")
 
 
 def options(value: Any) -> None:
-    """ValueError for what cannot be options of a command: texts and hashes of texts, without control characters."""
+    """Raise ValueError for what cannot be options of a command: texts and hashes of texts, without control characters."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             plain(key)
@@ -44,7 +44,7 @@ def options(value: Any) -> None:
 
 
 def joined(given: list[Any]) -> list[str]:
-    """Options as arguments: a hash gives `key=value`, sorted by key. Source: resource layer reference 7.1."""
+    """Return options as arguments: a hash gives `key=value`, sorted by key. Source: resource layer reference 7.1."""
     found: list[str] = []
     for argument in given:
         if isinstance(argument, Mapping):

@@ -12,10 +12,10 @@ from ..ral.core import Type as Resource
 class AugeasReturns(Property[int]):
     """`need_to_run` while the changes would change something."""
 
-    def insync(self, resource: Resource, state: State, wanted: list[Any]) -> bool:
+    def insync(self, resource: Resource, state: State, desired: list[Any]) -> bool:
         return state.get("returns") == 0
 
-    def change_text(self, resource: Resource, current: Any, wanted: Any) -> str:
+    def change_text(self, resource: Resource, current: Any, desired: Any) -> str:
         return "executed successfully"
 
 
@@ -62,6 +62,6 @@ class Augeas(Type, name="augeas", features={"parse_commands": "Reads commands.",
 
     @property
     def prefix(self) -> str:
-        """What relative paths begin with, ending in a slash; '' for none."""
+        """Return the beginning of relative paths, ending in a slash; '' for none."""
         base = self.context or (f"/files{self.incl}" if self.incl else "")
         return base if not base or base.endswith("/") else f"{base}/"

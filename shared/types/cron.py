@@ -52,15 +52,15 @@ class CronTimes(Property[list[str]]):
         found = next((i for i, name in enumerate(self.names) if name and low in (name, name[:3])), None)
         return None if found is None else str(found)
 
-    def insync(self, resource: Resource, state: State, wanted: list[Any]) -> bool:
+    def insync(self, resource: Resource, state: State, desired: list[Any]) -> bool:
         current = state.get(self.name, ABSENT)
-        return ([ABSENT] if current == ABSENT else list(current)) == wanted
+        return ([ABSENT] if current == ABSENT else list(current)) == desired
 
     def should_text(self, resource: Resource, value: Any) -> str:
         return super().should_text(resource, ABSENT if value == [ABSENT] else value)
 
-    def should(self, resource: Resource, state: State, wanted: list[Any]) -> Any:
-        return ABSENT if wanted == [ABSENT] else wanted
+    def should(self, resource: Resource, state: State, desired: list[Any]) -> Any:
+        return ABSENT if desired == [ABSENT] else desired
 
 
 class CronHours(CronTimes):
@@ -87,9 +87,9 @@ class CronEnvironment(Property[list[str]]):
         if text != ABSENT and (breaks_line(text) or not _ENVIRONMENT.fullmatch(text)):
             raise ValueError(f'Invalid environment setting "{text}"')
 
-    def insync(self, resource: Resource, state: State, wanted: list[Any]) -> bool:
+    def insync(self, resource: Resource, state: State, desired: list[Any]) -> bool:
         current = state.get("environment", ABSENT)
-        return bool(sorted(current) == sorted(wanted)) if isinstance(current, list) else [current] == wanted
+        return bool(sorted(current) == sorted(desired)) if isinstance(current, list) else [current] == desired
 
     def should_text(self, resource: Resource, value: Any) -> str:
         return ",".join(map(text_of, value)) if isinstance(value, list) else super().should_text(resource, value)
@@ -102,7 +102,7 @@ class CronSpecial(Property[str]):
 
 
 def _owner(resource: Any) -> str:
-    """The user, or who we are."""
+    """Return the user, or who we are."""
     user = resource.value_of("user")
     if user:
         return str(user)
@@ -144,14 +144,14 @@ class Cron(Type, name="cron"):
             yield Ref("user", str(user))
 
     def fits(self, values: Mapping[str, Any]) -> bool:
-        """Whether a job that nobody named is this one: same command, and all times that are wanted."""
+        """Return whether a job that nobody named is this one: same command, and all times that are wanted."""
         if values.get("command") != self.value_of("command"):
             return False
         for field in (*TIME_FIELDS, "special"):
-            wanted = self.wanted(field)
-            if wanted is None:
+            desired = self.wanted(field)
+            if desired is None:
                 continue
             current = values.get(field, ABSENT)
-            if ([current] if isinstance(current, str) else current) != wanted:
+            if ([current] if isinstance(current, str) else current) != desired:
                 return False
         return True

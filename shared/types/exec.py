@@ -17,7 +17,7 @@ _QUOTED = re.compile(r'^"([^"]+)"', re.MULTILINE)
 
 
 def program_of(command: Words) -> str:
-    """What a command names as its program: the first element, what a leading quote holds, or the text up to the first blank."""
+    """Return the program that a command names: the first element, the text in a leading quote, or the text up to the first blank."""
     if isinstance(command, list):
         return command[0] if command else ""
     quoted = re.match(r"\"([^\"]+)\"|'([^']+)'", command)
@@ -27,7 +27,7 @@ def program_of(command: Words) -> str:
 
 
 def _qualified(resource: Type, command: Words) -> None:
-    """ValueError unless the program is absolute, there is a path, or a shell looks for it."""
+    """Raise ValueError unless the program is absolute, there is a path, or a shell looks for it."""
     program = program_of(command)
     if resource.value_of("provider") != "shell" and not program.startswith("/") and not resource.value_of("path"):
         raise ValueError(f"'{program}' is not qualified and no path was specified. Please qualify the command or specify a path.")
@@ -36,13 +36,13 @@ def _qualified(resource: Type, command: Words) -> None:
 class ExecReturns(Property[list[str]]):
     """The exit codes that mean success; `notrun` while the conditions say that the command has to run."""
 
-    def insync(self, resource: Type, state: State, wanted: list[Any]) -> bool:
+    def insync(self, resource: Type, state: State, desired: list[Any]) -> bool:
         return bool(state.get("returns", ABSENT) != "notrun")
 
-    def change_text(self, resource: Type, current: Any, wanted: Any) -> str:
+    def change_text(self, resource: Type, current: Any, desired: Any) -> str:
         return "executed successfully"
 
-    def event_name(self, resource: Type, wanted: Any) -> str:
+    def event_name(self, resource: Type, desired: Any) -> str:
         return "executed_command"
 
 

@@ -28,12 +28,12 @@ def _absolute(value: Any) -> None:
 
 
 def normal_path(value: Any) -> str:
-    """An absolute path without `.`, `..`, doubled and trailing slashes."""
+    """Return an absolute path without `.`, `..`, doubled and trailing slashes."""
     return "/" + os.path.normpath(str(value)).lstrip("/")
 
 
 def _parents(path: str) -> Iterator[str]:
-    """The folders around a normal path, the nearest first."""
+    """Yield the directories around a normal path, the nearest first."""
     while path != "/":
         path = path.rpartition("/")[0] or "/"
         yield path
@@ -49,20 +49,20 @@ class FileEnsure(Ensure):
         resource.assign("target", text_of(value))
         return "link"
 
-    def insync(self, resource: Type, state: State, wanted: list[Any]) -> bool:
+    def insync(self, resource: Type, state: State, desired: list[Any]) -> bool:
         current = state.get("ensure", ABSENT)
         if current != ABSENT and not resource.value_of("replace"):
             return True
-        if wanted[0] == "present":
+        if desired[0] == "present":
             return bool(current != ABSENT)
-        return bool(current == wanted[0])
+        return bool(current == desired[0])
 
-    def change_text(self, resource: Type, current: Any, wanted: Any) -> str:
-        if wanted in ("file", "present") and resource.wanted("content"):
+    def change_text(self, resource: Type, current: Any, desired: Any) -> str:
+        if desired in ("file", "present") and resource.wanted("content"):
             content = resource.declaration.attributes["content"]
             assert isinstance(content, FileContentProperty)
             return content.change_text(resource, ABSENT, resource.value_of("content"))
-        return super().change_text(resource, current, wanted)
+        return super().change_text(resource, current, desired)
 
 
 class FileContentProperty(Property[str]):
@@ -74,25 +74,25 @@ class FileContentProperty(Property[str]):
             raise TypeError(f"no implicit conversion of {kinds.get(type(value), type(value).__name__)} into String")
         return value
 
-    def insync(self, resource: Type, state: State, wanted: list[Any]) -> bool:
+    def insync(self, resource: Type, state: State, desired: list[Any]) -> bool:
         assert isinstance(resource, File)
         if not resource.should_be_file(state):
             return True
         current = state.get("content", ABSENT)
         if current == ABSENT:
             return False
-        return not resource.replace or any(_satisfied(current, value) for value in wanted)
+        return not resource.replace or any(_satisfied(current, value) for value in desired)
 
-    def change_text(self, resource: Type, current: Any, wanted: Any) -> str:
+    def change_text(self, resource: Type, current: Any, desired: Any) -> str:
         if current in (ABSENT, None):
-            return f"defined content as '{wanted}'"
-        return f"undefined content from '{current}'" if wanted == ABSENT else f"content changed '{current}' to '{wanted}'"
+            return f"defined content as '{desired}'"
+        return f"undefined content from '{current}'" if desired == ABSENT else f"content changed '{current}' to '{desired}'"
 
 
 class FileChecksumValue(Property[str]):
     """The checksum that the source's bytes must have; takes the place of metadata."""
 
-    def insync(self, resource: Type, state: State, wanted: list[Any]) -> bool:
+    def insync(self, resource: Type, state: State, desired: list[Any]) -> bool:
         assert isinstance(resource, File)
         if not resource.source or not resource.should_be_file(state):
             return True
@@ -100,14 +100,14 @@ class FileChecksumValue(Property[str]):
         if current == ABSENT:
             return False
         kind = resource.checksum
-        return not resource.replace or any(_satisfied(f"{{{kind}}}{current}", f"{{{kind}}}{value}") for value in wanted)
+        return not resource.replace or any(_satisfied(f"{{{kind}}}{current}", f"{{{kind}}}{value}") for value in desired)
 
 
-def _satisfied(current: Any, wanted: str) -> bool:
-    if current == wanted:
+def _satisfied(current: Any, desired: str) -> bool:
+    if current == desired:
         return True
     try:
-        return checksums.matches(Checksum.parse(wanted), Checksum.parse(str(current)))
+        return checksums.matches(Checksum.parse(desired), Checksum.parse(str(current)))
     except BadData:
         return False
 
@@ -115,13 +115,13 @@ def _satisfied(current: Any, wanted: str) -> bool:
 class FileTarget(Property[str]):
     """The text of a link."""
 
-    def insync(self, resource: Type, state: State, wanted: list[Any]) -> bool:
+    def insync(self, resource: Type, state: State, desired: list[Any]) -> bool:
         assert isinstance(resource, File)
-        if wanted[0] in ("notlink", "nochange") or resource.recurses:
+        if desired[0] in ("notlink", "nochange") or resource.recurses:
             return True
         if not resource.replace and state.get("reachable"):
             return True
-        return bool(state.get("target", ABSENT) == wanted[0])
+        return bool(state.get("target", ABSENT) == desired[0])
 
 
 class FileOwner(Property[int]):
@@ -133,8 +133,8 @@ class FileOwner(Property[int]):
             raise ValueError(f"Invalid {self.name} name '\"\"'")
         return int(text) if text.isascii() and text.isdigit() else text
 
-    def insync(self, resource: Type, state: State, wanted: list[Any]) -> bool:
-        return state.get(self.name, ABSENT) in [value for value in wanted if isinstance(value, int)]
+    def insync(self, resource: Type, state: State, desired: list[Any]) -> bool:
+        return state.get(self.name, ABSENT) in [value for value in desired if isinstance(value, int)]
 
     def is_text(self, resource: Type, value: Any) -> str:
         assert isinstance(resource, File)
@@ -157,18 +157,18 @@ class FileMode(Property[str]):
     def munge(self, resource: Type, value: Any) -> Any:
         return modes.octal(int(value, 8)) if modes.is_octal(value) else value
 
-    def insync(self, resource: Type, state: State, wanted: list[Any]) -> bool:
+    def insync(self, resource: Type, state: State, desired: list[Any]) -> bool:
         if state.get("ensure") == "link":
             return True  # a link has no mode of its own
         current = state.get("mode", ABSENT)
-        return any(modes.in_sync(value, current, directory=state.get("ensure") == "directory") for value in wanted)
+        return any(modes.in_sync(value, current, directory=state.get("ensure") == "directory") for value in desired)
 
-    def change_text(self, resource: Type, current: Any, wanted: Any) -> str:
-        if modes.is_octal(wanted) or current == ABSENT:
-            return super().change_text(resource, current, wanted)
+    def change_text(self, resource: Type, current: Any, desired: Any) -> str:
+        if modes.is_octal(desired) or current == ABSENT:
+            return super().change_text(resource, current, desired)
         assert isinstance(resource, File)
-        bits = modes.octal(modes.applied(wanted, int(current, 8), directory=resource.is_directory))
-        return f"{super().change_text(resource, current, bits)} ({wanted})"
+        bits = modes.octal(modes.applied(desired, int(current, 8), directory=resource.is_directory))
+        return f"{super().change_text(resource, current, bits)} ({desired})"
 
 
 class FileSourceParam(Param[list[str]]):
@@ -301,7 +301,7 @@ class File(Type, name="file", features={"manages_symlinks": "The provider can ma
                 self._values["ensure"] = [implied]
 
     def _settle_content(self) -> None:
-        """The content's checksum in place of the content; a text that is a checksum means a file in the bucket."""
+        """Replace the content by its checksum; a text that is a checksum refers to a file in the bucket."""
         given = self.wanted("content")
         if not given:
             return
@@ -318,23 +318,23 @@ class File(Type, name="file", features={"manages_symlinks": "The provider can ma
     # --- for the provider
 
     def resum(self, algorithm: Algorithm) -> None:
-        """Compare by that algorithm; a literal content is summed anew."""
+        """Compare by `algorithm`; the checksum of a literal content is computed anew."""
         self._values["checksum"] = algorithm
         if self.actual_content is not None:
             self._values["content"] = [str(Checksum.of(algorithm, self.actual_content))]
 
     def hold(self, content: bytes) -> None:
-        """Want that content, as if the manifest had given it."""
+        """Manage that content, as if the manifest had set it."""
         self.actual_content = content
         self.resum(checksums.algorithm(self.checksum))
 
     def expect(self, checksum: Checksum) -> None:
-        """Want a content of which only the checksum is known."""
+        """Manage a content of which only the checksum is known."""
         self._values["checksum"] = checksum.type
         self._values["content"] = [str(checksum)]
 
     def want(self, attribute: str, values: list[Any]) -> None:
-        """Replace what is wanted of a property by values that are already converted."""
+        """Replace a property's desired values by `values`, which are converted already."""
         self._values[attribute] = values
 
     @property
@@ -342,16 +342,16 @@ class File(Type, name="file", features={"manages_symlinks": "The provider can ma
         return self.recurse in ("true", "remote")
 
     def should_be_file(self, state: State) -> bool:
-        """Whether this has a content to keep, given what is there."""
-        wanted, current = self.value_of("ensure"), state.get("ensure", ABSENT)
-        if wanted == "file":
+        """Return whether this resource manages a file's content, in view of the current state."""
+        desired, current = self.value_of("ensure"), state.get("ensure", ABSENT)
+        if desired == "file":
             return True
-        if wanted == "present":
+        if desired == "present":
             return current in (ABSENT, "file")
-        return wanted is None and (bool(self.wanted("content")) or current == "file")
+        return desired is None and (bool(self.wanted("content")) or current == "file")
 
     def child_at(self, relative: str) -> File:
-        """The resource for something below this directory, with what a manifest said of the directory."""
+        """Return the resource for a path below this directory, with the attributes that a manifest sets for the directory."""
         given = {name: value for name, value in self.given.items() if name not in _NOT_FOR_CHILDREN}
         if "backup" in given:
             given["backup"] = self.backup or False  # as a manifest says that there are none

@@ -33,7 +33,7 @@ class FileLinePattern(Param[Regexp | None]):
 class FileLineText(Property[str]):
     """Not compared by itself: whether it is there is `ensure`."""
 
-    def insync(self, resource: Resource, state: State, wanted: list[Any]) -> bool:
+    def insync(self, resource: Resource, state: State, desired: list[Any]) -> bool:
         return True
 
 

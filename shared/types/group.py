@@ -27,16 +27,16 @@ def _gid(value: Any) -> Any:
 class GroupMembers(Property[list[str]]):
     """Names of users; whether all of them or those at least, `auth_membership` says."""
 
-    def should(self, resource: Type, state: State, wanted: list[Any]) -> list[str]:
-        names = {name for value in wanted for name in text_of(value).split(",") if name}
+    def should(self, resource: Type, state: State, desired: list[Any]) -> list[str]:
+        names = {name for value in desired for name in text_of(value).split(",") if name}
         current = state.get("members", ABSENT)
         if not resource.value_of("auth_membership") and isinstance(current, list | tuple):
             names |= set(current)
         return sorted(names)
 
-    def insync(self, resource: Type, state: State, wanted: list[Any]) -> bool:
+    def insync(self, resource: Type, state: State, desired: list[Any]) -> bool:
         current = state.get("members", ABSENT)
-        return sorted(set(current) if isinstance(current, list | tuple) else ()) == self.should(resource, state, wanted)
+        return sorted(set(current) if isinstance(current, list | tuple) else ()) == self.should(resource, state, desired)
 
     def is_text(self, resource: Type, value: Any) -> str:
         return displayed(value) if value == ABSENT else displayed(",".join(value))

@@ -47,9 +47,9 @@ class HostAliases(Property[str]):
                 raise ValueError(f"Invalid host alias {alias}")
         return [" ".join(values)]
 
-    def insync(self, resource: Resource, state: State, wanted: list[Any]) -> bool:
+    def insync(self, resource: Resource, state: State, desired: list[Any]) -> bool:
         current = state.get("host_aliases", ABSENT)
-        return ([] if current == ABSENT else list(current)) == str(wanted[0]).split()
+        return ([] if current == ABSENT else list(current)) == str(desired[0]).split()
 
     def is_text(self, resource: Resource, value: Any) -> str:
         return " ".join(value) if isinstance(value, list) else super().is_text(resource, value)

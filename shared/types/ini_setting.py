@@ -30,15 +30,15 @@ class IniSettingValue(Property[str]):
     def is_text(self, resource: Resource, value: Any) -> str:
         return self.should_text(resource, value)
 
-    def insync(self, resource: Resource, state: State, wanted: list[Any]) -> bool:
-        return resource.value_of("refreshonly") is True or super().insync(resource, state, wanted)
+    def insync(self, resource: Resource, state: State, desired: list[Any]) -> bool:
+        return resource.value_of("refreshonly") is True or super().insync(resource, state, desired)
 
 
 class IniSettingEnsure(Ensure):
     """Left alone until a refresh with `refreshonly`."""
 
-    def insync(self, resource: Resource, state: State, wanted: list[Any]) -> bool:
-        return resource.value_of("refreshonly") is True or super().insync(resource, state, wanted)
+    def insync(self, resource: Resource, state: State, desired: list[Any]) -> bool:
+        return resource.value_of("refreshonly") is True or super().insync(resource, state, desired)
 
 
 class IniSetting(Type, name="ini_setting", refreshable=True):

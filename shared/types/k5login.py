@@ -25,9 +25,9 @@ class K5loginMode(Property[str]):
 
 
 class K5loginPrincipals(Property[list[str]]):
-    def insync(self, resource: Resource, state: State, wanted: list[Any]) -> bool:
+    def insync(self, resource: Resource, state: State, desired: list[Any]) -> bool:
         current = state.get("principals", ABSENT)
-        return (current if isinstance(current, list) else []) == wanted
+        return (current if isinstance(current, list) else []) == desired
 
 
 class K5login(Type, name="k5login"):

@@ -23,7 +23,7 @@ class UnsupportedType:
     any_attribute: bool = False
 
     def has(self, attribute: str) -> bool:
-        """Whether the type has that attribute; metaparameters not counted."""
+        """Return whether the type has that attribute; metaparameters not counted."""
         return self.any_attribute or attribute in self.namevars or attribute in self.properties or attribute in self.parameters
 
 

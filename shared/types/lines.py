@@ -12,7 +12,7 @@ _CONTROL = re.compile(r"[\x01-\x08\x0b-\x1f\x7f\x85\u2028\u2029]")  # all but th
 
 
 def one_line(what: str) -> Any:
-    """A check that refuses a value which would begin another line: `check=one_line("Comment")`."""
+    """Return a check that refuses a value which would begin another line: `check=one_line("Comment")`."""
 
     def check(value: Any) -> None:
         text = text_of(value)
@@ -25,7 +25,7 @@ def one_line(what: str) -> Any:
 
 
 def one_word(what: str) -> Any:
-    """A check that refuses a value with any white space, or none at all."""
+    """Return a check that refuses a value with any white space, or none at all."""
 
     def check(value: Any) -> None:
         text = text_of(value)
@@ -38,5 +38,5 @@ def one_word(what: str) -> Any:
 
 
 def breaks_line(text: str) -> bool:
-    """Whether a text would be more than one line of a file."""
+    """Return whether a text would be more than one line of a file."""
     return _BREAKS.search(text) is not None

@@ -20,23 +20,23 @@ class NameList(Property[Any]):
         super().__init__(str, many=True, **options)
         self.membership = membership
 
-    def should(self, resource: Type, state: State, wanted: list[Any]) -> str:
+    def should(self, resource: Type, state: State, desired: list[Any]) -> str:
         current = state.get(self.name, ABSENT)
-        names = set(map(text_of, wanted))
+        names = set(map(text_of, desired))
         if resource.value_of(self.membership) != "inclusive" and isinstance(current, list | tuple):
             names |= set(current)
         return ",".join(sorted(names))
 
-    def insync(self, resource: Type, state: State, wanted: list[Any]) -> bool:
+    def insync(self, resource: Type, state: State, desired: list[Any]) -> bool:
         current = state.get(self.name, ABSENT)
         names = current if isinstance(current, list | tuple) else []
-        return ",".join(sorted(names)) == self.should(resource, state, wanted)
+        return ",".join(sorted(names)) == self.should(resource, state, desired)
 
     def is_text(self, resource: Type, value: Any) -> str:
         return displayed(value) if value == ABSENT else ",".join(value)
 
-    def change_text(self, resource: Type, current: Any, wanted: Any) -> str:
-        names = wanted.split(",") if wanted else []
+    def change_text(self, resource: Type, current: Any, desired: Any) -> str:
+        names = desired.split(",") if desired else []
         if current == ABSENT:
             return f"defined '{self.name}' as {displayed(names)}"
         return f"{self.name} changed {self.is_text(resource, current)} to {displayed(names)}"

@@ -39,21 +39,21 @@ def _name(value: Any) -> str:
 class MountEnsure(Ensure):
     """`defined` is content with a mounted file system as well as an unmounted one."""
 
-    def insync(self, resource: Resource, state: State, wanted: list[Any]) -> bool:
+    def insync(self, resource: Resource, state: State, desired: list[Any]) -> bool:
         current = state.get("ensure", ABSENT)
-        return current == wanted[0] or (wanted[0] == "defined" and current in ("mounted", "unmounted"))
+        return current == desired[0] or (desired[0] == "defined" and current in ("mounted", "unmounted"))
 
-    def change_text(self, resource: Resource, current: Any, wanted: Any) -> str:
-        return Property.change_text(self, resource, current, wanted)
+    def change_text(self, resource: Resource, current: Any, desired: Any) -> str:
+        return Property.change_text(self, resource, current, desired)
 
-    def event_name(self, resource: Resource, wanted: Any) -> str:
-        return {ABSENT: "mount_deleted", "mounted": "mount_mounted"}.get(text_of(wanted), "mount_changed")
+    def event_name(self, resource: Resource, desired: Any) -> str:
+        return {ABSENT: "mount_deleted", "mounted": "mount_mounted"}.get(text_of(desired), "mount_changed")
 
 
 class MountAtboot(Property[str]):
     """Of Solaris' table alone: elsewhere there is no field to hold it, so that whatever is wanted is how it is."""
 
-    def insync(self, resource: Resource, state: State, wanted: list[Any]) -> bool:
+    def insync(self, resource: Resource, state: State, desired: list[Any]) -> bool:
         return True
 
 

@@ -10,7 +10,7 @@ from ..ral import Param, Property, State, Type
 class NotifyMessage(Property[Any]):
     """What is said: it never is in sync, and never counts as a repair."""
 
-    def insync(self, resource: Type, state: State, wanted: list[Any]) -> bool:
+    def insync(self, resource: Type, state: State, desired: list[Any]) -> bool:
         return False
 
 

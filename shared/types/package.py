@@ -39,9 +39,9 @@ class PackageEnsure(Ensure):
     The provider puts into the state what comparing needs: `latest` (or `latest_error`), asked for only where it is wanted.
     """
 
-    def insync(self, resource: Type, state: State, wanted: list[Any]) -> bool:
+    def insync(self, resource: Type, state: State, desired: list[Any]) -> bool:
         current = state.get("ensure", ABSENT)
-        return any(self._holds(resource, state, current, value) for value in wanted)
+        return any(self._holds(resource, state, current, value) for value in desired)
 
     def _holds(self, resource: Type, state: State, current: Any, value: Any) -> bool:
         if value == "present":
@@ -61,23 +61,23 @@ class PackageEnsure(Ensure):
             return True
         return current not in NOT_INSTALLED and bool(state.get("satisfied"))
 
-    def needs_for(self, wanted: Any) -> tuple[str, ...]:
-        listed = self.listed(wanted)
+    def needs_for(self, desired: Any) -> tuple[str, ...]:
+        listed = self.listed(desired)
         return listed.requires if listed else ("versionable",)
 
-    def change_text(self, resource: Type, current: Any, wanted: Any) -> str:
-        if wanted == PURGED:
+    def change_text(self, resource: Type, current: Any, desired: Any) -> str:
+        if desired == PURGED:
             return "purged"
-        if current in NOT_INSTALLED and wanted not in (ABSENT, PURGED):
+        if current in NOT_INSTALLED and desired not in (ABSENT, PURGED):
             return "created"
-        return super().change_text(resource, current, wanted)
+        return super().change_text(resource, current, desired)
 
     def should_text(self, resource: Type, value: Any) -> str:
         latest = getattr(resource, "latest", None)
         return super().should_text(resource, latest if value == "latest" and latest else value)
 
-    def event_name(self, resource: Type, wanted: Any) -> str:
-        listed = self.listed(wanted)
+    def event_name(self, resource: Type, desired: Any) -> str:
+        listed = self.listed(desired)
         return listed.event if listed and listed.event else "package_changed"
 
 
@@ -159,14 +159,14 @@ class Package(Type, name="package", refreshable=True, features=FEATURES):
         return state.get("ensure") not in NOT_INSTALLED
 
     def validate(self) -> None:
-        wanted = text_of(self.ensure)
-        if self.value_of("mark") and wanted in (ABSENT, PURGED):
+        desired = text_of(self.ensure)
+        if self.value_of("mark") and desired in (ABSENT, PURGED):
             raise ValueError('You cannot use "mark" property while "ensure" is one of ["absent", "purged"]')
-        if wanted == "disabled" and self.flavor:
+        if desired == "disabled" and self.flavor:
             raise ValueError("Cannot have both `ensure => disabled` and `flavor`")
         if self.enable_only and self.flavor:
             raise ValueError("Cannot have both `enable_only => true` and `flavor`")
-        if self.enable_only and wanted == "disabled":
+        if self.enable_only and desired == "disabled":
             raise ValueError("Cannot have both `ensure => disabled` and `enable_only => true`")
 
     def autorequire(self) -> Iterator[Ref]:

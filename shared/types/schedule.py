@@ -73,7 +73,7 @@ class Schedule(Type, name="schedule", providers=False, apply_to="both"):
     weekday = Param(int, many=True, munge=_weekday, doc="Days: 0 (Sunday) to 6, or names. With a range across midnight, the day it began.")
 
     def matches(self, checked: datetime, now: datetime) -> bool:
-        """Whether a resource last checked at `checked` is to be managed `now`; both in local time."""
+        """Return whether a resource last checked at `checked` is to be managed `now`; both in local time."""
         if self.range and not any(self._within(span, now) for span in self.range):
             return False
         if self.period and not self._due(checked, now):
@@ -104,6 +104,6 @@ class Schedule(Type, name="schedule", providers=False, apply_to="both"):
 
 
 def default_schedules() -> list[Schedule]:
-    """Those that every catalog has: `puppet`, and one for each period."""
+    """Return those that every catalog has: `puppet`, and one for each period."""
     periods = ("hourly", "daily", "weekly", "monthly", "never")
     return [Schedule("puppet", {"period": "hourly", "repeat": 2}), *(Schedule(period, {"period": period}) for period in periods)]

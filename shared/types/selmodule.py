@@ -28,7 +28,7 @@ class Selmodule(Type, name="selmodule"):
 
     @property
     def file(self) -> str:
-        """The compiled module."""
+        """Return the path of the compiled module."""
         return self.selmodulepath or f"{self.selmoduledir}/{self.name}.pp"
 
     def autorequire(self) -> Iterator[Ref]:

@@ -24,12 +24,12 @@ FEATURES = {
 class ServiceEnable(Property[str]):
     """Whether it starts at boot; some units (systemd's static and indirect ones) cannot be told, and count as they are."""
 
-    def insync(self, resource: Type, state: State, wanted: list[Any]) -> bool:
+    def insync(self, resource: Type, state: State, desired: list[Any]) -> bool:
         unit = state.get("unit_file_state", "")
-        if unit == "indirect" or (unit == "static" and wanted[:1] != ["mask"]):
+        if unit == "indirect" or (unit == "static" and desired[:1] != ["mask"]):
             resource.log("debug", f"The service is '{unit}' and cannot be enabled or disabled")
             return True
-        return super().insync(resource, state, wanted)
+        return super().insync(resource, state, desired)
 
 
 class ServicePath(Param[list[str]]):

@@ -41,9 +41,9 @@ class AuthorizedKeyOptions(Property[list[str]]):
                 "Multiple options must be provided as an array"
             )
 
-    def insync(self, resource: Resource, state: State, wanted: list[Any]) -> bool:
+    def insync(self, resource: Resource, state: State, desired: list[Any]) -> bool:
         current = state.get("options", ABSENT)
-        return ([] if current in (ABSENT, [ABSENT]) else list(current)) == [value for value in wanted if value != ABSENT]
+        return ([] if current in (ABSENT, [ABSENT]) else list(current)) == [value for value in desired if value != ABSENT]
 
 
 def _target(value: Any) -> None:

@@ -44,9 +44,9 @@ def _alias(value: Any) -> None:
 class SshkeyAliases(Property[list[str]]):
     """All further names; in the given order."""
 
-    def insync(self, resource: Resource, state: State, wanted: list[Any]) -> bool:
+    def insync(self, resource: Resource, state: State, desired: list[Any]) -> bool:
         current = state.get("host_aliases", ABSENT)
-        return ([] if current == ABSENT else list(current)) == [text_of(value) for value in wanted]
+        return ([] if current == ABSENT else list(current)) == [text_of(value) for value in desired]
 
 
 class Sshkey(Type, name="sshkey"):

@@ -30,7 +30,7 @@ _MEMBERSHIP = ("inclusive", "minimum")
 
 
 def number_or_text(value: Any) -> Any:
-    """Digits become a number; anything else stays, for the system's own tools to refuse."""
+    """Return digits as a number; anything else stays text, for the system's own tools to refuse."""
     return int(value) if isinstance(value, str) and re.fullmatch(r"-?[0-9]+", value) else value
 
 
@@ -77,9 +77,9 @@ def _no_number(what: str) -> Any:
 class UserPrimaryGroup(Property[Any]):
     """The primary group by number or name; several are alternatives, of which the first that exists is set."""
 
-    def insync(self, resource: Type, state: State, wanted: list[Any]) -> bool:
+    def insync(self, resource: Type, state: State, desired: list[Any]) -> bool:
         numbers = state.get("group_numbers", {})
-        return any(state.get("gid") == numbers.get(text_of(value), value) for value in wanted)
+        return any(state.get("gid") == numbers.get(text_of(value), value) for value in desired)
 
 
 class UserPurgeKeys(Param[Any]):

@@ -135,5 +135,5 @@ class Yumrepo(Type, name="yumrepo"):
 
     @classmethod
     def section_keys(cls) -> dict[str, str]:
-        """Property → key of the section."""
+        """Return the key of the section for each property."""
         return {p.name: "name" if p.name == "descr" else p.name for p in cls.declaration.properties if p.name != "ensure"}

@@ -12,13 +12,13 @@ MAX_LIBRARY = 8 * 1024 * 1024  # bytes that are looked through
 
 
 def parse_version(library: bytes) -> str:
-    """The version that is compiled into the library, which it answers with itself; '' when it is not to be seen."""
+    """Return the version number that the library's file contains, the one it would report itself; '' when none or several are there."""
     found = set(re.findall(rb"\0(\d+\.\d+\.\d+)\0", library))
     return found.pop().decode() if len(found) == 1 else ""
 
 
 def resolve_augeas(host: Host) -> dict[str, Any]:
-    """The fact augeas: from augparse, else from the library's file; loading it would cost each run more than all other facts."""
+    """Return the fact augeas, from augparse or else from the library's file; loading the library would cost more than all other facts."""
     told = re.match(r"augparse (\d+\.\d+\.\d+)", host.run(["augparse", "--version"]))
     if told:
         return {"augeas": {"version": told[1]}}

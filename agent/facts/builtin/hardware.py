@@ -10,7 +10,7 @@ from .sizes import capacity, human
 
 
 def parse_memory(meminfo: str) -> dict[str, Any]:
-    """The fact memory, from /proc/meminfo. Source: facts reference 2.1."""
+    """Return the fact memory, from /proc/meminfo. Source: facts reference 2.1."""
     kib = {name: int(number) * 1024 for name, number in re.findall(r"^([\w()]+):\s+(\d+)", meminfo, re.M)}
     found = {}
     total = kib.get("MemTotal", 0)
@@ -42,7 +42,7 @@ def resolve_memory(host: Host) -> dict[str, Any]:
 
 
 def parse_processors(cpuinfo: str) -> dict[str, Any]:
-    """count, physicalcount, models, cores and threads, from /proc/cpuinfo."""
+    """Return count, physicalcount, models, cores, threads and speed of the fact processors, from /proc/cpuinfo; {} when it lists none."""
     blocks = [dict(re.findall(r"^([^:\n]+?)\s*:[ \t]*(.*)$", block, re.M)) for block in re.split(r"\n\s*\n", cpuinfo.strip()) if block]
     logical = [block for block in blocks if "processor" in block]
     if not logical:
@@ -67,7 +67,7 @@ def parse_processors(cpuinfo: str) -> dict[str, Any]:
 
 
 def frequency(hertz: float) -> str:
-    """`2.60 GHz`"""
+    """Return a frequency as Facter writes it: `2.60 GHz`."""
     for unit in ("Hz", "kHz", "MHz", "GHz"):
         if hertz < 1000 or unit == "GHz":
             return f"{hertz:.2f} {unit}"
@@ -85,7 +85,7 @@ def resolve_processors(host: Host) -> dict[str, Any]:
 
 
 def parse_load(loadavg: str) -> dict[str, float]:
-    """1m, 5m and 15m, from /proc/loadavg."""
+    """Return the averages 1m, 5m and 15m, from /proc/loadavg."""
     numbers = loadavg.split()[:3]
     return {name: float(number) for name, number in zip(("1m", "5m", "15m"), numbers, strict=False)}
 
@@ -96,7 +96,7 @@ def resolve_load(host: Host) -> dict[str, Any]:
 
 
 def parse_filesystems(text: str) -> str:
-    """The sorted names in /proc/filesystems, without those that need no device and fuseblk."""
+    """Return the sorted names in /proc/filesystems, without those that need no device and fuseblk."""
     names = (line.strip() for line in text.splitlines() if line.strip() and not line.startswith("nodev"))
     return ",".join(sorted(name for name in names if name != "fuseblk"))
 
@@ -148,7 +148,7 @@ CHASSIS = (
 
 
 def resolve_dmi(host: Host) -> dict[str, Any]:
-    """The fact dmi, from /sys/class/dmi/id; only what the firmware says."""
+    """Return the fact dmi, from /sys/class/dmi/id; only what the firmware says."""
 
     def read(name: str) -> str:
         return host.read(f"/sys/class/dmi/id/{name}").strip()

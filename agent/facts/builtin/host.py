@@ -1,4 +1,4 @@
-"""What resolvers may ask the machine: files, programs, the kernel. Tests hand them another machine."""
+"""The machine as resolvers see it: files, programs, the kernel. Tests pass another root."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Host:
         return self.root / path.lstrip("/")
 
     def read(self, path: str) -> str:
-        """The text of a file, '' when it cannot be read."""
+        """Return the text of a file, '' when it cannot be read."""
         try:
             with self.path(path).open("rb") as file:
                 return file.read(MAX_FILE).decode("utf-8", "replace")
@@ -38,7 +38,7 @@ class Host:
         return self.path(path).exists()
 
     def entries(self, path: str) -> list[str]:
-        """The names in a directory, sorted; none when it cannot be read."""
+        """Return the names in a directory, sorted; none when it cannot be read."""
         try:
             return sorted(entry.name for entry in self.path(path).iterdir())
         except OSError:
@@ -48,7 +48,7 @@ class Host:
         return os.uname()
 
     def run(self, argv: Sequence[str], *, timeout: float = 10.0) -> str:
-        """The stdout of a program, '' when it is not there, fails or takes more than `timeout` seconds; its group is then killed."""
+        """Return the stdout of a program, '' when it is not there, fails or takes more than `timeout` seconds; its group is then killed."""
         program = shutil.which(argv[0], path=self.environ.get("PATH"))
         if program is None:
             return ""

@@ -13,7 +13,7 @@ from .host import Host
 
 
 def resolve_identity(host: Host) -> dict[str, Any]:
-    """Who runs this."""
+    """Return the fact identity: the user and group that this process runs as."""
     uid, gid = os.getuid(), os.getgid()
     found: dict[str, Any] = {"uid": uid, "gid": gid, "privileged": uid == 0}
     try:
@@ -32,7 +32,7 @@ def resolve_path(host: Host) -> dict[str, Any]:
 
 
 def parse_uptime(text: str) -> dict[str, Any]:
-    """The fact system_uptime, from /proc/uptime: `0:07 hours`, `1 day`, `12 days`."""
+    """Return the fact system_uptime, from /proc/uptime: `0:07 hours`, `1 day`, `12 days`."""
     match = re.match(r"\d+", text)
     if not match:
         return {}

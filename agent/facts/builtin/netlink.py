@@ -1,4 +1,4 @@
-"""The kernel's own answers about links, addresses and routes (rtnetlink); `parse_*` are pure."""
+"""Links, addresses and routes, as the kernel reports them (rtnetlink); the functions `parse_*` are pure."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Address:
 
 
 def messages(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """(type, payload) of each netlink message in `data`."""
+    """Yield (type, payload) of each netlink message in `data`."""
     while len(data) >= _HEADER.size:
         length, kind, _, _, _ = _HEADER.unpack_from(data)
         if length < _HEADER.size or length > len(data):
@@ -61,7 +61,7 @@ def messages(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def attributes(data: bytes) -> dict[int, bytes]:
-    """The rtattr list at the end of a message."""
+    """Return the attributes (rtattr) at the end of a message: type → payload."""
     found: dict[int, bytes] = {}
     while len(data) >= 4:
         length, kind = struct.unpack_from("=HH", data)
@@ -76,7 +76,7 @@ _STATES = ("unknown", "notpresent", "down", "lowerlayerdown", "testing", "dorman
 
 
 def parse_link(payload: bytes) -> Link | None:
-    """One RTM_NEWLINK; None when it has no name."""
+    """Return the link that one RTM_NEWLINK describes; None when it has no name."""
     if len(payload) < 16:
         return None
     index = struct.unpack_from("=i", payload, 4)[0]
@@ -90,7 +90,7 @@ def parse_link(payload: bytes) -> Link | None:
 
 
 def parse_address(payload: bytes) -> Address | None:
-    """One RTM_NEWADDR; None for families other than IP."""
+    """Return the address that one RTM_NEWADDR describes; None for families other than IP."""
     if len(payload) < 8:
         return None
     family, prefix, flags, scope, index = struct.unpack_from("=BBBBI", payload)
@@ -105,7 +105,7 @@ def parse_address(payload: bytes) -> Address | None:
 
 
 def parse_default_route(text: str) -> str:
-    """The interface of the default route in /proc/net/route, the one of the least metric; '' without one."""
+    """Return the interface of the default route in /proc/net/route, the one of the least metric; '' without one."""
     best: tuple[int, str] | None = None
     for line in text.splitlines()[1:]:
         fields = line.split()
@@ -116,7 +116,7 @@ def parse_default_route(text: str) -> str:
 
 
 def dump(kind: int) -> list[bytes]:
-    """The payloads of all messages of an rtnetlink dump; OSError when the kernel refuses."""
+    """Return the payloads of all messages of an rtnetlink dump; OSError when the kernel refuses."""
     found: list[bytes] = []
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE) as channel:
         channel.settimeout(5)

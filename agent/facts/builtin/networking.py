@@ -15,7 +15,7 @@ from .netlink import Address, Link
 
 def parse_names(hostname: str, canonical: str, resolv_conf: str) -> dict[str, str]:
     """
-    hostname, domain and fqdn.
+    Return hostname, domain and fqdn.
 
     `canonical` is what the resolver calls this host; it counts when it begins with the host's name and a dot. Without
     a domain from either, `domain` or the first of `search` in resolv.conf. Source: facts reference 2.3.
@@ -52,7 +52,7 @@ def _usable(text: str) -> bool:
 
 
 def interface_of(link: Link, addresses: Sequence[Address]) -> dict[str, Any]:
-    """One entry of networking.interfaces. The main binding is the first that is usable from outside, else the first."""
+    """Return one entry of networking.interfaces. The main binding is the first that is reachable from outside, else the first."""
     found: dict[str, Any] = {}
     for version, key, suffix in ((4, "bindings", ""), (6, "bindings6", "6")):
         bindings = [_binding(address) for address in addresses if address.version == version]
@@ -71,7 +71,7 @@ def interface_of(link: Link, addresses: Sequence[Address]) -> dict[str, Any]:
 
 
 def primary_of(route: str, interfaces: dict[str, dict[str, Any]]) -> str:
-    """The interface of the default route, else the first with a usable address, else ''."""
+    """Return the interface of the default route, else the first with a usable address, else ''."""
     if route in interfaces:
         return route
     usable = (name for name, interface in interfaces.items() if any(key in interface and _usable(interface[key]) for key in ("ip", "ip6")))
@@ -81,7 +81,7 @@ def primary_of(route: str, interfaces: dict[str, dict[str, Any]]) -> str:
 def networking(
     names: dict[str, str], links: Sequence[Link], addresses: Sequence[Address], default_route: str, dhcp: dict[str, str]
 ) -> dict[str, Any]:
-    """The whole fact; pure. `dhcp`: interface to the server its lease came from."""
+    """Return the whole fact. Pure. `dhcp` maps an interface's name to the server that its lease came from."""
     interfaces = {link.name: interface_of(link, [address for address in addresses if address.index == link.index]) for link in links}
     for name, server in dhcp.items():
         if name in interfaces:
@@ -95,7 +95,7 @@ def networking(
 
 
 def parse_lease(text: str) -> str:
-    """The server in a lease of systemd-networkd or dhclient, '' without one; the last lease counts."""
+    """Return the server in a lease of systemd-networkd or dhclient, '' without one; the last lease counts."""
     found = re.findall(r"(?:^SERVER_ADDRESS=|dhcp-server-identifier )([\d.]+)", text, re.M)
     return found[-1] if found else ""
 
@@ -118,13 +118,13 @@ def _canonical(hostname: str) -> str:
 
 
 def host_names(host: Host) -> dict[str, str]:
-    """hostname, domain and fqdn of this machine; asks the resolver when the host's name has no domain."""
+    """Return hostname, domain and fqdn of this machine; the resolver is asked when the host's name has no domain."""
     hostname = host.uname().nodename
     return parse_names(hostname, "" if "." in hostname else _canonical(hostname), host.read("/etc/resolv.conf"))
 
 
 def resolve_networking(host: Host) -> dict[str, Any]:
-    """The fact networking."""
+    """Return the fact networking."""
     names = host_names(host)
     try:
         links, addresses = netlink.links(), netlink.addresses()

@@ -21,7 +21,7 @@ _RHEL = {"rhel", "centos", "fedora", "rocky", "almalinux", "ol", "amzn", "scient
 
 
 def parse_os_release(text: str) -> dict[str, str]:
-    """The variables of an os-release file, quotes removed."""
+    """Return the variables of an os-release file, quotes removed."""
     found = {}
     for line in text.splitlines():
         name, separator, value = line.strip().partition("=")
@@ -34,7 +34,7 @@ def parse_os_release(text: str) -> dict[str, str]:
 
 
 def name_of(release: dict[str, str]) -> str:
-    """`Debian`, `RedHat`, `Archlinux`: the rule of the facts reference 2.2."""
+    """Return the system's name (`Debian`, `RedHat`, `Archlinux`) by the rule of the facts reference 2.2."""
     words = release.get("NAME", "").split()
     if not words:
         return release.get("ID", "").capitalize()
@@ -45,7 +45,7 @@ def name_of(release: dict[str, str]) -> str:
 
 
 def family_of(release: dict[str, str]) -> str:
-    """The distribution class of ID_LIKE, else of ID; an unknown one is its ID, capitalised."""
+    """Return the distribution class of ID_LIKE, else of ID; an unknown one is its ID, capitalised."""
     likes = release.get("ID_LIKE") or release.get("ID", "")
     for family, pattern in _FAMILIES:
         if re.search(pattern, likes, re.I):
@@ -54,7 +54,7 @@ def family_of(release: dict[str, str]) -> str:
 
 
 def release_of(release: dict[str, str], debian_version: str, redhat_release: str) -> dict[str, str]:
-    """full, major and minor by the rules of the facts reference 2.2."""
+    """Return full, major and minor by the rules of the facts reference 2.2; {} when there is no version."""
     identity = release.get("ID", "")
     version = release.get("VERSION_ID", "")
     if identity == "debian" and debian_version.strip():
@@ -85,7 +85,7 @@ def architecture_of(hardware: str, family: str) -> str:
 
 
 def parse_lsb(release: dict[str, str], numbers: dict[str, str], redhat_release: str) -> dict[str, Any]:
-    """The fact os.distro of the distributions whose release file says it all."""
+    """Return the fact os.distro of the distributions whose release file says it all."""
     identity = name_of(release)
     if release.get("ID") in _RHEL and redhat_release:
         codename = re.search(r"\(([^)]*)\)", redhat_release)
@@ -104,7 +104,7 @@ def parse_lsb(release: dict[str, str], numbers: dict[str, str], redhat_release: 
 
 
 def parse_selinux(enforce: str, config: str, policy_version: str) -> dict[str, Any]:
-    """The fact os.selinux from /sys/fs/selinux and /etc/selinux/config."""
+    """Return the fact os.selinux from /sys/fs/selinux and /etc/selinux/config."""
     if not enforce:
         return {"enabled": False}
     settings = dict(re.findall(r"^\s*(SELINUX|SELINUXTYPE)\s*=\s*(\S+)", config, re.M))
@@ -120,7 +120,7 @@ def parse_selinux(enforce: str, config: str, policy_version: str) -> dict[str, A
 
 
 def resolve_os(host: Host) -> dict[str, Any]:
-    """The fact os."""
+    """Return the fact os."""
     release = parse_os_release(host.read("/etc/os-release") or host.read("/usr/lib/os-release"))
     redhat = host.read("/etc/redhat-release")
     numbers = release_of(release, host.read("/etc/debian_version"), redhat)
@@ -141,7 +141,7 @@ def resolve_os(host: Host) -> dict[str, Any]:
 
 
 def parse_kernel(sysname: str, release: str) -> dict[str, str]:
-    """kernelversion is the first three groups of digits, kernelmajversion the first two."""
+    """Return the kernel's facts; kernelversion is the first three groups of digits, kernelmajversion the first two parts."""
     groups = re.findall(r"\d+", release)[:3]
     return {
         "kernel": sysname,
@@ -152,6 +152,6 @@ def parse_kernel(sysname: str, release: str) -> dict[str, str]:
 
 
 def resolve_kernel(host: Host) -> dict[str, Any]:
-    """The facts kernel, kernelrelease, kernelversion and kernelmajversion."""
+    """Return the facts kernel, kernelrelease, kernelversion and kernelmajversion."""
     uname = host.uname()
     return dict(parse_kernel(uname.sysname, uname.release))

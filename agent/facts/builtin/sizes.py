@@ -6,7 +6,7 @@ _UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
 def human(count: int) -> str:
-    """`23.54 GiB`, `1.00 KiB`; below 1024 `N bytes`. Source: facts reference 2.1."""
+    """Return a number of bytes as Facter writes it: `23.54 GiB`, `1.00 KiB`; below 1024 `N bytes`. Source: facts reference 2.1."""
     if count < 1024:
         return f"{count} bytes"
     size = float(count)
@@ -18,7 +18,7 @@ def human(count: int) -> str:
 
 
 def capacity(used: int, total: int) -> str:
-    """`17.78%`; 100% of nothing."""
+    """Return the used share as `17.78%`; of a total of 0 it is 100%."""
     if total == 0 or used == total:
         return "100%"
     return f"{used / total * 100:.2f}%" if used else "0%"

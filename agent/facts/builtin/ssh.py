@@ -14,7 +14,7 @@ _NAMES = {"ssh-rsa": ("rsa", 1), "ssh-dss": ("dsa", 2), "ecdsa-sha2-nistp256": (
 
 
 def parse_key(text: str) -> dict[str, Any]:
-    """One entry of the fact, by the key's short name; {} for what is no key that Facter knows. SSHFP records: RFC 4255, 6594, 7479."""
+    """Return one entry of the fact by the key's short name; {} for a kind of key that Facter does not know. SSHFP: RFC 4255, 6594, 7479."""
     words = text.split()
     if len(words) < 2 or words[0] not in _NAMES:
         return {}
@@ -31,7 +31,7 @@ def parse_key(text: str) -> dict[str, Any]:
 
 
 def resolve_ssh(host: Host) -> dict[str, Any]:
-    """The fact ssh; of two keys of one kind the last folder's counts, as in Facter."""
+    """Return the fact ssh; of two keys of one kind the last folder's counts, as in Facter."""
     found: dict[str, Any] = {}
     for folder in _FOLDERS:
         for kind in ("rsa", "dsa", "ecdsa", "ed25519"):

@@ -20,7 +20,7 @@ Sizes = tuple[int, int, int]  # bytes in all, free for users, used
 
 
 def parse_mounts(text: str, cmdline: str) -> list[Mount]:
-    """The entries of /proc/self/mounts that are facts: device, filesystem, path and options. Source: facts reference 2.1."""
+    """Return the entries of /proc/self/mounts that are facts: device, filesystem, path and options. Source: facts reference 2.1."""
     found = []
     for line in text.splitlines():
         fields = [_unescaped(field) for field in line.split(" ")]
@@ -37,12 +37,12 @@ def parse_mounts(text: str, cmdline: str) -> list[Mount]:
 
 
 def _unescaped(field: str) -> str:
-    """The kernel writes blanks, tabs, newlines and backslashes as octal numbers."""
+    """Return a field with the octal escapes undone by which the kernel writes blanks, tabs, newlines and backslashes."""
     return re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), field)
 
 
 def mountpoint(mount: Mount, sizes: Sizes) -> dict[str, Any]:
-    """One entry of the fact mountpoints."""
+    """Return one entry of the fact mountpoints."""
     total, available, used = sizes
     return {
         "available": human(available),
@@ -59,7 +59,7 @@ def mountpoint(mount: Mount, sizes: Sizes) -> dict[str, Any]:
 
 
 def sizes_of(path: str) -> Sizes:
-    """Of the filesystem at `path`; zeros when it does not say."""
+    """Return the sizes of the filesystem at `path`; zeros when they cannot be read."""
     try:
         told = os.statvfs(path)
     except OSError:
@@ -68,7 +68,7 @@ def sizes_of(path: str) -> Sizes:
 
 
 def all_sizes(mounts: Sequence[Mount], ask: Callable[[str], Sizes] = sizes_of, seconds: float = STATVFS_SECONDS) -> dict[str, Sizes]:
-    """Of all mounts by path. Network filesystems are asked in a thread that is left behind when it hangs: zeros then."""
+    """Return the sizes of all mounts by path. A thread asks network filesystems; when it hangs, it is left behind and they get zeros."""
     found = {mount["path"]: ask(mount["path"]) for mount in mounts if not _NETWORK.match(mount["filesystem"])}
     distant = [mount["path"] for mount in mounts if mount["path"] not in found]
     if distant:
@@ -81,7 +81,7 @@ def all_sizes(mounts: Sequence[Mount], ask: Callable[[str], Sizes] = sizes_of, s
 
 
 def resolve_storage(host: Host) -> dict[str, Any]:
-    """The facts mountpoints, disks and partitions."""
+    """Return the facts mountpoints, disks and partitions."""
     mounts = parse_mounts(host.read("/proc/self/mounts"), host.read("/proc/cmdline"))
     sizes = all_sizes(mounts)
     found: dict[str, Any] = {}
@@ -95,7 +95,7 @@ def resolve_storage(host: Host) -> dict[str, Any]:
 
 
 def disks(host: Host) -> dict[str, Any]:
-    """The fact disks, from /sys/block: those that have a device behind them."""
+    """Return the fact disks, from /sys/block: those that have a device behind them."""
     found = {}
     for name in host.entries("/sys/block"):
         base = f"/sys/block/{name}"
@@ -117,7 +117,7 @@ def disks(host: Host) -> dict[str, Any]:
 
 
 def udev_of(host: Host, device: str) -> dict[str, str]:
-    """What udev found out about a block device, at `device` below /sys; as lsblk reads it, without a process."""
+    """Return udev's properties of a block device, at `device` below /sys; they are read as lsblk reads them, without a process."""
     number = host.read(f"{device}/dev").strip()
     return dict(re.findall(r"^E:([^=\n]+)=(.*)$", host.read(f"/run/udev/data/b{number}"), re.M)) if number else {}
 
@@ -127,13 +127,13 @@ _BLKID = {"filesystem": "TYPE", "uuid": "UUID", "label": "LABEL", "partuuid": "P
 
 
 def parse_blkid(text: str) -> dict[str, dict[str, str]]:
-    """Device → the values that blkid prints, by their names."""
+    """Return for each device the values that blkid prints, by their names."""
     lines = (line.partition(":") for line in text.splitlines())
     return {device: dict(re.findall(r'(\w+)="([^"]*)"', rest)) for device, _, rest in lines if rest}
 
 
 def partitions(host: Host, mounts: Sequence[Mount]) -> dict[str, Any]:
-    """The fact partitions: parts of disks, device mapper and loop devices that are in use."""
+    """Return the fact partitions: parts of disks, device mapper and loop devices that are in use."""
     found: dict[str, Any] = {}
     unknown: list[str] = []
     for device, place, more in _parts(host):
@@ -160,7 +160,7 @@ def _plain(text: str) -> str:
 
 
 def _parts(host: Host) -> Iterator[tuple[str, str, Mapping[str, str]]]:
-    """(device, place below /sys, more of the fact) of every partition."""
+    """Yield (device, its path below /sys, further entries of the fact) of every partition."""
     for name in host.entries("/sys/block"):
         base = f"/sys/block/{name}"
         if host.exists(f"{base}/device"):

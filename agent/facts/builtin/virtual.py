@@ -35,7 +35,7 @@ _PCI = (
 
 
 def parse_container(cgroup: str, environment: str) -> tuple[str, str]:
-    """docker, lxc, systemd_nspawn or podman when the first process runs in one, and its id or name; ('', '') outside of a container."""
+    """Return the kind of container (docker, lxc, systemd_nspawn, podman) that the first process runs in and its id or name, or ('', '')."""
     docker = re.search(r"docker[/-]([0-9a-f]+|.+)", cgroup)
     if docker:
         return "docker", docker[1].removesuffix(".scope")
@@ -47,7 +47,7 @@ def parse_container(cgroup: str, environment: str) -> tuple[str, str]:
 
 
 def parse_firmware(product: str, vendor: str, bios_vendor: str) -> str:
-    """The hypervisor that the firmware tells of, else ''."""
+    """Return the hypervisor that the firmware names, else ''."""
     if "Google" in bios_vendor:
         return "gce"
     if "Amazon EC2" in bios_vendor:
@@ -57,12 +57,12 @@ def parse_firmware(product: str, vendor: str, bios_vendor: str) -> str:
 
 
 def parse_pci(text: str) -> str:
-    """The hypervisor whose devices lspci lists, else ''."""
+    """Return the hypervisor whose devices lspci lists, else ''."""
     return next((name for line in text.splitlines() for pattern, name in _PCI if re.search(pattern, line)), "")
 
 
 def parse_virt_what(text: str) -> str:
-    """What virt-what says, in Facter's names; '' when it says nothing."""
+    """Return the hypervisor that virt-what prints, in Facter's names; '' when it prints nothing."""
     lines = text.split()
     if not lines:
         return ""
@@ -76,7 +76,7 @@ def parse_virt_what(text: str) -> str:
 
 
 def parse_openvz(status: str) -> tuple[str, str]:
-    """openvzhn on the host, openvzve in a container of OpenVZ, and its number, from /proc/self/status."""
+    """Return openvzhn (the host) or openvzve (a container of OpenVZ) and its number, from /proc/self/status; ('', '') without OpenVZ."""
     found = re.search(r"^envID:\s+(\d+)$", status, re.M)
     return ("openvzhn" if found[1] == "0" else "openvzve", found[1]) if found else ("", "")
 
@@ -87,7 +87,7 @@ def parse_vserver(status: str) -> str:
 
 
 def resolve_virtual(host: Host) -> dict[str, Any]:
-    """The facts virtual, is_virtual, hypervisors and xen. Source: facts reference 2.4."""
+    """Return the facts virtual, is_virtual, hypervisors and xen. Source: facts reference 2.4."""
     dmi = {name: host.read(f"/sys/class/dmi/id/{name}").strip() for name in ("product_name", "sys_vendor", "bios_vendor")}
     container, identity = parse_container(host.read("/proc/1/cgroup"), host.read("/proc/1/environ"))
     if not container and host.exists("/.dockerenv"):
@@ -124,7 +124,7 @@ def resolve_virtual(host: Host) -> dict[str, Any]:
 
 
 def hypervisors(virtual: str, tools: set[str], dmi: Mapping[str, str]) -> dict[str, Any]:
-    """The entries of the fact hypervisors that firmware and tools tell of. `tools`: what virt-what and lspci say."""
+    """Return the entries of the fact hypervisors that firmware and tools name. `tools`: the answers of virt-what and lspci."""
     product, vendor, bios = dmi["product_name"], dmi["sys_vendor"], dmi["bios_vendor"]
     found: dict[str, Any] = {}
     if "Microsoft" in vendor or product == "Virtual Machine":
@@ -141,6 +141,6 @@ def hypervisors(virtual: str, tools: set[str], dmi: Mapping[str, str]) -> dict[s
 
 
 def xen_domains(host: Host) -> list[str]:
-    """The names of the guests, as the host's own tool lists them."""
+    """Return the names of the guests, as the host's own tool lists them."""
     lines = (host.run(["/usr/sbin/xl", "list"]) or host.run(["/usr/sbin/xm", "list"])).splitlines()
     return [line.split()[0] for line in lines if line.strip() and not re.search(r"Domain-0|Name", line)]

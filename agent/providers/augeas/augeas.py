@@ -51,7 +51,7 @@ class AugeasLibrary(Provider[Augeas], type=Augeas, name="augeas", confine=[insta
         needed = await asyncio.to_thread(self._needed, resource)
         return {"returns": "need_to_run" if needed else 0}
 
-    async def set_returns(self, resource: Augeas, wanted: Any, state: State | None) -> None:
+    async def set_returns(self, resource: Augeas, desired: Any, state: State | None) -> None:
         await asyncio.to_thread(self._execute, resource)
 
     # --- in a thread
@@ -76,7 +76,7 @@ class AugeasLibrary(Provider[Augeas], type=Augeas, name="augeas", confine=[insta
         return tree
 
     def _narrowed(self, tree: AugeasTree, resource: Augeas) -> str:
-        """Only the files that the context can be about; the path of their errors ('' when all are loaded)."""
+        """Load only the files that the context can be about; return the path of their errors ('' when all are loaded)."""
         if not re.fullmatch(r"/files/[^'\"\[\]]+", resource.context):
             return ""
         path = resource.context.removeprefix("/files").rstrip("/") + "/"
@@ -113,7 +113,7 @@ class AugeasLibrary(Provider[Augeas], type=Augeas, name="augeas", confine=[insta
             raise ResourceError("Save failed, see debug output for details")
 
     def _show(self, resource: Augeas, path: str) -> None:
-        """The difference that a file will have; the trial's file goes."""
+        """Log how a file will differ, and remove the trial's file."""
         new = f"{path}.augnew"
         try:
             if self.context.show_diff() and resource.show_diff and not resource.is_sensitive("changes"):
@@ -155,7 +155,7 @@ class AugeasLibrary(Provider[Augeas], type=Augeas, name="augeas", confine=[insta
 
 
 def _difference(differ: Differ, old: str, new: str) -> str:
-    """The difference of two files, of which the old one may not be there."""
+    """Return the difference of two files, of which the old one may not be there."""
     with ExitStack() as stack:
         found = []
         for path in (old, new):
@@ -167,7 +167,7 @@ def _difference(differ: Differ, old: str, new: str) -> str:
 
 
 def _done(tree: AugeasTree, name: str, arguments: list[Any]) -> int:
-    """Carry out one command; below zero when it failed."""
+    """Carry out one command; return a negative number when it failed."""
     if name == "set":
         return tree.call("set", *arguments)
     if name in ("rm", "remove"):

@@ -25,7 +25,7 @@ _STRING = re.compile(r"""(['"])((?:\\.|(?!\1)[^\\])*)\1?|(\S+)""", re.DOTALL)
 
 def parse(lines: Sequence[str], prefix: str) -> list[Command]:
     """
-    Commands of lines; relative paths get the prefix.
+    Return the commands in lines of text; relative paths get the prefix.
 
     Raises:
         ResourceError: an unknown command, or one with an argument missing.
@@ -57,7 +57,7 @@ class _Reader:
         return command
 
     def path(self) -> str | None:
-        """Up to a blank outside of brackets and quotes."""
+        """Return a path, up to a blank outside of brackets and quotes; None: the text is at its end."""
         start, depth, quote = self.at, 0, ""
         while self.at < len(self.line):
             char = self.line[self.at]
@@ -105,7 +105,7 @@ class _Reader:
 
 
 def listed(text: str) -> list[str]:
-    """An array of quoted strings, as `['a', "b"]`; ResourceError when it is none."""
+    """Return an array of quoted strings, as `['a', "b"]`; ResourceError when it is none."""
     try:
         value = ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, MemoryError, RecursionError) as err:
@@ -115,17 +115,17 @@ def listed(text: str) -> list[str]:
     return value
 
 
-def compared(found: str, comparator: str, wanted: str) -> bool:
-    """Whether a value satisfies a comparison: as numbers when both are."""
+def compared(found: str, comparator: str, desired: str) -> bool:
+    """Return whether a value satisfies a comparison: as numbers when both are."""
     if comparator == "=~":
         try:
-            return Regexp(wanted).search(found) is not None
+            return Regexp(desired).search(found) is not None
         except EvaluationError as err:
-            raise ResourceError(f"Invalid regular expression {wanted}: {err.message}", hint=err.hint) from err
+            raise ResourceError(f"Invalid regular expression {desired}: {err.message}", hint=err.hint) from err
     left: Any = found
-    right: Any = wanted
-    if comparator in ("<", "<=", ">", ">=") and _is_number(found) and _is_number(wanted):
-        left, right = float(found), float(wanted)
+    right: Any = desired
+    if comparator in ("<", "<=", ">", ">=") and _is_number(found) and _is_number(desired):
+        left, right = float(found), float(desired)
     return _ordered(left, comparator, right)
 
 
@@ -142,7 +142,7 @@ def _ordered(left: Any, comparator: str, right: Any) -> bool:
 
 
 def answered(found: Sequence[str | None], clause: Command) -> bool:
-    """Whether paths or values satisfy `size`, `include`, `not_include`, `==` or `!=`."""
+    """Return whether paths or values satisfy `size`, `include`, `not_include`, `==` or `!=`."""
     verb = clause[0]
     if verb == "size":
         if clause[1] == "=~":

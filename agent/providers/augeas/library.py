@@ -38,7 +38,7 @@ _SIGNATURES: Final[dict[str, tuple[Any, list[Any]]]] = {
 
 
 def available() -> bool:
-    """Whether the library is there."""
+    """Return whether the library is there."""
     try:
         ctypes.CDLL(NAME)
     except OSError:
@@ -86,12 +86,12 @@ class AugeasTree:
         return int(getattr(self._library, f"aug_{function}")(self._handle, *given))
 
     def problem(self) -> str:
-        """What the last failure was."""
+        """Return the description of the last failure."""
         parts = (self._library.aug_error_message(self._handle), self._library.aug_error_minor_message(self._handle))
         return ": ".join(part.decode("utf-8", "replace") for part in parts if part)
 
     def get(self, path: str) -> str | None:
-        """A node's value; None: no value, or no such node."""
+        """Return a node's value; None: no value, or no such node."""
         value = _TEXT()
         found = self._library.aug_get(self._handle, _bytes(path), ctypes.byref(value))
         if found < 0:
@@ -99,7 +99,7 @@ class AugeasTree:
         return value.value.decode("utf-8", "surrogateescape") if value.value is not None else None
 
     def match(self, path: str) -> list[str]:
-        """The paths of all nodes that match."""
+        """Return the paths of all nodes that match."""
         found = _LIST()
         count = self._library.aug_match(self._handle, _bytes(path), ctypes.byref(found))
         if count < 0:

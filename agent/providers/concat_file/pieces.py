@@ -19,7 +19,7 @@ class Piece:
 
 
 def merged(pieces: Sequence[Piece], *, order: str, form: str, force: bool = False) -> str:
-    """The file's text; ResourceError when pieces do not fit together."""
+    """Return the file's text; ResourceError when pieces do not fit together."""
     ordered = sorted(pieces, key=_numeric if order == "numeric" else lambda piece: (piece.order, piece.name))
     if form == "plain":
         return "".join(piece.text for piece in ordered)

@@ -128,7 +128,7 @@ class Crontabs:
         return done.text
 
     async def back_up(self, target: str) -> None:
-        """Crontabs are not kept in a bucket: they are no files of ours."""
+        """Do nothing: crontabs are not files that a bucket could keep."""
 
     async def write(self, target: str, text: str, rights: Rights | None = None) -> None:
         if await asyncio.to_thread(_uid, target) is None:
@@ -194,9 +194,9 @@ class Crontab(ParsedFile[Cron], type=Cron, name="crontab"):
             raise ResourceError("no command specified, cannot create")
         await super().create(resource, state)
 
-    async def set(self, resource: Cron, attribute: str, wanted: Any, state: State | None) -> None:
+    async def set(self, resource: Cron, attribute: str, desired: Any, state: State | None) -> None:
         self._bound[resource.key][1].values.pop("_unmanaged", None)
-        await super().set(resource, "target" if attribute == "user" else attribute, wanted, state)
+        await super().set(resource, "target" if attribute == "user" else attribute, desired, state)
 
 
 __all__ = ["Crontab", "CrontabFormat", "Crontabs"]

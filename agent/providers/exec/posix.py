@@ -46,7 +46,7 @@ class PosixExec(Provider[Exec], type=Exec, name="posix", default_for=[{"feature"
         return {"returns": "notrun" if await self._due(resource, refreshing=False) else resource.wanted("returns")}
 
     async def _due(self, resource: Exec, *, refreshing: bool) -> bool:
-        """Whether all conditions let the command run; in Puppet's order, and no further than the first that does not."""
+        """Return whether all conditions let the command run; in Puppet's order, and no further than the first that does not."""
         if resource.refreshonly and not refreshing:
             return self._refused(resource, "refreshonly")
         for path in resource.creates or ():
@@ -77,7 +77,7 @@ class PosixExec(Provider[Exec], type=Exec, name="posix", default_for=[{"feature"
 
     # --- running
 
-    async def set_returns(self, resource: Exec, wanted: list[str], state: State | None) -> None:
+    async def set_returns(self, resource: Exec, desired: list[str], state: State | None) -> None:
         await self._perform(resource)
 
     async def refresh(self, resource: Exec) -> None:
@@ -121,7 +121,7 @@ class PosixExec(Provider[Exec], type=Exec, name="posix", default_for=[{"feature"
 
     async def _run(self, resource: Exec, command: Words, *, check: str = "") -> Finished:
         """
-        One command, with the resource's path, environment, user and deadline. `check`: the attribute whose command it is.
+        Return one command, with the resource's path, environment, user and deadline. `check`: the attribute whose command it is.
 
         Raises:
             TookTooLong. ResourceError: no such program or directory, or exit code 127, which a shell gives for the same reason.
@@ -151,7 +151,7 @@ class PosixExec(Provider[Exec], type=Exec, name="posix", default_for=[{"feature"
         return finished
 
     def _found(self, resource: Exec, command: Words, path: str | None) -> tuple[Sequence[str], str]:
-        """Arguments and absolute program for a command; ResourceError says what is wrong with the program. Blocking."""
+        """Return arguments and absolute program of a command; ResourceError says why the program cannot be run. Blocking."""
         _check_program(program_of(command), resource.path or ())
         argv = argv_of(command)
         return argv, argv[0] if argv[0].startswith("/") else _in_path(argv[0], (path or os.defpath).split(":")) or argv[0]
@@ -214,7 +214,7 @@ def _in_path(program: str, path: Sequence[str]) -> str | None:
 
 
 def _inspected(command: Words) -> str:
-    """A command as Ruby's `inspect` writes it."""
+    """Return a command as Ruby's `inspect` writes it."""
     if isinstance(command, list):
         return "[" + ", ".join(_inspected(word) for word in command) + "]"
     escaped = command.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

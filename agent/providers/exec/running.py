@@ -37,7 +37,7 @@ class Finished:
 
     @property
     def lines(self) -> list[str]:
-        """The output's lines, without blank ones at its end."""
+        """Return the output's lines, without blank ones at its end."""
         lines = self.output.split("\n")
         while lines and not lines[-1]:
             lines.pop()
@@ -61,7 +61,7 @@ class Manner:
 
 
 def inherited(environment: Mapping[str, str]) -> dict[str, str]:
-    """Our own variables without those that say who and where we are, and `environment` on top. The locale stays."""
+    """Return our own variables without those that say who and where we are, and `environment` on top. The locale stays."""
     kept = {name: value for name, value in os.environ.items() if name not in _PERSONAL and not name.startswith("BUNRAKU_")}
     return kept | dict(environment)
 
@@ -132,7 +132,7 @@ class _Identity:
 
 
 def _identity(manner: Manner) -> _Identity:
-    """Who a command runs as; LookupError names an unknown user or group."""
+    """Return who a command runs as; LookupError names an unknown user or group."""
     gid: int | None = None
     if manner.group:
         try:
@@ -154,7 +154,7 @@ def _identity(manner: Manner) -> _Identity:
 
 
 def _waited(child: subprocess.Popen[bytes], seconds: float, stop: threading.Event, output: OutputPipe) -> bool:
-    """Whether the child ended in time (`seconds`; 0: any) and before `stop`; takes its output meanwhile."""
+    """Return whether the child ended in time (`seconds`; 0: any) and before `stop`; takes its output meanwhile."""
     deadline = time.monotonic() + seconds if seconds else None
     poll = select.poll()
     pidfd = os.pidfd_open(child.pid)
@@ -179,7 +179,7 @@ def _waited(child: subprocess.Popen[bytes], seconds: float, stop: threading.Even
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
-    """No member of a child's group left, if the child itself has not ended; a daemon of one that has is left alone."""
+    """Kill all members of a child's process group if the child itself has not ended; a daemon left by one that has ended lives on."""
     if child.returncode is not None:
         return
     for number, patience in ((signal.SIGTERM, _GRACE), (signal.SIGKILL, None)):

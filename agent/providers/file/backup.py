@@ -22,7 +22,7 @@ Buckets = Callable[[Filebucket | None], Dipper]  # None: the bucket `puppet`, wh
 
 
 def bucket_of(resource: File) -> Filebucket | None:
-    """The filebucket that `backup` names; None for `puppet` when the catalog has none. ResourceError: there is no such bucket."""
+    """Return the filebucket that `backup` names; None for `puppet` when the catalog has none. ResourceError: there is no such bucket."""
     found = resource.find(Ref("filebucket", resource.backup))
     if isinstance(found, Filebucket):
         return found
@@ -32,7 +32,7 @@ def bucket_of(resource: File) -> Filebucket | None:
 
 
 def in_bucket(resource: File) -> bool:
-    """Whether backups go to a filebucket rather than beside the file."""
+    """Return whether backups go to a filebucket rather than beside the file."""
     return bool(resource.backup) and not resource.backup.startswith(".")
 
 
@@ -116,7 +116,7 @@ def _beside(resource: File, place: PathEntry, info: os.stat_result) -> None:
 
 
 def _copy(place: PathEntry, info: os.stat_result, target: str) -> None:
-    """A copy of what is at a place, with owner, mode without set-id bits, and times; links as links; special files are left out."""
+    """Copy a file or tree with owner, mode without set-id bits, and times; links are copied as links, special files are left out."""
     if stat.S_ISLNK(info.st_mode):
         with place_of(target) as new:
             os.symlink(place.readlink(), new.name, dir_fd=new.folder)

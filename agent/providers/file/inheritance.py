@@ -13,7 +13,7 @@ SET_IDS = stat.S_ISUID | stat.S_ISGID
 
 def inherited_rights(place: PathEntry, info: os.stat_result) -> Rights:
     """
-    The rights of a file that replaces a regular one.
+    Return the rights of a file that replaces a regular one.
 
     Owner and mode stay, which is what people mean who manage a content alone. Never the set-id bits: whoever made the old file would
     decide that the new content runs as somebody else. And no stranger's ownership in a folder that everybody writes to, as /tmp is:
@@ -33,7 +33,7 @@ def _is_planted(place: PathEntry, info: os.stat_result) -> bool:
 
 
 def lost_rights(info: os.stat_result, rights: Rights, *, owner: bool, mode: bool) -> str:
-    """What a new file does not take over, in words, but for what the catalog asks for (`owner`, `mode`); '' when nothing is lost."""
+    """Return in words which rights a new file does not inherit, except those that the catalog sets (`owner`, `mode`); '' when none."""
     lost = []
     if info.st_mode & SET_IDS and not mode:
         lost.append(f"the mode {stat.S_IMODE(info.st_mode):04o}")

@@ -27,12 +27,12 @@ Warn = Callable[[str], None]
 
 def state_of(resource: File, *, content: bool, warn: Warn) -> State | None:
     """
-    What is there, by attribute; None: nothing.
+    Return the state of a path by attribute; None: nothing is there.
 
     Args:
-        content: Whether a file's content is to be summed.
+        content: whether a file's checksum is computed.
     Raises:
-        ResourceError: a link on the way that must not be trusted, or a file that cannot be read.
+        ResourceError: a link in the path that must not be trusted, or a file that cannot be read.
     """
     try:
         with place_of(resource.path, follow=resource.links == "follow") as place:
@@ -83,7 +83,7 @@ def _content_sum(resource: File, place: PathEntry) -> Checksum:
 
 
 def user_id(name: str) -> int | None:
-    """The id of a user; None: there is none of that name."""
+    """Return the id of a user; None: there is none of that name."""
     try:
         return pwd.getpwnam(name).pw_uid
     except (KeyError, ValueError):
@@ -91,7 +91,7 @@ def user_id(name: str) -> int | None:
 
 
 def group_id(name: str) -> int | None:
-    """The id of a group; None: there is none of that name."""
+    """Return the id of a group; None: there is none of that name."""
     try:
         return grp.getgrnam(name).gr_gid
     except (KeyError, ValueError):
@@ -114,13 +114,13 @@ def _group_name(gid: int) -> str | None:
 
 @dataclass(slots=True)
 class FileOwnership:
-    """A file's wanted owner and group: ids by attribute (an unknown name stays), and the names of all ids that messages may show."""
+    """A file's desired owner and group as ids by attribute (an unknown name stays), and the names of all ids that messages may show."""
 
     ids: dict[str, list[Any]] = field(default_factory=dict)
     names: dict[tuple[str, Any], str] = field(default_factory=dict)
 
     def settle(self, resource: File) -> None:
-        """Put ids in the place of names."""
+        """Replace the resource's names of users and groups by ids."""
         for attribute, ids in self.ids.items():
             resource.want(attribute, ids)
         resource.names |= self.names
@@ -130,10 +130,10 @@ def accounts_of(resource: File, state: State | None) -> FileOwnership:
     """Ask the system who the owner and group of a file are."""
     found = FileOwnership()
     for attribute, find, name_of in (("owner", user_id, _user_name), ("group", group_id, _group_name)):
-        wanted = resource.wanted(attribute)
-        if wanted is None:
+        desired = resource.wanted(attribute)
+        if desired is None:
             continue
-        ids = found.ids[attribute] = [value if isinstance(value, int) else _or(find(value), value) for value in wanted]
+        ids = found.ids[attribute] = [value if isinstance(value, int) else _or(find(value), value) for value in desired]
         for number in (*ids, (state or {}).get(attribute)):
             name = name_of(number) if isinstance(number, int) else None
             if name is not None:
@@ -145,7 +145,7 @@ Inspection = tuple[State | None, FileOwnership]
 
 
 def inspect_path(resource: File, warn: Warn) -> Inspection:
-    """All that a file resource needs to know of the system before it is compared."""
+    """Return the state and the ownership that a file resource needs before it is compared."""
     watched = {"content", "checksum_value"}
     audited = not watched.isdisjoint(resource.audit)
     content = audited or not resource.manages_anything or any(resource.wanted(attribute) for attribute in watched)
@@ -154,7 +154,7 @@ def inspect_path(resource: File, warn: Warn) -> Inspection:
 
 
 def inspect_paths(resources: Iterable[File]) -> dict[File, Inspection]:
-    """The same of several, without those of which there is something to say: their turn will tell."""
+    """Return the inspection of several files, without those of which there is something to log: their turn logs it."""
     found = {}
     for resource in resources:
         words: list[str] = []

@@ -21,7 +21,7 @@ MAX_SHOWN = 10
 
 def mount_points_below(folder: str, *, table: Path | None = None) -> list[str]:
     """
-    The mount points in a directory, relative to it and sorted; `.` when the directory is one. Blocks.
+    Return the mount points in a directory, relative to it and sorted; `.` when the directory is one. Blocks.
 
     Args:
         folder: Links on the way are followed. table: As the kernel writes mountinfo(5).
@@ -44,17 +44,17 @@ def mount_points_below(folder: str, *, table: Path | None = None) -> list[str]:
 
 
 def is_in_mount(relative: str, points: Sequence[str]) -> bool:
-    """Whether a path is a mount point or below one."""
+    """Return whether a path is a mount point or below one."""
     return any(relative == point or relative.startswith(f"{point}/") for point in points)
 
 
 def leads_to_mount(relative: str, points: Sequence[str]) -> bool:
-    """Whether a mount point is below a path."""
+    """Return whether a mount point is below a path."""
     return any(point.startswith(f"{relative}/") for point in points)
 
 
 def refuse_mounts(folder: str) -> None:
-    """ResourceError when removing a directory would remove what is mounted there. Blocks."""
+    """Raise ResourceError when removing a directory would remove what is mounted there. Blocks."""
     points = mount_points_below(folder)
     if points:
         where = folder if points[0] == "." else f"{folder.rstrip('/')}/{points[0]}"
@@ -64,6 +64,6 @@ def refuse_mounts(folder: str) -> None:
 
 
 def listed(folder: str, points: Sequence[str]) -> str:
-    """Mount points for a message."""
+    """Return mount points as text for a message."""
     more = f" and {len(points) - MAX_SHOWN} more" if len(points) > MAX_SHOWN else ""
     return ", ".join(f"{folder.rstrip('/')}/{point}" for point in points[:MAX_SHOWN]) + more

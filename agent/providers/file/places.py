@@ -1,9 +1,9 @@
 """
-Paths taken as an open parent directory and a name, so that nothing a user swaps meanwhile leads elsewhere.
+Paths opened as a parent directory and a name, so that nothing a user swaps in between leads elsewhere.
 
 A path is walked component by component, each opened from the one before without following links. A link on the way is
-followed when those who could have put it there could as well have made what it leads to: it belongs to root or to us and
-stands in a folder that only those can write; or what it leads to belongs to the link's own owner.
+followed when those who could have put it there could as well have made its target: it belongs to root or to us and
+stands in a folder that only those can write; or its target belongs to the link's own owner.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ _STEP: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @dataclass(frozen=True, slots=True)
 class PathEntry:
-    """Where a path leads: `name` in the directory `folder` (a descriptor, for use as `dir_fd`); `path` is for messages."""
+    """The entry that a path names: `name` in the directory `folder` (a descriptor, for use as `dir_fd`); `path` is for messages."""
 
     folder: int
     name: str
     path: str
 
     def lstat(self) -> os.stat_result | None:
-        """What is there, a link as itself; None: nothing."""
+        """Return the entry's status, of a link the link's own; None: there is no entry."""
         try:
             return os.lstat(self.name, dir_fd=self.folder)
         except FileNotFoundError:
             return None
 
     def open(self, flags: int = os.O_RDONLY, mode: int = 0o600) -> int:
-        """What is there, open; never a link (OSError ELOOP), never blocking."""
+        """Return a descriptor of the entry; never of a link's target (OSError ELOOP); never blocks."""
         return os.open(self.name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode, dir_fd=self.folder)
 
     def readlink(self) -> str:
@@ -48,12 +48,12 @@ class PathEntry:
 
     @property
     def shared(self) -> bool:
-        """Whether others than root and we can put things here."""
+        """Return whether others than root and we can create entries in the folder."""
         return not _private(os.fstat(self.folder))
 
     def foreign_hard_link(self, info: os.stat_result) -> bool:
         """
-        Whether `info` is a file with further names, in a folder whose owner could have made this name for somebody else's file.
+        Return whether `info` is a file with further names, in a folder whose owner could have made this name for somebody else's file.
 
         Such a file is not shown, not backed up, and its owner and mode are not touched: the other name may be /etc/shadow.
         """
@@ -63,7 +63,7 @@ class PathEntry:
 @contextmanager
 def place_of(path: str, *, follow: bool = False) -> Iterator[PathEntry]:
     """
-    The place of an absolute path; with `follow`, of what a link at its end leads to.
+    Open the entry of an absolute path; with `follow`, of the target of a link at its end.
 
     Raises:
         OSError: a directory on the way is missing or not a directory.
@@ -78,7 +78,7 @@ def place_of(path: str, *, follow: bool = False) -> Iterator[PathEntry]:
 
 @asynccontextmanager
 async def place_in_thread(path: str) -> AsyncIterator[PathEntry]:
-    """`place_of`, whose walk (a network file system may hang) does not hold up the event loop."""
+    """Do as `place_of`, in a thread: the walk (a network file system may hang) does not block the event loop."""
     manager = place_of(path)
     place = await asyncio.to_thread(manager.__enter__)
     try:
@@ -96,7 +96,7 @@ def _located(path: str, *, follow: bool) -> tuple[int, str]:
 
 
 def _walked(start: int, path: str, follow: bool, links: list[int]) -> tuple[int, str]:
-    """Parent descriptor and name of `path` below `start`, which is taken over; `links` counts down those that may be followed."""
+    """Return the parent's descriptor and the name of `path` below `start`, which is taken over; `links`: how many may still be followed."""
     parts = [part for part in path.split("/") if part not in ("", ".")]
     fd = start
     try:
@@ -128,7 +128,7 @@ def _walked(start: int, path: str, follow: bool, links: list[int]) -> tuple[int,
 
 
 def _followed(fd: int, part: str, info: os.stat_result, links: list[int], *, into: bool) -> tuple[int, str]:
-    """Where the link `part` leads; with `into`, the descriptor of that directory itself (and name '.')."""
+    """Return where the link `part` leads; with `into`, the descriptor of that directory itself (and name '.')."""
     links[0] -= 1
     if links[0] < 0:
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), part)
@@ -159,13 +159,13 @@ def _followed(fd: int, part: str, info: os.stat_result, links: list[int], *, int
 
 
 def _private(folder: os.stat_result, *, sticky: bool = False) -> bool:
-    """Whether only root and we can change what is in a folder; `sticky`: or others cannot take away what is not theirs."""
+    """Return whether only root and we can change what is in a folder; `sticky`: or others cannot take away what is not theirs."""
     mine = folder.st_uid in (0, os.geteuid())
     return mine and (not folder.st_mode & 0o022 or (sticky and bool(folder.st_mode & stat.S_ISVTX)))
 
 
 def set_owner(place: PathEntry, uid: int, gid: int) -> None:
-    """Give away what is at a place (a link itself, never what it leads to); -1 leaves an id. OSError, ResourceError."""
+    """Change owner and group of an entry (a link's own, never its target's); -1 leaves an id. OSError, ResourceError."""
     fd = place.open(os.O_PATH)
     try:
         info = os.fstat(fd)
@@ -179,7 +179,7 @@ def set_owner(place: PathEntry, uid: int, gid: int) -> None:
 
 
 def set_mode(place: PathEntry, bits: int) -> None:
-    """Set the permission bits of what is at a place; a link's are left alone. OSError, ResourceError."""
+    """Set the permission bits of an entry; a link's are left alone. OSError, ResourceError."""
     fd = place.open(os.O_PATH)
     try:
         info = os.fstat(fd)
@@ -200,7 +200,7 @@ def _refuse_foreign(place: PathEntry, info: os.stat_result) -> None:
 
 
 def remove(place: PathEntry) -> None:
-    """Remove what is at a place: a directory with all that is in it, never following a link out of it."""
+    """Remove an entry: a directory with all that is in it, never following a link out of it."""
     info = place.lstat()
     if info is None:
         return
@@ -211,7 +211,7 @@ def remove(place: PathEntry) -> None:
 
 
 def file_type(info: os.stat_result) -> str:
-    """What Puppet calls a kind of file: file, directory, link, fifo, socket, characterSpecial, blockSpecial."""
+    """Return Puppet's word for a kind of file: file, directory, link, fifo, socket, characterSpecial, blockSpecial."""
     return {
         stat.S_IFREG: "file",
         stat.S_IFDIR: "directory",

@@ -38,7 +38,7 @@ class NoSuchAccount(OSError):
 
 
 class PosixFile(Provider[File], type=File, name="posix", features=("manages_symlinks",)):
-    """Everything by directory descriptor: what a user swaps while a run is on leads nowhere. See `places`."""
+    """Manages files by directory descriptors: what a user swaps during a run leads nowhere. See `places`."""
 
     def __init__(self, context: FileContext) -> None:
         self.context = context
@@ -51,7 +51,7 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
     # --- further resources
 
     async def generate(self, resource: File) -> Sequence[Type]:
-        """No resources: what is to be said about a resource before the run."""
+        """Return no resources; log the warnings about a resource before the run."""
         if resource.recurselimit is not None and not resource.recurses:
             self._warn_early(resource, "Possible error: recurselimit is set but not recurse, no recursion will happen")
         if resource.wanted("checksum_value") and not resource.wanted("content") and not resource.source:
@@ -107,12 +107,12 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
         return state
 
     def _fit(self, resource: File, state: State | None) -> None:
-        """What is wanted, made to fit what is there and what this process can do."""
+        """Adapt what is desired to the current state and to what this process can do."""
         kind = state["ensure"] if state else None
         resource.is_directory = kind == "directory"
-        wanted = resource.wanted("mode")
-        if wanted and resource.is_directory:
-            resource.want("mode", [modes.octal(modes.searchable(int(m, 8))) if modes.is_octal(m) else m for m in wanted])
+        desired = resource.wanted("mode")
+        if desired and resource.is_directory:
+            resource.want("mode", [modes.octal(modes.searchable(int(m, 8))) if modes.is_octal(m) else m for m in desired])
         if resource.wanted("owner") is not None and not self.root and state and state["owner"] not in (resource.wanted("owner") or ()):
             if not self._warned:
                 self._warned = True
@@ -127,7 +127,7 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
 
     # --- telling
 
-    async def preview(self, resource: File, attribute: str, wanted: Any, state: State | None) -> None:
+    async def preview(self, resource: File, attribute: str, desired: Any, state: State | None) -> None:
         """Log the diff of a content that will change."""
         if attribute not in ("content", "checksum_value") or not self.context.show_diff or not resource.show_diff:
             return
@@ -154,7 +154,7 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
                 held.close()
 
     async def _fetched(self, resource: File, held: SpooledContent, attribute: str) -> bool:
-        """The wanted content in `held`; False when it cannot be had, which only noop tells: the change itself will fail otherwise."""
+        """Fetch the desired content into `held`; return False when it cannot be had (logged only in noop: else the change itself fails)."""
         try:
             await held.take(self._content(resource))
         except (OSError, PuppetError) as err:
@@ -183,13 +183,13 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
     async def destroy(self, resource: File, state: State | None) -> None:
         await self._make_way(resource, "absent")
 
-    async def set_ensure(self, resource: File, wanted: str, state: State | None) -> None:
+    async def set_ensure(self, resource: File, desired: str, state: State | None) -> None:
         try:
-            if wanted in ("file", "present"):
+            if desired in ("file", "present"):
                 if state and state["ensure"] == "directory":
                     await self._make_way(resource, "file")
                 await self._write(resource)
-            elif wanted == "directory":
+            elif desired == "directory":
                 await self._make_directory(resource)
             else:
                 if resource.wanted("target") is None:
@@ -199,26 +199,26 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
                 await self._link(resource)
         except OSError as err:
             cause = _told(err, resource.path)
-            raise ResourceError(f"Could not set '{wanted}' on ensure: {_text(cause)}", where=resource.origin.where) from cause
+            raise ResourceError(f"Could not set '{desired}' on ensure: {_text(cause)}", where=resource.origin.where) from cause
 
-    async def set_content(self, resource: File, wanted: str, state: State | None) -> None:
+    async def set_content(self, resource: File, desired: str, state: State | None) -> None:
         await self._write(resource)
 
-    async def set_checksum_value(self, resource: File, wanted: str, state: State | None) -> None:
+    async def set_checksum_value(self, resource: File, desired: str, state: State | None) -> None:
         await self._write(resource)
 
-    async def set_target(self, resource: File, wanted: str, state: State | None) -> None:
+    async def set_target(self, resource: File, desired: str, state: State | None) -> None:
         await self._link(resource)
 
-    async def set_owner(self, resource: File, wanted: Any, state: State | None) -> None:
-        if not isinstance(wanted, int):
-            raise ResourceError(f"Could not find user {wanted}")
-        await self._give(resource, wanted, -1, f"Failed to set owner to '{wanted}'")
+    async def set_owner(self, resource: File, desired: Any, state: State | None) -> None:
+        if not isinstance(desired, int):
+            raise ResourceError(f"Could not find user {desired}")
+        await self._give(resource, desired, -1, f"Failed to set owner to '{desired}'")
 
-    async def set_group(self, resource: File, wanted: Any, state: State | None) -> None:
-        if not isinstance(wanted, int):
-            raise ResourceError(f"Could not find group {wanted}")
-        await self._give(resource, -1, wanted, f"Failed to set group to '{wanted}'")
+    async def set_group(self, resource: File, desired: Any, state: State | None) -> None:
+        if not isinstance(desired, int):
+            raise ResourceError(f"Could not find group {desired}")
+        await self._give(resource, -1, desired, f"Failed to set group to '{desired}'")
 
     async def _give(self, resource: File, uid: int, gid: int, problem: str) -> None:
         def give() -> None:
@@ -230,22 +230,22 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
         except OSError as err:
             raise ResourceError(f"{problem}: {_text(err)}") from err
 
-    async def set_mode(self, resource: File, wanted: str, state: State | None) -> None:
+    async def set_mode(self, resource: File, desired: str, state: State | None) -> None:
         def change() -> None:
             with place_of(resource.path, follow=resource.links == "follow") as place:
                 info = place.lstat()
                 if info is not None:
-                    bits = modes.applied(wanted, stat.S_IMODE(info.st_mode), directory=stat.S_ISDIR(info.st_mode))
+                    bits = modes.applied(desired, stat.S_IMODE(info.st_mode), directory=stat.S_ISDIR(info.st_mode))
                     set_mode(place, bits)
 
         try:
             await asyncio.to_thread(change)
         except OSError as err:
-            raise ResourceError(f"failed to set mode {wanted} on {resource.path}: {_text(err)}") from err
+            raise ResourceError(f"failed to set mode {desired} on {resource.path}: {_text(err)}") from err
 
     # --- making way
 
-    async def _make_way(self, resource: File, wanted: str) -> None:
+    async def _make_way(self, resource: File, desired: str) -> None:
         """
         Back up and, where a rename cannot replace it, remove what is in the way.
 
@@ -254,20 +254,20 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
         kind = await asyncio.to_thread(_kind_at, resource.path)
         if kind is None:
             return
-        if kind == "directory" and wanted != "directory" and resource.force:
+        if kind == "directory" and desired != "directory" and resource.force:
             await asyncio.to_thread(refuse_mounts, resource.path)
         await back_up(resource, self.context.buckets, lambda level, text: self.context.log.log(level, text))
-        if kind == wanted and wanted != "link":
+        if kind == desired and desired != "link":
             return
         if kind == "directory":
             if not resource.force:
                 resource.log("notice", NO_DIRECTORY)
                 return
-            resource.log("debug", f"Removing existing directory for replacement with {wanted}")
+            resource.log("debug", f"Removing existing directory for replacement with {desired}")
             await asyncio.to_thread(_removed, resource.path)
         elif kind in ("file", "link", "fifo", "socket"):
-            if wanted in ("absent", "directory"):
-                resource.log("debug", f"Removing existing {kind} for replacement with {wanted}")
+            if desired in ("absent", "directory"):
+                resource.log("debug", f"Removing existing {kind} for replacement with {desired}")
                 await asyncio.to_thread(_removed, resource.path)
         else:
             raise ResourceError(f"Could not remove files of type {kind}")
@@ -275,7 +275,7 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
     # --- making
 
     async def _write(self, resource: File) -> None:
-        """Put the wanted content in place, with the wanted owner and mode from the first byte on."""
+        """Write the desired content, with the desired owner and mode from the first byte on."""
         await self._make_way(resource, "file")
         await self._tidy(os.path.dirname(resource.path))  # noqa: PTH120
         rights, missing = await asyncio.to_thread(self._rights, resource)
@@ -303,13 +303,13 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
             raise NoSuchAccount(missing)
 
     async def _tidy(self, folder: str) -> None:
-        """Once a run and folder: what a killed run left goes."""
+        """Remove what a killed run left in a folder, once a run and folder."""
         if folder not in self._swept and len(self._swept) < MAX_FOLDERS:
             self._swept.add(folder)
             await asyncio.to_thread(sweep, folder)
 
     def _rights(self, resource: File) -> tuple[Rights, str]:
-        """What a new file in this place gets, and which wanted owner or group this system does not know. Blocking."""
+        """Return the rights of a new file at this path, and which desired owner or group this system does not know. Blocking."""
         accounts_of(resource, None).settle(resource)
         uid = gid = -1
         current = 0o644
@@ -334,7 +334,7 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
         return Rights(uid, gid, bits), _unknown(owner, group)
 
     async def _content(self, resource: File) -> AsyncIterator[bytes]:
-        """The wanted bytes, from wherever they come."""
+        """Yield the desired bytes, from whichever source has them."""
         if self._held is not None and self._held[0] is resource:
             async for block in self._held[1].blocks():
                 yield block
@@ -345,27 +345,27 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
             async for block in self.context.sources.content(metadata.source or resource.source[0], metadata):
                 yield block
         elif resource.wanted("content"):
-            wanted = Checksum.parse(str(resource.content))
+            desired = Checksum.parse(str(resource.content))
             bucket = bucket_of(resource) if in_bucket(resource) else None
             try:
-                async for block in self.context.buckets(bucket).fetch(wanted.value):
+                async for block in self.context.buckets(bucket).fetch(desired.value):
                     yield block
             except PuppetError as err:
-                raise ResourceError(f"Could not retrieve content for {wanted} from filebucket: {err.message}") from err
+                raise ResourceError(f"Could not retrieve content for {desired} from filebucket: {err.message}") from err
 
     def _verify(self, resource: File, found: Checksum) -> None:
-        """Refuse bytes that are not those that were promised."""
+        """Raise ResourceError when the bytes are not those that were announced."""
         value = resource.value_of("checksum_value")
         if value is not None and found.type in checksums.HEX_LENGTH:
-            wanted: Checksum | None = Checksum(found.type, value)
+            desired: Checksum | None = Checksum(found.type, value)
         elif resource.source:
-            wanted = resource.metadata.sum if resource.metadata else None
+            desired = resource.metadata.sum if resource.metadata else None
         else:
-            wanted = Checksum.parse(str(resource.content)) if resource.wanted("content") else None
-        if wanted is None or wanted.type != found.type or wanted.type not in checksums.HEX_LENGTH:
+            desired = Checksum.parse(str(resource.content)) if resource.wanted("content") else None
+        if desired is None or desired.type != found.type or desired.type not in checksums.HEX_LENGTH:
             return
-        if wanted != found:
-            raise ResourceError(f"File written to disk did not match desired checksum; discarding changes ({found} vs {wanted})")
+        if desired != found:
+            raise ResourceError(f"File written to disk did not match desired checksum; discarding changes ({found} vs {desired})")
 
     async def _validate(self, resource: File, path: str) -> None:
         command = str(resource.validate_cmd).replace(resource.validate_replacement, shlex.quote(path))
@@ -426,7 +426,7 @@ def _removed(path: str) -> None:
 
 
 def _made_directory(path: str, rights: Rights, bits: int | None) -> None:
-    """A new directory, private until its owner and mode are set; without `bits` 0755 and the folder's own set-group-id."""
+    """Create a directory, private until its owner and mode are set; without `bits` 0755 and the folder's own set-group-id."""
     with place_of(path) as place:
         os.mkdir(place.name, 0o700, dir_fd=place.folder)
         fd = os.open(place.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place.folder)
@@ -442,7 +442,7 @@ def _made_directory(path: str, rights: Rights, bits: int | None) -> None:
 
 
 def _told(err: OSError, path: str) -> OSError:
-    """A system error in Puppet's words."""
+    """Return a system error with Puppet's text."""
     if isinstance(err, NoSuchAccount):
         return err
     details = {

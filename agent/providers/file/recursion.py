@@ -23,7 +23,7 @@ Children = dict[str, File]  # by path relative to the directory
 
 
 async def children_of(resource: File, sources: FileSources, inlined: Inlined) -> list[File]:
-    """The resources below a directory, sorted by path; none for what the catalog manages itself, or is below such."""
+    """Return the resources below a directory, sorted by path; none for what the catalog manages itself, or is below such."""
     children: Children = {}
     points: list[str] = []
     if resource.recurse == "true":
@@ -42,7 +42,7 @@ async def children_of(resource: File, sources: FileSources, inlined: Inlined) ->
 
 
 def _managed_elsewhere(resource: File, child: File) -> bool:
-    """Whether the catalog has the child's path, or a path between the directory and it, as a file of its own."""
+    """Return whether the catalog has the child's path, or a path between the directory and it, as a file of its own."""
     above = PurePosixPath(resource.path)
     path = PurePosixPath(child.path)
     between = [path, *(parent for parent in path.parents if above in parent.parents)]
@@ -56,10 +56,10 @@ def _wanted(resource: File) -> MetadataOptions:
         "max_files": resource.max_files,
         "ignore": tuple(resource.ignore),
     }
-    wanted = question(resource, **more)
+    desired = question(resource, **more)
     if resource.source or resource.wanted("content"):
-        return wanted
-    return MetadataOptions(links=wanted.links, checksum_type="none", source_permissions=wanted.source_permissions, **more)
+        return desired
+    return MetadataOptions(links=desired.links, checksum_type="none", source_permissions=desired.source_permissions, **more)
 
 
 def _points_below(folder: str) -> list[str]:
@@ -67,7 +67,7 @@ def _points_below(folder: str) -> list[str]:
 
 
 async def _add_local(resource: File, children: Children, points: Sequence[str]) -> None:
-    """What is there, without what is mounted below: only a resource of its own leads in there, or a source that has the path."""
+    """Add the local entries, without what is mounted below: only a resource of its own leads in there, or a source that has the path."""
     names, warnings = await asyncio.to_thread(names_below, *local_tree(Path(resource.path)), _wanted(resource), without=points)
     for warning in warnings:
         resource.log("warning", warning)
@@ -81,7 +81,7 @@ async def _add_local(resource: File, children: Children, points: Sequence[str]) 
 
 
 async def _add_links(resource: File, sources: FileSources, children: Children) -> None:
-    """Directories as in the target's tree, and a link to each of its files."""
+    """Add directories as in the target's tree, and a link to each of its files."""
     target = str(resource.target)
     if not target.startswith("/"):
         raise ResourceError(f"A link farm needs an absolute target, not '{target}'")
@@ -113,7 +113,7 @@ async def _add_remote(resource: File, sources: FileSources, inlined: Inlined, ch
 
 
 async def _listed(resource: File, sources: FileSources, inlined: Inlined) -> list[tuple[str, FileMetadata]]:
-    """The entries of the first source that has any; with sourceselect all those of all, the first of a path."""
+    """Return the entries of the first source that has any; with sourceselect all those of all, the first of a path."""
     listed: dict[str, tuple[str, FileMetadata]] = {}
     trees = inlined.trees.get(resource.title)
     for source in resource.source:

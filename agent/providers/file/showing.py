@@ -18,7 +18,7 @@ TOO_LARGE = f"[diff not shown: more than {MAX_INPUT} bytes]"
 
 
 def too_large(path: str) -> bool:
-    """Whether a file is too large to be compared, so that its new content need not be fetched for that. Blocking."""
+    """Return whether a file is too large to be compared, so that its new content need not be fetched for that. Blocking."""
     try:
         return Path(path).stat().st_size > MAX_INPUT
     except OSError:
@@ -26,7 +26,7 @@ def too_large(path: str) -> bool:
 
 
 class SpooledContent:
-    """A content held in memory, nowhere on disk: bytes up to MAX_INPUT, `complete` only if that was all."""
+    """A content in memory, not on disk: bytes up to MAX_INPUT, `complete` only if that was all."""
 
     def __init__(self) -> None:
         self.fd = os.memfd_create("wanted", os.MFD_CLOEXEC)
@@ -34,7 +34,7 @@ class SpooledContent:
         self.complete = True
 
     async def take(self, blocks: AsyncIterator[bytes]) -> None:
-        """Hold what `blocks` yields, or so much of it as there is room for."""
+        """Store what `blocks` yields, up to MAX_INPUT."""
         async for block in blocks:
             if self.size + len(block) > MAX_INPUT:
                 self.complete = False
@@ -56,10 +56,11 @@ class SpooledContent:
 
 def difference(resource: File, held: SpooledContent, differ: Differ) -> str:
     """
-    What the log shows: the output of the diff program, or why there is none. Blocking.
+    Return the text that the log shows: the output of the diff program, or why there is none. Blocking.
 
     Raises:
-        Unsupported: no diff program. OSError: the file cannot be read.
+        Unsupported: no diff program.
+        OSError: the file cannot be read.
     """
     with place_of(resource.path, follow=resource.links == "follow") as place:
         fd = place.open()
@@ -69,11 +70,11 @@ def difference(resource: File, held: SpooledContent, differ: Differ) -> str:
                 return "[diff not shown: this is a hard link to another user's file]"
             if info.st_size > MAX_INPUT or not held.complete:
                 return TOO_LARGE
-            wanted = f"{resource.path} (wanted)"
-            output = differ.compare(fd, held.fd, labels=(resource.path, wanted))
+            desired = f"{resource.path} (wanted)"
+            output = differ.compare(fd, held.fd, labels=(resource.path, desired))
         finally:
             os.close(fd)
     try:
         return output.decode("utf-8")
     except UnicodeDecodeError:
-        return f"Binary files {resource.path} and {wanted} differ"
+        return f"Binary files {resource.path} and {desired} differ"

@@ -27,7 +27,7 @@ class Inlined:
 
     @classmethod
     def of(cls, catalog: Catalog) -> Inlined:
-        """What is inlined in a catalog; BadData when it is not metadata."""
+        """Return the metadata that a catalog contains inline; BadData when it is no metadata."""
         return cls(
             {title: FileMetadata.from_data(data) for title, data in catalog.metadata.items()},
             {
@@ -38,7 +38,7 @@ class Inlined:
 
 
 def question(resource: File, **more: Any) -> MetadataOptions:
-    """How a resource asks for metadata."""
+    """Return how a resource asks for metadata."""
     return MetadataOptions(
         links=resource.links,  # type: ignore[arg-type]
         checksum_type=checksums.algorithm(resource.checksum),
@@ -49,7 +49,7 @@ def question(resource: File, **more: Any) -> MetadataOptions:
 
 async def metadata_of(resource: File, sources: FileSources, inlined: Inlined, environment: str) -> FileMetadata:
     """
-    The metadata of a resource's source, once: inlined, else of the first source that has any.
+    Return the metadata of a resource's source, once: inlined, else of the first source that has any.
 
     Raises:
         ResourceError: no source has, or asking failed.

@@ -86,7 +86,7 @@ class Replacement:
 
     @property
     def temporary(self) -> str:
-        """The path of the unfinished file, for a program that checks it."""
+        """Return the path of the unfinished file, for a program that checks it."""
         return f"{os.path.dirname(self._folder.path).rstrip('/')}/{self._name}"  # noqa: PTH120
 
     @property
@@ -105,7 +105,7 @@ class Replacement:
             self.size += len(block)
 
     def sum(self) -> str:
-        """The checksum's value of what was written."""
+        """Return the checksum's value of what was written."""
         return self._sum.hexdigest()
 
     def commit(self) -> None:
@@ -128,7 +128,7 @@ class Replacement:
             _sync(self.place.folder)
 
     def _move_across(self) -> None:
-        """The staging folder is on another file system: copied beside the final place, then renamed."""
+        """Copy the file beside its final place and rename it there, because the staging folder is on another file system."""
         with Replacement(self.path, self.rights, "none") as near:
             offset = 0
             while block := os.pread(self._fd, checksums.BLOCK, offset):
@@ -164,7 +164,7 @@ class Replacement:
 
 
 def make_link(path: str, target: str, uid: int, gid: int) -> None:
-    """A link in place of whatever is there but a directory, at once: there is no moment without one."""
+    """Replace whatever is there, except a directory, by a link, atomically."""
     with place_of(path) as place:
         name = f".{place.name[:150]}.{secrets.token_hex(8)}"
         os.symlink(target, name, dir_fd=place.folder)
@@ -178,7 +178,7 @@ def make_link(path: str, target: str, uid: int, gid: int) -> None:
 
 
 def full_disk_error(err: OSError, new: Replacement) -> ResourceError | None:
-    """What to say when there is no room for a new content; None when that is not what happened."""
+    """Return the error for a content that does not fit on the disk; None when that is not what happened."""
     if err.errno not in (errno.ENOSPC, errno.EDQUOT):
         return None
     folder = new.temporary.rpartition("/")[0] or "/"
@@ -189,7 +189,7 @@ def full_disk_error(err: OSError, new: Replacement) -> ResourceError | None:
 
 
 def _created(folder: PathEntry, plain_name: bool, now: float) -> tuple[int, str]:
-    """A new private file of a name nobody can foresee: (descriptor, name). Bounded tries; a name that is taken is never used."""
+    """Return a new private file of a name nobody can foresee: (descriptor, name). Bounded tries; a name that is taken is never used."""
     unique = f"{time.strftime('%Y%m%d', time.localtime(now))}-{os.getpid()}-"
     stem = f"{folder.name[:150]}{unique}" if plain_name else f".{folder.name[:150]}.puppet{unique}"
     for _ in range(100):
@@ -233,7 +233,7 @@ def _alive(pid: int) -> bool:
 
 
 def _sync(folder: int) -> None:
-    """The folder's own record of the rename, on disk; a folder we may not read is left to the system."""
+    """Write the folder's own record of the rename to disk; a folder we may not read is left to the system."""
     try:
         fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
     except PermissionError:

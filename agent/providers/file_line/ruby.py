@@ -13,7 +13,7 @@ from ..parsed.storage import read_file, replace_file
 
 
 def split(text: str) -> list[str]:
-    """Lines with their ends."""
+    """Return the lines with their ends."""
     lines = [f"{line}\n" for line in text.split("\n")]
     lines[-1] = lines[-1][:-1]
     return lines if lines[-1] else lines[:-1]
@@ -28,7 +28,7 @@ def _ended(line: str) -> str:
 
 
 def _matching(resource: FileLine, lines: Sequence[str]) -> int:
-    """How many lines `match` speaks of."""
+    """Return how many lines `match` speaks of."""
     pattern = resource.match
     if pattern is None:
         return 0
@@ -37,7 +37,7 @@ def _matching(resource: FileLine, lines: Sequence[str]) -> int:
 
 
 def is_there(resource: FileLine, lines: Sequence[str]) -> bool:
-    """Whether the file is as if the line was in it."""
+    """Return whether the file is as if the line was in it."""
     found = any(_bare(line) == resource.line for line in lines)
     if resource.match is None:
         return found
@@ -52,7 +52,7 @@ def is_there(resource: FileLine, lines: Sequence[str]) -> bool:
 
 
 def with_line(resource: FileLine, lines: Sequence[str]) -> list[str]:
-    """The lines with the wanted one; ResourceError when more of them match than may."""
+    """Return the lines with the wanted one; ResourceError when more of them match than may."""
     new = f"{resource.line}\n"
     ended = [_ended(line) for line in lines]
     after = resource.after
@@ -76,7 +76,7 @@ def with_line(resource: FileLine, lines: Sequence[str]) -> list[str]:
 
 
 def without_line(resource: FileLine, lines: Sequence[str]) -> list[str]:
-    """The lines without the unwanted ones; ResourceError when more of them match than may."""
+    """Return the lines without the unwanted ones; ResourceError when more of them match than may."""
     if not (resource.match_for_absence and resource.match):
         return [line for line in lines if _bare(line) != resource.line]
     match = resource.match
@@ -121,5 +121,5 @@ class FileLineRuby(Provider[FileLine], type=FileLine, name="ruby"):
 
 
 def _errors(resource: FileLine) -> str:
-    """Bytes that are no UTF-8 are kept."""
+    """Return the error handler for decoding: bytes that are not UTF-8 are kept."""
     return "surrogateescape" if resource.encoding.lower() in ("utf-8", "utf8") else "strict"

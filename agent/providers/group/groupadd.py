@@ -75,8 +75,8 @@ class Groupadd(Provider[Group], type=Group, name="groupadd"):
         except ResourceError as err:
             raise ResourceError(f"Could not delete group {resource.name}: {err.message}") from err
 
-    async def set_gid(self, resource: Group, wanted: int, state: State | None) -> None:
-        words = ["-g", text_of(wanted)]
+    async def set_gid(self, resource: Group, desired: int, state: State | None) -> None:
+        words = ["-g", text_of(desired)]
         if resource.allowdupe and not resource.forcelocal:
             words.append("-o")
         try:
@@ -84,17 +84,17 @@ class Groupadd(Provider[Group], type=Group, name="groupadd"):
         except ResourceError as err:
             raise ResourceError(f"Could not set gid on group[{resource.name}]: {err.message}") from err
 
-    async def set_members(self, resource: Group, wanted: list[str], state: State | None) -> None:
-        await self._set_members(resource, wanted, list((state or {}).get("members", ())))
+    async def set_members(self, resource: Group, desired: list[str], state: State | None) -> None:
+        await self._set_members(resource, desired, list((state or {}).get("members", ())))
 
-    async def _set_members(self, resource: Group, wanted: list[str], current: list[str]) -> None:
-        for name in wanted:
+    async def _set_members(self, resource: Group, desired: list[str], current: list[str]) -> None:
+        for name in desired:
             if await asyncio.to_thread(self.accounts.user, name) is None:
                 raise ResourceError(f"Could not set members on group[{resource.name}]: there is no user {name}")
         try:
             if resource.auth_membership and current:
                 await self.lgroupmod("-m", ",".join(current), "--", resource.name)
-            if wanted:
-                await self.lgroupmod("-M", ",".join(wanted), "--", resource.name)
+            if desired:
+                await self.lgroupmod("-M", ",".join(desired), "--", resource.name)
         except ResourceError as err:
             raise ResourceError(f"Could not set members on group[{resource.name}]: {err.message}") from err

@@ -21,7 +21,7 @@ def style_of(resource: IniSetting) -> IniStyle:
 
 
 async def read_ini(resource: IniSetting | IniSubsetting, style: IniStyle) -> IniText:
-    """The file as it is now; empty when there is none."""
+    """Return the file as it is now; empty when there is none."""
     data = await asyncio.to_thread(read_file, str(resource.path))
     return IniText((data or b"").decode("utf-8", "surrogateescape"), style)
 
@@ -69,7 +69,7 @@ class IniSettingRuby(Provider[IniSetting], type=IniSetting, name="ruby"):
             text.remove(resource.section, resource.setting)
         await write_ini(resource, text)
 
-    async def set_value(self, resource: IniSetting, wanted: Any, state: State | None) -> None:
+    async def set_value(self, resource: IniSetting, desired: Any, state: State | None) -> None:
         await self.create(resource, state)
 
     async def refresh(self, resource: IniSetting) -> None:

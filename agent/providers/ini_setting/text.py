@@ -58,16 +58,16 @@ class IniText:
     # --- reading
 
     def has_section(self, name: str) -> bool:
-        """Whether there is such a section; '' always is."""
+        """Return whether there is such a section; '' always is."""
         return any(section.name == name for section in self.sections)
 
     def names(self, section: str) -> list[str]:
-        """The settings of a section."""
+        """Return the settings of a section."""
         found = (self._setting.fullmatch(line) for part in self._called(section) for line in part.lines)
         return list(dict.fromkeys(match[2] for match in found if match))
 
     def get(self, section: str, setting: str) -> str | None:
-        """A setting's value; the last one counts. None: there is none."""
+        """Return a setting's value; the last one counts. None: there is none."""
         value = None
         for part in self._called(section):
             for line in part.lines:
@@ -116,7 +116,7 @@ class IniText:
         return self.style.indent_char * width
 
     def add_section(self, name: str) -> Section:
-        """The section of that name, new at the end if there is none."""
+        """Return the section of that name, new at the end if there is none."""
         called = self._called(name)
         if called:
             return called[0]
@@ -126,7 +126,7 @@ class IniText:
         return self.sections[-1]
 
     def remove(self, section: str, setting: str) -> None:
-        """Without a setting; a section that holds nothing then goes too."""
+        """Remove a setting; a section that is empty then goes too."""
         for part in self._called(section):
             kept = [line for line in part.lines if not ((match := self._setting.fullmatch(line)) and match[2] == setting)]
             if kept != part.lines:
@@ -135,7 +135,7 @@ class IniText:
                     self.sections.remove(part)
 
     def remove_section(self, name: str) -> None:
-        """Without a section; ResourceError when it has settings."""
+        """Remove a section; ResourceError when it has settings."""
         if self.names(name):
             raise ResourceError(f"The section [{name}] still has settings: {', '.join(self.names(name))}")
         self.sections = [section for section in self.sections if section.name != name or section.header is None]

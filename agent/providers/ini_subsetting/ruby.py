@@ -49,7 +49,7 @@ class IniSubsettingRuby(Provider[IniSubsetting], type=IniSubsetting, name="ruby"
         text.set(resource.section, str(resource.setting), str(words))
         await write_ini(resource, text)
 
-    async def set_value(self, resource: IniSubsetting, wanted: Any, state: State | None) -> None:
+    async def set_value(self, resource: IniSubsetting, desired: Any, state: State | None) -> None:
         await self.create(resource, state)
 
     async def destroy(self, resource: IniSubsetting, state: State | None) -> None:

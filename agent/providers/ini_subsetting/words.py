@@ -18,7 +18,7 @@ class Words:
 
     @classmethod
     def of(cls, value: str | None, *, separator: str, quote: str, joiner: str, exact: bool) -> Words:
-        """The words of a value, which may be quoted; None: there is no value yet, and `quote` will be around it."""
+        """Return the words of a value, which may be quoted; None: there is no value yet, and `quote` will be around it."""
         if value is None:
             return cls([], separator, quote, joiner, exact)
         if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
@@ -36,7 +36,7 @@ class Words:
         return next((number for number, item in enumerate(self.items) if self._is(item, name)), None)
 
     def get(self, name: str) -> str | None:
-        """What follows a word's name; None: there is no such word."""
+        """Return the text after a word's name; None: there is no such word."""
         at = self._index(name)
         return None if at is None else self.items[at][len(name) + len(self.joiner) :]
 

@@ -36,13 +36,13 @@ class K5loginFiles(Provider[K5login], type=K5login, name="k5login"):
 
         await asyncio.to_thread(gone)
 
-    async def set_principals(self, resource: K5login, wanted: list[str], state: State | None) -> None:
+    async def set_principals(self, resource: K5login, desired: list[str], state: State | None) -> None:
         await self._write(resource)
 
-    async def set_mode(self, resource: K5login, wanted: str, state: State | None) -> None:
+    async def set_mode(self, resource: K5login, desired: str, state: State | None) -> None:
         def change() -> None:
             with place_of(str(resource.path)) as place:
-                set_mode(place, int(wanted, 8))
+                set_mode(place, int(desired, 8))
 
         await asyncio.to_thread(change)
 

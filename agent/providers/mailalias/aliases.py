@@ -31,7 +31,7 @@ class AliasesFormat(LineFormat):
         return {"name": name.strip(), "recipient": [_bare(part) for part in _COMMA.split(rest) if part]}
 
     def parse(self, text: str) -> list[ParsedRecord]:
-        """A line that begins with blanks goes on with the one above, unless that is a comment."""
+        """Return the records; a line that begins with blanks continues the one above, unless that is a comment."""
         records: list[ParsedRecord] = []
         for record in super().parse(text):
             above = records[-1] if records else None
@@ -60,6 +60,6 @@ class MailAliasFiles(ParsedFile[Mailalias], type=Mailalias, name="aliases"):
     """One line an alias."""
 
     def filled(self, resource: Mailalias, values: dict[str, Any]) -> dict[str, Any]:
-        """The two ways to say who gets the mail exclude each other."""
+        """Return the values for the line without the other of `recipient` and `file`, which exclude each other."""
         other = {"recipient": "file", "file": "recipient"}
         return {k: v for k, v in values.items() if k not in other or resource.wanted(k) is not None or resource.wanted(other[k]) is None}

@@ -46,7 +46,7 @@ class FstabFormat(LineFormat):
 
 
 def mounted_in(output: str) -> list[str]:
-    """The mount points that `mount` lists."""
+    """Return the mount points that `mount` lists."""
     found = []
     for line in output.splitlines():
         match = _MOUNTED.fullmatch(line)
@@ -82,9 +82,9 @@ class Fstab(ParsedFile[MountPoint], type=MountPoint, name="parsed", features=("r
         mounted = record.name in (self._mounted or ())
         return {**super().state_of(target, record), "ensure": "mounted" if mounted else "unmounted"}
 
-    async def prefetch(self, wanted: Mapping[str, MountPoint]) -> Mapping[str, State | None]:
+    async def prefetch(self, resources: Mapping[str, MountPoint]) -> Mapping[str, State | None]:
         mounted = await self._mounts()
-        found = await super().prefetch(wanted)
+        found = await super().prefetch(resources)
         return {key: {"ensure": "ghost"} if state is None and key in mounted else state for key, state in found.items()}
 
     async def retrieve(self, resource: MountPoint) -> State | None:
@@ -99,26 +99,26 @@ class Fstab(ParsedFile[MountPoint], type=MountPoint, name="parsed", features=("r
 
     # --- changing
 
-    async def set(self, resource: MountPoint, attribute: str, wanted: Any, state: State | None) -> None:
+    async def set(self, resource: MountPoint, attribute: str, desired: Any, state: State | None) -> None:
         if attribute != "ensure":
-            await super().set(resource, attribute, wanted, state)
+            await super().set(resource, attribute, desired, state)
             return
         mounted = resource.key in await self._mounts()
         await self._define(resource, state)
-        if wanted == "unmounted" and mounted:
+        if desired == "unmounted" and mounted:
             await self._unmount(resource)
-        elif wanted == "mounted" and not mounted:
+        elif desired == "mounted" and not mounted:
             self._to_mount.add(resource.key)
 
     async def _define(self, resource: MountPoint, state: State | None) -> None:
-        """In the table, with all that is wanted."""
+        """Write the record into the table, with all desired values."""
         if resource.key not in self._bound:
             await super().create(resource, state)
             return
         for declared in resource.declaration.properties:
-            wanted = resource.wanted(declared.name)
-            if declared.name not in self.own_keys and wanted is not None and not declared.insync(resource, state or {}, wanted):
-                await super().set(resource, declared.name, wanted[0], state)
+            desired = resource.wanted(declared.name)
+            if declared.name not in self.own_keys and desired is not None and not declared.insync(resource, state or {}, desired):
+                await super().set(resource, declared.name, desired[0], state)
 
     async def destroy(self, resource: MountPoint, state: State | None) -> None:
         if resource.key in await self._mounts():
@@ -126,10 +126,10 @@ class Fstab(ParsedFile[MountPoint], type=MountPoint, name="parsed", features=("r
         await super().destroy(resource, state)
 
     async def flush(self, resource: MountPoint, now: State | None) -> None:
-        wanted = resource.key in self._to_mount
+        desired = resource.key in self._to_mount
         self._to_mount.discard(resource.key)
         await super().flush(resource, now)
-        if wanted:
+        if desired:
             await self._mount(resource)
 
     async def refresh(self, resource: MountPoint) -> None:

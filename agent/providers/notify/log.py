@@ -20,8 +20,8 @@ class LogMessage(Provider[Notify], type=Notify, name=""):
     async def retrieve(self, resource: Notify) -> State | None:
         return {"message": ABSENT}
 
-    async def set_message(self, resource: Notify, wanted: Any, state: State | None) -> None:
-        text = "Sensitive [value redacted]" if resource.is_sensitive("message") else text_of(wanted)
+    async def set_message(self, resource: Notify, desired: Any, state: State | None) -> None:
+        text = "Sensitive [value redacted]" if resource.is_sensitive("message") else text_of(desired)
         if resource.withpath:
             resource.log(resource.loglevel or "notice", text, "message")
         else:

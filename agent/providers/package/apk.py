@@ -15,13 +15,13 @@ _LINE = re.compile(r"(\S+)-([^\s-]+-r\d+) .*?(\[.*\])?\s*")
 
 
 def parse(text: str) -> list[tuple[str, str, bool]]:
-    """(name, version, whether it is installed) of each line of `apk list`."""
+    """Return (name, version, whether it is installed) of each line of `apk list`."""
     matches = (_LINE.fullmatch(line) for line in text.splitlines())
     return [(m[1], m[2], "[installed]" in (m[3] or "")) for m in matches if m]
 
 
 def order(one: str, other: str) -> int:
-    """Alpine's order; `_rc1` and its like come before the version itself."""
+    """Compare by Alpine's order; `_rc1` and its like come before the version itself."""
     return rpm_part(*(re.sub(r"_(alpha|beta|pre|rc)", r"~\1", version) for version in (one, other)))
 
 
@@ -37,15 +37,15 @@ class Apk(
     order = staticmethod(order)
 
     async def instances(self) -> Mapping[str, State]:
-        said = await self.apk("list", "--installed", seconds=LISTING_SECONDS)
-        return {name: {"ensure": version} for name, version, _ in parse(said.text)}
+        output = await self.apk("list", "--installed", seconds=LISTING_SECONDS)
+        return {name: {"ensure": version} for name, version, _ in parse(output.text)}
 
     async def query(self, resource: Package) -> State | None:
         return (await self.instances()).get(resource.name)
 
     async def available(self, resource: Package) -> Sequence[str]:
-        said = await self.apk("list", "--available", resource.name, seconds=LISTING_SECONDS)
-        return [version for name, version, _ in parse(said.text) if name == resource.name]
+        output = await self.apk("list", "--available", resource.name, seconds=LISTING_SECONDS)
+        return [version for name, version, _ in parse(output.text) if name == resource.name]
 
     async def latest(self, resource: Package, state: State) -> str | None:
         best: str | None = state.get("ensure")
@@ -67,8 +67,8 @@ class Apk(
 
     async def _what(self, resource: Package) -> str:
         version = self.version_wanted(resource)
-        wanted = f"{resource.name}={await self.chosen_version(resource, version)}" if version else resource.name
-        return resource.source or wanted
+        desired = f"{resource.name}={await self.chosen_version(resource, version)}" if version else resource.name
+        return resource.source or desired
 
     async def uninstall(self, resource: Package, state: State | None) -> None:
         await self.apk("--no-progress", "del", *self.uninstall_options(resource), resource.name)

@@ -19,13 +19,13 @@ LOCK_SECONDS = 120  # how long apt waits for another one to be done
 
 
 def parse_policy(text: str) -> str | None:
-    """The candidate in the output of `apt-cache policy`; None: there is none."""
+    """Return the candidate in the output of `apt-cache policy`; None: there is none."""
     found = re.search(r"Candidate:\s+(\S+)", text)
     return found[1] if found and found[1] != "(none)" else None
 
 
 def parse_madison(text: str) -> list[str]:
-    """The versions in the output of `apt-cache madison`."""
+    """Return the versions in the output of `apt-cache madison`."""
     rows = (line.split("|") for line in text.splitlines())
     return list(dict.fromkeys(row[1].strip() for row in rows if len(row) > 2))
 
@@ -83,7 +83,7 @@ class Apt(Dpkg, name="apt", features=("versionable", "version_ranges", "install_
         return ["-q", "-y", "-o", f"DPkg::Options::={kept}", "-o", f"DPkg::Lock::Timeout={LOCK_SECONDS}"]
 
     async def _what(self, resource: Package) -> str:
-        """A package as apt is told of it: its file, or its name and the version that is wanted."""
+        """Return the word that names a package to apt: its file, or its name and the desired version."""
         version = self.version_wanted(resource)
         if resource.source or version is None:
             return resource.source or resource.name

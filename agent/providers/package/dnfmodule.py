@@ -20,7 +20,7 @@ _CHOSEN = re.compile(r"\[[eix]\][, ]")  # enabled, installed, disabled
 
 
 def parse(text: str) -> dict[str, State]:
-    """The modules of which a stream was chosen, in the output of `dnf module list`: the stream or `disabled`, and the installed profile."""
+    """Return the modules with a chosen stream in the output of `dnf module list`: the stream or `disabled`, and the installed profile."""
     found: dict[str, State] = {}
     for line in text.splitlines():
         if not _CHOSEN.search(line):
@@ -42,13 +42,13 @@ class DnfModule(PackageProvider, name="dnfmodule", features=("versionable", "pur
         super().__init__()
         self.features = self.features - {"upgradeable"}
 
-    async def prefetch(self, wanted: Mapping[str, Package]) -> Mapping[str, State | None]:
+    async def prefetch(self, resources: Mapping[str, Package]) -> Mapping[str, State | None]:
         if os.geteuid() != 0:
             raise ResourceError(f"The {self.name} provider can only be used as root")
-        said = (await self.manager("--version", seconds=LISTING_SECONDS)).text.split()
-        if said and rpm(said[0], SINCE) < 0:
+        output = (await self.manager("--version", seconds=LISTING_SECONDS)).text.split()
+        if output and rpm(output[0], SINCE) < 0:
             raise ResourceError(f"Modules are not supported on DNF versions lower than {SINCE}")
-        return await super().prefetch(wanted)
+        return await super().prefetch(resources)
 
     async def instances(self) -> Mapping[str, State]:
         return parse((await self.manager("module", "list", *QUIET, seconds=LISTING_SECONDS)).text)
@@ -83,13 +83,13 @@ class DnfModule(PackageProvider, name="dnfmodule", features=("versionable", "pur
     async def purge(self, resource: Package, state: State | None) -> None:
         await self.uninstall(resource, state)
 
-    async def set(self, resource: Package, attribute: str, wanted: Any, state: State | None) -> None:
+    async def set(self, resource: Package, attribute: str, desired: Any, state: State | None) -> None:
         if attribute == "flavor":
             await self.install(resource, state)
-        elif wanted == "disabled":
+        elif desired == "disabled":
             await self._module("disable", resource.name)
         else:
-            await super().set(resource, attribute, wanted, state)
+            await super().set(resource, attribute, desired, state)
 
     async def _module(self, action: str, what: str) -> None:
         await self.manager("module", action, *QUIET, "-y", what)

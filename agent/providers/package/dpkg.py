@@ -21,7 +21,7 @@ NONINTERACTIVE = {"DEBIAN_FRONTEND": "noninteractive", "APT_LISTBUGS_FRONTEND": 
 
 
 def parse_line(line: str) -> dict[str, Any] | None:
-    """One line of `dpkg-query -W` in FORMAT as name, ensure, mark and error; None: it is none."""
+    """Return one line of `dpkg-query -W` in FORMAT as name, ensure, mark and error; None: it is none."""
     found = _LINE.fullmatch(line.strip("'"))
     if found is None:
         return None
@@ -35,12 +35,12 @@ def parse_line(line: str) -> dict[str, Any] | None:
 
 
 def parse(text: str) -> dict[str, dict[str, Any]]:
-    """All packages of a listing, by name."""
+    """Return all packages of a listing, by name."""
     return {found["name"]: found for found in map(parse_line, text.splitlines()) if found is not None}
 
 
 def provided(text: str, name: str) -> str | None:
-    """Which installed package of a listing with provides is or provides `name`."""
+    """Return which installed package of a listing with provides is or provides `name`."""
     for line in text.splitlines():
         found = _LINE.fullmatch(line.strip("'"))
         if found and (found[4] == name or name in re.split(r"[ ,]+", found[6] or "")):
@@ -56,21 +56,21 @@ class Dpkg(PackageProvider, name="dpkg", features=("holdable", "purgeable", "vir
     dpkg_deb = Command("/usr/bin/dpkg-deb", seconds=LISTING_SECONDS)
 
     async def instances(self) -> Mapping[str, State]:
-        said = await self.dpkg_query("-W", "--showformat", FORMAT)
-        return {name: found for name, found in parse(said.text).items() if found["error"] == "ok"}
+        output = await self.dpkg_query("-W", "--showformat", FORMAT)
+        return {name: found for name, found in parse(output.text).items() if found["error"] == "ok"}
 
     async def query(self, resource: Package) -> State | None:
         name = await self._real_name(resource)
-        said = await query_output(self.dpkg_query, "-W", "--showformat", FORMAT, "--", name)
-        found = next((line for line in map(parse_line, said.text.splitlines()) if line), None) if said else None
-        if said is not None and found is None:
+        output = await query_output(self.dpkg_query, "-W", "--showformat", FORMAT, "--", name)
+        found = next((line for line in map(parse_line, output.text.splitlines()) if line), None) if output else None
+        if output is not None and found is None:
             return {"ensure": "absent", "mark": "none"}
         if found is not None and found["error"] != "ok":
             raise ResourceError(f"Package {found['name']}, version {found['version']} is in error state: {found['error']}")
         return found or {"ensure": "purged", "mark": "none"}
 
     async def _real_name(self, resource: Package) -> str:
-        """The package to ask for; with allow_virtual that may be one that provides the name."""
+        """Return the package to ask for; with allow_virtual that may be one that provides the name."""
         if not _NAME.fullmatch(resource.name):
             raise ResourceError(
                 f"'{resource.name}' is not the name of a Debian package",
@@ -78,8 +78,8 @@ class Dpkg(PackageProvider, name="dpkg", features=("holdable", "purgeable", "vir
             )
         if not resource.allow_virtual:
             return resource.name
-        said = await query_output(self.dpkg_query, "-W", "--showformat", _PROVIDES)
-        real = provided(said.text, resource.name) if said else None
+        output = await query_output(self.dpkg_query, "-W", "--showformat", _PROVIDES)
+        real = provided(output.text, resource.name) if output else None
         if real and real != resource.name:
             resource.log("info", f"Package {resource.name} is virtual, defaulting to {real}")
         return real or resource.name
@@ -90,8 +90,8 @@ class Dpkg(PackageProvider, name="dpkg", features=("holdable", "purgeable", "vir
         return resource.source
 
     async def latest(self, resource: Package, state: State) -> str | None:
-        said = await self.dpkg_deb("--show", "--", self._source(resource))
-        name, _, version = said.text.strip().partition("\t")
+        output = await self.dpkg_deb("--show", "--", self._source(resource))
+        name, _, version = output.text.strip().partition("\t")
         if name != resource.name:
             resource.log("warning", f"source doesn't contain named package, but {name}")
         return version
@@ -117,8 +117,8 @@ class Dpkg(PackageProvider, name="dpkg", features=("holdable", "purgeable", "vir
     async def purge(self, resource: Package, state: State | None) -> None:
         await self.dpkg("--purge", "--", resource.name)
 
-    async def set_mark(self, resource: Package, wanted: str, state: State | None) -> None:
-        await self._select(resource, "hold" if wanted == "hold" else "install")
+    async def set_mark(self, resource: Package, desired: str, state: State | None) -> None:
+        await self._select(resource, "hold" if desired == "hold" else "install")
 
     async def _select(self, resource: Package, selection: str) -> None:
         await self.dpkg("--set-selections", stdin=f"{resource.name} {selection}\n".encode())

@@ -27,7 +27,7 @@ _NO_DOCUMENT = "2.0.0"  # before it, --no-document was two options
 
 
 def parse(text: str) -> dict[str, list[str]]:
-    """Versions by name, newest first, of the output of `gem list`."""
+    """Return versions by name, newest first, from the output of `gem list`."""
     matches = (_LINE.match(line) for line in text.splitlines())
     return {m[1]: [v.split()[0] for v in re.split(r",\s*", m[2].replace("default: ", "")) if v.split()] for m in matches if m}
 
@@ -38,8 +38,8 @@ class Gems(Targeted, name="gems", features=("version_ranges", "uninstall_options
     order: Order | None = staticmethod(gem)
 
     async def instances(self) -> Mapping[str, State]:
-        said = await self.asked(None, "list", "--local")
-        return {name: {"ensure": versions} for name, versions in parse(said.text).items()}
+        output = await self.asked(None, "list", "--local")
+        return {name: {"ensure": versions} for name, versions in parse(output.text).items()}
 
     async def query(self, resource: Package) -> State | None:
         versions = await self._list(resource, "--local")
@@ -47,19 +47,19 @@ class Gems(Targeted, name="gems", features=("version_ranges", "uninstall_options
 
     async def _list(self, resource: Package, *where: str) -> list[str]:
         try:
-            said = await self.asked(resource, "list", *where, rf"\A{re.escape(resource.name)}\z")
+            output = await self.asked(resource, "list", *where, rf"\A{re.escape(resource.name)}\z")
         except ResourceError as err:
             raise ResourceError(f"Could not list gems: {err.message}") from err
-        return parse(said.text).get(resource.name, [])
+        return parse(output.text).get(resource.name, [])
 
     async def latest(self, resource: Package, state: State) -> str | None:
         source = ["--source", resource.source] if resource.source else []
         versions = await self._list(resource, "--remote", *source)
         return versions[0] if versions else None
 
-    def satisfies(self, resource: Package, state: State, wanted: str) -> bool:
+    def satisfies(self, resource: Package, state: State, desired: str) -> bool:
         # `~> 1.2` and `>= 1, < 2` are RubyGems' own ways to say it.
-        terms = [pessimistic(term) for term in wanted.split(",")]
+        terms = [pessimistic(term) for term in desired.split(",")]
         return any(
             all(inside is not None and inside.has(version) for inside in (self.range_of(term) for term in terms))
             for version in state.get("ensure") or ()
@@ -71,8 +71,8 @@ class Gems(Targeted, name="gems", features=("version_ranges", "uninstall_options
         if version is not None:
             words += ["-v", self._requirement(version)]
         words += await self._undocumented(resource)
-        said = await self.run(resource, *words, *self._what(resource))
-        self._check("install", said)
+        output = await self.run(resource, *words, *self._what(resource))
+        self._check("install", output)
 
     async def _undocumented(self, resource: Package) -> list[str]:
         own = (await self.asked(resource, "--version")).text.strip()
@@ -83,7 +83,7 @@ class Gems(Targeted, name="gems", features=("version_ranges", "uninstall_options
         return ", ".join(f"{operator} {bound}".strip() for operator, bound in inside.terms) if inside else version
 
     def _what(self, resource: Package) -> list[str]:
-        """A gem's name, or its file, or its name and where else to look for it."""
+        """Return a gem's name, or its file, or its name and where else to look for it."""
         source = resource.source
         if not source:
             return [resource.name]
@@ -97,12 +97,12 @@ class Gems(Targeted, name="gems", features=("version_ranges", "uninstall_options
         return ["--source", source, resource.name] if parts.scheme else [source]
 
     async def uninstall(self, resource: Package, state: State | None) -> None:
-        said = await self.run(resource, "uninstall", "--executables", "--all", resource.name, *self.uninstall_options(resource))
-        self._check("uninstall", said)
+        output = await self.run(resource, "uninstall", "--executables", "--all", resource.name, *self.uninstall_options(resource))
+        self._check("uninstall", output)
 
-    def _check(self, what: str, said: Output) -> None:
-        if "ERROR" in said.text:
-            raise ResourceError(f"Could not {what}: {said.text.strip()}")
+    def _check(self, what: str, output: Output) -> None:
+        if "ERROR" in output.text:
+            raise ResourceError(f"Could not {what}: {output.text.strip()}")
 
 
 class Gem(Gems, name="gem", confine=[one_of("gem")]):
@@ -147,23 +147,23 @@ class PuppetserverGem(OwnGems, name="puppetserver_gem", confine=[program(PUPPETS
         if words[:2] != ("list", "--local"):
             return await super().asked(resource, *words, fail=fail)
         if which(self.lister) is None:
-            said = await super().asked(resource, *words, fail=fail)
+            output = await super().asked(resource, *words, fail=fail)
         else:
             places = await asyncio.to_thread(gem_places, self.configuration)
-            said = await execute([self.lister, *words], environment=places, seconds=LISTING_SECONDS, fail=fail)
-        return replace(said, text="".join(line for line in said.text.splitlines(keepends=True) if "(default: " not in line))
+            output = await execute([self.lister, *words], environment=places, seconds=LISTING_SECONDS, fail=fail)
+        return replace(output, text="".join(line for line in output.text.splitlines(keepends=True) if "(default: " not in line))
 
     async def _undocumented(self, resource: Package) -> list[str]:
         return ["--no-document"]
 
 
 def gem_places(configuration: Path) -> dict[str, str]:
-    """Where puppetserver's gems are, as the environment of a `gem` says it: as its configuration has it, else as it is packaged. Blocks."""
+    """Return the variables of a `gem` that lead to puppetserver's gems: by its configuration, else as it is packaged. Blocks."""
     server = "/opt/puppetlabs/server/data/puppetserver"
     home, path = f"{server}/jruby-gems", None
     try:
-        said = hocon.loads(configuration.read_text("utf-8"))
-        jruby = said.get("jruby-puppet") if isinstance(said, dict) else None
+        output = hocon.loads(configuration.read_text("utf-8"))
+        jruby = output.get("jruby-puppet") if isinstance(output, dict) else None
         if isinstance(jruby, dict):
             home, path = jruby.get("gem-home", home), jruby.get("gem-path")
     except FileNotFoundError:
@@ -176,7 +176,7 @@ def gem_places(configuration: Path) -> dict[str, str]:
 
 
 def pessimistic(term: str) -> str:
-    """A term of RubyGems as one or two of ours: `~> 1.2.3` is `>=1.2.3 <1.3`."""
+    """Return a term of RubyGems as one or two of ours: `~> 1.2.3` is `>=1.2.3 <1.3`."""
     found = re.fullmatch(r"\s*~>\s*([0-9]+(?:\.[0-9]+)*)\s*", term)
     if found is None:
         return re.sub(r"^=\s*", "", re.sub(r"([<>=]+)\s+", r"\1", term.strip()))

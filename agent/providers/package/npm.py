@@ -14,7 +14,7 @@ from .targeted import Targeted, one_of
 
 
 def parse(text: str) -> dict[str, str]:
-    """Versions by name, of the output of `npm list --json`; ResourceError when it is none."""
+    """Return versions by name, from the output of `npm list --json`; ResourceError when it is not such output."""
     start = text.find("{")
     try:
         tree = json.JSONDecoder().raw_decode(text[start:])[0] if start >= 0 else {}
@@ -33,8 +33,8 @@ class Npm(Targeted, name="npm", features=("uninstall_options",), confine=[one_of
 
     async def _all(self, resource: Package | None) -> dict[str, State]:
         # It ends with an error for any package that misses another; the list is complete all the same.
-        said = await self.asked(resource, "list", "--json", "--global", "--depth=0", fail=False)
-        return {name: {"ensure": version} for name, version in parse(said.text).items()}
+        output = await self.asked(resource, "list", "--json", "--global", "--depth=0", fail=False)
+        return {name: {"ensure": version} for name, version in parse(output.text).items()}
 
     async def instances(self) -> Mapping[str, State]:
         return await self._all(None)
@@ -43,13 +43,13 @@ class Npm(Targeted, name="npm", features=("uninstall_options",), confine=[one_of
         return (await self._all(resource)).get(resource.name)
 
     async def latest(self, resource: Package, state: State) -> str | None:
-        said = await self.asked(resource, "view", resource.name, "version")
-        return said.text.strip().splitlines()[-1] if said.text.strip() else None
+        output = await self.asked(resource, "view", resource.name, "version")
+        return output.text.strip().splitlines()[-1] if output.text.strip() else None
 
     async def install(self, resource: Package, state: State | None) -> None:
         version = "latest" if resource.value_of("ensure") == "latest" else self.version_wanted(resource)
-        wanted = resource.source or (f"{resource.name}@{version}" if version else resource.name)
-        await self.run(resource, "install", "--global", *self._words(resource.install_options), wanted)
+        desired = resource.source or (f"{resource.name}@{version}" if version else resource.name)
+        await self.run(resource, "install", "--global", *self._words(resource.install_options), desired)
 
     async def uninstall(self, resource: Package, state: State | None) -> None:
         await self.run(resource, "uninstall", "--global", *self._words(resource.uninstall_options), resource.name)

@@ -26,7 +26,7 @@ class PackageProvider(PackageManager):
 
     @property
     def not_installed(self) -> str:
-        """The value of `ensure` for a package that is not installed."""
+        """Return the value of `ensure` for a package that is not installed."""
         return PURGED if "purgeable" in self.features else "absent"
 
     async def prefetch(self, resources: Mapping[str, Package]) -> Mapping[str, State | None]:

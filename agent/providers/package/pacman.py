@@ -16,13 +16,13 @@ _QUIET = ("--noconfirm", "--noprogressbar")
 
 
 def parse(text: str) -> dict[str, str]:
-    """Versions by name, of the output of `pacman -Q`."""
+    """Return versions by name, from the output of `pacman -Q`."""
     rows = (line.split() for line in text.splitlines())
     return {row[0]: row[1] for row in rows if len(row) > 1}
 
 
 def parse_groups(text: str, installed: Mapping[str, str]) -> dict[str, str]:
-    """The groups in the output of `pacman -Sgg` that are wholly installed; their version is that of all their packages."""
+    """Return the groups in the output of `pacman -Sgg` that are wholly installed; their version is that of all their packages."""
     groups: dict[str, list[str]] = {}
     for words in map(str.split, text.splitlines()):
         if len(words) == 2:
@@ -35,7 +35,7 @@ def parse_groups(text: str, installed: Mapping[str, str]) -> dict[str, str]:
 
 
 def path_of(source: str) -> str:
-    """What pacman is given for a source: a path or a URL that it can fetch."""
+    """Return the path or URL that pacman can fetch a source from."""
     parts = urlsplit(source)
     scheme = parts.scheme.lower()
     if scheme == "file":
@@ -69,8 +69,8 @@ class Pacman(
 
     async def query(self, resource: Package) -> State | None:
         installed = await self._installed()
-        said = await query_output(self.pacman, "-Sgg", "--", resource.name)
-        group = parse_groups(said.text, installed).get(resource.name) if said else None
+        output = await query_output(self.pacman, "-Sgg", "--", resource.name)
+        group = parse_groups(output.text, installed).get(resource.name) if output else None
         if group and resource.allow_virtual is False:
             resource.log("warning", f"{resource.name} is a group, but allow_virtual is false.")
             return None
@@ -78,13 +78,13 @@ class Pacman(
         return {"ensure": version} if version else None
 
     async def _is_group(self, resource: Package) -> bool:
-        said = await query_output(self.pacman, "-Sg", "--", resource.name)
-        return bool(said and said.text.strip())
+        output = await query_output(self.pacman, "-Sg", "--", resource.name)
+        return bool(output and output.text.strip())
 
     async def latest(self, resource: Package, state: State) -> str | None:
         shown = "%n %v" if await self._is_group(resource) else "%v"
-        said = await self.pacman("-Sp", "--print-format", shown, "--", resource.name, seconds=LISTING_SECONDS)
-        return ", ".join(sorted(line.strip() for line in said.text.splitlines() if line.strip()))
+        output = await self.pacman("-Sp", "--print-format", shown, "--", resource.name, seconds=LISTING_SECONDS)
+        return ", ".join(sorted(line.strip() for line in output.text.splitlines() if line.strip()))
 
     async def install(self, resource: Package, state: State | None) -> None:
         if resource.source:

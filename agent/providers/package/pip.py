@@ -19,24 +19,24 @@ _LEGACY_RESOLVER = ("20.2.4", "21.1")  # between the two, only the old resolver 
 
 
 def normal(name: str) -> str:
-    """A project's name as all its spellings are compared. Source: PEP 503."""
+    """Return a project's name as all its spellings are compared. Source: PEP 503."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def parse_freeze(text: str) -> dict[str, str]:
-    """Versions by normal name, of the output of `pip freeze`; what was not installed from an index has none."""
+    """Return versions by normal name, from the output of `pip freeze`; what was not installed from an index has none."""
     matches = (_FREEZE.fullmatch(line.strip()) for line in text.splitlines())
     return {normal(found[1]): found[2] for found in matches if found}
 
 
 def parse_version(text: str) -> str:
-    """pip's own version."""
+    """Return pip's own version."""
     found = re.match(r"pip (\d+(?:\.\d+)*)", text.strip())
     return found[1] if found else "0"
 
 
 def parse_versions(text: str) -> list[str]:
-    """The versions in pip's complaint that there is none of the one it was asked for; oldest first."""
+    """Return the versions in pip's complaint that there is none of the one it was asked for; oldest first."""
     found = re.search(r"\(from versions: ([^)]*)\)", text)
     named = [part.strip() for part in found[1].split(",")] if found else []
     valid = []
@@ -58,8 +58,8 @@ class Projects(Targeted, name="projects", features=("version_ranges",)):
         return await self._frozen(None)
 
     async def _frozen(self, resource: Package | None) -> dict[str, State]:
-        said = await self.asked(resource, "freeze", "--all")
-        return {name: {"ensure": version} for name, version in parse_freeze(said.text).items()}
+        output = await self.asked(resource, "freeze", "--all")
+        return {name: {"ensure": version} for name, version in parse_freeze(output.text).items()}
 
     async def query(self, resource: Package) -> State | None:
         return (await self._frozen(resource)).get(normal(resource.name))
@@ -69,8 +69,8 @@ class Projects(Targeted, name="projects", features=("version_ranges",)):
         words = ["install", *self.install_options(resource)]
         if pep440(version, _LEGACY_RESOLVER[0]) > 0 and pep440(version, _LEGACY_RESOLVER[1]) < 0:
             words.append("--use-deprecated=legacy-resolver")
-        said = await self.asked(resource, *words, "--", f"{resource.name}==versionplease", fail=False)
-        versions = parse_versions(said.text)
+        output = await self.asked(resource, *words, "--", f"{resource.name}==versionplease", fail=False)
+        versions = parse_versions(output.text)
         # As pip itself: what is not final is taken only where there is nothing else.
         return [version for version in versions if not re.search(r"[a-z]", version.partition("+")[0].replace("post", ""))] or versions
 

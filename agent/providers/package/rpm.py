@@ -20,7 +20,7 @@ _LINE = re.compile(r"'?(\S+) (\S+) (\S+) (\S+) (\S+)")
 
 
 def parse(text: str) -> dict[str, dict[str, Any]]:
-    """The packages of a listing in FORMAT by name; the versions of one that is there several times are joined."""
+    """Return the packages of a listing in FORMAT by name; the versions of one that is there several times are joined."""
     found: dict[str, dict[str, Any]] = {}
     for line in text.splitlines():
         match = _LINE.fullmatch(line.strip())
@@ -42,24 +42,24 @@ class Rpm(
     rpm = Command("rpm")
 
     async def instances(self) -> Mapping[str, State]:
-        said = await self.rpm("-qa", *QUICK, "--qf", FORMAT, seconds=LISTING_SECONDS)
-        return parse(said.text)
+        output = await self.rpm("-qa", *QUICK, "--qf", FORMAT, seconds=LISTING_SECONDS)
+        return parse(output.text)
 
     async def query(self, resource: Package) -> State | None:
         words = ("-q", *QUICK, "--qf", FORMAT)
-        said = await query_output(self.rpm, *words, "--", resource.name)
-        if said is None and resource.allow_virtual is not False:
-            said = await query_output(self.rpm, *words, "--whatprovides", "--", resource.name)
-        return next(iter(parse(said.text).values()), None) if said else None
+        output = await query_output(self.rpm, *words, "--", resource.name)
+        if output is None and resource.allow_virtual is not False:
+            output = await query_output(self.rpm, *words, "--whatprovides", "--", resource.name)
+        return next(iter(parse(output.text).values()), None) if output else None
 
-    def satisfies(self, resource: Package, state: State, wanted: str) -> bool:
+    def satisfies(self, resource: Package, state: State, desired: str) -> bool:
         versions = str(state.get("ensure")).split(SEPARATOR)
         if len(versions) > 1 and not resource.install_only:
             return False
-        inside = self.range_of(wanted)
+        inside = self.range_of(desired)
         if inside is not None and not inside.exact:
             return any(inside.has(version) for version in versions)
-        return any(rpm(version, wanted) == 0 for version in versions)
+        return any(rpm(version, desired) == 0 for version in versions)
 
     def _source(self, resource: Package) -> str:
         if not resource.source:
@@ -67,8 +67,8 @@ class Rpm(
         return resource.source
 
     async def latest(self, resource: Package, state: State) -> str | None:
-        said = await self.rpm("-q", "--qf", FORMAT, "-p", "--", self._source(resource), seconds=LISTING_SECONDS)
-        found = next(iter(parse(said.text).values()), None)
+        output = await self.rpm("-q", "--qf", FORMAT, "-p", "--", self._source(resource), seconds=LISTING_SECONDS)
+        found = next(iter(parse(output.text).values()), None)
         return found["ensure"] if found else None
 
     async def install(self, resource: Package, state: State | None) -> None:
@@ -83,7 +83,7 @@ class Rpm(
         await self.rpm("-e", *self.uninstall_options(resource), "--", *names)
 
     def _identifiers(self, resource: Package, state: State) -> list[str]:
-        """What `rpm -e` is told: as exact as the resource's name is."""
+        """Return the packages for `rpm -e`, as exact as the resource's name is."""
         name, version, arch = state["name"], f"{state['name']}-{state['version']}", f".{state['arch']}"
         full = f"{version}-{state['release']}"
         if resource.name.startswith(full):

@@ -11,7 +11,7 @@ from .packages import LISTING_SECONDS, PackageProvider
 
 
 def parse(text: str) -> dict[str, str]:
-    """Versions by name, of the table that `snap list` and `snap refresh --list` print."""
+    """Return versions by name, from the table that `snap list` and `snap refresh --list` print."""
     rows = [line.split() for line in text.splitlines()]
     start = next((number for number, row in enumerate(rows) if row[:2] == ["Name", "Version"]), None)
     return {} if start is None else {row[0]: row[1] for row in rows[start + 1 :] if len(row) > 1}
@@ -24,15 +24,15 @@ class Snap(PackageProvider, name="snap", features=("purgeable", "install_options
     snap = Command("snap")
 
     async def instances(self) -> Mapping[str, State]:
-        said = await self.snap("list", seconds=LISTING_SECONDS, fail=False)
-        return {name: {"ensure": version} for name, version in parse(said.text).items()}
+        output = await self.snap("list", seconds=LISTING_SECONDS, fail=False)
+        return {name: {"ensure": version} for name, version in parse(output.text).items()}
 
     async def query(self, resource: Package) -> State | None:
         return (await self.instances()).get(resource.name)
 
     async def latest(self, resource: Package, state: State) -> str | None:
-        said = await self.snap("refresh", "--list", seconds=LISTING_SECONDS, fail=False)
-        return parse(said.text).get(resource.name) or state.get("ensure")
+        output = await self.snap("refresh", "--list", seconds=LISTING_SECONDS, fail=False)
+        return parse(output.text).get(resource.name) or state.get("ensure")
 
     async def install(self, resource: Package, state: State | None) -> None:
         await self.snap("install", *self.install_options(resource), resource.source or resource.name)

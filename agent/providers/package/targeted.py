@@ -38,7 +38,7 @@ class Targeted(PackageProvider, name="targeted", features=("versionable", "insta
         return await execute([program, *words], environment={**home, **self.environment}, seconds=seconds, fail=fail)
 
     async def asked(self, resource: Package | None, *words: str, fail: bool = True) -> Output:
-        """The same for a question, which may not take long."""
+        """Return the same for a question, which may not take long."""
         return await self.run(resource, *words, seconds=LISTING_SECONDS, fail=fail)
 
     def _program(self, resource: Package | None) -> str:

@@ -34,24 +34,24 @@ class Range:
 
     @property
     def exact(self) -> bool:
-        """Whether it is one version and not a range."""
+        """Return whether it is one version and not a range."""
         return len(self.terms) == 1 and self.terms[0][0] == ""
 
     def has(self, version: str) -> bool:
-        """Whether a version is inside; what is no version is not."""
+        """Return whether a version is inside; what is no version is not."""
         try:
             return all(_TESTS[operator](self.order(version, bound)) for operator, bound in self.terms)
         except ValueError:
             return False
 
     def best(self, versions: Iterable[str]) -> str | None:
-        """The highest of the versions that are inside."""
+        """Return the highest of the versions that are inside."""
         inside = [version for version in versions if self.has(version)]
         return max(inside, key=cmp_to_key(self.order), default=None)
 
 
 def range_of(text: str, order: Order) -> Range | None:
-    """The range that a wanted version is; None when it can only be meant literally."""
+    """Return the range that a wanted version is; None when it can only be meant literally."""
     terms = []
     for word in text.split():
         found = _TERM.fullmatch(word)
@@ -74,7 +74,7 @@ _DEBIAN = re.compile(r"(?:(\d+):)?(\d[A-Za-z0-9.+~:-]*?)(?:-([A-Za-z0-9.+~]+))?"
 
 
 def debian(one: str, other: str) -> int:
-    """Debian's order: epoch, upstream version, revision."""
+    """Compare by Debian's order: epoch, upstream version, revision."""
     left, right = _DEBIAN.fullmatch(one), _DEBIAN.fullmatch(other)
     if left is None or right is None:
         raise ValueError(f"not a Debian version: {one if left is None else other}")
@@ -95,12 +95,12 @@ def _debian_part(one: str, other: str) -> int:
 
 
 def _runs(text: str) -> list[tuple[str, str]]:
-    """Alternating runs of non-digits and digits."""
+    """Return alternating runs of non-digits and digits."""
     return [(found[1], found[2]) for found in re.finditer(r"([^0-9]*)([0-9]*)", text) if found[0]]
 
 
 def _weight(c: str) -> int:
-    """A tilde comes before the end, letters before all else."""
+    """Return a tilde comes before the end, letters before all else."""
     if c == "~":
         return -1
     if c == "":
@@ -112,7 +112,7 @@ def _weight(c: str) -> int:
 
 
 def rpm_part(one: str, other: str) -> int:
-    """The order of one part (a version, a release), as rpm has it."""
+    """Return the order of one part (a version, a release), as rpm has it."""
     left, right = _segments(one), _segments(other)
     for a, b in zip_longest(left, right, fillvalue=""):
         if a == b:
@@ -138,7 +138,7 @@ def _segments(text: str) -> list[str]:
 
 
 def evr(text: str) -> tuple[str | None, str, str | None]:
-    """Epoch, version and release of `[epoch:]version[-release]`; None: not given."""
+    """Return epoch, version and release of `[epoch:]version[-release]`; None: the text has none."""
     epoch, colon, rest = text.partition(":")
     if not colon or not epoch.isdigit():
         epoch, rest = "", text
@@ -146,11 +146,11 @@ def evr(text: str) -> tuple[str | None, str, str | None]:
     return (epoch or None), (version if dash else release), (release if dash else None)
 
 
-def rpm(version: str, wanted: str) -> int:
-    """rpm's order of a version and one that is wanted; epoch and release count only where they are wanted."""
-    if not version or not wanted:
+def rpm(version: str, desired: str) -> int:
+    """Compare a version with a desired one by rpm's order; epoch and release count only where the desired one has them."""
+    if not version or not desired:
         raise ValueError("not a version")
-    left, right = evr(version), evr(wanted)
+    left, right = evr(version), evr(desired)
     way = int(left[0] or 0) - int(right[0]) if right[0] is not None else 0
     way = way or rpm_part(left[1], right[1])
     if not way and left[2] is not None and right[2] is not None:
@@ -169,7 +169,7 @@ _STAGES = {"alpha": "a", "beta": "b", "c": "rc", "pre": "rc", "preview": "rc"}
 
 
 def pep440(one: str, other: str) -> int:
-    """Python's order."""
+    """Compare by Python's order."""
     left, right = _pep440(one), _pep440(other)
     return (left > right) - (left < right)
 
@@ -196,7 +196,7 @@ def _pep440(text: str) -> tuple[object, ...]:
 
 
 def gem(one: str, other: str) -> int:
-    """RubyGems' order: letters make it a pre-release."""
+    """Compare by RubyGems' order: letters make it a pre-release."""
     left, right = _gem(one), _gem(other)
     for a, b in zip_longest(left, right, fillvalue=0):
         if a == b:

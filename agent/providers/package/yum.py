@@ -23,7 +23,7 @@ UPDATES = 100  # the exit code of check-update that says that there are some
 
 
 def parse_updates(text: str) -> dict[str, str]:
-    """`epoch:version-release` by name and by name.arch, of the output of `check-update`: words in threes, over any number of lines."""
+    """Return `epoch:version-release` by name and by name.arch, from the output of `check-update`: words in threes, over several lines."""
     found: dict[str, str] = {}
     body = re.split(r"^(?:Obsoleting|Security:|Update)", text, maxsplit=1, flags=re.MULTILINE)[0]
     for block in re.split(r"^\s*\n", body, flags=re.MULTILINE):
@@ -39,19 +39,19 @@ def parse_updates(text: str) -> dict[str, str]:
 
 
 def parse_available(text: str) -> list[str]:
-    """The versions below `Available Packages` in the output of `list NAME --showduplicates`."""
+    """Return the versions below `Available Packages` in the output of `list NAME --showduplicates`."""
     _, _, rest = text.partition("Available Packages")
     rows = (line.split() for line in rest.splitlines())
     return [with_epoch(row[1]) for row in rows if len(row) > 1]
 
 
 def with_epoch(version: str) -> str:
-    """A version that gives its epoch, so that it can be compared with any other."""
+    """Return a version that gives its epoch, so that it can be compared with any other."""
     return version if ":" in version else f"0:{version}"
 
 
 def repositories(options: Sequence[str]) -> list[str]:
-    """Those install options that choose repositories, and so decide what the latest version is."""
+    """Return those install options that choose repositories, and so decide what the latest version is."""
     return [option for option in options if option.partition("=")[0] in _REPO_OPTIONS]
 
 
@@ -72,10 +72,10 @@ class Yum(
         super().__init__()
         self._updates: dict[tuple[str, ...], Mapping[str, str]] = {}
 
-    async def prefetch(self, wanted: Mapping[str, Package]) -> Mapping[str, State | None]:
+    async def prefetch(self, resources: Mapping[str, Package]) -> Mapping[str, State | None]:
         if os.geteuid() != 0:
             raise ResourceError(f"The {self.name} provider can only be used as root")
-        return await super().prefetch(wanted)
+        return await super().prefetch(resources)
 
     async def latest(self, resource: Package, state: State) -> str | None:
         options = repositories(self.install_options(resource))
@@ -86,26 +86,26 @@ class Yum(
         return newer.removeprefix("0:") if newer else state.get("ensure")
 
     async def _check_updates(self, resource: Package, options: Sequence[str]) -> Mapping[str, str]:
-        said = await self.manager("check-update", *options, seconds=LISTING_SECONDS, fail=False)
-        if said.code == UPDATES:
-            return parse_updates(said.text)
-        if said.code:
-            resource.log("warning", f"Could not check for updates, '{self.manager.path} check-update' exited with {said.code}")
+        output = await self.manager("check-update", *options, seconds=LISTING_SECONDS, fail=False)
+        if output.code == UPDATES:
+            return parse_updates(output.text)
+        if output.code:
+            resource.log("warning", f"Could not check for updates, '{self.manager.path} check-update' exited with {output.code}")
         return {}
 
     async def available(self, resource: Package) -> Sequence[str]:
         options = repositories(self.install_options(resource))
-        said = await self.manager("list", resource.name, "--showduplicates", *options, seconds=LISTING_SECONDS, fail=False)
-        return parse_available(said.text)
+        output = await self.manager("list", resource.name, "--showduplicates", *options, seconds=LISTING_SECONDS, fail=False)
+        return parse_available(output.text)
 
     async def install(self, resource: Package, state: State | None) -> None:
         quiet = self._how(resource)
         if resource.allow_virtual is False:
             await self.manager(*quiet, "list", resource.name)
-        operation, wanted, version = await self._what(resource, state or {})
-        said = await self.manager(*quiet, operation, wanted)
-        if re.search(rf"^No package {re.escape(wanted)} available\.$", said.text, re.MULTILINE):
-            raise ResourceError(f"Could not find package {wanted}")
+        operation, desired, version = await self._what(resource, state or {})
+        output = await self.manager(*quiet, operation, desired)
+        if re.search(rf"^No package {re.escape(desired)} available\.$", output.text, re.MULTILINE):
+            raise ResourceError(f"Could not find package {desired}")
         if version is not None:
             await self._check(resource, version)
 
@@ -122,25 +122,25 @@ class Yum(
         await self.manager(*self._how(resources[0]), "install", *what)
 
     async def _what(self, resource: Package, state: Mapping[str, Any]) -> tuple[str, str, str | None]:
-        """Operation, what to give it, and the version that then must be there."""
+        """Return the operation, its argument, and the version that must be installed afterwards."""
         current = state.get("ensure")
         if resource.value_of("ensure") == "latest":
             return ("install" if current in NOT_INSTALLED else self.upgrade), resource.name, None
         version = self.version_wanted(resource)
         if version is None:
             return "install", resource.source or resource.name, None
-        wanted = resource.source
-        if wanted is None:
+        desired = resource.source
+        if desired is None:
             version = re.sub(r"^\d+:", "", await self.chosen_version(resource, version))
-            wanted = f"{resource.name}-{version}"
-            moved = _ARCH.fullmatch(wanted)
-            wanted = f"{moved[1]}-{moved[3]}{moved[2]}" if moved else wanted
+            desired = f"{resource.name}-{version}"
+            moved = _ARCH.fullmatch(desired)
+            desired = f"{moved[1]}-{moved[3]}{moved[2]}" if moved else desired
         if current in NOT_INSTALLED:
-            return "install", wanted, version
+            return "install", desired, version
         if resource.install_only:
-            return self.upgrade, wanted, version
+            return self.upgrade, desired, version
         way = rpm(str(current).split("; ")[-1], version)
-        return ("downgrade" if way > 0 else self.upgrade if way < 0 else "install"), wanted, version
+        return ("downgrade" if way > 0 else self.upgrade if way < 0 else "install"), desired, version
 
     async def _check(self, resource: Package, version: str) -> None:
         now = await self.query(resource)

@@ -19,17 +19,17 @@ _BEFORE_INSTALL = ("--no-gpg-check", "--no-gpg-checks")  # options of zypper its
 
 
 def parse_table(text: str) -> list[list[str]]:
-    """The rows of a table as zypper draws it."""
+    """Return the rows of a table as zypper draws it."""
     return [re.split(r"\s*\|\s*", line.strip()) for line in text.splitlines() if "|" in line]
 
 
 def parse_updates(text: str) -> dict[str, str]:
-    """The newer version by name, of the output of `list-updates`."""
+    """Return the newer version by name, of the output of `list-updates`."""
     return {row[2]: row[4] for row in parse_table(text) if len(row) > 4 and row[0] == "v"}
 
 
 def parse_version(text: str) -> tuple[int, ...]:
-    """zypper's own version."""
+    """Return zypper's own version."""
     return tuple(int(number) for number in re.findall(r"\d+", text)[:3])
 
 
@@ -60,8 +60,8 @@ class Zypper(
         return [with_epoch(row[3]) for row in rows if len(row) > 3 and row[1] == resource.name]
 
     async def _version(self) -> tuple[int, ...]:
-        said = await self.zypper("--version", seconds=LISTING_SECONDS, fail=False)
-        return parse_version(said.text) or (1, 0, 0)
+        output = await self.zypper("--version", seconds=LISTING_SECONDS, fail=False)
+        return parse_version(output.text) or (1, 0, 0)
 
     async def install(self, resource: Package, state: State | None) -> None:
         await self._install(resource)
@@ -75,7 +75,7 @@ class Zypper(
         await self._install(*resources)
 
     async def _install(self, *resources: Package) -> None:
-        """One package, or several of one `batch_key`."""
+        """Install one package, or several of one `batch_key`."""
         resource = resources[0]
         version = self.version_wanted(resource)
         own = await self._version()

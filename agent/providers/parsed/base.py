@@ -60,40 +60,40 @@ class ParsedFile(Provider[R], Generic[R]):
     # --- what a subclass may say
 
     def target_of(self, resource: R) -> str:
-        """Where a resource's record belongs."""
+        """Return where a resource's record belongs."""
         return str(resource.value_of("target") or self.default_target)
 
     def known_targets(self) -> Iterable[str]:
-        """What is read for `instances`, and for every prefetch."""
+        """Return the targets that are read for `instances`, and for every prefetch."""
         return (self.default_target,) if self.default_target else ()
 
     def adopt(self, resource: R, target: str) -> ParsedRecord | None:
-        """A record without the resource's name that is the resource's all the same."""
+        """Return a record without the resource's name that is the resource's all the same."""
         return None
 
     def state_of(self, target: str, record: ParsedRecord) -> dict[str, Any]:
-        """A record as a state."""
+        """Return a record as a state."""
         values = {k: v for k, v in record.values.items() if not k.startswith("_") and v is not None}
         return {"ensure": "present", **values, "target": target}
 
     def settle(self, target: str, records: list[ParsedRecord]) -> list[ParsedRecord]:
-        """All records of a target just read, with what only shows in their sequence."""
+        """Return all records of a target just read, with what only shows in their sequence."""
         return records
 
     def filled(self, resource: R, values: dict[str, Any]) -> dict[str, Any]:
-        """Values for the line, with what the format needs beyond what was given."""
+        """Return the values for the line, with what the format needs beyond the resource's attributes."""
         return values
 
     # --- reading
 
-    async def prefetch(self, wanted: Mapping[str, R]) -> Mapping[str, State | None]:
+    async def prefetch(self, resources: Mapping[str, R]) -> Mapping[str, State | None]:
         def targets() -> list[str]:
-            return [*self.known_targets(), *(self.target_of(resource) for resource in wanted.values())]
+            return [*self.known_targets(), *(self.target_of(resource) for resource in resources.values())]
 
         for target in dict.fromkeys(filter(None, await asyncio.to_thread(targets))):
             await self._load(target)
         found: dict[str, State | None] = {}
-        for key, resource in wanted.items():
+        for key, resource in resources.items():
             if not self._unreadable(resource):
                 found[key] = self._bind(resource)
         return found
@@ -169,11 +169,11 @@ class ParsedFile(Provider[R], Generic[R]):
         self._modified[path] = None
 
     def wanted_value(self, resource: R, attribute: str) -> Any:
-        """What is to be written of a property."""
-        wanted = resource.wanted(attribute) or []
+        """Return the value of a property to be written."""
+        desired = resource.wanted(attribute) or []
         if resource.declaration.attributes[attribute].many:
-            return ABSENT if wanted == [ABSENT] else wanted
-        return wanted[0] if wanted else ABSENT
+            return ABSENT if desired == [ABSENT] else desired
+        return desired[0] if desired else ABSENT
 
     async def destroy(self, resource: R, state: State | None) -> None:
         bound = self._bound.pop(resource.key, None)
@@ -182,13 +182,13 @@ class ParsedFile(Provider[R], Generic[R]):
             self.targets[path].records.remove(record)
             self._modified[path] = None
 
-    async def set(self, resource: R, attribute: str, wanted: Any, state: State | None) -> None:
+    async def set(self, resource: R, attribute: str, desired: Any, state: State | None) -> None:
         path, record = self._bound[resource.key]
         if attribute == "target":
             self.targets[path].records.remove(record)
-            self.targets.setdefault(wanted, ParsedTarget()).records.append(record)
-            self._bound[resource.key] = wanted, record
-            self._modified |= {path: None, wanted: None}
+            self.targets.setdefault(desired, ParsedTarget()).records.append(record)
+            self._bound[resource.key] = desired, record
+            self._modified |= {path: None, desired: None}
             return
         self._assign(record, attribute, self.wanted_value(resource, attribute))
         self._modified[path] = None
@@ -230,7 +230,7 @@ class ParsedFile(Provider[R], Generic[R]):
         await self.storage.write(path, text)
 
     async def _forget(self, path: str) -> None:
-        """What failed to be written does not get into the file with the next resource: it is read anew."""
+        """Forget a target that could not be written, so that it is read anew and the next resource does not write the same."""
         backed_up = self.targets.pop(path).backed_up
         await self._load(path)
         self.targets[path].backed_up = backed_up
@@ -244,7 +244,7 @@ class ParsedFile(Provider[R], Generic[R]):
 
 
 def _last_named(records: Sequence[ParsedRecord], name: str) -> ParsedRecord | None:
-    """The record of a name; of several the last, as in the reference; None when there is none."""
+    """Return the record of a name; of several the last, as in the reference; None when there is none."""
     return next((record for record in reversed(records) if record.text is None and record.name == name), None)
 
 

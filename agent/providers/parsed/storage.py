@@ -25,7 +25,7 @@ class Storage(Protocol):
     """The texts behind targets."""
 
     async def read(self, target: str) -> str:
-        """What a target holds; '' when it does not exist. ResourceError or OSError when that cannot be known: then it is not written."""
+        """Return a target's text; '' when it does not exist. ResourceError or OSError when that cannot be known: then it is not written."""
 
     async def back_up(self, target: str) -> None:
         """Keep what is there before it is replaced."""
@@ -71,7 +71,7 @@ class FlatFiles:
 
 
 def read_file(path: str, *, limit: int = MAX_SIZE) -> bytes | None:
-    """The bytes of a regular file, None when there is none; a link that must not be trusted is a ResourceError. Blocks."""
+    """Return the bytes of a regular file, None when there is none; a link that must not be trusted is a ResourceError. Blocks."""
     fd = open_file(path)
     if fd is None:
         return None
@@ -128,7 +128,7 @@ def _kept(place: PathEntry, mode: int) -> Rights:
 
 
 def open_file(path: str) -> int | None:
-    """A descriptor, for reading, of the regular file at a path, trusted links followed; None: nothing there. Blocks."""
+    """Return a descriptor, for reading, of the regular file at a path, trusted links followed; None: nothing there. Blocks."""
     try:
         with place_of(path, follow=True) as place:
             fd = place.open()
@@ -144,7 +144,7 @@ def open_file(path: str) -> int | None:
 
 
 def _real(path: str) -> str:
-    """The path behind trusted links at the end of `path`."""
+    """Return the path behind trusted links at the end of `path`."""
     with place_of(path, follow=True) as place:
         folder = os.readlink(f"/proc/self/fd/{place.folder}")  # noqa: PTH115  # text, as it is
         return f"{folder.rstrip('/')}/{place.name}"

@@ -66,7 +66,7 @@ class ResourcesPurge(Provider[ResourcesMetatype], type=ResourcesMetatype, name="
         return uid > (keep if isinstance(keep, int) and keep is not True else self._system_limit())
 
     def _system_limit(self) -> int:
-        """The highest uid of the system's own users."""
+        """Return the highest uid of the system's own users."""
         try:
             lines = self.login_defs.read_text().splitlines()
         except OSError:

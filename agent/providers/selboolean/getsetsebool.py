@@ -12,7 +12,7 @@ SECONDS = 300.0  # a persistent change builds the policy anew
 
 
 def value_in(output: str) -> str:
-    """What `getsebool` says: on or off."""
+    """Return on or off, from the output of `getsebool`."""
     words = output.split()
     if words[-1:] in (["on"], ["off"]):
         return words[-1]
@@ -28,5 +28,5 @@ class Getsetsebool(Provider[Selboolean], type=Selboolean, name="getsetsebool"):
     async def retrieve(self, resource: Selboolean) -> State | None:
         return {"value": value_in((await self.getsebool(resource.name, seconds=SECONDS)).text)}
 
-    async def set_value(self, resource: Selboolean, wanted: Any, state: State | None) -> None:
-        await self.setsebool(*(["-P"] if resource.persistent else []), resource.name, str(wanted), seconds=SECONDS)
+    async def set_value(self, resource: Selboolean, desired: Any, state: State | None) -> None:
+        await self.setsebool(*(["-P"] if resource.persistent else []), resource.name, str(desired), seconds=SECONDS)

@@ -18,12 +18,12 @@ _MAGIC = 0xF97CFF8F
 
 
 def listed(output: str) -> dict[str, str]:
-    """Module → version ('' where semodule tells none), as `semodule --list` prints them."""
+    """Return module → version ('' where semodule prints none), from the output of `semodule --list`."""
     return {words[0]: words[1] if len(words) > 1 else "" for line in output.splitlines() if (words := line.split())}
 
 
 def version_in(data: bytes, path: str) -> str:
-    """The version that a compiled module holds; ResourceError when it is none."""
+    """Return the version that a compiled module holds; ResourceError when it is none."""
     try:
         magic, form, sections = struct.unpack_from("<III", data)
         if magic != _MAGIC:
@@ -47,9 +47,9 @@ class Semodule(Provider[Selmodule], type=Selmodule, name="semodule"):
 
     semodule = Command("/usr/sbin/semodule")
 
-    async def prefetch(self, wanted: Mapping[str, Selmodule]) -> Mapping[str, State | None]:
+    async def prefetch(self, resources: Mapping[str, Selmodule]) -> Mapping[str, State | None]:
         loaded = listed((await self.semodule("--list", seconds=SECONDS)).text)
-        return {key: await self._state(resource, loaded) for key, resource in wanted.items()}
+        return {key: await self._state(resource, loaded) for key, resource in resources.items()}
 
     async def _state(self, resource: Selmodule, loaded: Mapping[str, str]) -> State | None:
         version = loaded.get(resource.name)
@@ -67,7 +67,7 @@ class Semodule(Provider[Selmodule], type=Selmodule, name="semodule"):
     async def destroy(self, resource: Selmodule, state: State | None) -> None:
         await self._run("remove", "--remove", resource.name)
 
-    async def set_syncversion(self, resource: Selmodule, wanted: Any, state: State | None) -> None:
+    async def set_syncversion(self, resource: Selmodule, desired: Any, state: State | None) -> None:
         await self._run("upgrade", "--upgrade", resource.file)
 
     async def _run(self, what: str, *arguments: str) -> None:

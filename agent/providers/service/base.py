@@ -19,7 +19,7 @@ STATUS_SECONDS = 120.0  # the most that a question about a service may take
 
 
 def parse_processes(text: str, pattern: str, *, own: int) -> int | None:
-    """The id of the first process in the output of `ps -ef` whose line matches; `own` is never it. ValueError: not a regex of Ruby's."""
+    """Return the id of the first matching process in the output of `ps -ef`, except `own`. ValueError: not a Ruby expression."""
     expression = Regexp(pattern)
     try:
         _ = expression.pattern
@@ -40,7 +40,7 @@ class ServiceProvider(Provider[Service], type=Service, name="base", features=("r
     """
 
     async def command(self, resource: Service, action: str) -> Words | None:
-        """The system's own command to start, stop, restart or see a service; None: it has none."""
+        """Return the system's own command to start, stop, restart or see a service; None: it has none."""
         if action == "start":
             if not resource.binary:
                 raise ResourceError("Services must specify a start command or a binary")
@@ -58,23 +58,23 @@ class ServiceProvider(Provider[Service], type=Service, name="base", features=("r
         return state
 
     async def status(self, resource: Service) -> str:
-        """`running` or `stopped`."""
+        """Return `running` or `stopped`."""
         words = await self._words(resource, "status")
         if words:
-            said = await execute(words, seconds=STATUS_SECONDS, fail=False)
-            return "stopped" if said.code else "running"
+            output = await execute(words, seconds=STATUS_SECONDS, fail=False)
+            return "stopped" if output.code else "running"
         return "running" if await self._pid(resource) else "stopped"
 
     async def enabled(self, resource: Service) -> dict[str, Any]:
-        """`enable`, and what else its comparing needs."""
+        """Return `enable` and what else is needed to compare it."""
         return {}
 
     async def _pid(self, resource: Service) -> int | None:
         if not resource.pattern:
             raise ResourceError("Either stop/status commands or a pattern must be specified")
-        said = await execute(["ps", "-ef"], seconds=STATUS_SECONDS)
+        output = await execute(["ps", "-ef"], seconds=STATUS_SECONDS)
         try:
-            return parse_processes(said.text, resource.pattern, own=os.getpid())
+            return parse_processes(output.text, resource.pattern, own=os.getpid())
         except ValueError as err:
             raise ResourceError(str(err)) from err
 
@@ -84,14 +84,14 @@ class ServiceProvider(Provider[Service], type=Service, name="base", features=("r
 
     # --- changing
 
-    async def set(self, resource: Service, attribute: str, wanted: Any, state: State | None) -> None:
+    async def set(self, resource: Service, attribute: str, desired: Any, state: State | None) -> None:
         if attribute == "enable":
-            await self.set_enable(resource, wanted, state)
+            await self.set_enable(resource, desired, state)
             return
         if attribute != "ensure":
-            await super().set(resource, attribute, wanted, state)
+            await super().set(resource, attribute, desired, state)
             return
-        await (self.start(resource) if wanted == "running" else self.stop(resource))
+        await (self.start(resource) if desired == "running" else self.stop(resource))
         # A change of `ensure` also settles `enable`, in the same event.
         enable = resource.wanted("enable")
         if enable is not None:
@@ -100,8 +100,8 @@ class ServiceProvider(Provider[Service], type=Service, name="base", features=("r
             if not declared.insync(resource, now, enable):  # type: ignore[attr-defined]
                 await self.set_enable(resource, enable[0], state)
 
-    async def set_enable(self, resource: Service, wanted: str, state: State | None) -> None:
-        """Only for providers with the feature `enableable`."""
+    async def set_enable(self, resource: Service, desired: str, state: State | None) -> None:
+        """Change `enable`; only for providers with the feature `enableable`."""
         raise ResourceError(f"The service provider '{self.name}' cannot enable or disable {resource.name}")
 
     async def start(self, resource: Service) -> None:

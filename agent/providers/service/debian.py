@@ -19,7 +19,7 @@ _LINKS = 4  # an enabled service is started in so many runlevels
 
 
 def enabled_of(code: int, links: int) -> str:
-    """What `invoke-rc.d --query` and the number of start links say."""
+    """Return `enable` from the exit code of `invoke-rc.d --query` and the number of start links."""
     return "true" if code in _ENABLED or (code in _ASK_LINKS and links >= _LINKS) else "false"
 
 
@@ -42,15 +42,15 @@ class Debian(
         return await super().command(resource, action)
 
     async def enabled(self, resource: Service) -> dict[str, Any]:
-        said = await self.invoke_rc_d("--quiet", "--query", resource.name, "start", seconds=STATUS_SECONDS, fail=False)
+        output = await self.invoke_rc_d("--quiet", "--query", resource.name, "start", seconds=STATUS_SECONDS, fail=False)
         links = await asyncio.to_thread(self._links, resource.name)
-        return {"enable": enabled_of(said.code, links)}
+        return {"enable": enabled_of(output.code, links)}
 
     def _links(self, name: str, etc: Path = Path("/etc")) -> int:
         return len(list(etc.glob(f"rc*.d/S[0-9][0-9]{glob.escape(name)}")))
 
-    async def set_enable(self, resource: Service, wanted: str, state: State | None) -> None:
-        if wanted == "true":
+    async def set_enable(self, resource: Service, desired: str, state: State | None) -> None:
+        if desired == "true":
             await self.update_rc_d("-f", resource.name, "remove")
             await self.update_rc_d(resource.name, "defaults")
         else:

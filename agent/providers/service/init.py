@@ -33,7 +33,7 @@ class Scripts(ServiceProvider, name="scripts"):
     folders: tuple[str, ...] = FOLDERS
 
     async def script(self, resource: Service) -> str:
-        """The path of a service's script: its name, else with .sh, in the first folder that has it."""
+        """Return the path of a service's script: its name, else with .sh, in the first folder that has it."""
 
         def search() -> str | None:
             folders = [folder for folder in resource.path or self.folders if Path(folder).is_dir()]
@@ -61,17 +61,17 @@ class Scripts(ServiceProvider, name="scripts"):
         return {name: await self.state_of(name) for name in dict.fromkeys(names)}
 
     async def state_of(self, name: str) -> State:
-        """One service as it is, for a listing."""
+        """Return one service as it is, for a listing."""
         resource = Service(name, {})
         resource.handler = self
         words = await self.command(resource, "status") or []
-        said = await execute(words, seconds=STATUS_SECONDS, fail=False)
+        output = await execute(words, seconds=STATUS_SECONDS, fail=False)
         enable = await self.enabled(resource) if "enableable" in self.features else {}
-        return {"ensure": "stopped" if said.code else "running", **enable}
+        return {"ensure": "stopped" if output.code else "running", **enable}
 
 
 def scripts_in(folder: Path) -> list[str]:
-    """The names of the init scripts in a folder, sorted."""
+    """Return the names of the init scripts in a folder, sorted."""
     if not folder.is_dir():
         return []
     found = []

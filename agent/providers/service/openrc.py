@@ -16,7 +16,7 @@ _LINE = re.compile(r"\s+(.*?)\s*\[\s*(.*)\s*\]")
 
 def parse_status(text: str) -> dict[str, bool]:
     """
-    Whether each service in the output of `rc-status -C -a` is in a runlevel, by name.
+    Return whether each service in the output of `rc-status -C -a` is in a runlevel, by name.
 
     Below `Runlevel: …` are those that are, below `Dynamic Runlevel: …` those that only happen to be there.
     """
@@ -59,9 +59,9 @@ class Openrc(
         levels = await self._levels()
         found: dict[str, State] = {}
         for name in names:
-            said = await self.rc_service(name, "status", seconds=STATUS_SECONDS, fail=False)
-            found[name] = {"ensure": "stopped" if said.code else "running", "enable": "true" if levels.get(name) else "false"}
+            output = await self.rc_service(name, "status", seconds=STATUS_SECONDS, fail=False)
+            found[name] = {"ensure": "stopped" if output.code else "running", "enable": "true" if levels.get(name) else "false"}
         return found
 
-    async def set_enable(self, resource: Service, wanted: str, state: State | None) -> None:
-        await self.rc_update("-C", "add" if wanted == "true" else "del", resource.name)
+    async def set_enable(self, resource: Service, desired: str, state: State | None) -> None:
+        await self.rc_update("-C", "add" if desired == "true" else "del", resource.name)

@@ -14,7 +14,7 @@ from .init import Scripts
 
 
 def enabled_of(name: str, output: str, code: int, *, suse: bool) -> str:
-    """What `chkconfig NAME` says; on SUSE in words."""
+    """Return `enable` from the output of `chkconfig NAME`; SUSE's is in words."""
     if code:
         return "false"
     return "true" if not suse or re.search(rf"^{re.escape(name)}\s+(on|B)$", output, re.MULTILINE) else "false"
@@ -45,13 +45,13 @@ class Redhat(
         return [self.service.path, resource.name, action]
 
     async def enabled(self, resource: Service) -> dict[str, Any]:
-        said = await self.chkconfig(resource.name, seconds=STATUS_SECONDS, fail=False)
-        return {"enable": enabled_of(resource.name, said.text, said.code, suse=self.suse)}
+        output = await self.chkconfig(resource.name, seconds=STATUS_SECONDS, fail=False)
+        return {"enable": enabled_of(resource.name, output.text, output.code, suse=self.suse)}
 
-    async def set_enable(self, resource: Service, wanted: str, state: State | None) -> None:
-        word = "enable" if wanted == "true" else "disable"
+    async def set_enable(self, resource: Service, desired: str, state: State | None) -> None:
+        word = "enable" if desired == "true" else "disable"
         try:
-            if wanted == "true":
+            if desired == "true":
                 await self.chkconfig("--add", resource.name)
                 await self.chkconfig(resource.name, "on")
             else:

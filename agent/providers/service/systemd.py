@@ -23,7 +23,7 @@ OLD_MINT = [str(number) for number in range(10, 18)]
 
 
 def is_systemd(comm: Path = Path("/proc/1/comm")) -> bool:
-    """Whether systemd is what runs this machine."""
+    """Return whether systemd is what runs this machine."""
     try:
         return "systemd" in comm.read_text()
     except OSError:
@@ -31,12 +31,12 @@ def is_systemd(comm: Path = Path("/proc/1/comm")) -> bool:
 
 
 def parse_units(text: str) -> list[str]:
-    """The units in the output of `systemctl list-unit-files`."""
+    """Return the units in the output of `systemctl list-unit-files`."""
     return [found[1] for found in _UNIT.finditer(text)]
 
 
 def enabled_of(resource_wants: str | None, output: str, code: int) -> str | None:
-    """What `is-enabled` said as a value of `enable`; None: it does not know the unit."""
+    """Return the output of `is-enabled` as a value of `enable`; None: it does not know the unit."""
     if resource_wants == "mask" and output == "masked":
         return "mask"
     if output == "indirect":
@@ -113,13 +113,13 @@ class Systemd(
             said = await self.systemctl("is-enabled", "--", resource.name, seconds=STATUS_SECONDS, fail=False)
             self._unit_files[resource] = said
         output = said.text.strip()
-        wanted = resource.wanted("enable") or [None]
-        value = enabled_of(wanted[0], output, said.code)
+        desired = resource.wanted("enable") or [None]
+        value = enabled_of(desired[0], output, said.code)
         return {"enable": value or "false", "unit_file_state": output}
 
     async def instances(self) -> Mapping[str, State]:
-        said = await self.systemctl("list-unit-files", "--type", "service", "--full", "--all", "--no-pager", fail=False)
-        if said.code:
+        output = await self.systemctl("list-unit-files", "--type", "service", "--full", "--all", "--no-pager", fail=False)
+        if output.code:
             return {}
         gate = asyncio.Semaphore(_MANY)
 
@@ -129,16 +129,16 @@ class Systemd(
                 unit = await self.systemctl("is-enabled", "--", name, seconds=STATUS_SECONDS, fail=False)
             return {"ensure": "stopped" if active.code else "running", "enable": enabled_of(None, unit.text.strip(), unit.code) or "false"}
 
-        names = parse_units(said.text)
+        names = parse_units(output.text)
         return dict(zip(names, await asyncio.gather(*map(state_of, names)), strict=True))
 
     # --- changing
 
-    async def set_enable(self, resource: Service, wanted: str, state: State | None) -> None:
-        if wanted == "true":
+    async def set_enable(self, resource: Service, desired: str, state: State | None) -> None:
+        if desired == "true":
             await self._unit(resource, "unmask")
             await self._unit(resource, "enable")
-        elif wanted == "mask":
+        elif desired == "mask":
             known = await self.systemctl("cat", "--", resource.name, seconds=STATUS_SECONDS, fail=False)
             if not known.code:
                 await self._unit(resource, "disable")
@@ -167,9 +167,9 @@ class Systemd(
         await self._told(resource, "restart", super().restart(resource))
 
     async def _reload(self, resource: Service) -> None:
-        """systemd is told about files of units that changed since it read them."""
-        said = await self.systemctl("show", "--property=NeedDaemonReload", "--", resource.name, seconds=STATUS_SECONDS, fail=False)
-        if said.text.strip().rpartition("=")[2] == "yes":
+        """Let systemd read files of units that changed since it read them."""
+        output = await self.systemctl("show", "--property=NeedDaemonReload", "--", resource.name, seconds=STATUS_SECONDS, fail=False)
+        if output.text.strip().rpartition("=")[2] == "yes":
             await self.systemctl("daemon-reload", fail=False)
 
     async def _told(self, resource: Service, action: str, doing: Any) -> None:
@@ -180,7 +180,7 @@ class Systemd(
             raise ResourceError(text + await self._journal(resource), hint=err.message) from err
 
     async def _journal(self, resource: Service) -> str:
-        """What the unit said in the last minutes."""
+        """Return what the unit logged in the last minutes."""
         words = ["journalctl", "-n", "50", "--since", "5 minutes ago", "-u", resource.name, "--no-pager"]
         try:
             return (await execute(words, seconds=STATUS_SECONDS, fail=False)).text

@@ -26,13 +26,13 @@ MANUAL_SINCE, OVERRIDE_SINCE = (0, 6, 7), (0, 9, 0)
 
 
 def parse_version(text: str) -> tuple[int, ...]:
-    """upstart's version, of `initctl --version`."""
+    """Return upstart's version, from the output of `initctl --version`."""
     found = re.search(r"initctl \(upstart ([^)]*)\)", text)
     return tuple(int(n) for n in re.findall(r"\d+", found[1])[:3]) if found else ()
 
 
 def parse_list(text: str) -> list[str]:
-    """The jobs in the output of `initctl list`; those with instances by the variable that tells them apart."""
+    """Return the jobs in the output of `initctl list`; those with instances by the variable that tells them apart."""
     found = []
     for line in text.splitlines():
         match = _INSTANCE.match(line)
@@ -44,7 +44,7 @@ def parse_list(text: str) -> list[str]:
 
 
 def starts(text: str, *, manual: bool = True, before: bool = False) -> bool:
-    """Whether a job's file says that it starts by itself: the last `start on` or `manual` counts."""
+    """Return whether a job's file says that it starts by itself: the last `start on` or `manual` counts."""
     for line in text.splitlines():
         if _START_ON.match(line):
             before = True
@@ -54,17 +54,17 @@ def starts(text: str, *, manual: bool = True, before: bool = False) -> bool:
 
 
 def start_block(text: str) -> str:
-    """The `start on` stanza, which may go over several lines in parentheses."""
+    """Return the `start on` stanza, which may go over several lines in parentheses."""
     return "".join(line for line, inside in _marked(text, _START_ON, _without_comment) if inside)
 
 
 def commented(text: str) -> str:
-    """The same file with its `start on` stanza commented out."""
+    """Return the same file with its `start on` stanza commented out."""
     return "".join(f"#{line}" if inside else line for line, inside in _marked(text, _START_ON, _without_comment))
 
 
 def uncommented(text: str) -> str:
-    """The same file with its commented `start on` stanza in effect."""
+    """Return the same file with its commented `start on` stanza in effect."""
     marked = _marked(text, _COMMENTED, lambda line: re.sub(r"^(\s*#+\s*[^#]*).*", r"\1", line))
     return "".join(re.sub(r"^(\s*)#+", r"\1", line) if inside else line for line, inside in marked)
 
@@ -74,7 +74,7 @@ def _without_comment(line: str) -> str:
 
 
 def _marked(text: str, start: re.Pattern[str], bare: Any) -> list[tuple[str, bool]]:
-    """Each line, and whether it is part of a stanza that begins with `start`; parentheses have to be closed."""
+    """Return each line, and whether it is part of a stanza that begins with `start`; parentheses have to be closed."""
     found, depth = [], 0
     for line in text.splitlines(keepends=True):
         inside = bool(start.match(line)) or depth > 0
@@ -86,7 +86,7 @@ def _marked(text: str, start: re.Pattern[str], bare: Any) -> list[tuple[str, boo
 
 
 def enabled_text(text: str, version: tuple[int, ...]) -> str:
-    """A job's file of the time before overrides, changed so that it starts by itself."""
+    """Return a job's file of the time before overrides, changed so that it starts by itself."""
     text = _MANUAL.sub("", text)
     if starts(text, manual=version >= MANUAL_SINCE):
         return text
@@ -94,7 +94,7 @@ def enabled_text(text: str, version: tuple[int, ...]) -> str:
 
 
 def enabled_override(text: str, override: str) -> str:
-    """An override with which the job of `text` starts by itself."""
+    """Return an override with which the job of `text` starts by itself."""
     override = _MANUAL.sub("", override)
     if starts(override, before=starts(text)):
         return override
@@ -102,7 +102,7 @@ def enabled_override(text: str, override: str) -> str:
 
 
 def disabled_text(text: str) -> str:
-    """A file (the job's or its override) that says that the job does not start by itself."""
+    """Return a file (the job's or its override) that says that the job does not start by itself."""
     return _MANUAL.sub("", text) + "\nmanual"
 
 
@@ -122,7 +122,7 @@ class Upstart(
     folders = ("/etc/init", "/etc/init.d")
 
     async def _job(self, resource: Service) -> Path | None:
-        """The job's file; None: it is an init script."""
+        """Return the job's file; None: it is an init script."""
         name = resource.name.split()[0]
         if "/" in name:
             raise ResourceError(f"'{resource.name}' is not the name of a service")
@@ -145,13 +145,13 @@ class Upstart(
         if not resource.hasstatus or resource.value_of("status") or await self._job(resource) is None:
             return await super().status(resource)
         # Its exit code is of no use.
-        said = await self.status_of_job(*resource.name.split(), seconds=STATUS_SECONDS, fail=False)
-        return "running" if "start/" in said.text else "stopped"
+        output = await self.status_of_job(*resource.name.split(), seconds=STATUS_SECONDS, fail=False)
+        return "running" if "start/" in output.text else "stopped"
 
     async def instances(self) -> Mapping[str, State]:
-        said = await self.initctl("list", seconds=STATUS_SECONDS)
+        output = await self.initctl("list", seconds=STATUS_SECONDS)
         found: dict[str, State] = {}
-        for name in parse_list(said.text):
+        for name in parse_list(output.text):
             resource = Service(name, {})
             found[name] = {"ensure": await self.status(resource), **await self.enabled(resource)}
         return found
@@ -169,15 +169,15 @@ class Upstart(
             enabled = starts(await asyncio.to_thread(_read, job.with_suffix(".override")), before=enabled)
         return {"enable": "true" if enabled else "false"}
 
-    async def set_enable(self, resource: Service, wanted: str, state: State | None) -> None:
+    async def set_enable(self, resource: Service, desired: str, state: State | None) -> None:
         job = await self._job(resource)
         if job is None:
-            await super().set_enable(resource, wanted, state)
+            await super().set_enable(resource, desired, state)
             return
         version, text = await self._version(), await asyncio.to_thread(_read, job)
         target = job.with_suffix(".override") if version >= OVERRIDE_SINCE else job
         override = await asyncio.to_thread(_read, target)
-        if wanted == "true":
+        if desired == "true":
             new = enabled_override(text, override) if version >= OVERRIDE_SINCE else enabled_text(text, version)
         else:
             new = commented(text) if version < MANUAL_SINCE else disabled_text(override)

@@ -25,7 +25,7 @@ _OPTION = re.compile(r'[ \t]*([-a-z0-9A-Z_]+(?:="(?:[^"\\]|\\.)*")?)[ \t]*(?:,[ 
 
 
 def options_of(text: str) -> list[str]:
-    """Options apart: commas within quotes do not separate."""
+    """Return options apart: commas within quotes do not separate."""
     found: list[str] = []
     at = 0
     while at < len(text) and (match := _OPTION.match(text, at)):
@@ -75,18 +75,18 @@ class AuthorizedKeys(ParsedFile[SshAuthorizedKey], type=SshAuthorizedKey, name="
     async def retrieve(self, resource: SshAuthorizedKey) -> State | None:
         return self._as_wanted(resource, await super().retrieve(resource))
 
-    async def prefetch(self, wanted: Mapping[str, SshAuthorizedKey]) -> Mapping[str, State | None]:
-        found = await super().prefetch(wanted)
+    async def prefetch(self, resources: Mapping[str, SshAuthorizedKey]) -> Mapping[str, State | None]:
+        found = await super().prefetch(resources)
         # A user of the same run may have no home yet: such a key is read when its turn comes.
-        return {key: self._as_wanted(wanted[key], state) for key, state in found.items() if self.target_of(wanted[key])}
+        return {key: self._as_wanted(resources[key], state) for key, state in found.items() if self.target_of(resources[key])}
 
     def _as_wanted(self, resource: SshAuthorizedKey, state: State | None) -> State | None:
-        """Whose file it is cannot be read off a key; what is wanted holds."""
+        """Return the state with the desired user, because the owner of a key's file cannot be read off the key."""
         return None if state is None else {**state, "user": resource.value_of("user") or ABSENT}
 
-    async def set(self, resource: SshAuthorizedKey, attribute: str, wanted: Any, state: State | None) -> None:
+    async def set(self, resource: SshAuthorizedKey, attribute: str, desired: Any, state: State | None) -> None:
         if attribute != "user":
-            await super().set(resource, attribute, wanted, state)
+            await super().set(resource, attribute, desired, state)
 
     async def create(self, resource: SshAuthorizedKey, state: State | None) -> None:
         if self.target_of(resource):
@@ -106,7 +106,7 @@ class AuthorizedKeys(ParsedFile[SshAuthorizedKey], type=SshAuthorizedKey, name="
 
 
 def named(target: str, records: list[ParsedRecord]) -> list[ParsedRecord]:
-    """The records of a file, with names for the keys that have none."""
+    """Return the records of a file, with names for the keys that have none."""
     number = 0
     for record in records:
         if record.text is None and not record.name:
@@ -117,7 +117,7 @@ def named(target: str, records: list[ParsedRecord]) -> list[ParsedRecord]:
 
 
 def default_target(user: str | None) -> str:
-    """A user's own file; '' when there is no such user."""
+    """Return a user's own file; '' when there is no such user."""
     try:
         return f"{pwd.getpwnam(user).pw_dir.rstrip('/')}/.ssh/authorized_keys" if user else ""
     except (KeyError, ValueError):

@@ -18,7 +18,7 @@ _PASSED_ON = ("noop", "schedule", "audit", "loglevel", "tag")
 
 
 async def unmanaged_keys(resource: User) -> Sequence[Type]:
-    """For each key in the user's files a resource that removes it; those that the catalog has are left out by the run."""
+    """Return for each key in the user's files a resource that removes it; the run drops those that the catalog has."""
     made: list[Type] = []
     home = resource.home or default_target(resource.name).removesuffix("/.ssh/authorized_keys")
     for entry in resource.purge_ssh_keys:
@@ -37,6 +37,6 @@ async def unmanaged_keys(resource: User) -> Sequence[Type]:
 
 
 def _keys(path: str) -> list[ParsedRecord]:
-    """The keys in a file; none when there is no file."""
+    """Return the keys in a file; none when there is no file."""
     text = (read_file(path) or b"").decode("utf-8", "surrogateescape")
     return [record for record in named(path, AuthorizedKeysFormat().parse(text)) if record.text is None]

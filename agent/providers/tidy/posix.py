@@ -56,7 +56,7 @@ class TidyFinder(Provider[Tidy], type=Tidy, name=""):
         return resource.reached(seconds=int(self.now()) - int(when), size=info.st_size)
 
     def _found(self, resource: Tidy) -> dict[str, os.stat_result]:
-        """Every path that may have to go, with what is known of it. Blocks."""
+        """Return every path that may have to be removed, with its status. Blocks."""
         found: dict[str, os.stat_result] = {}
         points = [f"{resource.path.rstrip('/')}/{point}" for point in mount_points_below(resource.path) if point != "."]
         for path, info in _walk(resource.path, _depth(resource), frozenset(points)):
@@ -76,13 +76,13 @@ class TidyFinder(Provider[Tidy], type=Tidy, name=""):
 
 
 def _depth(resource: Tidy) -> int | None:
-    """How many levels below the path are looked at; None: all."""
+    """Return how many levels below the path are looked at; None: all."""
     recurse = resource.recurse
     return None if recurse is True else (recurse if isinstance(recurse, int) else 0)
 
 
 def _walk(path: str, depth: int | None, without: frozenset[str]) -> Iterator[tuple[str, os.stat_result]]:
-    """What is at a path and below it, with what is known of it; not what is mounted there (`without`)."""
+    """Yield each path at and below a path with its status; not what is mounted there (`without`)."""
     try:
         info = os.lstat(path)
     except OSError:
@@ -102,7 +102,7 @@ def _walk(path: str, depth: int | None, without: frozenset[str]) -> Iterator[tup
 
 
 def _entries(folder: str) -> Iterator[tuple[str, os.stat_result]]:
-    """What is in a directory; what vanishes or cannot be read meanwhile is left out."""
+    """Yield the entries of a directory with their status; what vanishes or cannot be read is left out."""
     try:
         with os.scandir(folder) as entries:
             for entry in entries:

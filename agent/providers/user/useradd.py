@@ -60,8 +60,8 @@ class Useradd(Provider[User], type=User, name="useradd"):
         if account is None:
             return None
         state = self._complete(account, self.accounts.shadow())
-        wanted = [text_of(value) for value in resource.wanted("gid") or ()]
-        found = {name: self.accounts.group(name) for name in wanted if not name.removeprefix("-").isdigit()}
+        desired = [text_of(value) for value in resource.wanted("gid") or ()]
+        found = {name: self.accounts.group(name) for name in desired if not name.removeprefix("-").isdigit()}
         return state | {"group_numbers": {name: entry[0] if entry else None for name, entry in found.items()}}
 
     def _complete(self, account: UserAccount, shadow: Mapping[str, str]) -> dict[str, Any]:
@@ -107,7 +107,7 @@ class Useradd(Provider[User], type=User, name="useradd"):
             await self.set_password(resource, resource.password, state)
 
     async def _creation(self, resource: User) -> list[str]:
-        """The arguments of `useradd`."""
+        """Return the arguments of `useradd`."""
         words: list[str] = []
         local = bool(resource.forcelocal)
         if resource.wanted("gid") is None and await asyncio.to_thread(self.accounts.group, resource.name) is not None:
@@ -155,27 +155,27 @@ class Useradd(Provider[User], type=User, name="useradd"):
         except ResourceError as err:
             raise ResourceError(f"Could not delete user {resource.name}: {err.message}") from err
 
-    async def set(self, resource: User, attribute: str, wanted: Any, state: State | None) -> None:
+    async def set(self, resource: User, attribute: str, desired: Any, state: State | None) -> None:
         if attribute == "password":
-            await self.set_password(resource, wanted, state)
+            await self.set_password(resource, desired, state)
             return
         if attribute == "shell":
             await self._check_shell(resource)
-        value = "" if wanted == ABSENT else text_of(wanted)
+        value = "" if desired == ABSENT else text_of(desired)
         if attribute == "gid":
             value = await self._first_group(resource)
         await self._modify(resource, attribute, value)
 
     async def _first_group(self, resource: User) -> str:
-        """The number of the first wanted group that exists."""
-        wanted = resource.wanted("gid") or []
-        for value in wanted:
+        """Return the number of the first wanted group that exists."""
+        desired = resource.wanted("gid") or []
+        for value in desired:
             if isinstance(value, int):
                 return str(value)
             found = await asyncio.to_thread(self.accounts.group, text_of(value))
             if found:
                 return str(found[0])
-        raise ResourceError(f"Could not find group(s) {','.join(map(text_of, wanted))}")
+        raise ResourceError(f"Could not find group(s) {','.join(map(text_of, desired))}")
 
     async def _modify(self, resource: User, attribute: str, value: str) -> None:
         local = bool(resource.forcelocal) and attribute not in ("groups", "expiry")
@@ -190,8 +190,8 @@ class Useradd(Provider[User], type=User, name="useradd"):
         except ResourceError as err:
             raise ResourceError(f"Could not set {attribute} on user[{resource.name}]: {err.message}") from err
 
-    async def set_password(self, resource: User, wanted: str, state: State | None) -> None:
+    async def set_password(self, resource: User, desired: str, state: State | None) -> None:
         # By standard input: arguments can be seen by everyone on the machine.
-        said = await self.chpasswd("-e", stdin=f"{resource.name}:{wanted}\n".encode(), fail=False)
-        if said.code or said.text:
-            raise ResourceError(f"chpasswd said {said.text.strip() or f'nothing, and ended with {said.code}'}")
+        output = await self.chpasswd("-e", stdin=f"{resource.name}:{desired}\n".encode(), fail=False)
+        if output.code or output.text:
+            raise ResourceError(f"chpasswd said {output.text.strip() or f'nothing, and ended with {output.code}'}")

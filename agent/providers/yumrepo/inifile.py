@@ -41,9 +41,9 @@ class Inifile(Provider[Yumrepo], type=Yumrepo, name="inifile"):
 
     # --- reading
 
-    async def prefetch(self, wanted: Mapping[str, Yumrepo]) -> Mapping[str, State | None]:
+    async def prefetch(self, resources: Mapping[str, Yumrepo]) -> Mapping[str, State | None]:
         await self._loaded()
-        return {key: self._state(key) for key in wanted}
+        return {key: self._state(key) for key in resources}
 
     async def instances(self) -> Mapping[str, State]:
         names = [
@@ -66,10 +66,10 @@ class Inifile(Provider[Yumrepo], type=Yumrepo, name="inifile"):
         return found
 
     def _places(self) -> list[Path]:
-        """Folders of repositories, by yum's own setting or the usual ones; those that exist."""
+        """Return the folders of repositories, by yum's own setting or the usual ones; those that exist."""
         data = read_file(str(self.conf))
-        said = IniText((data or b"").decode("utf-8", "replace"), STYLE).get("main", "reposdir")
-        folders = [Path(part) for part in said.replace(",", " ").split()] if said else list(self.folders)
+        output = IniText((data or b"").decode("utf-8", "replace"), STYLE).get("main", "reposdir")
+        folders = [Path(part) for part in output.replace(",", " ").split()] if output else list(self.folders)
         return [folder for folder in folders if folder.is_dir()]
 
     def _holding(self, name: str) -> str | None:
@@ -95,9 +95,9 @@ class Inifile(Provider[Yumrepo], type=Yumrepo, name="inifile"):
         files[path].text.add_section(resource.name)
         files[path].modified = True
         for attribute in Yumrepo.section_keys():
-            wanted = resource.wanted(attribute)
-            if wanted:
-                await self.set(resource, attribute, wanted[0], state)
+            desired = resource.wanted(attribute)
+            if desired:
+                await self.set(resource, attribute, desired[0], state)
 
     async def destroy(self, resource: Yumrepo, state: State | None) -> None:
         path = self._holding(resource.name)
@@ -106,17 +106,17 @@ class Inifile(Provider[Yumrepo], type=Yumrepo, name="inifile"):
             file.text.sections = [section for section in file.text.sections if section.name != resource.name or section.header is None]
             file.modified = True
 
-    async def set(self, resource: Yumrepo, attribute: str, wanted: Any, state: State | None) -> None:
+    async def set(self, resource: Yumrepo, attribute: str, desired: Any, state: State | None) -> None:
         path = self._holding(resource.name)
         if path is None:
             return
         file = (await self._loaded())[path]
         key = Yumrepo.section_keys()[attribute]
-        if wanted == ABSENT:
+        if desired == ABSENT:
             file.text.remove(resource.name, key)
             file.text.add_section(resource.name)
         else:
-            file.text.set(resource.name, key, str(wanted))
+            file.text.set(resource.name, key, str(desired))
         file.modified = True
 
     async def flush(self, resource: Yumrepo, now: State | None) -> None:
@@ -126,7 +126,7 @@ class Inifile(Provider[Yumrepo], type=Yumrepo, name="inifile"):
                 file.modified = False
 
     def _write(self, path: str, text: str) -> None:
-        """A file without any section goes, unless it is yum's own. Blocks."""
+        """Write a file; one without any section is removed, unless it is yum's own. Blocks."""
         if not text.strip() and path != str(self.conf):
             Path(path).unlink(missing_ok=True)
             return
