@@ -43,33 +43,33 @@ class UserAccount:
 
 def parse_passwd(text: str) -> dict[str, UserAccount]:
     """Return the accounts in a file like /etc/passwd by name; malformed lines are ignored, of two of one name the first counts."""
-    found: dict[str, UserAccount] = {}
+    accounts: dict[str, UserAccount] = {}
     for line in text.splitlines():
         parts = line.split(":")
         if len(parts) == 7 and parts[2].isdigit() and parts[3].isdigit() and parts[0]:
-            found.setdefault(parts[0], UserAccount(parts[0], int(parts[2]), int(parts[3]), parts[4], parts[5], parts[6]))
-    return found
+            accounts.setdefault(parts[0], UserAccount(parts[0], int(parts[2]), int(parts[3]), parts[4], parts[5], parts[6]))
+    return accounts
 
 
 def parse_group(text: str) -> dict[str, tuple[int, tuple[str, ...]]]:
     """Return gid and members by name, from a file like /etc/group."""
-    found: dict[str, tuple[int, tuple[str, ...]]] = {}
+    groups: dict[str, tuple[int, tuple[str, ...]]] = {}
     for line in text.splitlines():
         parts = line.split(":")
         if len(parts) == 4 and parts[2].isdigit() and parts[0]:
-            found.setdefault(parts[0], (int(parts[2]), tuple(part for part in parts[3].split(",") if part)))
-    return found
+            groups.setdefault(parts[0], (int(parts[2]), tuple(part for part in parts[3].split(",") if part)))
+    return groups
 
 
 def parse_shadow(line: str) -> dict[str, Any]:
     """Return the properties of a `user` that one line of /etc/shadow holds; an empty field is -1 for days, absent for the expiry."""
     parts = [*line.split(":"), *[""] * 9]
-    found: dict[str, Any] = {"password": parts[1]}
+    properties: dict[str, Any] = {"password": parts[1]}
     for name, number in _SHADOW_DAYS:
-        found[name] = _number(parts[number])
+        properties[name] = _number(parts[number])
     days = _number(parts[7])
-    found["expiry"] = ABSENT if days < 0 else _day(days)
-    return found
+    properties["expiry"] = ABSENT if days < 0 else _day(days)
+    return properties
 
 
 def _number(text: str) -> int:
@@ -123,7 +123,7 @@ class AccountDatabase:
     def local_users(self) -> dict[str, UserAccount]:
         """Return the users of /etc/passwd alone, with their groups of /etc/group."""
         groups = self.local_groups()
-        found = parse_passwd(self._read("passwd"))
+        users = parse_passwd(self._read("passwd"))
         return {
             name: UserAccount(
                 name,
@@ -134,7 +134,7 @@ class AccountDatabase:
                 user.shell,
                 tuple(group for group, (_, members) in groups.items() if name in members),
             )
-            for name, user in found.items()
+            for name, user in users.items()
         }
 
     def local_groups(self) -> dict[str, tuple[int, tuple[str, ...]]]:

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from agent.providers.file.places import place_of
+from agent.providers.file.path_entries import open_entry
 from agent.providers.file.writing import Replacement, Rights
 from shared.errors import (
     BadData,
@@ -113,7 +113,7 @@ def test_AG_02_a_parent_swapped_while_we_write_leads_nowhere(home):
         folder.rename(link)
         hidden.rename(folder)
 
-    from agent.providers.file.places import remove, set_mode, set_owner
+    from agent.providers.file.path_entries import remove, set_mode, set_owner
 
     written = refused = 0
     with meanwhile(swap):
@@ -127,7 +127,7 @@ def test_AG_02_a_parent_swapped_while_we_write_leads_nowhere(home):
                 refused += 1
             except OSError:
                 pass
-            with contextlib.suppress(OSError, ResourceError), place_of(str(folder / "f")) as place:
+            with contextlib.suppress(OSError, ResourceError), open_entry(str(folder / "f")) as place:
                 set_mode(place, 0o666)
                 set_owner(place, USER, USER)
                 if number % 5 == 0:

@@ -16,7 +16,7 @@ from shared.ral import Confine, Provider, State
 from shared.types.augeas import Augeas
 
 from ...state.runlog import RunLog
-from ..file.places import place_of, remove
+from ..file.path_entries import open_entry, remove
 from ..parsed.storage import open_file
 from . import library
 from .commands import Command, answered, compared, parse
@@ -119,8 +119,8 @@ class AugeasLibrary(Provider[Augeas], type=Augeas, name="augeas", confine=[insta
             if self.context.show_diff() and resource.show_diff and not resource.is_sensitive("changes"):
                 self._say(resource, resource.loglevel, "\n" + _difference(self.context.differ, path, new))
         finally:
-            with place_of(new) as place:
-                remove(place)
+            with open_entry(new) as entry:
+                remove(entry)
 
     # --- commands
 

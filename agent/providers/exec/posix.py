@@ -20,7 +20,7 @@ from shared.types.exec import Exec, Words, program_of
 
 from ...state.runlog import RunLog
 from ..commands import SHELL, argv_of
-from .running import Finished, Manner, TookTooLong, run
+from .running import CommandResult, CommandTimeout, RunOptions, run
 
 _SETTING: Final = re.compile(r"(\w+)=(.*)", re.DOTALL)
 _KINDS: Final = {stat.S_IFDIR: "directory", stat.S_IFIFO: "fifo", stat.S_IFSOCK: "socket", stat.S_IFCHR: "characterSpecial"}
@@ -28,7 +28,7 @@ _KINDS: Final = {stat.S_IFDIR: "directory", stat.S_IFIFO: "fifo", stat.S_IFSOCK:
 
 @dataclass(frozen=True, slots=True)
 class ExecContext:
-    """What the providers need of a run."""
+    """The parts of a run that the providers use."""
 
     log: RunLog
 
@@ -43,37 +43,37 @@ class PosixExec(Provider[Exec], type=Exec, name="posix", default_for=[{"feature"
     # --- conditions
 
     async def retrieve(self, resource: Exec) -> State | None:
-        return {"returns": "notrun" if await self._due(resource, refreshing=False) else resource.wanted("returns")}
+        return {"returns": "notrun" if await self._may_run(resource, refreshing=False) else resource.wanted("returns")}
 
-    async def _due(self, resource: Exec, *, refreshing: bool) -> bool:
+    async def _may_run(self, resource: Exec, *, refreshing: bool) -> bool:
         """Return whether all conditions let the command run; in Puppet's order, and no further than the first that does not."""
         if resource.refreshonly and not refreshing:
-            return self._refused(resource, "refreshonly")
+            return self._log_failed_check(resource, "refreshonly")
         for path in resource.creates or ():
             resource.log("debug", f"Checking that 'creates' path '{path}' exists", "creates")
             if await asyncio.to_thread(Path(path).exists):
-                return self._refused(resource, "creates")
+                return self._log_failed_check(resource, "creates")
         for name, commands in (("unless", resource.unless), ("onlyif", resource.onlyif)):
             for command in commands or ():
-                code = await self._checked(resource, name, command)
+                code = await self._check_code(resource, name, command)
                 if code is _TIMED_OUT or (code == 0) == (name == "unless"):
-                    return self._refused(resource, name)
+                    return self._log_failed_check(resource, name)
         return True
 
-    def _refused(self, resource: Exec, check: str) -> bool:
-        resource.log("debug", f"{self._shown(resource)} won't be executed because of failed check '{check}'")
+    def _log_failed_check(self, resource: Exec, check: str) -> bool:
+        resource.log("debug", f"{self._command_text(resource)} won't be executed because of failed check '{check}'")
         return False
 
-    async def _checked(self, resource: Exec, name: str, command: Words) -> Any:
+    async def _check_code(self, resource: Exec, name: str, command: Words) -> Any:
         try:
-            finished = await self._run(resource, command, check=name)
-        except TookTooLong:
-            shown = "[command redacted]" if resource.is_sensitive(name) else _inspected(command)
-            resource.log("err", f"Check {shown} exceeded timeout", name)
+            result = await self._run(resource, command, check=name)
+        except CommandTimeout:
+            text = "[command redacted]" if resource.is_sensitive(name) else _ruby_inspect(command)
+            resource.log("err", f"Check {text} exceeded timeout", name)
             return _TIMED_OUT
-        for line in ["[output redacted]"] if resource.is_sensitive(name) else finished.lines:
+        for line in ["[output redacted]"] if resource.is_sensitive(name) else result.lines:
             resource.log("debug", line, name)
-        return finished.code
+        return result.code
 
     # --- running
 
@@ -81,59 +81,61 @@ class PosixExec(Provider[Exec], type=Exec, name="posix", default_for=[{"feature"
         await self._perform(resource)
 
     async def refresh(self, resource: Exec) -> None:
-        if not await self._due(resource, refreshing=True):
+        if not await self._may_run(resource, refreshing=True):
             return
         if resource.refresh:
             try:
                 await self._run(resource, resource.refresh)
-            except TookTooLong as err:
+            except CommandTimeout as err:
                 raise ResourceError("Command exceeded timeout") from err
         else:
             await self._perform(resource)
 
     async def _perform(self, resource: Exec) -> None:
         expected = resource.wanted("returns") or ["0"]
-        finished = None
+        result = None
         for attempt in range(resource.tries):
             if attempt and resource.try_sleep:
                 await asyncio.sleep(resource.try_sleep)
             if resource.tries > 1:
                 resource.log("debug", f"Exec try {attempt + 1}/{resource.tries}", "returns")
             try:
-                finished = await self._run(resource, resource.command)
-            except TookTooLong as err:
+                result = await self._run(resource, resource.command)
+            except CommandTimeout as err:
                 raise ResourceError("Command exceeded timeout") from err
-            if _code(finished) in expected:
+            if _code(result) in expected:
                 break
-        assert finished is not None
-        failed = _code(finished) not in expected
+        assert result is not None
+        failed = _code(result) not in expected
         if resource.logoutput == "true" or (resource.logoutput == "on_failure" and failed):
-            for line in ["[output redacted]"] if resource.is_sensitive("command") else finished.lines:
+            for line in ["[output redacted]"] if resource.is_sensitive("command") else result.lines:
                 resource.log(resource.loglevel, line, "returns")
         if failed:
-            raise ResourceError(f"{self._shown(resource)} returned {_code(finished)} instead of one of [{','.join(expected)}]")
+            raise ResourceError(f"{self._command_text(resource)} returned {_code(result)} instead of one of [{','.join(expected)}]")
 
-    def _shown(self, resource: Exec) -> str:
+    def _command_text(self, resource: Exec) -> str:
         if resource.is_sensitive("command"):
             return "[command redacted]"
         command = resource.command
-        return f"'{command}'" if isinstance(command, str) else f"'{_inspected(command)}'"
+        return f"'{command}'" if isinstance(command, str) else f"'{_ruby_inspect(command)}'"
 
-    async def _run(self, resource: Exec, command: Words, *, check: str = "") -> Finished:
+    async def _run(self, resource: Exec, command: Words, *, check: str = "") -> CommandResult:
         """
-        Return one command, with the resource's path, environment, user and deadline. `check`: the attribute whose command it is.
+        Run one command, with the resource's path, environment, user and deadline. `check`: the attribute whose command it is.
 
         Raises:
             TookTooLong. ResourceError: no such program or directory, or exit code 127, which a shell gives for the same reason.
         """
         environment = self._environment(resource)
-        argv, program = await asyncio.to_thread(self._found, resource, command, environment.get("PATH"))
-        shown = "[redacted]" if resource.is_sensitive(check or "command") else command if isinstance(command, str) else _inspected(command)
-        shown = without_secrets(shown)
-        resource.log("debug", f"Executing{' check' if check else ''} '{shown}'")
+        argv, program = await asyncio.to_thread(self._resolve, resource, command, environment.get("PATH"))
+        text = (
+            "[redacted]" if resource.is_sensitive(check or "command") else command if isinstance(command, str) else _ruby_inspect(command)
+        )
+        text = without_secrets(text)
+        resource.log("debug", f"Executing{' check' if check else ''} '{text}'")
         if resource.cwd and not await asyncio.to_thread(os.path.isdir, resource.cwd):
             raise ResourceError(f"Working directory {resource.cwd} does not exist!")
-        manner = Manner(
+        options = RunOptions(
             environment=environment,
             cwd=resource.cwd or "",
             user=resource.user or "",
@@ -142,35 +144,35 @@ class PosixExec(Provider[Exec], type=Exec, name="posix", default_for=[{"feature"
             seconds=resource.timeout,
         )
         started = time.monotonic()
-        finished = await run(argv, program, manner)
+        result = await run(argv, program, options)
         took = time.monotonic() - started
-        how = "was ended by a signal" if finished.code is None else f"exited with {finished.code}"
-        resource.log("debug", f"'{shown}' {how} after {took:.3f} seconds")
-        if finished.code == 127:
-            raise ResourceError("[output redacted]" if resource.is_sensitive(check or "command") else finished.output)
-        return finished
+        ending = "was ended by a signal" if result.code is None else f"exited with {result.code}"
+        resource.log("debug", f"'{text}' {ending} after {took:.3f} seconds")
+        if result.code == 127:
+            raise ResourceError("[output redacted]" if resource.is_sensitive(check or "command") else result.output)
+        return result
 
-    def _found(self, resource: Exec, command: Words, path: str | None) -> tuple[Sequence[str], str]:
+    def _resolve(self, resource: Exec, command: Words, path: str | None) -> tuple[Sequence[str], str]:
         """Return arguments and absolute program of a command; ResourceError says why the program cannot be run. Blocking."""
         _check_program(program_of(command), resource.path or ())
         argv = argv_of(command)
         return argv, argv[0] if argv[0].startswith("/") else _in_path(argv[0], (path or os.defpath).split(":")) or argv[0]
 
     def _environment(self, resource: Exec) -> dict[str, str]:
-        found = {"PATH": ":".join(resource.path)} if resource.path else {}
+        environment = {"PATH": ":".join(resource.path)} if resource.path else {}
         for setting in resource.environment or ():
             match = _SETTING.fullmatch(setting)
             if match is None:
-                self._warn(resource, f"Cannot understand environment setting {_inspected(setting)}")
+                self._warn(resource, f"Cannot understand environment setting {_ruby_inspect(setting)}")
                 continue
             name, value = match.groups()
-            if name in found:
+            if name in environment:
                 self._warn(resource, f"Overriding environment setting '{name}' with '{value}'")
             if not value and name not in self._warned:
                 self._warned.add(name)
                 self.context.log.log("warning", f"Empty environment setting '{name}'\n   {resource.origin.where or ''}".rstrip())
-            found[name] = value
-        return found
+            environment[name] = value
+        return environment
 
     def _warn(self, resource: Exec, text: str) -> None:
         self.context.log.log("warning", text, source=f"{resource.ref}(provider={self.name})")
@@ -179,7 +181,7 @@ class PosixExec(Provider[Exec], type=Exec, name="posix", default_for=[{"feature"
 class ShellExec(PosixExec, type=Exec, name="shell", features=("umask",)):
     """Lines for /bin/sh, which finds programs, knows builtins and expands patterns."""
 
-    def _found(self, resource: Exec, command: Words, path: str | None) -> tuple[Sequence[str], str]:
+    def _resolve(self, resource: Exec, command: Words, path: str | None) -> tuple[Sequence[str], str]:
         line = command if isinstance(command, str) else shlex.join(command)
         return [SHELL, "-c", line], SHELL
 
@@ -187,8 +189,8 @@ class ShellExec(PosixExec, type=Exec, name="shell", features=("umask",)):
 _TIMED_OUT: Final = object()
 
 
-def _code(finished: Finished) -> str:
-    return "" if finished.code is None else str(finished.code)
+def _code(result: CommandResult) -> str:
+    return "" if result.code is None else str(result.code)
 
 
 def _check_program(program: str, path: Sequence[str]) -> None:
@@ -207,16 +209,16 @@ def _check_program(program: str, path: Sequence[str]) -> None:
 
 def _in_path(program: str, path: Sequence[str]) -> str | None:
     for folder in path:
-        found = Path(folder) / program
-        if found.is_file() and os.access(found, os.X_OK):
-            return str(found)
+        candidate = Path(folder) / program
+        if candidate.is_file() and os.access(candidate, os.X_OK):
+            return str(candidate)
     return None
 
 
-def _inspected(command: Words) -> str:
+def _ruby_inspect(command: Words) -> str:
     """Return a command as Ruby's `inspect` writes it."""
     if isinstance(command, list):
-        return "[" + ", ".join(_inspected(word) for word in command) + "]"
+        return "[" + ", ".join(_ruby_inspect(word) for word in command) + "]"
     escaped = command.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 

@@ -29,7 +29,7 @@ _GRACE: Final = 2.0  # seconds between asking a group to end and killing it
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class CommandResult:
     """How a command ended: `code` is None when a signal ended it; `output` is stdout and stderr as they came."""
 
     code: int | None
@@ -44,12 +44,12 @@ class Finished:
         return lines
 
 
-class TookTooLong(Exception):
-    """The deadline passed; the process group is gone."""
+class CommandTimeout(Exception):
+    """Raised when the deadline passed; the process group has been killed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class RunOptions:
     """How commands of one resource are run. `user` and `group` are names or ids, '' for our own."""
 
     environment: Mapping[str, str]
@@ -60,13 +60,13 @@ class Manner:
     seconds: float = 0.0  # 0: any
 
 
-def inherited(environment: Mapping[str, str]) -> dict[str, str]:
+def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return our own variables without those that say who and where we are, and `environment` on top. The locale stays."""
-    kept = {name: value for name, value in os.environ.items() if name not in _PERSONAL and not name.startswith("BUNRAKU_")}
-    return kept | dict(environment)
+    own = {name: value for name, value in os.environ.items() if name not in _PERSONAL and not name.startswith("BUNRAKU_")}
+    return own | dict(environment)
 
 
-async def run(argv: Sequence[str], program: str, manner: Manner) -> Finished:
+async def run(argv: Sequence[str], program: str, options: RunOptions) -> CommandResult:
     """
     Run `program` (an absolute path) with `argv`.
 
@@ -74,7 +74,7 @@ async def run(argv: Sequence[str], program: str, manner: Manner) -> Finished:
         TookTooLong: and its group was killed. ResourceError: it could not be started.
     """
     stop = threading.Event()
-    task = asyncio.create_task(asyncio.to_thread(_run, argv, program, manner, stop))
+    task = asyncio.create_task(asyncio.to_thread(_run, argv, program, options, stop))
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
@@ -83,11 +83,11 @@ async def run(argv: Sequence[str], program: str, manner: Manner) -> Finished:
         raise
 
 
-def _run(argv: Sequence[str], program: str, manner: Manner, stop: threading.Event) -> Finished:
+def _run(argv: Sequence[str], program: str, options: RunOptions, stop: threading.Event) -> CommandResult:
     try:
-        identity = _identity(manner)
+        identity = _identity(options)
     except LookupError as err:
-        return Finished(1, str(err.args[0]))
+        return CommandResult(1, str(err.args[0]))
     output = OutputPipe(MAX_OUTPUT)
     try:
         try:
@@ -97,9 +97,9 @@ def _run(argv: Sequence[str], program: str, manner: Manner, stop: threading.Even
                 stdin=subprocess.DEVNULL,
                 stdout=output.writer,
                 stderr=output.writer,
-                cwd=manner.cwd or None,
-                env=inherited(manner.environment),
-                umask=manner.umask,
+                cwd=options.cwd or None,
+                env=child_environment(options.environment),
+                umask=options.umask,
                 start_new_session=True,
                 user=identity.user,
                 group=identity.group,
@@ -111,13 +111,13 @@ def _run(argv: Sequence[str], program: str, manner: Manner, stop: threading.Even
             raise ResourceError(f"Could not execute '{argv[0]}': {err.strerror} - {err.filename}") from err
         output.started()
         try:
-            if not _waited(child, manner.seconds, stop, output):
-                raise TookTooLong
+            if not _wait_for(child, options.seconds, stop, output):
+                raise CommandTimeout
         finally:
             _end(child)
         output.take()
         text = output.kept.decode("utf-8", "replace") + ("\n[the rest of the output is left out]" if output.cut else "")
-        return Finished(child.returncode if child.returncode >= 0 else None, text)
+        return CommandResult(child.returncode if child.returncode >= 0 else None, text)
     finally:
         output.close()
 
@@ -131,20 +131,20 @@ class _Identity:
     further: list[int] | None = None
 
 
-def _identity(manner: Manner) -> _Identity:
+def _identity(options: RunOptions) -> _Identity:
     """Return who a command runs as; LookupError names an unknown user or group."""
     gid: int | None = None
-    if manner.group:
+    if options.group:
         try:
-            gid = int(manner.group) if manner.group.isdigit() else grp.getgrnam(manner.group).gr_gid
+            gid = int(options.group) if options.group.isdigit() else grp.getgrnam(options.group).gr_gid
         except KeyError as err:
-            raise LookupError(f"Could not find group {manner.group}") from err
-    if not manner.user:
+            raise LookupError(f"Could not find group {options.group}") from err
+    if not options.user:
         return _Identity(group=gid)
     try:
-        entry = pwd.getpwuid(int(manner.user)) if manner.user.isdigit() else pwd.getpwnam(manner.user)
+        entry = pwd.getpwuid(int(options.user)) if options.user.isdigit() else pwd.getpwnam(options.user)
     except KeyError as err:
-        raise LookupError(f"Could not find user {manner.user}") from err
+        raise LookupError(f"Could not find user {options.user}") from err
     if os.geteuid() != 0:
         if entry.pw_uid != os.geteuid():
             raise ResourceError("Only root can execute commands as other users")
@@ -153,8 +153,8 @@ def _identity(manner: Manner) -> _Identity:
     return _Identity(entry.pw_uid, gid, os.getgrouplist(entry.pw_name, gid))
 
 
-def _waited(child: subprocess.Popen[bytes], seconds: float, stop: threading.Event, output: OutputPipe) -> bool:
-    """Return whether the child ended in time (`seconds`; 0: any) and before `stop`; takes its output meanwhile."""
+def _wait_for(child: subprocess.Popen[bytes], seconds: float, stop: threading.Event, output: OutputPipe) -> bool:
+    """Return whether the child ended in time (`seconds`; 0: any) and before `stop`; reads its output in between."""
     deadline = time.monotonic() + seconds if seconds else None
     poll = select.poll()
     pidfd = os.pidfd_open(child.pid)
@@ -162,10 +162,10 @@ def _waited(child: subprocess.Popen[bytes], seconds: float, stop: threading.Even
         poll.register(pidfd, select.POLLIN)
         poll.register(output.reader, select.POLLIN)
         while not stop.is_set():
-            left = 0.25 if deadline is None else min(0.25, deadline - time.monotonic())
-            if left <= 0:
+            seconds_left = 0.25 if deadline is None else min(0.25, deadline - time.monotonic())
+            if seconds_left <= 0:
                 return False
-            ready = [fd for fd, _ in poll.poll(max(1, int(left * 1000)))]
+            ready = [fd for fd, _ in poll.poll(max(1, int(seconds_left * 1000)))]
             if pidfd in ready:
                 child.wait()
                 return True

@@ -15,7 +15,7 @@ from shared.types.filebucket import Filebucket
 
 from ...servers.dipper import Dipper
 from .inheritance import SET_IDS
-from .places import PathEntry, file_type, place_in_thread, place_of
+from .path_entries import PathEntry, file_type, open_entry, open_entry_in_thread
 from .writing import Replacement, Rights
 
 Buckets = Callable[[Filebucket | None], Dipper]  # None: the bucket `puppet`, when the catalog does not declare it
@@ -23,9 +23,9 @@ Buckets = Callable[[Filebucket | None], Dipper]  # None: the bucket `puppet`, wh
 
 def bucket_of(resource: File) -> Filebucket | None:
     """Return the filebucket that `backup` names; None for `puppet` when the catalog has none. ResourceError: there is no such bucket."""
-    found = resource.find(Ref("filebucket", resource.backup))
-    if isinstance(found, Filebucket):
-        return found
+    bucket = resource.find(Ref("filebucket", resource.backup))
+    if isinstance(bucket, Filebucket):
+        return bucket
     if resource.backup != "puppet":
         raise ResourceError(f"Could not find filebucket {resource.backup} specified in backup")
     return None
@@ -36,33 +36,33 @@ def in_bucket(resource: File) -> bool:
     return bool(resource.backup) and not resource.backup.startswith(".")
 
 
-async def back_up(resource: File, buckets: Buckets, say: Callable[[str, str], None]) -> None:
+async def back_up(resource: File, buckets: Buckets, log_run: Callable[[str, str], None]) -> None:
     """
     Keep what is at the resource's path, if it wants backups.
 
     Args:
-        say: (level, message), for what is not the resource's own log.
+        log_run: (level, message), for what is not the resource's own log.
     Raises:
         ResourceError: it could not be kept; then nothing may be replaced.
     """
     if not resource.backup:
         return
-    async with place_in_thread(resource.path) as place:
-        info = await asyncio.to_thread(place.lstat)
+    async with open_entry_in_thread(resource.path) as entry:
+        info = await asyncio.to_thread(entry.lstat)
         if info is None:
             return
         kind = file_type(info)
         if kind not in ("file", "link") and not (kind == "directory" and resource.force):
             resource.log("warning", f"Could not back up file of type {kind}")
             return
-        if place.foreign_hard_link(info):
+        if entry.foreign_hard_link(info):
             resource.log("warning", "Not backing up a hard link to another user's file")
             return
         try:
             if in_bucket(resource):
-                await _to_bucket(resource, place, kind, buckets, say)
+                await _back_up_to_bucket(resource, entry, kind, buckets, log_run)
             else:
-                await asyncio.to_thread(_beside, resource, place, info)
+                await asyncio.to_thread(_copy_beside, resource, entry, info)
         except OSError as err:
             text = f"Could not back up {resource.path}" if in_bucket(resource) else f"Could not back {resource.path} up"
             raise ResourceError(f"{text}: {err.strerror}") from err
@@ -70,7 +70,7 @@ async def back_up(resource: File, buckets: Buckets, say: Callable[[str, str], No
             raise ResourceError(f"Could not back up {resource.path}: {err.message}" if in_bucket(resource) else err.message) from err
 
 
-async def _to_bucket(resource: File, place: PathEntry, kind: str, buckets: Buckets, say: Callable[[str, str], None]) -> None:
+async def _back_up_to_bucket(resource: File, entry: PathEntry, kind: str, buckets: Buckets, log_run: Callable[[str, str], None]) -> None:
     bucket = bucket_of(resource)
     dipper = buckets(bucket)
     name = bucket.name if bucket else "puppet"
@@ -82,12 +82,12 @@ async def _to_bucket(resource: File, place: PathEntry, kind: str, buckets: Bucke
     else:
         files = [resource.path] if kind == "file" else []
     for path in files:
-        async with place_in_thread(path) as where:
-            fd = await asyncio.to_thread(where.open)
+        async with open_entry_in_thread(path) as file:
+            fd = await asyncio.to_thread(file.open)
             try:
                 if not stat.S_ISREG(os.fstat(fd).st_mode):
                     continue
-                say("info", f"Computing checksum on file {path}")
+                log_run("info", f"Computing checksum on file {path}")
                 value = await dipper.keep(fd, path)
             finally:
                 os.close(fd)
@@ -103,51 +103,51 @@ def _files_below(path: str) -> Iterator[str]:
                 yield full
 
 
-def _beside(resource: File, place: PathEntry, info: os.stat_result) -> None:
-    kept = place.path + resource.backup
-    with place_of(kept) as old:
-        before = old.lstat()
-        if before is not None:
-            if stat.S_ISDIR(before.st_mode):
-                raise ResourceError(f"Will not remove directory backup {kept}; use a filebucket")
-            resource.log("info", f"Removing old backup of type {file_type(before)}")
+def _copy_beside(resource: File, entry: PathEntry, info: os.stat_result) -> None:
+    backup_path = entry.path + resource.backup
+    with open_entry(backup_path) as old:
+        old_info = old.lstat()
+        if old_info is not None:
+            if stat.S_ISDIR(old_info.st_mode):
+                raise ResourceError(f"Will not remove directory backup {backup_path}; use a filebucket")
+            resource.log("info", f"Removing old backup of type {file_type(old_info)}")
             os.unlink(old.name, dir_fd=old.folder)
-    _copy(place, info, kept)
+    _copy(entry, info, backup_path)
 
 
-def _copy(place: PathEntry, info: os.stat_result, target: str) -> None:
+def _copy(entry: PathEntry, info: os.stat_result, target: str) -> None:
     """Copy a file or tree with owner, mode without set-id bits, and times; links are copied as links, special files are left out."""
     if stat.S_ISLNK(info.st_mode):
-        with place_of(target) as new:
-            os.symlink(place.readlink(), new.name, dir_fd=new.folder)
+        with open_entry(target) as new:
+            os.symlink(entry.readlink(), new.name, dir_fd=new.folder)
     elif stat.S_ISREG(info.st_mode):
-        _copy_file(place, info, target)
+        _copy_file(entry, info, target)
     elif stat.S_ISDIR(info.st_mode):
-        with place_of(target) as new:
+        with open_entry(target) as new:
             os.mkdir(new.name, 0o700, dir_fd=new.folder)
-            inside = os.open(place.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place.folder)
+            source = os.open(entry.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=entry.folder)
             try:
-                for name in sorted(os.listdir(inside)):  # noqa: PTH208  # by descriptor
-                    child = PathEntry(inside, name, f"{place.path}/{name}")
-                    below = child.lstat()
-                    if below is not None:
-                        _copy(child, below, f"{target}/{name}")
+                for name in sorted(os.listdir(source)):  # noqa: PTH208  # by descriptor
+                    child = PathEntry(source, name, f"{entry.path}/{name}")
+                    child_info = child.lstat()
+                    if child_info is not None:
+                        _copy(child, child_info, f"{target}/{name}")
             finally:
-                os.close(inside)
-            made = os.open(new.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=new.folder)
+                os.close(source)
+            directory = os.open(new.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=new.folder)
             try:
                 if (info.st_uid, info.st_gid) != (os.geteuid(), os.getegid()):
-                    os.fchown(made, info.st_uid, info.st_gid)
-                os.fchmod(made, stat.S_IMODE(info.st_mode))
-                os.utime(made, ns=(info.st_atime_ns, info.st_mtime_ns))
+                    os.fchown(directory, info.st_uid, info.st_gid)
+                os.fchmod(directory, stat.S_IMODE(info.st_mode))
+                os.utime(directory, ns=(info.st_atime_ns, info.st_mtime_ns))
             finally:
-                os.close(made)
+                os.close(directory)
 
 
-def _copy_file(place: PathEntry, info: os.stat_result, target: str) -> None:
+def _copy_file(entry: PathEntry, info: os.stat_result, target: str) -> None:
     own = (info.st_uid, info.st_gid) == (os.geteuid(), os.getegid())
     rights = Rights(-1 if own else info.st_uid, -1 if own else info.st_gid, stat.S_IMODE(info.st_mode) & ~SET_IDS)
-    fd = place.open()
+    fd = entry.open()
     try:
         with Replacement(target, rights, "none") as new:
             offset = 0

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import stat
 
-from .places import PathEntry
+from .path_entries import PathEntry
 from .writing import Rights
 
 SET_IDS = stat.S_ISUID | stat.S_ISGID
 
 
-def inherited_rights(place: PathEntry, info: os.stat_result) -> Rights:
+def inherited_rights(entry: PathEntry, info: os.stat_result) -> Rights:
     """
     Return the rights of a file that replaces a regular one.
 
@@ -21,14 +21,14 @@ def inherited_rights(place: PathEntry, info: os.stat_result) -> Rights:
     root writes to, owners are whom they are meant to be.
     """
     mode = stat.S_IMODE(info.st_mode) & ~SET_IDS
-    if _is_planted(place, info):
+    if _is_planted(entry, info):
         return Rights(mode=mode & ~0o022)
     own = info.st_uid == os.geteuid()
     return Rights(-1 if own else info.st_uid, info.st_gid, mode)
 
 
-def _is_planted(place: PathEntry, info: os.stat_result) -> bool:
-    folder = os.fstat(place.folder)
+def _is_planted(entry: PathEntry, info: os.stat_result) -> bool:
+    folder = os.fstat(entry.folder)
     return bool(folder.st_mode & stat.S_IWOTH) and info.st_uid not in (0, os.geteuid(), folder.st_uid)
 
 

@@ -63,7 +63,7 @@ def refuse_mounts(folder: str) -> None:
         )
 
 
-def listed(folder: str, points: Sequence[str]) -> str:
+def describe_mounts(folder: str, points: Sequence[str]) -> str:
     """Return mount points as text for a message."""
     more = f" and {len(points) - MAX_SHOWN} more" if len(points) > MAX_SHOWN else ""
     return ", ".join(f"{folder.rstrip('/')}/{point}" for point in points[:MAX_SHOWN]) + more

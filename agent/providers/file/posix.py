@@ -19,13 +19,13 @@ from shared.types.file import File
 from ..commands import argv_of
 from .backup import back_up, bucket_of, in_bucket
 from .context import FileContext
+from .differences import TOO_LARGE, SpooledContent, difference, too_large
 from .inheritance import inherited_rights, lost_rights
-from .looking import Inspection, accounts_of, inspect_path, inspect_paths
+from .inspection import Inspection, desired_ownership, inspect_path, inspect_paths
 from .mounts import refuse_mounts
-from .places import file_type, place_of, remove, set_mode, set_owner
+from .path_entries import file_type, open_entry, remove, set_mode, set_owner
 from .recursion import children_of
-from .showing import TOO_LARGE, SpooledContent, difference, too_large
-from .sourcing import metadata_of, take_over
+from .sourcing import adopt_metadata, metadata_of
 from .writing import Replacement, Rights, full_disk_error, make_link, sweep
 
 NO_DIRECTORY = "Not removing directory; use 'force' to override"
@@ -38,15 +38,15 @@ class NoSuchAccount(OSError):
 
 
 class PosixFile(Provider[File], type=File, name="posix", features=("manages_symlinks",)):
-    """Manages files by directory descriptors: what a user swaps during a run leads nowhere. See `places`."""
+    """Manages files by directory descriptors: what a user swaps during a run leads nowhere. See `path_entries`."""
 
     def __init__(self, context: FileContext) -> None:
         self.context = context
         self.root = os.geteuid() == 0
-        self._held: tuple[File, SpooledContent] | None = None
+        self._spooled: tuple[File, SpooledContent] | None = None
         self._warned = False
-        self._swept: set[str] = set()
-        self._ahead: dict[File, Inspection] = {}  # what was read before its turn
+        self._swept_folders: set[str] = set()
+        self._inspected_ahead: dict[File, Inspection] = {}  # what was read before its turn
 
     # --- further resources
 
@@ -79,10 +79,10 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
         plain = [resource for resource in resources if not resource.source]
         for resource in plain:
             self._choose_checksum(resource)
-        self._ahead = await asyncio.to_thread(inspect_paths, plain)
+        self._inspected_ahead = await asyncio.to_thread(inspect_paths, plain)
 
     def forget_ahead(self) -> None:
-        self._ahead.clear()
+        self._inspected_ahead.clear()
 
     def _choose_checksum(self, resource: File) -> None:
         literal = resource.actual_content is not None or not resource.wanted("content")
@@ -95,18 +95,18 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
         if resource.source and resource.wanted("checksum_value") is None:
             metadata = await metadata_of(resource, self.context.sources, self.context.inlined, self.context.environment)
 
-        def looked() -> Inspection:
+        def inspect() -> Inspection:
             if metadata is not None:
-                take_over(resource, metadata, root=self.root)
+                adopt_metadata(resource, metadata, root=self.root)
             return inspect_path(resource, lambda text: resource.log("warning", text))
 
-        ahead = self._ahead.pop(resource, None)
-        state, accounts = await asyncio.to_thread(looked) if ahead is None else ahead
-        accounts.settle(resource)
-        self._fit(resource, state)
+        ahead = self._inspected_ahead.pop(resource, None)
+        state, ownership = await asyncio.to_thread(inspect) if ahead is None else ahead
+        ownership.settle(resource)
+        self._adapt(resource, state)
         return state
 
-    def _fit(self, resource: File, state: State | None) -> None:
+    def _adapt(self, resource: File, state: State | None) -> None:
         """Adapt what is desired to the current state and to what this process can do."""
         kind = state["ensure"] if state else None
         resource.is_directory = kind == "directory"
@@ -134,46 +134,46 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
         if resource.is_sensitive(attribute):
             resource.log(resource.loglevel, "[diff redacted]", attribute)
             return
-        self._let_go()
+        self._release_spooled()
         if await asyncio.to_thread(too_large, resource.path):
             resource.log(resource.loglevel, f"\n{TOO_LARGE}", attribute)
             return
-        held = SpooledContent()
+        spooled = SpooledContent()
         try:
-            if not await self._fetched(resource, held, attribute):
+            if not await self._fetch(resource, spooled, attribute):
                 return
-            text = await asyncio.to_thread(difference, resource, held, self.context.differ)
+            text = await asyncio.to_thread(difference, resource, spooled, self.context.differ)
             if text:
                 resource.log(resource.loglevel, f"\n{text}", attribute)
         except (OSError, PuppetError) as err:
-            resource.log("warning", f"Could not show the difference: {_text(err)}", attribute)
+            resource.log("warning", f"Could not show the difference: {_error_text(err)}", attribute)
         finally:
-            if held.complete and held.size and not resource.simulated:
-                self._held = (resource, held)
+            if spooled.complete and spooled.size and not resource.simulated:
+                self._spooled = (resource, spooled)
             else:
-                held.close()
+                spooled.close()
 
-    async def _fetched(self, resource: File, held: SpooledContent, attribute: str) -> bool:
-        """Fetch the desired content into `held`; return False when it cannot be had (logged only in noop: else the change itself fails)."""
+    async def _fetch(self, resource: File, spooled: SpooledContent, attribute: str) -> bool:
+        """Fetch the desired content into `spooled`; return False when it cannot be had (logged in noop only: otherwise the change fails)."""
         try:
-            await held.take(self._content(resource))
+            await spooled.take(self._content(resource))
         except (OSError, PuppetError) as err:
-            held.complete = False
+            spooled.complete = False
             if resource.simulated:
-                resource.log("warning", f"Could not show the difference: {_text(err)}", attribute)
+                resource.log("warning", f"Could not show the difference: {_error_text(err)}", attribute)
             return False
         return True
 
-    def _let_go(self) -> None:
-        if self._held is not None:
-            self._held[1].close()
-            self._held = None
+    def _release_spooled(self) -> None:
+        if self._spooled is not None:
+            self._spooled[1].close()
+            self._spooled = None
 
     async def flush(self, resource: File, now: State | None) -> None:
-        self._let_go()
+        self._release_spooled()
 
     async def finish(self) -> None:
-        self._let_go()
+        self._release_spooled()
 
     # --- changing
 
@@ -198,8 +198,8 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
                     await self._make_way(resource, "link")
                 await self._link(resource)
         except OSError as err:
-            cause = _told(err, resource.path)
-            raise ResourceError(f"Could not set '{desired}' on ensure: {_text(cause)}", where=resource.origin.where) from cause
+            cause = _with_puppet_text(err, resource.path)
+            raise ResourceError(f"Could not set '{desired}' on ensure: {_error_text(cause)}", where=resource.origin.where) from cause
 
     async def set_content(self, resource: File, desired: str, state: State | None) -> None:
         await self._write(resource)
@@ -213,35 +213,35 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
     async def set_owner(self, resource: File, desired: Any, state: State | None) -> None:
         if not isinstance(desired, int):
             raise ResourceError(f"Could not find user {desired}")
-        await self._give(resource, desired, -1, f"Failed to set owner to '{desired}'")
+        await self._change_owner(resource, desired, -1, f"Failed to set owner to '{desired}'")
 
     async def set_group(self, resource: File, desired: Any, state: State | None) -> None:
         if not isinstance(desired, int):
             raise ResourceError(f"Could not find group {desired}")
-        await self._give(resource, -1, desired, f"Failed to set group to '{desired}'")
+        await self._change_owner(resource, -1, desired, f"Failed to set group to '{desired}'")
 
-    async def _give(self, resource: File, uid: int, gid: int, problem: str) -> None:
+    async def _change_owner(self, resource: File, uid: int, gid: int, problem: str) -> None:
         def give() -> None:
-            with place_of(resource.path, follow=resource.links == "follow") as place:
-                set_owner(place, uid, gid)
+            with open_entry(resource.path, follow=resource.links == "follow") as entry:
+                set_owner(entry, uid, gid)
 
         try:
             await asyncio.to_thread(give)
         except OSError as err:
-            raise ResourceError(f"{problem}: {_text(err)}") from err
+            raise ResourceError(f"{problem}: {_error_text(err)}") from err
 
     async def set_mode(self, resource: File, desired: str, state: State | None) -> None:
         def change() -> None:
-            with place_of(resource.path, follow=resource.links == "follow") as place:
-                info = place.lstat()
+            with open_entry(resource.path, follow=resource.links == "follow") as entry:
+                info = entry.lstat()
                 if info is not None:
                     bits = modes.applied(desired, stat.S_IMODE(info.st_mode), directory=stat.S_ISDIR(info.st_mode))
-                    set_mode(place, bits)
+                    set_mode(entry, bits)
 
         try:
             await asyncio.to_thread(change)
         except OSError as err:
-            raise ResourceError(f"failed to set mode {desired} on {resource.path}: {_text(err)}") from err
+            raise ResourceError(f"failed to set mode {desired} on {resource.path}: {_error_text(err)}") from err
 
     # --- making way
 
@@ -264,11 +264,11 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
                 resource.log("notice", NO_DIRECTORY)
                 return
             resource.log("debug", f"Removing existing directory for replacement with {desired}")
-            await asyncio.to_thread(_removed, resource.path)
+            await asyncio.to_thread(_remove_at, resource.path)
         elif kind in ("file", "link", "fifo", "socket"):
             if desired in ("absent", "directory"):
                 resource.log("debug", f"Removing existing {kind} for replacement with {desired}")
-                await asyncio.to_thread(_removed, resource.path)
+                await asyncio.to_thread(_remove_at, resource.path)
         else:
             raise ResourceError(f"Could not remove files of type {kind}")
 
@@ -277,10 +277,10 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
     async def _write(self, resource: File) -> None:
         """Write the desired content, with the desired owner and mode from the first byte on."""
         await self._make_way(resource, "file")
-        await self._tidy(os.path.dirname(resource.path))  # noqa: PTH120
+        await self._sweep_once(os.path.dirname(resource.path))  # noqa: PTH120
         rights, missing = await asyncio.to_thread(self._rights, resource)
         algorithm = checksums.algorithm(resource.checksum)
-        new = await asyncio.to_thread(
+        replacement = await asyncio.to_thread(
             Replacement,
             resource.path,
             rights,
@@ -290,34 +290,34 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
         )
         try:
             async for block in self._content(resource):
-                await asyncio.to_thread(new.write, block)
-            self._verify(resource, Checksum(algorithm, new.sum()))
+                await asyncio.to_thread(replacement.write, block)
+            self._verify(resource, Checksum(algorithm, replacement.sum()))
             if resource.validate_cmd and (resource.source or resource.actual_content is not None):
-                await self._validate(resource, new.temporary)
-            await asyncio.to_thread(new.commit)
+                await self._validate(resource, replacement.temporary)
+            await asyncio.to_thread(replacement.commit)
         except OSError as err:
-            raise full_disk_error(err, new) or err from err
+            raise full_disk_error(err, replacement) or err from err
         finally:
-            await asyncio.to_thread(new.close)
+            await asyncio.to_thread(replacement.close)
         if missing:
             raise NoSuchAccount(missing)
 
-    async def _tidy(self, folder: str) -> None:
+    async def _sweep_once(self, folder: str) -> None:
         """Remove what a killed run left in a folder, once a run and folder."""
-        if folder not in self._swept and len(self._swept) < MAX_FOLDERS:
-            self._swept.add(folder)
+        if folder not in self._swept_folders and len(self._swept_folders) < MAX_FOLDERS:
+            self._swept_folders.add(folder)
             await asyncio.to_thread(sweep, folder)
 
     def _rights(self, resource: File) -> tuple[Rights, str]:
         """Return the rights of a new file at this path, and which desired owner or group this system does not know. Blocking."""
-        accounts_of(resource, None).settle(resource)
+        desired_ownership(resource, None).settle(resource)
         uid = gid = -1
         current = 0o644
         try:
-            with place_of(resource.path, follow=resource.links == "follow") as place:
-                info = place.lstat()
+            with open_entry(resource.path, follow=resource.links == "follow") as entry:
+                info = entry.lstat()
                 if info is not None and stat.S_ISREG(info.st_mode):
-                    old = inherited_rights(place, info)
+                    old = inherited_rights(entry, info)
                     uid, gid, current = old.uid, old.gid, old.mode
                     lost = lost_rights(info, old, owner=bool(resource.wanted("owner")), mode=bool(resource.wanted("mode")))
                     if lost:
@@ -331,12 +331,12 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
             gid = group
         mode = resource.value_of("mode")
         bits = modes.applied(mode, current, directory=False) if mode else current
-        return Rights(uid, gid, bits), _unknown(owner, group)
+        return Rights(uid, gid, bits), _unknown_account(owner, group)
 
     async def _content(self, resource: File) -> AsyncIterator[bytes]:
         """Yield the desired bytes, from whichever source has them."""
-        if self._held is not None and self._held[0] is resource:
-            async for block in self._held[1].blocks():
+        if self._spooled is not None and self._spooled[0] is resource:
+            async for block in self._spooled[1].blocks():
                 yield block
         elif resource.actual_content is not None:
             yield resource.actual_content
@@ -345,27 +345,27 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
             async for block in self.context.sources.content(metadata.source or resource.source[0], metadata):
                 yield block
         elif resource.wanted("content"):
-            desired = Checksum.parse(str(resource.content))
+            checksum = Checksum.parse(str(resource.content))
             bucket = bucket_of(resource) if in_bucket(resource) else None
             try:
-                async for block in self.context.buckets(bucket).fetch(desired.value):
+                async for block in self.context.buckets(bucket).fetch(checksum.value):
                     yield block
             except PuppetError as err:
-                raise ResourceError(f"Could not retrieve content for {desired} from filebucket: {err.message}") from err
+                raise ResourceError(f"Could not retrieve content for {checksum} from filebucket: {err.message}") from err
 
-    def _verify(self, resource: File, found: Checksum) -> None:
+    def _verify(self, resource: File, checksum: Checksum) -> None:
         """Raise ResourceError when the bytes are not those that were announced."""
         value = resource.value_of("checksum_value")
-        if value is not None and found.type in checksums.HEX_LENGTH:
-            desired: Checksum | None = Checksum(found.type, value)
+        if value is not None and checksum.type in checksums.HEX_LENGTH:
+            expected: Checksum | None = Checksum(checksum.type, value)
         elif resource.source:
-            desired = resource.metadata.sum if resource.metadata else None
+            expected = resource.metadata.sum if resource.metadata else None
         else:
-            desired = Checksum.parse(str(resource.content)) if resource.wanted("content") else None
-        if desired is None or desired.type != found.type or desired.type not in checksums.HEX_LENGTH:
+            expected = Checksum.parse(str(resource.content)) if resource.wanted("content") else None
+        if expected is None or expected.type != checksum.type or expected.type not in checksums.HEX_LENGTH:
             return
-        if desired != found:
-            raise ResourceError(f"File written to disk did not match desired checksum; discarding changes ({found} vs {desired})")
+        if expected != checksum:
+            raise ResourceError(f"File written to disk did not match desired checksum; discarding changes ({checksum} vs {expected})")
 
     async def _validate(self, resource: File, path: str) -> None:
         command = str(resource.validate_cmd).replace(resource.validate_replacement, shlex.quote(path))
@@ -389,7 +389,7 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
         rights, missing = await asyncio.to_thread(self._rights, resource)
         mode = resource.value_of("mode")
         bits = modes.applied(mode, 0o755, directory=True) if mode else None
-        await asyncio.to_thread(_made_directory, resource.path, rights, bits)
+        await asyncio.to_thread(_create_directory, resource.path, rights, bits)
         if missing:
             raise NoSuchAccount(missing)
 
@@ -405,7 +405,7 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
             raise NoSuchAccount(missing)
 
 
-def _unknown(owner: Any, group: Any) -> str:
+def _unknown_account(owner: Any, group: Any) -> str:
     if isinstance(owner, str):
         return f"Could not find user {owner}"
     return f"Could not find group {group}" if isinstance(group, str) else ""
@@ -413,23 +413,23 @@ def _unknown(owner: Any, group: Any) -> str:
 
 def _kind_at(path: str) -> str | None:
     try:
-        with place_of(path) as place:
-            info = place.lstat()
+        with open_entry(path) as entry:
+            info = entry.lstat()
             return file_type(info) if info is not None else None
     except (FileNotFoundError, NotADirectoryError):
         return None
 
 
-def _removed(path: str) -> None:
-    with place_of(path) as place:
-        remove(place)
+def _remove_at(path: str) -> None:
+    with open_entry(path) as entry:
+        remove(entry)
 
 
-def _made_directory(path: str, rights: Rights, bits: int | None) -> None:
+def _create_directory(path: str, rights: Rights, bits: int | None) -> None:
     """Create a directory, private until its owner and mode are set; without `bits` 0755 and the folder's own set-group-id."""
-    with place_of(path) as place:
-        os.mkdir(place.name, 0o700, dir_fd=place.folder)
-        fd = os.open(place.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place.folder)
+    with open_entry(path) as entry:
+        os.mkdir(entry.name, 0o700, dir_fd=entry.folder)
+        fd = os.open(entry.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=entry.folder)
         try:
             info = os.fstat(fd)
             if info.st_uid != os.geteuid():
@@ -441,7 +441,7 @@ def _made_directory(path: str, rights: Rights, bits: int | None) -> None:
             os.close(fd)
 
 
-def _told(err: OSError, path: str) -> OSError:
+def _with_puppet_text(err: OSError, path: str) -> OSError:
     """Return a system error with Puppet's text."""
     if isinstance(err, NoSuchAccount):
         return err
@@ -452,7 +452,7 @@ def _told(err: OSError, path: str) -> OSError:
     return OSError(err.errno, os.strerror(err.errno or 0), details.get(err.errno or 0, path))
 
 
-def _text(err: OSError | PuppetError) -> str:
+def _error_text(err: OSError | PuppetError) -> str:
     if isinstance(err, PuppetError):
         return err.message
     if err.strerror:

@@ -16,8 +16,8 @@ from shared.ral import Ref
 from shared.types.file import File
 
 from ...servers.sources import FileSources
-from .mounts import leads_to_mount, listed, mount_points_below
-from .sourcing import Inlined, question
+from .mounts import describe_mounts, leads_to_mount, mount_points_below
+from .sourcing import Inlined, metadata_options
 
 Children = dict[str, File]  # by path relative to the directory
 
@@ -37,8 +37,8 @@ async def children_of(resource: File, sources: FileSources, inlined: Inlined) ->
         for name, child in children.items():
             if not child.source and not leads_to_mount(name, points):
                 child.want("ensure", ["absent"])
-    made = sorted(children.values(), key=lambda child: child.path)
-    return [child for child in made if not _managed_elsewhere(resource, child)]
+    resources = sorted(children.values(), key=lambda child: child.path)
+    return [child for child in resources if not _managed_elsewhere(resource, child)]
 
 
 def _managed_elsewhere(resource: File, child: File) -> bool:
@@ -49,17 +49,17 @@ def _managed_elsewhere(resource: File, child: File) -> bool:
     return any(resource.find(Ref("file", str(folder))) is not None for folder in between)
 
 
-def _wanted(resource: File) -> MetadataOptions:
+def _metadata_options(resource: File) -> MetadataOptions:
     more: dict[str, Any] = {
         "recurse": True,
         "recurselimit": resource.recurselimit,
         "max_files": resource.max_files,
         "ignore": tuple(resource.ignore),
     }
-    desired = question(resource, **more)
+    options = metadata_options(resource, **more)
     if resource.source or resource.wanted("content"):
-        return desired
-    return MetadataOptions(links=desired.links, checksum_type="none", source_permissions=desired.source_permissions, **more)
+        return options
+    return MetadataOptions(links=options.links, checksum_type="none", source_permissions=options.source_permissions, **more)
 
 
 def _points_below(folder: str) -> list[str]:
@@ -68,13 +68,13 @@ def _points_below(folder: str) -> list[str]:
 
 async def _add_local(resource: File, children: Children, points: Sequence[str]) -> None:
     """Add the local entries, without what is mounted below: only a resource of its own leads in there, or a source that has the path."""
-    names, warnings = await asyncio.to_thread(names_below, *local_tree(Path(resource.path)), _wanted(resource), without=points)
+    names, warnings = await asyncio.to_thread(names_below, *local_tree(Path(resource.path)), _metadata_options(resource), without=points)
     for warning in warnings:
         resource.log("warning", warning)
     foreign = [point for point in points if resource.find(Ref("file", f"{resource.path.rstrip('/')}/{point}")) is None]
     if foreign:
         resource.log(
-            "warning", f"Not recursing into mount points: {listed(resource.path, foreign)}; give them a file resource of their own"
+            "warning", f"Not recursing into mount points: {describe_mounts(resource.path, foreign)}; give them a file resource of their own"
         )
     for name in names:
         children[name] = resource.child_at(name)
@@ -85,7 +85,7 @@ async def _add_links(resource: File, sources: FileSources, children: Children) -
     target = str(resource.target)
     if not target.startswith("/"):
         raise ResourceError(f"A link farm needs an absolute target, not '{target}'")
-    for entry in await sources.search(f"file://{target}", _wanted(resource)) or ():
+    for entry in await sources.search(f"file://{target}", _metadata_options(resource)) or ():
         relative = str(entry.relative_path)
         if relative == ".":
             resource.want("ensure", ["directory"])
@@ -99,7 +99,7 @@ async def _add_links(resource: File, sources: FileSources, children: Children) -
 
 
 async def _add_remote(resource: File, sources: FileSources, inlined: Inlined, children: Children) -> None:
-    for source, entry in await _listed(resource, sources, inlined):
+    for source, entry in await _source_entries(resource, sources, inlined):
         relative = str(entry.relative_path)
         if relative == ".":
             resource.metadata = entry.model_copy(update={"source": source})
@@ -112,19 +112,19 @@ async def _add_remote(resource: File, sources: FileSources, inlined: Inlined, ch
         child.metadata = entry.model_copy(update={"source": below})
 
 
-async def _listed(resource: File, sources: FileSources, inlined: Inlined) -> list[tuple[str, FileMetadata]]:
+async def _source_entries(resource: File, sources: FileSources, inlined: Inlined) -> list[tuple[str, FileMetadata]]:
     """Return the entries of the first source that has any; with sourceselect all those of all, the first of a path."""
-    listed: dict[str, tuple[str, FileMetadata]] = {}
+    describe_mounts: dict[str, tuple[str, FileMetadata]] = {}
     trees = inlined.trees.get(resource.title)
     for source in resource.source:
-        found = trees.get(source) if trees is not None else await sources.search(source, _wanted(resource))
-        if not found:
+        entries = trees.get(source) if trees is not None else await sources.search(source, _metadata_options(resource))
+        if not entries:
             continue
-        top = next((entry for entry in found if entry.relative_path == "."), None)
+        top = next((entry for entry in entries if entry.relative_path == "."), None)
         if top is not None and top.type != "directory":
             return []
-        for entry in found:
-            listed.setdefault(str(entry.relative_path), (source, entry))
+        for entry in entries:
+            describe_mounts.setdefault(str(entry.relative_path), (source, entry))
         if resource.sourceselect == "first":
             break
-    return list(listed.values())
+    return list(describe_mounts.values())

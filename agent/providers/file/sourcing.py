@@ -37,7 +37,7 @@ class Inlined:
         )
 
 
-def question(resource: File, **more: Any) -> MetadataOptions:
+def metadata_options(resource: File, **more: Any) -> MetadataOptions:
     """Return how a resource asks for metadata."""
     return MetadataOptions(
         links=resource.links,  # type: ignore[arg-type]
@@ -56,24 +56,24 @@ async def metadata_of(resource: File, sources: FileSources, inlined: Inlined, en
     """
     if resource.metadata is not None:
         return resource.metadata
-    found = inlined.single.get(resource.title)
-    for source in resource.source if found is None else ():
+    metadata = inlined.single.get(resource.title)
+    for source in resource.source if metadata is None else ():
         try:
-            found = await sources.metadata(source, question(resource))
+            metadata = await sources.metadata(source, metadata_options(resource))
         except PuppetError as err:
             raise ResourceError(f"Could not retrieve file metadata for {source}: {err.message}", hint=err.hint) from err
-        if found is not None:
-            found = found.model_copy(update={"source": source})
+        if metadata is not None:
+            metadata = metadata.model_copy(update={"source": source})
             break
-    if found is None:
+    if metadata is None:
         raise ResourceError(f"Could not retrieve information from environment {environment} source(s) {', '.join(resource.source)}")
-    if found.source is None:
-        found = found.model_copy(update={"source": resource.source[0]})
-    resource.metadata = found
-    return found
+    if metadata.source is None:
+        metadata = metadata.model_copy(update={"source": resource.source[0]})
+    resource.metadata = metadata
+    return metadata
 
 
-def take_over(resource: File, metadata: FileMetadata, *, root: bool) -> None:
+def adopt_metadata(resource: File, metadata: FileMetadata, *, root: bool) -> None:
     """
     Want what the source is, where the manifest says nothing.
 

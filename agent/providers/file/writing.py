@@ -19,7 +19,7 @@ from shared.failpoints import failpoint
 from shared.filesystem import checksums
 from shared.filesystem.checksums import Algorithm
 
-from .places import PathEntry, place_of
+from .path_entries import PathEntry, open_entry
 
 _LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _LEFTOVER = re.compile(r"\..*\.puppet\d{8}-(\d{1,10})-[0-9a-z]{7}", re.DOTALL)
@@ -36,7 +36,7 @@ class Rights:
 
 class Replacement:
     """
-    A file being written beside the place where it will be.
+    A file that is written beside its final path.
 
     Everything blocks; `write`, `commit` and `close` may be called from different threads, one at a time.
 
@@ -62,18 +62,18 @@ class Replacement:
         self.size = 0
         self._lock = threading.Lock()
         self._sum = checksums.new(algorithm)
-        self._final = place_of(path)
-        self.place = self._final.__enter__()
+        self._final = open_entry(path)
+        self.entry = self._final.__enter__()
         self._staging = None
         try:
-            folder = self.place
+            folder = self.entry
             if staging:
-                self._staging = place_of(f"{staging.rstrip('/')}/{self.place.name}")
+                self._staging = open_entry(f"{staging.rstrip('/')}/{self.entry.name}")
                 folder = self._staging.__enter__()
-            self._fd, self._name = _created(folder, plain_name, now())
+            self._fd, self._name = _create_temporary(folder, plain_name, now())
             self._folder = folder
         except BaseException:
-            self._leave()
+            self._close_entries()
             raise
         self._renamed = False
         try:
@@ -91,7 +91,7 @@ class Replacement:
 
     @property
     def descriptor(self) -> int:
-        """Open for reading and writing."""
+        """Return the descriptor of the unfinished file, open for reading and writing."""
         return self._fd
 
     def write(self, block: bytes) -> None:
@@ -109,23 +109,23 @@ class Replacement:
         return self._sum.hexdigest()
 
     def commit(self) -> None:
-        """Put it in place, surviving a power loss; IsADirectoryError when a directory is there."""
+        """Move the file to its final path, surviving a power loss; IsADirectoryError when a directory is there."""
         with self._lock:
             os.fchmod(self._fd, self.rights.mode & 0o7777)
             os.fsync(self._fd)
             failpoint("file.written")
-            info = self.place.lstat()
+            info = self.entry.lstat()
             if info is not None and stat.S_ISDIR(info.st_mode):
                 raise IsADirectoryError(errno.EISDIR, "Is a directory", self.path)
             try:
-                os.rename(self._name, self.place.name, src_dir_fd=self._folder.folder, dst_dir_fd=self.place.folder)
+                os.rename(self._name, self.entry.name, src_dir_fd=self._folder.folder, dst_dir_fd=self.entry.folder)
                 self._renamed = True
             except OSError as err:
                 if err.errno != errno.EXDEV:
                     raise
                 self._move_across()
             failpoint("file.renamed")
-            _sync(self.place.folder)
+            _sync(self.entry.folder)
 
     def _move_across(self) -> None:
         """Copy the file beside its final place and rename it there, because the staging folder is on another file system."""
@@ -137,7 +137,7 @@ class Replacement:
             near.commit()
 
     def close(self) -> None:
-        """Leave nothing behind that was not committed."""
+        """Remove the file unless it was committed."""
         with self._lock:
             if self._fd < 0:
                 return
@@ -149,9 +149,9 @@ class Replacement:
             except FileNotFoundError:
                 pass
             finally:
-                self._leave()
+                self._close_entries()
 
-    def _leave(self) -> None:
+    def _close_entries(self) -> None:
         self._final.__exit__(None, None, None)
         if self._staging is not None:
             self._staging.__exit__(None, None, None)
@@ -165,30 +165,31 @@ class Replacement:
 
 def make_link(path: str, target: str, uid: int, gid: int) -> None:
     """Replace whatever is there, except a directory, by a link, atomically."""
-    with place_of(path) as place:
-        name = f".{place.name[:150]}.{secrets.token_hex(8)}"
-        os.symlink(target, name, dir_fd=place.folder)
+    with open_entry(path) as entry:
+        name = f".{entry.name[:150]}.{secrets.token_hex(8)}"
+        os.symlink(target, name, dir_fd=entry.folder)
         try:
             if (uid, gid) != (-1, -1):
-                os.chown(name, uid, gid, dir_fd=place.folder, follow_symlinks=False)
-            os.rename(name, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
+                os.chown(name, uid, gid, dir_fd=entry.folder, follow_symlinks=False)
+            os.rename(name, entry.name, src_dir_fd=entry.folder, dst_dir_fd=entry.folder)
         except BaseException:
-            os.unlink(name, dir_fd=place.folder)
+            os.unlink(name, dir_fd=entry.folder)
             raise
 
 
-def full_disk_error(err: OSError, new: Replacement) -> ResourceError | None:
+def full_disk_error(err: OSError, replacement: Replacement) -> ResourceError | None:
     """Return the error for a content that does not fit on the disk; None when that is not what happened."""
     if err.errno not in (errno.ENOSPC, errno.EDQUOT):
         return None
-    folder = new.temporary.rpartition("/")[0] or "/"
+    folder = replacement.temporary.rpartition("/")[0] or "/"
+    written = f"{replacement.size} bytes of the new content of {replacement.path}"
     return ResourceError(
-        f"{os.strerror(err.errno)} in {folder}, after {new.size} bytes of the new content of {new.path}; what was there stays as it was",
+        f"{os.strerror(err.errno)} in {folder}, after {written}; what was there stays as it was",
         hint="Make room on that file system, or give the file another staging_location.",
     )
 
 
-def _created(folder: PathEntry, plain_name: bool, now: float) -> tuple[int, str]:
+def _create_temporary(folder: PathEntry, plain_name: bool, now: float) -> tuple[int, str]:
     """Return a new private file of a name nobody can foresee: (descriptor, name). Bounded tries; a name that is taken is never used."""
     unique = f"{time.strftime('%Y%m%d', time.localtime(now))}-{os.getpid()}-"
     stem = f"{folder.name[:150]}{unique}" if plain_name else f".{folder.name[:150]}.puppet{unique}"
@@ -203,10 +204,10 @@ def _created(folder: PathEntry, plain_name: bool, now: float) -> tuple[int, str]
 
 
 def sweep(path: str) -> None:
-    """Remove from a folder what runs that were killed left there: our own hidden files, named after a process that is gone. Blocking."""
+    """Remove from a folder what runs that were killed left there: our own hidden files, named after a process that has ended. Blocking."""
     try:
-        with place_of(f"{path.rstrip('/')}/x") as place:
-            fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=place.folder)
+        with open_entry(f"{path.rstrip('/')}/x") as entry:
+            fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=entry.folder)
     except OSError:
         return
     try:

@@ -42,15 +42,15 @@ class Groupadd(Provider[Group], type=Group, name="groupadd"):
 
         return self._state(await asyncio.to_thread(read))
 
-    def _state(self, found: tuple[int, tuple[str, ...]] | None) -> dict[str, Any] | None:
-        if found is None:
+    def _state(self, group: tuple[int, tuple[str, ...]] | None) -> dict[str, Any] | None:
+        if group is None:
             return None
-        members = {"members": list(found[1])} if "manages_members" in self.features else {}
-        return {"ensure": "present", "gid": found[0]} | members
+        members = {"members": list(group[1])} if "manages_members" in self.features else {}
+        return {"ensure": "present", "gid": group[0]} | members
 
     async def instances(self) -> Mapping[str, State]:
         groups = await asyncio.to_thread(self.accounts.groups)
-        return {name: self._state(found) or {} for name, found in groups.items()}
+        return {name: self._state(group) or {} for name, group in groups.items()}
 
     async def create(self, resource: Group, state: State | None) -> None:
         words = [] if resource.gid is None else ["-g", text_of(resource.gid)]

@@ -9,7 +9,7 @@ import stat
 from shared.ral import Provider, State
 from shared.types.k5login import K5login
 
-from ..file.places import place_of, remove, set_mode
+from ..file.path_entries import open_entry, remove, set_mode
 from ..file.writing import Rights
 from ..parsed.storage import read_file, replace_file
 
@@ -31,8 +31,8 @@ class K5loginFiles(Provider[K5login], type=K5login, name="k5login"):
 
     async def destroy(self, resource: K5login, state: State | None) -> None:
         def gone() -> None:
-            with place_of(str(resource.path)) as place:
-                remove(place)
+            with open_entry(str(resource.path)) as entry:
+                remove(entry)
 
         await asyncio.to_thread(gone)
 
@@ -41,8 +41,8 @@ class K5loginFiles(Provider[K5login], type=K5login, name="k5login"):
 
     async def set_mode(self, resource: K5login, desired: str, state: State | None) -> None:
         def change() -> None:
-            with place_of(str(resource.path)) as place:
-                set_mode(place, int(desired, 8))
+            with open_entry(str(resource.path)) as entry:
+                set_mode(entry, int(desired, 8))
 
         await asyncio.to_thread(change)
 
@@ -56,15 +56,15 @@ def _state(path: str) -> State | None:
     data = read_file(path)
     if data is None:
         return None
-    with place_of(path, follow=True) as place:
-        info = place.lstat()
+    with open_entry(path, follow=True) as entry:
+        info = entry.lstat()
     mode = f"{stat.S_IMODE(info.st_mode):04o}" if info else "absent"
     return {"principals": [line for line in data.decode("utf-8", "surrogateescape").split("\n") if line], "mode": mode}
 
 
 def _put(path: str, data: bytes, mode: int) -> None:
-    with place_of(path) as place:
-        found = place.lstat()
-        info = found if found is not None and stat.S_ISREG(found.st_mode) else os.fstat(place.folder)
+    with open_entry(path) as entry:
+        found = entry.lstat()
+        info = found if found is not None and stat.S_ISREG(found.st_mode) else os.fstat(entry.folder)
     own = info.st_uid == os.geteuid()
     replace_file(path, data, rights=Rights(-1 if own else info.st_uid, -1 if own else info.st_gid, mode))

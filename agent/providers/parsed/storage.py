@@ -15,7 +15,7 @@ from shared.types.filebucket import Filebucket
 
 from ...servers.dipper import Dipper
 from ..file.inheritance import inherited_rights
-from ..file.places import PathEntry, place_of
+from ..file.path_entries import PathEntry, open_entry
 from ..file.writing import Replacement, Rights
 
 MAX_SIZE = 64 * 2**20  # bytes of a file that is parsed
@@ -95,8 +95,8 @@ def replace_file(path: str, data: bytes, *, mode: int = 0o644, rights: Rights | 
         rights: Owner and mode, whatever was there.
     """
     real = _real(path)
-    with place_of(real) as place:
-        kept = rights or _kept(place, mode)
+    with open_entry(real) as entry:
+        kept = rights or _kept(entry, mode)
     try:
         with Replacement(real, kept, "none") as new:
             new.write(data)
@@ -108,8 +108,8 @@ def replace_file(path: str, data: bytes, *, mode: int = 0o644, rights: Rights | 
 
 
 def _rewrite(path: str, data: bytes) -> None:
-    with place_of(path) as place:
-        fd = place.open(os.O_WRONLY)
+    with open_entry(path) as entry:
+        fd = entry.open(os.O_WRONLY)
     try:
         view = memoryview(data)
         while view:
@@ -120,20 +120,20 @@ def _rewrite(path: str, data: bytes) -> None:
         os.close(fd)
 
 
-def _kept(place: PathEntry, mode: int) -> Rights:
-    info = place.lstat()
+def _kept(entry: PathEntry, mode: int) -> Rights:
+    info = entry.lstat()
     if info is None or not stat.S_ISREG(info.st_mode):
         return Rights(mode=mode)
-    return inherited_rights(place, info)
+    return inherited_rights(entry, info)
 
 
 def open_file(path: str) -> int | None:
     """Return a descriptor, for reading, of the regular file at a path, trusted links followed; None: nothing there. Blocks."""
     try:
-        with place_of(path, follow=True) as place:
-            fd = place.open()
+        with open_entry(path, follow=True) as entry:
+            fd = entry.open()
             info = os.fstat(fd)
-            foreign = place.foreign_hard_link(info)
+            foreign = entry.foreign_hard_link(info)
     except FileNotFoundError:
         return None
     if foreign or not stat.S_ISREG(info.st_mode):
@@ -145,6 +145,6 @@ def open_file(path: str) -> int | None:
 
 def _real(path: str) -> str:
     """Return the path behind trusted links at the end of `path`."""
-    with place_of(path, follow=True) as place:
-        folder = os.readlink(f"/proc/self/fd/{place.folder}")  # noqa: PTH115  # text, as it is
-        return f"{folder.rstrip('/')}/{place.name}"
+    with open_entry(path, follow=True) as entry:
+        folder = os.readlink(f"/proc/self/fd/{entry.folder}")  # noqa: PTH115  # text, as it is
+        return f"{folder.rstrip('/')}/{entry.name}"

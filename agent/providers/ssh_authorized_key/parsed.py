@@ -14,7 +14,7 @@ from shared.errors import ResourceError
 from shared.ral import ABSENT, State
 from shared.types.ssh_authorized_key import AUTHORIZED_TYPES, SshAuthorizedKey
 
-from ..file.places import place_of
+from ..file.path_entries import open_entry
 from ..file.writing import Rights
 from ..parsed.base import ParsedFile
 from ..parsed.records import LineFormat, ParsedRecord
@@ -139,7 +139,7 @@ def _prepare(path: str, entry: pwd.struct_passwd, *, trusted: bool) -> None:
         ResourceError: the folder is neither the user's nor (`trusted`) one that only root and we can change.
     """
     folder = path.rpartition("/")[0]
-    with place_of(folder, follow=True) as place:
+    with open_entry(folder, follow=True) as place:
         info = place.lstat()
         if info is None:
             if trusted:

@@ -59,19 +59,19 @@ class Useradd(Provider[User], type=User, name="useradd"):
         account = self.accounts.local_users().get(resource.name) if local else self.accounts.user(resource.name)
         if account is None:
             return None
-        state = self._complete(account, self.accounts.shadow())
+        state = self._with_shadow(account, self.accounts.shadow())
         desired = [text_of(value) for value in resource.wanted("gid") or ()]
-        found = {name: self.accounts.group(name) for name in desired if not name.removeprefix("-").isdigit()}
-        return state | {"group_numbers": {name: entry[0] if entry else None for name, entry in found.items()}}
+        groups = {name: self.accounts.group(name) for name in desired if not name.removeprefix("-").isdigit()}
+        return state | {"group_numbers": {name: entry[0] if entry else None for name, entry in groups.items()}}
 
-    def _complete(self, account: UserAccount, shadow: Mapping[str, str]) -> dict[str, Any]:
+    def _with_shadow(self, account: UserAccount, shadow: Mapping[str, str]) -> dict[str, Any]:
         hidden = parse_shadow(shadow[account.name]) if account.name in shadow else dict.fromkeys(SHADOW, ABSENT)
         return account.state() | hidden
 
     async def instances(self) -> Mapping[str, State]:
         def everything() -> dict[str, State]:
             shadow = self.accounts.shadow()
-            return {account.name: self._complete(account, shadow) for account in self.accounts.users()}
+            return {account.name: self._with_shadow(account, shadow) for account in self.accounts.users()}
 
         return await asyncio.to_thread(everything)
 
@@ -88,7 +88,7 @@ class Useradd(Provider[User], type=User, name="useradd"):
         await self._check_shell(resource)
         local = bool(resource.forcelocal)
         try:
-            await (self.luseradd if local else self.useradd)(*await self._creation(resource))
+            await (self.luseradd if local else self.useradd)(*await self._creation_arguments(resource))
             ages = [
                 word
                 for name, flag in AGES.items()
@@ -106,7 +106,7 @@ class Useradd(Provider[User], type=User, name="useradd"):
         if resource.password is not None:
             await self.set_password(resource, resource.password, state)
 
-    async def _creation(self, resource: User) -> list[str]:
+    async def _creation_arguments(self, resource: User) -> list[str]:
         """Return the arguments of `useradd`."""
         words: list[str] = []
         local = bool(resource.forcelocal)
@@ -167,14 +167,14 @@ class Useradd(Provider[User], type=User, name="useradd"):
         await self._modify(resource, attribute, value)
 
     async def _first_group(self, resource: User) -> str:
-        """Return the number of the first wanted group that exists."""
+        """Return the number of the first desired group that exists; ResourceError when none does."""
         desired = resource.wanted("gid") or []
         for value in desired:
             if isinstance(value, int):
                 return str(value)
-            found = await asyncio.to_thread(self.accounts.group, text_of(value))
-            if found:
-                return str(found[0])
+            group = await asyncio.to_thread(self.accounts.group, text_of(value))
+            if group:
+                return str(group[0])
         raise ResourceError(f"Could not find group(s) {','.join(map(text_of, desired))}")
 
     async def _modify(self, resource: User, attribute: str, value: str) -> None:

@@ -286,7 +286,7 @@ async def test_a_source_permission_is_taken_over_only_when_asked(tmp_path):
 
 
 async def test_a_large_file_is_not_compared_line_by_line(tmp_path, monkeypatch):
-    monkeypatch.setattr("agent.providers.file.showing.MAX_INPUT", 10)
+    monkeypatch.setattr("agent.providers.file.differences.MAX_INPUT", 10)
     path = tmp_path / "a"
     path.write_text("old\n")
     done = await apply(File(str(path), {"content": "much longer than that\n"}))

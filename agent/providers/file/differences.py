@@ -10,7 +10,7 @@ from pathlib import Path
 from shared.filesystem.textdiff import Differ
 from shared.types.file import File
 
-from .places import place_of
+from .path_entries import open_entry
 
 MAX_INPUT = 8 * 1024 * 1024  # bytes of a file that is compared line by line
 
@@ -54,7 +54,7 @@ class SpooledContent:
             self.fd = -1
 
 
-def difference(resource: File, held: SpooledContent, differ: Differ) -> str:
+def difference(resource: File, spooled: SpooledContent, differ: Differ) -> str:
     """
     Return the text that the log shows: the output of the diff program, or why there is none. Blocking.
 
@@ -62,19 +62,19 @@ def difference(resource: File, held: SpooledContent, differ: Differ) -> str:
         Unsupported: no diff program.
         OSError: the file cannot be read.
     """
-    with place_of(resource.path, follow=resource.links == "follow") as place:
-        fd = place.open()
+    with open_entry(resource.path, follow=resource.links == "follow") as entry:
+        fd = entry.open()
         try:
             info = os.fstat(fd)
-            if place.foreign_hard_link(info):
+            if entry.foreign_hard_link(info):
                 return "[diff not shown: this is a hard link to another user's file]"
-            if info.st_size > MAX_INPUT or not held.complete:
+            if info.st_size > MAX_INPUT or not spooled.complete:
                 return TOO_LARGE
-            desired = f"{resource.path} (wanted)"
-            output = differ.compare(fd, held.fd, labels=(resource.path, desired))
+            new_label = f"{resource.path} (wanted)"
+            output = differ.compare(fd, spooled.fd, labels=(resource.path, new_label))
         finally:
             os.close(fd)
     try:
         return output.decode("utf-8")
     except UnicodeDecodeError:
-        return f"Binary files {resource.path} and {desired} differ"
+        return f"Binary files {resource.path} and {new_label} differ"

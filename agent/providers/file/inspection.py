@@ -20,7 +20,7 @@ from shared.filesystem.checksums import Checksum
 from shared.ral.attributes import State
 from shared.types.file import File
 
-from .places import PathEntry, file_type, place_of
+from .path_entries import PathEntry, file_type, open_entry
 
 Warn = Callable[[str], None]
 
@@ -35,9 +35,9 @@ def state_of(resource: File, *, content: bool, warn: Warn) -> State | None:
         ResourceError: a link in the path that must not be trusted, or a file that cannot be read.
     """
     try:
-        with place_of(resource.path, follow=resource.links == "follow") as place:
-            info = place.lstat()
-            return None if info is None else _state(resource, place, info, content)
+        with open_entry(resource.path, follow=resource.links == "follow") as entry:
+            info = entry.lstat()
+            return None if info is None else _state(resource, entry, info, content)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except PermissionError:
@@ -50,9 +50,9 @@ def state_of(resource: File, *, content: bool, warn: Warn) -> State | None:
         return None
 
 
-def _state(resource: File, place: PathEntry, info: os.stat_result, content: bool) -> dict[str, Any]:
+def _state(resource: File, entry: PathEntry, info: os.stat_result, content: bool) -> dict[str, Any]:
     kind = file_type(info)
-    total = str(_content_sum(resource, place)) if kind == "file" and content else None
+    total = str(_content_sum(resource, entry)) if kind == "file" and content else None
     return {
         "ensure": kind,
         "type": kind,
@@ -61,17 +61,17 @@ def _state(resource: File, place: PathEntry, info: os.stat_result, content: bool
         "owner": info.st_uid,
         "group": info.st_gid,
         "mode": modes.octal(stat.S_IMODE(info.st_mode)),
-        "target": place.readlink() if kind == "link" else "notlink",
+        "target": entry.readlink() if kind == "link" else "notlink",
         "ctime": datetime.fromtimestamp(info.st_ctime, UTC),
         "mtime": datetime.fromtimestamp(info.st_mtime, UTC),
         "reachable": kind != "link" or Path(resource.path).exists(),
     }
 
 
-def _content_sum(resource: File, place: PathEntry) -> Checksum:
+def _content_sum(resource: File, entry: PathEntry) -> Checksum:
     algorithm = checksums.algorithm(resource.checksum)
     try:
-        fd = place.open()
+        fd = entry.open()
     except OSError as err:
         raise ResourceError(f"Could not read file {resource.title}: {err.strerror} - {resource.path}") from err
     try:
@@ -126,19 +126,19 @@ class FileOwnership:
         resource.names |= self.names
 
 
-def accounts_of(resource: File, state: State | None) -> FileOwnership:
+def desired_ownership(resource: File, state: State | None) -> FileOwnership:
     """Ask the system who the owner and group of a file are."""
-    found = FileOwnership()
+    ownership = FileOwnership()
     for attribute, find, name_of in (("owner", user_id, _user_name), ("group", group_id, _group_name)):
         desired = resource.wanted(attribute)
         if desired is None:
             continue
-        ids = found.ids[attribute] = [value if isinstance(value, int) else _or(find(value), value) for value in desired]
+        ids = ownership.ids[attribute] = [value if isinstance(value, int) else _id_or_name(value, find) for value in desired]
         for number in (*ids, (state or {}).get(attribute)):
             name = name_of(number) if isinstance(number, int) else None
             if name is not None:
-                found.names[attribute, number] = name
-    return found
+                ownership.names[attribute, number] = name
+    return ownership
 
 
 Inspection = tuple[State | None, FileOwnership]
@@ -150,20 +150,21 @@ def inspect_path(resource: File, warn: Warn) -> Inspection:
     audited = not watched.isdisjoint(resource.audit)
     content = audited or not resource.manages_anything or any(resource.wanted(attribute) for attribute in watched)
     state = state_of(resource, content=content, warn=warn)
-    return state, accounts_of(resource, state)
+    return state, desired_ownership(resource, state)
 
 
 def inspect_paths(resources: Iterable[File]) -> dict[File, Inspection]:
     """Return the inspection of several files, without those of which there is something to log: their turn logs it."""
-    found = {}
+    inspections = {}
     for resource in resources:
-        words: list[str] = []
+        warnings: list[str] = []
         with suppress(PuppetError, OSError):
-            looked = inspect_path(resource, words.append)
-            if not words:
-                found[resource] = looked
-    return found
+            inspection = inspect_path(resource, warnings.append)
+            if not warnings:
+                inspections[resource] = inspection
+    return inspections
 
 
-def _or(value: int | None, other: Any) -> Any:
-    return other if value is None else value
+def _id_or_name(name: str, find: Callable[[str], int | None]) -> int | str:
+    number = find(name)
+    return name if number is None else number

@@ -61,7 +61,7 @@ class PathEntry:
 
 
 @contextmanager
-def place_of(path: str, *, follow: bool = False) -> Iterator[PathEntry]:
+def open_entry(path: str, *, follow: bool = False) -> Iterator[PathEntry]:
     """
     Open the entry of an absolute path; with `follow`, of the target of a link at its end.
 
@@ -77,12 +77,12 @@ def place_of(path: str, *, follow: bool = False) -> Iterator[PathEntry]:
 
 
 @asynccontextmanager
-async def place_in_thread(path: str) -> AsyncIterator[PathEntry]:
-    """Do as `place_of`, in a thread: the walk (a network file system may hang) does not block the event loop."""
-    manager = place_of(path)
-    place = await asyncio.to_thread(manager.__enter__)
+async def open_entry_in_thread(path: str) -> AsyncIterator[PathEntry]:
+    """Do as `open_entry`, in a thread: the walk (a network file system may hang) does not block the event loop."""
+    manager = open_entry(path)
+    entry = await asyncio.to_thread(manager.__enter__)
     try:
-        yield place
+        yield entry
     finally:
         manager.__exit__(None, None, None)
 
@@ -164,50 +164,50 @@ def _private(folder: os.stat_result, *, sticky: bool = False) -> bool:
     return mine and (not folder.st_mode & 0o022 or (sticky and bool(folder.st_mode & stat.S_ISVTX)))
 
 
-def set_owner(place: PathEntry, uid: int, gid: int) -> None:
+def set_owner(entry: PathEntry, uid: int, gid: int) -> None:
     """Change owner and group of an entry (a link's own, never its target's); -1 leaves an id. OSError, ResourceError."""
-    fd = place.open(os.O_PATH)
+    fd = entry.open(os.O_PATH)
     try:
         info = os.fstat(fd)
-        _refuse_foreign(place, info)
+        _refuse_foreign(entry, info)
         if stat.S_ISLNK(info.st_mode):
-            os.chown(place.name, uid, gid, dir_fd=place.folder, follow_symlinks=False)
+            os.chown(entry.name, uid, gid, dir_fd=entry.folder, follow_symlinks=False)
         else:
             os.chown(f"/proc/self/fd/{fd}", uid, gid)
     finally:
         os.close(fd)
 
 
-def set_mode(place: PathEntry, bits: int) -> None:
+def set_mode(entry: PathEntry, bits: int) -> None:
     """Set the permission bits of an entry; a link's are left alone. OSError, ResourceError."""
-    fd = place.open(os.O_PATH)
+    fd = entry.open(os.O_PATH)
     try:
         info = os.fstat(fd)
         if stat.S_ISLNK(info.st_mode):
             return
-        _refuse_foreign(place, info)
+        _refuse_foreign(entry, info)
         os.chmod(f"/proc/self/fd/{fd}", bits)  # noqa: PTH101  # by descriptor: the path may be another thing by now
     finally:
         os.close(fd)
 
 
-def _refuse_foreign(place: PathEntry, info: os.stat_result) -> None:
-    if place.foreign_hard_link(info):
+def _refuse_foreign(entry: PathEntry, info: os.stat_result) -> None:
+    if entry.foreign_hard_link(info):
         raise ResourceError(
-            f"{place.path} is a hard link to another user's file; its owner and mode are not changed",
+            f"{entry.path} is a hard link to another user's file; its owner and mode are not changed",
             hint="Remove it, so that a file of its own can be created.",
         )
 
 
-def remove(place: PathEntry) -> None:
+def remove(entry: PathEntry) -> None:
     """Remove an entry: a directory with all that is in it, never following a link out of it."""
-    info = place.lstat()
+    info = entry.lstat()
     if info is None:
         return
     if stat.S_ISDIR(info.st_mode):
-        shutil.rmtree(place.name, dir_fd=place.folder)
+        shutil.rmtree(entry.name, dir_fd=entry.folder)
     else:
-        os.unlink(place.name, dir_fd=place.folder)
+        os.unlink(entry.name, dir_fd=entry.folder)
 
 
 def file_type(info: os.stat_result) -> str:
