@@ -49,10 +49,10 @@ class CrontabFormat(LineFormat):
         )
 
     def values_of(self, line: str) -> dict[str, Any] | None:
-        found = _JOB.fullmatch(line)
-        if line.lstrip().startswith("#") or _SETTING.match(line) or not found:
+        match = _JOB.fullmatch(line)
+        if line.lstrip().startswith("#") or _SETTING.match(line) or not match:
             return None
-        times, command = found.groups()
+        times, command = match.groups()
         if times.startswith("@"):
             return {"name": "", "special": times[1:], "command": command}
         fields = zip(TIME_FIELDS, times.split(), strict=True)
@@ -65,7 +65,7 @@ class CrontabFormat(LineFormat):
         for record in super().parse(_NATIVE_HEADER.sub("", text)):
             if record.text is None:
                 self._name(record, name)
-                settings = [record.text or "" for record in heading[1:]]
+                settings = [setting.text or "" for setting in heading[1:]]
                 if settings:
                     record.values["environment"] = settings
                 records.append(record)
@@ -97,7 +97,7 @@ class CrontabFormat(LineFormat):
         when = f"@{special}" if special != ABSENT else " ".join(",".join(values.get(field) or ("*",)) for field in TIME_FIELDS)
         return f"{when} {values['command']}"
 
-    def checked(self, record: ParsedRecord) -> str:
+    def checked_line(self, record: ParsedRecord) -> str:
         name = [] if record.values.get("_unmanaged") else [f"# Puppet Name: {record.values['name']}"]
         settings = record.values.get("environment", ())
         lines = [*name, *([] if settings == ABSENT else settings), self.line(record.values)]

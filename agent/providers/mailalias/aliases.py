@@ -59,7 +59,7 @@ def _quoted(text: str) -> str:
 class MailAliasFiles(ParsedFile[Mailalias], type=Mailalias, name="aliases"):
     """One line an alias."""
 
-    def filled(self, resource: Mailalias, values: dict[str, Any]) -> dict[str, Any]:
+    def complete_values(self, resource: Mailalias, values: dict[str, Any]) -> dict[str, Any]:
         """Return the values for the line without the other of `recipient` and `file`, which exclude each other."""
         other = {"recipient": "file", "file": "recipient"}
         return {k: v for k, v in values.items() if k not in other or resource.wanted(k) is not None or resource.wanted(other[k]) is None}

@@ -39,7 +39,7 @@ class ParsedFile(Provider[R], Generic[R]):
     resource's own target counts before those of others.
 
     Args:
-        default_target: Of resources that name none; '': there is none.
+        default_target: the target of resources that name none; '': there is none.
     Source: resource layer reference 2.4.
     """
 
@@ -76,11 +76,11 @@ class ParsedFile(Provider[R], Generic[R]):
         values = {k: v for k, v in record.values.items() if not k.startswith("_") and v is not None}
         return {"ensure": "present", **values, "target": target}
 
-    def settle(self, target: str, records: list[ParsedRecord]) -> list[ParsedRecord]:
+    def with_context(self, target: str, records: list[ParsedRecord]) -> list[ParsedRecord]:
         """Return all records of a target just read, with what only shows in their sequence."""
         return records
 
-    def filled(self, resource: R, values: dict[str, Any]) -> dict[str, Any]:
+    def complete_values(self, resource: R, values: dict[str, Any]) -> dict[str, Any]:
         """Return the values for the line, with what the format needs beyond the resource's attributes."""
         return values
 
@@ -92,11 +92,11 @@ class ParsedFile(Provider[R], Generic[R]):
 
         for target in dict.fromkeys(filter(None, await asyncio.to_thread(targets))):
             await self._load(target)
-        found: dict[str, State | None] = {}
+        states: dict[str, State | None] = {}
         for key, resource in resources.items():
             if not self._unreadable(resource):
-                found[key] = self._bind(resource)
-        return found
+                states[key] = self._bind(resource)
+        return states
 
     async def retrieve(self, resource: R) -> State | None:
         for target in dict.fromkeys(filter(None, (*self.targets, self.target_of(resource)))):
@@ -116,7 +116,7 @@ class ParsedFile(Provider[R], Generic[R]):
         self.targets[path] = ParsedTarget()
         try:
             text = await self.storage.read(path)
-            self.targets[path].records = self.settle(path, self.form.parse(text))
+            self.targets[path].records = self.with_context(path, self.form.parse(text))
         except (PuppetError, OSError) as err:
             detail = err.message if isinstance(err, PuppetError) else err.strerror or str(err)
             self.targets[path].problem = f"Could not read {path}: {detail}"
@@ -126,30 +126,30 @@ class ParsedFile(Provider[R], Generic[R]):
         own = self.target_of(resource)
         elsewhere = [target for target in self.targets if target != own] if resource.is_given("target") else []
         for target in (own, *elsewhere):
-            record = self._named(resource, target)
+            record = self._record_of(resource, target)
             if record is not None:
                 self._bound[resource.key] = target, record
                 return self.state_of(target, record)
         return None
 
-    def _named(self, resource: R, target: str) -> ParsedRecord | None:
+    def _record_of(self, resource: R, target: str) -> ParsedRecord | None:
         if target not in self.targets:
             return None
         return _last_named(self.targets[target].records, resource.key) or self.adopt(resource, target)
 
     async def instances(self) -> Mapping[str, State]:
-        found: dict[str, State] = {}
+        states: dict[str, State] = {}
         for path in await asyncio.to_thread(lambda: tuple(self.known_targets())):
             await self._load(path)
             target = self.targets[path]
-            in_this_file: dict[str, State] = {}
+            states_of_file: dict[str, State] = {}
             if target.problem:
                 self.log.log("warning", target.problem)
             for record in target.records:
                 if record.text is None:
-                    in_this_file[record.name] = self.state_of(path, record)
-            found = in_this_file | found
-        return found
+                    states_of_file[record.name] = self.state_of(path, record)
+            states = states_of_file | states
+        return states
 
     # --- changing
 
@@ -159,7 +159,7 @@ class ParsedFile(Provider[R], Generic[R]):
         record = ParsedRecord(name=resource.key, values={"name": resource.value_of("name") or resource.key})
         for declared in resource.declaration.properties:
             if declared.name not in self.own_keys and resource.wanted(declared.name) is not None:
-                self._assign(record, declared.name, self.wanted_value(resource, declared.name))
+                self._assign(record, declared.name, self.value_to_write(resource, declared.name))
         path = self.target_of(resource)
         if not path:
             raise ResourceError(f"{resource.ref} has no target to be written to")
@@ -168,7 +168,7 @@ class ParsedFile(Provider[R], Generic[R]):
         self._bound[resource.key] = path, record
         self._modified[path] = None
 
-    def wanted_value(self, resource: R, attribute: str) -> Any:
+    def value_to_write(self, resource: R, attribute: str) -> Any:
         """Return the value of a property to be written."""
         desired = resource.wanted(attribute) or []
         if resource.declaration.attributes[attribute].many:
@@ -190,7 +190,7 @@ class ParsedFile(Provider[R], Generic[R]):
             self._bound[resource.key] = desired, record
             self._modified |= {path: None, desired: None}
             return
-        self._assign(record, attribute, self.wanted_value(resource, attribute))
+        self._assign(record, attribute, self.value_to_write(resource, attribute))
         self._modified[path] = None
 
     def _assign(self, record: ParsedRecord, attribute: str, value: Any) -> None:
@@ -206,7 +206,7 @@ class ParsedFile(Provider[R], Generic[R]):
         bound = self._bound.get(resource.key)
         try:
             if bound is not None:
-                bound[1].values = self.filled(resource, bound[1].values)
+                bound[1].values = self.complete_values(resource, bound[1].values)
             for path in modified:
                 await self._write(resource, path)
         except (PuppetError, OSError):
@@ -226,7 +226,7 @@ class ParsedFile(Provider[R], Generic[R]):
         await self.store(resource, path, text)
 
     async def store(self, resource: R, path: str, text: str) -> None:
-        """Put a file's text in its place."""
+        """Replace a file's text."""
         await self.storage.write(path, text)
 
     async def _forget(self, path: str) -> None:

@@ -70,11 +70,11 @@ class LineFormat(ABC):
         return ParsedRecord(text=line) if values is None else ParsedRecord(name=self.key(values), values=values)
 
     def write(self, records: Sequence[ParsedRecord], now: datetime) -> str:
-        """Return the file that holds these records; ResourceError when one of them would not be what it says."""
-        body = [record.text if record.text is not None else self.checked(record) for record in records]
+        """Return the file that holds these records; ResourceError when one of them would not be read back as it is."""
+        body = [record.text if record.text is not None else self.checked_line(record) for record in records]
         return self.header(now) + "".join(f"{line}\n" for line in body)
 
-    def checked(self, record: ParsedRecord) -> str:
+    def checked_line(self, record: ParsedRecord) -> str:
         """Return the line of one record, which is one line."""
         line = self.line(record.values)
         if breaks_line(line):

@@ -28,10 +28,10 @@ class Storage(Protocol):
         """Return a target's text; '' when it does not exist. ResourceError or OSError when that cannot be known: then it is not written."""
 
     async def back_up(self, target: str) -> None:
-        """Keep what is there before it is replaced."""
+        """Back up a target before it is replaced."""
 
     async def write(self, target: str, text: str, rights: Rights | None = None) -> None:
-        """Replace a target whole. `rights`: of a new file, or of any when `Rights` says so."""
+        """Replace a whole target. `rights`: those of the new file; None: those of the file that it replaces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,9 @@ class FlatFiles:
     Files by path; links are followed only where whoever made them could have written what they lead to.
 
     Attributes:
-        bucket: Gives the bucket for backups; None: nothing is kept.
-        mode: Of new files.
-        public: Paths of files that everybody reads, 0644 when they are new.
+        bucket: returns the bucket for backups; None: there are no backups.
+        mode: the mode of new files.
+        public: paths of files that everybody reads, 0644 when they are new.
     """
 
     bucket: Callable[[Filebucket | None], Dipper] | None = None
@@ -88,19 +88,19 @@ def read_file(path: str, *, limit: int = MAX_SIZE) -> bytes | None:
 
 def replace_file(path: str, data: bytes, *, mode: int = 0o644, rights: Rights | None = None) -> None:
     """
-    Put bytes at a path whole or not at all, with owner and mode of the file that is there. Blocks.
+    Replace a file atomically, with owner and mode of the file that is there. Blocks.
 
     Args:
-        mode: Of a new file.
-        rights: Owner and mode, whatever was there.
+        mode: the mode of a file that did not exist.
+        rights: owner and mode, in place of those of the old file.
     """
-    real = _real(path)
+    real = _real_path(path)
     with open_entry(real) as entry:
-        kept = rights or _kept(entry, mode)
+        new_rights = rights or _inherited(entry, mode)
     try:
-        with Replacement(real, kept, "none") as new:
-            new.write(data)
-            new.commit()
+        with Replacement(real, new_rights, "none") as replacement:
+            replacement.write(data)
+            replacement.commit()
     except OSError as err:
         if err.errno != errno.EBUSY:
             raise
@@ -120,7 +120,7 @@ def _rewrite(path: str, data: bytes) -> None:
         os.close(fd)
 
 
-def _kept(entry: PathEntry, mode: int) -> Rights:
+def _inherited(entry: PathEntry, mode: int) -> Rights:
     info = entry.lstat()
     if info is None or not stat.S_ISREG(info.st_mode):
         return Rights(mode=mode)
@@ -143,7 +143,7 @@ def open_file(path: str) -> int | None:
     return fd
 
 
-def _real(path: str) -> str:
+def _real_path(path: str) -> str:
     """Return the path behind trusted links at the end of `path`."""
     with open_entry(path, follow=True) as entry:
         folder = os.readlink(f"/proc/self/fd/{entry.folder}")  # noqa: PTH115  # text, as it is

@@ -25,23 +25,23 @@ _OPTION = re.compile(r'[ \t]*([-a-z0-9A-Z_]+(?:="(?:[^"\\]|\\.)*")?)[ \t]*(?:,[ 
 
 
 def options_of(text: str) -> list[str]:
-    """Return options apart: commas within quotes do not separate."""
-    found: list[str] = []
+    """Return the options in a text; commas within quotes do not separate them."""
+    options: list[str] = []
     at = 0
     while at < len(text) and (match := _OPTION.match(text, at)):
-        found.append(match[1])
+        options.append(match[1])
         at = match.end()
-    return found
+    return options
 
 
 class AuthorizedKeysFormat(LineFormat):
     """Options, type, key, name."""
 
     def values_of(self, line: str) -> dict[str, Any] | None:
-        found = _LINE.fullmatch(line)
-        if line.lstrip().startswith("#") or not found:
+        match = _LINE.fullmatch(line)
+        if line.lstrip().startswith("#") or not match:
             return None
-        options, kind, key, name = found.groups()
+        options, kind, key, name = match.groups()
         return {"options": options_of(options) if options else [ABSENT], "type": kind, "key": key, "name": name}
 
     def line(self, values: Mapping[str, Any]) -> str:
@@ -64,23 +64,23 @@ class AuthorizedKeys(ParsedFile[SshAuthorizedKey], type=SshAuthorizedKey, name="
     own_keys = ("ensure", "target", "user")
 
     def target_of(self, resource: SshAuthorizedKey) -> str:
-        given = resource.value_of("target")
-        if given and given != ABSENT:
-            return str(given)
+        target = resource.value_of("target")
+        if target and target != ABSENT:
+            return str(target)
         return default_target(resource.value_of("user"))
 
-    def settle(self, target: str, records: list[ParsedRecord]) -> list[ParsedRecord]:
-        return named(target, records)
+    def with_context(self, target: str, records: list[ParsedRecord]) -> list[ParsedRecord]:
+        return name_records(target, records)
 
     async def retrieve(self, resource: SshAuthorizedKey) -> State | None:
-        return self._as_wanted(resource, await super().retrieve(resource))
+        return self._with_desired_user(resource, await super().retrieve(resource))
 
     async def prefetch(self, resources: Mapping[str, SshAuthorizedKey]) -> Mapping[str, State | None]:
-        found = await super().prefetch(resources)
+        states = await super().prefetch(resources)
         # A user of the same run may have no home yet: such a key is read when its turn comes.
-        return {key: self._as_wanted(resources[key], state) for key, state in found.items() if self.target_of(resources[key])}
+        return {key: self._with_desired_user(resources[key], state) for key, state in states.items() if self.target_of(resources[key])}
 
-    def _as_wanted(self, resource: SshAuthorizedKey, state: State | None) -> State | None:
+    def _with_desired_user(self, resource: SshAuthorizedKey, state: State | None) -> State | None:
         """Return the state with the desired user, because the owner of a key's file cannot be read off the key."""
         return None if state is None else {**state, "user": resource.value_of("user") or ABSENT}
 
@@ -100,12 +100,12 @@ class AuthorizedKeys(ParsedFile[SshAuthorizedKey], type=SshAuthorizedKey, name="
         await super().flush(resource, now)
 
     async def store(self, resource: SshAuthorizedKey, path: str, text: str) -> None:
-        entry = _account(str(resource.value_of("user")))
-        await asyncio.to_thread(_prepare, path, entry, trusted=not resource.drop_privileges)
-        await self.storage.write(path, text, Rights(entry.pw_uid, entry.pw_gid, 0o600))
+        user = _account(str(resource.value_of("user")))
+        await asyncio.to_thread(_prepare, path, user, trusted=not resource.drop_privileges)
+        await self.storage.write(path, text, Rights(user.pw_uid, user.pw_gid, 0o600))
 
 
-def named(target: str, records: list[ParsedRecord]) -> list[ParsedRecord]:
+def name_records(target: str, records: list[ParsedRecord]) -> list[ParsedRecord]:
     """Return the records of a file, with names for the keys that have none."""
     number = 0
     for record in records:
@@ -131,26 +131,26 @@ def _account(user: str) -> pwd.struct_passwd:
         raise ResourceError(f"User '{user}' does not exist") from err
 
 
-def _prepare(path: str, entry: pwd.struct_passwd, *, trusted: bool) -> None:
+def _prepare(path: str, user: pwd.struct_passwd, *, trusted: bool) -> None:
     """
-    Make the file's folder, the user's, if it is missing; see that the user could have written there. Blocks.
+    Create the file's folder, owned by the user, if it is missing; check that the user could have written there. Blocks.
 
     Raises:
         ResourceError: the folder is neither the user's nor (`trusted`) one that only root and we can change.
     """
     folder = path.rpartition("/")[0]
-    with open_entry(folder, follow=True) as place:
-        info = place.lstat()
+    with open_entry(folder, follow=True) as folder_entry:
+        info = folder_entry.lstat()
         if info is None:
             if trusted:
                 raise ResourceError("drop_privileges is false but the target path is not trusted")
-            above = os.fstat(place.folder)
-            if above.st_uid != entry.pw_uid and entry.pw_uid != 0:
-                raise ResourceError(f"Cannot make {folder}: the folder above it does not belong to {entry.pw_name}")
-            os.mkdir(place.name, 0o700, dir_fd=place.folder)
-            fd = place.open(os.O_RDONLY | os.O_DIRECTORY)
+            above = os.fstat(folder_entry.folder)
+            if above.st_uid != user.pw_uid and user.pw_uid != 0:
+                raise ResourceError(f"Cannot make {folder}: the folder above it does not belong to {user.pw_name}")
+            os.mkdir(folder_entry.name, 0o700, dir_fd=folder_entry.folder)
+            fd = folder_entry.open(os.O_RDONLY | os.O_DIRECTORY)
             try:
-                os.fchown(fd, entry.pw_uid, entry.pw_gid)
+                os.fchown(fd, user.pw_uid, user.pw_gid)
                 os.fchmod(fd, 0o700)
             finally:
                 os.close(fd)
@@ -160,16 +160,16 @@ def _prepare(path: str, entry: pwd.struct_passwd, *, trusted: bool) -> None:
         if trusted:
             if info.st_uid != os.geteuid() or info.st_mode & 0o022:
                 raise ResourceError("drop_privileges is false but the target path is not trusted")
-        elif not _may_write(info, entry):
+        elif not _may_write(info, user):
             raise ResourceError(
-                f"{entry.pw_name} may not write to {folder}",
+                f"{user.pw_name} may not write to {folder}",
                 hint="Set drop_privileges to false for a file in a folder that is root's.",
             )
 
 
-def _may_write(info: os.stat_result, entry: pwd.struct_passwd) -> bool:
-    if entry.pw_uid == 0 or info.st_mode & 0o003 == 0o003:
+def _may_write(info: os.stat_result, user: pwd.struct_passwd) -> bool:
+    if user.pw_uid == 0 or info.st_mode & 0o003 == 0o003:
         return True
-    if info.st_uid == entry.pw_uid:
+    if info.st_uid == user.pw_uid:
         return info.st_mode & 0o300 == 0o300
-    return info.st_gid in os.getgrouplist(entry.pw_name, entry.pw_gid) and info.st_mode & 0o030 == 0o030
+    return info.st_gid in os.getgrouplist(user.pw_name, user.pw_gid) and info.st_mode & 0o030 == 0o030

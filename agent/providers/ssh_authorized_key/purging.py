@@ -12,14 +12,14 @@ from shared.types.user import User
 
 from ..parsed.records import ParsedRecord
 from ..parsed.storage import read_file
-from .parsed import AuthorizedKeysFormat, default_target, named
+from .parsed import AuthorizedKeysFormat, default_target, name_records
 
 _PASSED_ON = ("noop", "schedule", "audit", "loglevel", "tag")
 
 
 async def unmanaged_keys(resource: User) -> Sequence[Type]:
     """Return for each key in the user's files a resource that removes it; the run drops those that the catalog has."""
-    made: list[Type] = []
+    resources: list[Type] = []
     home = resource.home or default_target(resource.name).removesuffix("/.ssh/authorized_keys")
     for entry in resource.purge_ssh_keys:
         path = entry
@@ -28,15 +28,15 @@ async def unmanaged_keys(resource: User) -> Sequence[Type]:
                 continue  # the run makes that user
             path = f"{home.rstrip('/')}/{entry.partition('/')[2]}"
         for record in await asyncio.to_thread(_keys, path):
-            given = {"ensure": "absent", "user": resource.name, "target": path}
-            passed = {name: value for name, value in resource.given.items() if name in _PASSED_ON}
-            gone = resource.child(record.name, given | passed, type=SshAuthorizedKey)
-            gone.origin = replace(gone.origin, purging=True)
-            made.append(gone)
-    return made
+            parameters = {"ensure": "absent", "user": resource.name, "target": path}
+            inherited = {name: value for name, value in resource.given.items() if name in _PASSED_ON}
+            key = resource.child(record.name, parameters | inherited, type=SshAuthorizedKey)
+            key.origin = replace(key.origin, purging=True)
+            resources.append(key)
+    return resources
 
 
 def _keys(path: str) -> list[ParsedRecord]:
     """Return the keys in a file; none when there is no file."""
     text = (read_file(path) or b"").decode("utf-8", "surrogateescape")
-    return [record for record in named(path, AuthorizedKeysFormat().parse(text)) if record.text is None]
+    return [record for record in name_records(path, AuthorizedKeysFormat().parse(text)) if record.text is None]

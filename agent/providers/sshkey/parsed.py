@@ -38,5 +38,5 @@ class KnownHostsFormat(LineFormat):
 class KnownHosts(ParsedFile[Sshkey], type=Sshkey, name="parsed"):
     """One line a host and type of key."""
 
-    def filled(self, resource: Sshkey, values: dict[str, Any]) -> dict[str, Any]:
+    def complete_values(self, resource: Sshkey, values: dict[str, Any]) -> dict[str, Any]:
         return {**values, "type": resource.value_of("type")}
