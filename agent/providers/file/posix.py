@@ -154,7 +154,7 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
                 spooled.close()
 
     async def _fetch(self, resource: File, spooled: SpooledContent, attribute: str) -> bool:
-        """Fetch the desired content into `spooled`; return False when it cannot be had (logged in noop only: else the change fails)."""
+        """Fetch the desired content; return False when it cannot be had (logged in noop only: otherwise the change itself fails)."""
         try:
             await spooled.take(self._content(resource))
         except (OSError, PuppetError) as err:
