@@ -2,52 +2,41 @@
 
 from __future__ import annotations
 
-import zlib
 from email.utils import parsedate_to_datetime
 
 from shared.errors import BadData, TooLarge
 from shared.names import shown
+from shared.wire.inflate import Inflater, content_coding
 
 
-class Inflater:
-    """Puts a body together, decompressing it, and never holds more than `limit` bytes of it."""
+class LimitedBody:
+    """
+    A body that is put together, decompressed on the way, of at most `limit` bytes.
+
+    Args:
+        encoding: The Content-Encoding of the answer; BadData when it is not supported.
+    """
 
     def __init__(self, encoding: str, limit: int) -> None:
-        self.kept = bytearray()
-        self.limit = limit
-        names = {"gzip": 47, "x-gzip": 47, "deflate": 15, "identity": 0, "": 0}
-        name = encoding.strip().lower()
-        if name not in names:
+        coding = content_coding(encoding)
+        if coding is None:
             raise BadData(f"Unsupported content encoding {shown(encoding)}")
-        self._window = names[name]
-        self._decoder = zlib.decompressobj(self._window) if self._window else None
-        self._first = True
+        self.limit = limit
+        self.content = bytearray()
+        self._inflater = Inflater(coding, ignore_rest=True) if coding else None
 
     def feed(self, chunk: bytes) -> None:
-        if self._decoder is None:
-            self._keep(chunk)
-            return
-        while chunk:
-            try:
-                self._keep(self._decoder.decompress(chunk, self.limit - len(self.kept) + 1))
-            except zlib.error as err:
-                if self._window == 15 and self._first:  # some servers send raw deflate
-                    self._window, self._decoder = -15, zlib.decompressobj(-15)
-                    continue
-                raise BadData(f"A compressed body is damaged: {err}") from err
-            finally:
-                self._first = False
-            chunk = self._decoder.unconsumed_tail
-
-    def _keep(self, data: bytes) -> None:
-        self.kept += data
-        if len(self.kept) > self.limit:
-            raise TooLarge(f"The answer is larger than {self.limit} bytes")
+        """Add what `chunk` holds; raise TooLarge when it is too much, BadData when it is damaged."""
+        for piece in self._inflater.feed(chunk) if self._inflater is not None else (chunk,):
+            self.content += piece
+            if len(self.content) > self.limit:
+                raise TooLarge(f"The answer is larger than {self.limit} bytes")
 
     def end(self) -> bytes:
-        if self._decoder is not None and not self._decoder.eof and self.kept:
-            raise BadData("A compressed body ends too early")
-        return bytes(self.kept)
+        """Return the body; raise BadData when compressed data ended too early."""
+        if self._inflater is not None and self.content:  # an answer without a body may name an encoding as well
+            self._inflater.finish()
+        return bytes(self.content)
 
 
 def retry_after(text: str, now: float) -> float | None:

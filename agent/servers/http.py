@@ -22,7 +22,7 @@ from shared.names import shown
 from shared.settings import AgentSettings
 from shared.wire.dialects import MODERN
 
-from .bodies import Inflater, retry_after
+from .bodies import LimitedBody, retry_after
 from .pace import Bounds, Pace
 from .sites import PROBE, READY_PROBES, Exchange, ExchangeObserver, HttpLimits, Proxy, Site
 from .tls import Verifier, refusal_of, unverified_context, without_system_authorities
@@ -116,14 +116,14 @@ class StreamedAnswer:
             self._client.fail(err, self._response.url.host or "")
 
     async def _read(self, limit: int) -> bytes:
-        inflate = Inflater(self.headers.get("content-encoding", "identity"), limit)
+        limited = LimitedBody(self.headers.get("content-encoding", "identity"), limit)
         try:
             async for chunk in self._paced(replace(self._client.limits.bounds, size=limit + ERROR_BODY)):
-                inflate.feed(chunk)
-            body = inflate.end()
+                limited.feed(chunk)
+            body = limited.end()
         except TooLarge:
             if self.status >= 300:
-                return bytes(inflate.kept[:limit])  # the rest of an error's text is of no use
+                return bytes(limited.content[:limit])  # the rest of an error's text is of no use
             raise
         finally:
             if self._response.content.at_eof():

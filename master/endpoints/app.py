@@ -21,7 +21,7 @@ from shared.indirector.paths import is_scheme_b, parse
 
 from ..authorization.auth_conf import AuthFile, Rules
 from ..http.admission import Admission
-from ..http.application import Application
+from ..http.application import HttpApplication
 from ..http.connection import HttpRequest
 from ..http.dispatcher import request_number
 from ..http.responses import Response, text_response
@@ -83,7 +83,7 @@ class MasterAppOptions:
     retry_delay: Callable[[int], int] = random_delay
 
 
-class MasterApp(Application):
+class MasterApp(HttpApplication):
     """Puppet's HTTP interface: the indirections of both URL schemes, puppetserver's, the CA's and the service's endpoints."""
 
     def __init__(self, options: MasterAppOptions) -> None:

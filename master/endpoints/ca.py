@@ -103,7 +103,7 @@ class CaEndpoints:
         _require_method(target, "GET", "PUT", "DELETE")
         missing = f"Could not find certificate_request {name}"
         if target.method == "PUT":
-            body = await bodies.read_body(request, self.limits.max_request_body, self.limits)
+            body = await bodies.read_body(request, self.limits.max_request_body)
             await self.ca.submit_request(name, body, client=client)
             return text_response(200, "")
         if target.method == "DELETE":
@@ -114,7 +114,7 @@ class CaEndpoints:
 
     async def _crl(self, request: HttpRequest, target: RequestTarget, client: Client, rest: Sequence[str]) -> Response:
         if target.method == "PUT" and not rest:
-            body = await bodies.read_body(request, self.limits.max_crl_body, self.limits)
+            body = await bodies.read_body(request, self.limits.max_crl_body)
             await self.ca.upload_crls(body, client=client)
             return text_response(200, "Successfully updated CRLs.")
         _single_segment(rest)
@@ -195,7 +195,7 @@ class CaEndpoints:
             _require_no_segments(rest)
             if request.headers.get("Content-Type", "").partition(";")[0].strip().lower() != REQUEST_MIME:
                 raise UnsupportedMediaType(f"An OCSP request has the Content-Type {REQUEST_MIME}")
-            asked = await bodies.read_body(request, MAX_REQUEST_BYTES, self.limits)
+            asked = await bodies.read_body(request, MAX_REQUEST_BYTES)
         else:
             asked = request_of(_single_segment(rest))
         plain = request.headers.get("Accept", "").strip() == "application/octet-stream"  # a peer's rest terminus
@@ -205,7 +205,7 @@ class CaEndpoints:
         kind = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
         if kind and kind not in _JSON_KINDS:
             raise UnsupportedMediaType("Unsupported media type.")
-        body = await bodies.read_body(request, self.limits.max_request_body, self.limits)
+        body = await bodies.read_body(request, self.limits.max_request_body)
         if not body.strip():
             raise BadRequest("Empty request body.")
         try:

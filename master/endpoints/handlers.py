@@ -154,7 +154,7 @@ class Handlers:
             return call
         limit = self.limits.body(self.indirector[call.indirection].indirection.limit)
         kind = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-        body = await bodies.read_body(request, limit, self.limits)
+        body = await bodies.read_body(request, limit)
         if body and kind != "application/x-www-form-urlencoded":
             raise BadRequest(f"A find by POST takes a form, not {shown(kind)}")
         return await parse_body(call.with_form, body)
@@ -218,7 +218,7 @@ class Handlers:
     async def _instance(self, request: HttpRequest, indirection: Indirection[Any], call: Call, form: Format) -> Model:
         limit = self.limits.body(indirection.limit)
         if not issubclass(indirection.model, Stream):
-            body = await bodies.read_body(request, limit, self.limits)
+            body = await bodies.read_body(request, limit)
             if self.parsers is not None and self.parsers.takes(indirection, body, form):
                 return await self.parsers.load(indirection, body, call.dialect, form)
             return await parse_body(lambda data: call.dialect.load(indirection, data, form), body, slow="yaml" in form.name)
@@ -226,8 +226,8 @@ class Handlers:
             size = request.content_length if not bodies.coding_of(request) else None
             if size is not None and size > limit:
                 raise bodies.too_large(limit)
-            return indirection.model.from_chunks(call.key, lambda: bodies.body_chunks(request, limit, self.limits), size)
-        body = await bodies.read_body(request, min(limit, _MAX_HELD), self.limits)
+            return indirection.model.from_chunks(call.key, lambda: bodies.body_chunks(request, limit), size)
+        body = await bodies.read_body(request, min(limit, _MAX_HELD))
         data = await parse_body(form.load, body, slow="yaml" in form.name)
         contents = data.get("contents") if isinstance(data, dict) else None
         if not isinstance(contents, str):

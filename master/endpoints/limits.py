@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from shared.errors import ConfigError
 
-from ..http.limits import HttpLimits
+from ..http.limits import ServerLimits
 
 
 @dataclass(frozen=True, slots=True)
-class MasterLimits(HttpLimits):
+class MasterLimits(ServerLimits):
     """The limits of a server, and the bytes of each kind of body. The names and their documentation are those of the settings."""
 
     max_request_body: int = 64 * 1024

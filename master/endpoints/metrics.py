@@ -12,7 +12,7 @@ from shared.errors import ConfigError
 
 from ..http.admission import Admission
 from ..http.connection import Connection, ConnectionServer, HttpRequest
-from ..http.limits import HttpLimits
+from ..http.limits import ServerLimits
 from ..http.responses import Response, send, text_response
 from ..http.server import HttpServer
 from ..observability.metrics import MIME, Metrics
@@ -45,9 +45,8 @@ class _FewConnections(ConnectionServer):
 class MetricsListener:
     """Answers `GET /metrics`, without TLS and to everybody who reaches it."""
 
-    def __init__(self, read: Callable[[], str], limits: HttpLimits) -> None:
+    def __init__(self, read: Callable[[], str], limits: ServerLimits) -> None:
         self.read = read
-        self.limits = limits
         self._connections = _FewConnections(self._answer, limits)
         self._server: asyncio.Server | None = None
 
@@ -67,7 +66,7 @@ class MetricsListener:
             await self._connections.shutdown(1.0)
 
     async def _answer(self, request: HttpRequest) -> web.StreamResponse:
-        response, _ = await send(request, self._answer_to(request.method, request.path), compress_from=self.limits.compress_from)
+        response, _ = await send(request, self._answer_to(request.method, request.path))
         return response
 
     def _answer_to(self, method: str, path: str) -> Response:

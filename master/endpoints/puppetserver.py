@@ -111,7 +111,7 @@ class ServerEndpoints:
         raise NotFound(f"{target.path} is not served here: {_MISSING[name]}")
 
     async def _catalog(self, request: HttpRequest) -> Response:
-        body = await bodies.read_body(request, self.limits.body(CATALOG.limit), self.limits)
+        body = await bodies.read_body(request, self.limits.body(CATALOG.limit))
         if self.parsers is not None and len(body) >= IN_PLACE:
             wanted = await parse_large_catalog_request(body, self.parsers)
         else:

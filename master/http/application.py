@@ -15,7 +15,7 @@ from .responses import Response, error_response, incident_response
 ServerState = Literal["starting", "running", "stopping"]
 
 
-class Application(ABC):
+class HttpApplication(ABC):
     """
     An application that a server serves. It sees only requests whose message and certificate have been checked.
 

@@ -24,7 +24,7 @@ from shared.indirector.core import Client
 from shared.names import shown
 
 from .identity import Peer
-from .limits import HttpLimits
+from .limits import ServerLimits
 
 log = logging.getLogger("puppet.http")
 
@@ -87,7 +87,7 @@ class Connection(RequestHandler):
         idle_since: When the last answer ended, by the loop's clock.
     """
 
-    def __init__(self, manager: ConnectionServer, limits: HttpLimits, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, manager: ConnectionServer, limits: ServerLimits, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(
             manager,
             loop=loop,
@@ -209,7 +209,7 @@ class Connection(RequestHandler):
 class ConnectionServer(web.Server):
     """Makes a Connection for each accepted socket and knows all of them."""
 
-    def __init__(self, handler: Handler, limits: HttpLimits) -> None:
+    def __init__(self, handler: Handler, limits: ServerLimits) -> None:
         super().__init__(self._answered, request_factory=self._request)  # type: ignore[arg-type]  # we make the requests it is handed
         self.limits = limits
         self.handler = handler

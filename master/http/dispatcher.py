@@ -17,9 +17,9 @@ from shared.names import shown
 from shared.process.log import ORIGIN, Origin
 
 from . import access_log, identity
-from .application import Application
+from .application import HttpApplication
 from .connection import HttpRequest
-from .limits import HttpLimits
+from .limits import ServerLimits
 from .options import ServerOptions
 from .responses import Response, one_line, send
 from .tls import ServerTls
@@ -56,7 +56,7 @@ class Dispatcher:
     500 with a number that stands beside the traceback in the log.
     """
 
-    def __init__(self, application: Application, tls: ServerTls, options: ServerOptions) -> None:
+    def __init__(self, application: HttpApplication, tls: ServerTls, options: ServerOptions) -> None:
         self._application = application
         self._tls = tls
         self._options = options
@@ -99,7 +99,7 @@ class Dispatcher:
     async def _write(self, exchange: _Exchange, response: Response) -> web.StreamResponse:
         exchange.status = response.status
         response = self._closing_if_due(exchange.request, response)
-        written, exchange.size = await send(exchange.request, response, compress_from=self._options.limits.compress_from)
+        written, exchange.size = await send(exchange.request, response)
         return written
 
     def _closing_if_due(self, request: HttpRequest, response: Response) -> Response:
@@ -187,7 +187,7 @@ def _certificate_of(transport: object) -> bytes | None:
     return certificate
 
 
-def check_message(request: HttpRequest, limits: HttpLimits) -> None:
+def check_message(request: HttpRequest, limits: ServerLimits) -> None:
     """
     Refuse what the parser accepts and we do not: other HTTP versions, targets that are no path, two Host headers, long headers.
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 
 @dataclass(frozen=True, slots=True)
-class HttpLimits:
+class ServerLimits:
     """Times are seconds, sizes bytes, rates bytes a second. The names and their documentation are those of the settings."""
 
     handshake_timeout: float = 10

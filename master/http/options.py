@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from certs.oids import OidNames
 
 from .identity import ProxyRules
-from .limits import HttpLimits
+from .limits import ServerLimits
 from .tls import TrustFiles
 
 
@@ -31,7 +31,7 @@ class ServerOptions:
     """
 
     trust: TrustFiles
-    limits: HttpLimits = field(default_factory=HttpLimits)
+    limits: ServerLimits = field(default_factory=ServerLimits)
     proxy: ProxyRules = field(default_factory=ProxyRules)
     oid_names: OidNames = field(default_factory=OidNames)
     now: Callable[[], datetime] = lambda: datetime.now(UTC)

@@ -84,7 +84,7 @@ def compress(body: bytes, coding: str) -> bytes:
     return gzip.compress(body, _LEVEL, mtime=0) if coding == "gzip" else zlib.compress(body, _LEVEL)
 
 
-async def send(request: HttpRequest, response: Response, *, compress_from: int) -> tuple[web.StreamResponse, int]:
+async def send(request: HttpRequest, response: Response) -> tuple[web.StreamResponse, int]:
     """
     Write `response`; gives aiohttp's response and the number of body bytes.
 
@@ -97,7 +97,7 @@ async def send(request: HttpRequest, response: Response, *, compress_from: int) 
     if response.chunks is not None and request.method != "HEAD":
         return await _send_stream(request, response, headers)
     body = response.body
-    coding = negotiate_coding(request.headers.get("Accept-Encoding", "")) if len(body) >= compress_from else ""
+    coding = negotiate_coding(request.headers.get("Accept-Encoding", "")) if len(body) >= request.connection.limits.compress_from else ""
     if coding and request.method != "HEAD":
         body = await asyncio.to_thread(compress, body, coding) if len(body) >= _IN_A_THREAD_FROM else compress(body, coding)
         headers |= {"Content-Encoding": coding, "Vary": "Accept-Encoding"}

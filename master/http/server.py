@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from shared.process.supervision import Supervisor
 
-from .application import Application
+from .application import HttpApplication
 from .connection import ConnectionServer
 from .dispatcher import Dispatcher
 from .listener import USUAL_REFUSALS, Listener
@@ -23,7 +23,7 @@ class HttpServer:
         supervisor: Runs the server's long tasks; it knows HTTP_TASKS.
     """
 
-    def __init__(self, application: Application, options: ServerOptions, supervisor: Supervisor) -> None:
+    def __init__(self, application: HttpApplication, options: ServerOptions, supervisor: Supervisor) -> None:
         self.application = application
         self.options = options
         self.supervisor = supervisor

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from agent.servers.bodies import Inflater, retry_after
+from agent.servers.bodies import LimitedBody, retry_after
 from agent.servers.http import HttpClient
 from agent.servers.pace import Bounds
 from agent.servers.server import DialectCache, Server, dialect_of, version_of
@@ -134,10 +134,10 @@ async def test_a_post_is_repeated_when_the_server_had_closed_the_idle_connection
 def test_compressed_bodies_are_unpacked(packing: Callable[[bytes], bytes]) -> None:
     packed = packing(b"x" * 5000)
     encoding = {gzip.compress: "gzip", zlib.compress: "deflate"}.get(packing, "identity" if packed == b"x" * 5000 else "deflate")
-    inflate = Inflater(encoding, 5000)
+    limited = LimitedBody(encoding, 5000)
     for start in range(0, len(packed), 7):
-        inflate.feed(packed[start : start + 7])
-    assert inflate.end() == b"x" * 5000
+        limited.feed(packed[start : start + 7])
+    assert limited.end() == b"x" * 5000
 
 
 @pytest.mark.parametrize(
@@ -145,9 +145,9 @@ def test_compressed_bodies_are_unpacked(packing: Callable[[bytes], bytes]) -> No
 )
 def test_an_encoding_that_cannot_be_read_is_an_error(encoding: str, body: bytes) -> None:
     def read() -> bytes:
-        inflate = Inflater(encoding, 100)
-        inflate.feed(body)
-        return inflate.end()
+        limited = LimitedBody(encoding, 100)
+        limited.feed(body)
+        return limited.end()
 
     with pytest.raises(BadData):
         read()

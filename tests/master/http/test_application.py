@@ -9,7 +9,7 @@ import pytest
 
 import master.http
 from master.http import bodies
-from master.http.application import Application
+from master.http.application import HttpApplication
 from master.http.connection import HttpRequest
 from master.http.options import ServerOptions
 from master.http.responses import Response, text_response
@@ -20,7 +20,7 @@ from shared.process.supervision import Supervisor
 from tests.support.raw_master import CaFolder, running
 
 
-class Echo(Application):
+class Echo(HttpApplication):
     """Tells clients their names, and gives back what they send."""
 
     async def handle(self, request: HttpRequest) -> Response:
@@ -28,7 +28,7 @@ class Echo(Application):
             case "GET", "/name":
                 return text_response(200, request.client.name)
             case "PUT", "/echo":
-                return Response(200, await bodies.read_body(request, 100, request.connection.limits), "text/plain")
+                return Response(200, await bodies.read_body(request, 100), "text/plain")
             case "GET", "/broken":
                 raise ZeroDivisionError
         raise NotFound(f"There is no {request.sent_path}")

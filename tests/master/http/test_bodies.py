@@ -7,9 +7,10 @@ import zlib
 
 import pytest
 
-from master.http.bodies import Inflater, unpack
+from master.http.bodies import unpack
 from master.http.responses import compress, negotiate_coding
 from shared.errors import BadData, TooLarge
+from shared.wire.inflate import Inflater
 
 
 def bare_deflate(data: bytes) -> bytes:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from master.http.handshakes import Handshake, ServedContext
-from master.http.limits import HttpLimits
+from master.http.limits import ServerLimits
 from master.http.tasks import HANDSHAKE
 from tests.support.raw_master import CaFolder, RunningMaster
 
@@ -58,7 +58,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 async def test_a_few_are_computed_at_once_and_who_is_connected_is_served_meanwhile(serve: Serve, gated: type[Gated]) -> None:
-    async with serve(limits=HttpLimits(handshake_threads=2)) as master:
+    async with serve(limits=ServerLimits(handshake_threads=2)) as master:
         connected = await master.client("agent1")
         assert (await connected.ask("GET", "/status/v1/simple")).status == 200
         gated.gate.clear()
@@ -74,7 +74,7 @@ async def test_a_few_are_computed_at_once_and_who_is_connected_is_served_meanwhi
 
 
 async def test_who_waits_for_us_is_not_cut_for_being_slow(serve: Serve, gated: type[Gated]) -> None:
-    limits = HttpLimits(handshake_threads=1, max_handshakes=2, handshake_timeout=0.5)
+    limits = ServerLimits(handshake_threads=1, max_handshakes=2, handshake_timeout=0.5)
     async with serve(limits=limits) as master:
         gated.gate.clear()
         herd = [asyncio.create_task(master.client("agent1", timeout=30)) for _ in range(6)]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from master.endpoints.metrics import MOST, MetricsListener
-from master.http.limits import HttpLimits
+from master.http.limits import ServerLimits
 from shared.errors import ConfigError
 from tests.support.processes import free_port
 from tests.support.raw_master import RawClient, RunningMaster
@@ -20,7 +20,7 @@ Serve = Callable[..., AbstractAsyncContextManager[RunningMaster]]
 
 @asynccontextmanager
 async def listening(**limits: float) -> AsyncIterator[int]:
-    listener, port = MetricsListener(lambda: "doors_total 1\n", HttpLimits(**limits)), free_port()
+    listener, port = MetricsListener(lambda: "doors_total 1\n", ServerLimits(**limits)), free_port()
     await listener.start("127.0.0.1", port)
     try:
         yield port
@@ -57,7 +57,7 @@ async def test_who_says_nothing_and_who_comes_too_often_is_cut() -> None:
 async def test_an_address_that_cannot_be_had_is_named() -> None:
     async with listening() as port:
         with pytest.raises(ConfigError, match=f"127.0.0.1 port {port}"):
-            await MetricsListener(str, HttpLimits()).start("127.0.0.1", port)
+            await MetricsListener(str, ServerLimits()).start("127.0.0.1", port)
 
 
 async def test_on_the_port_of_agents_only_a_rule_lets_anyone_in(serve: Serve, tmp_path: Path) -> None:
