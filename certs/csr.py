@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.name import _ASN1Type
 
 from shared.errors import BadData, ConfigError
-from shared.names import shown
+from shared.names import quoted_for_log
 
 from . import bundles, der, oids
 from .keys import PrivateKey, Strength, digest_for, strength
@@ -64,7 +64,7 @@ class CsrAttributes:
         unexpected = sorted(known.keys() - {"custom_attributes", "extension_requests"})
         if unexpected:
             raise ConfigError(
-                f"unexpected attributes {', '.join(map(shown, unexpected))} in {path}",
+                f"unexpected attributes {', '.join(map(quoted_for_log, unexpected))} in {path}",
                 hint=_KEYS,
             )
         names = names or oids.OidNames()
@@ -102,7 +102,7 @@ def alternative_names(names: Iterable[str]) -> list[x509.GeneralName]:
             general_names.append(x509.IPAddress(ipaddress.ip_address(value)) if kind == "IP" else x509.DNSName(value))
         except ValueError as err:
             raise ConfigError(
-                f"{shown(text)} cannot be an alternative name", hint="dns_alt_names lists host names, or IP:address."
+                f"{quoted_for_log(text)} cannot be an alternative name", hint="dns_alt_names lists host names, or IP:address."
             ) from err
     return general_names
 

@@ -8,7 +8,7 @@ from typing import Protocol
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from shared.errors import BadRequest
-from shared.names import shown
+from shared.names import quoted_for_log
 
 DEFAULT = "SHA256"
 ALGORITHMS = ("MD5", "SHA1", "SHA224", "SHA256", "SHA384", "SHA512")
@@ -18,7 +18,7 @@ def of_bytes(der: bytes, algorithm: str = DEFAULT) -> str:
     """Return `AA:BB:…`, the digest of `der`; raise BadRequest, which names the supported algorithms, for any other."""
     name = algorithm.upper().replace("-", "")
     if name not in ALGORITHMS:
-        raise BadRequest(f"Unsupported digest algorithm {shown(algorithm)}", hint=f"Choose one of {', '.join(ALGORITHMS)}.")
+        raise BadRequest(f"Unsupported digest algorithm {quoted_for_log(algorithm)}", hint=f"Choose one of {', '.join(ALGORITHMS)}.")
     return hashlib.new(name.lower(), der, usedforsecurity=False).digest().hex(":").upper()
 
 

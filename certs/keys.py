@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from shared.errors import BadData, ConfigError
 from shared.filesystem.files import write_atomic
-from shared.names import shown
+from shared.names import quoted_for_log
 
 KeyType = Literal["rsa", "ec"]
 PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
@@ -55,7 +55,7 @@ class KeyKind:
         """Return a new key; raise ConfigError for an unsupported length or curve. RSA takes seconds: call it in a thread."""
         if self.type == "ec":
             if self.curve not in _CURVES:
-                raise ConfigError(f"named_curve {shown(self.curve)} is not supported", hint=f"Choose one of {', '.join(_CURVES)}.")
+                raise ConfigError(f"named_curve {quoted_for_log(self.curve)} is not supported", hint=f"Choose one of {', '.join(_CURVES)}.")
             return ec.generate_private_key(_CURVES[self.curve]())
         if not MIN_RSA_BITS <= self.bits <= 16384:
             raise ConfigError(f"keylength {self.bits} is not supported", hint=f"Choose {MIN_RSA_BITS} to 16384 bits; 4096 is usual.")

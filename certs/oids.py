@@ -9,7 +9,7 @@ from pathlib import Path
 from cryptography import x509
 
 from shared.errors import ConfigError
-from shared.names import shown
+from shared.names import quoted_for_log
 
 from .sitefiles import yaml_map
 
@@ -86,7 +86,7 @@ class OidNames:
             return x509.ObjectIdentifier(name).dotted_string
         except ValueError as err:
             raise ConfigError(
-                f"{shown(name)} is neither an OID nor a known short name",
+                f"{quoted_for_log(name)} is neither an OID nor a known short name",
                 hint="Known names are pp_uuid, pp_role and so on; a site's own go into custom_trusted_oid_mapping.yaml.",
             ) from err
 
@@ -118,4 +118,4 @@ def _short_name(path: Path, oid: str, entry: object) -> str:
             return name
         except ValueError:
             problem = "is not an OID"
-    raise ConfigError(f"Could not read {path}: {shown(oid)} {problem}")
+    raise ConfigError(f"Could not read {path}: {quoted_for_log(oid)} {problem}")

@@ -12,7 +12,7 @@ from cryptography import x509
 
 from shared.errors import BadData
 from shared.filesystem.files import make_directory, owner_in, write_atomic
-from shared.names import certname as checked_certname
+from shared.names import valid_certname
 from shared.settings import CommonSettings
 
 from . import bundles, keys
@@ -38,7 +38,7 @@ class SslDir:
     places: Mapping[str, Path] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        checked_certname(self.certname)
+        valid_certname(self.certname)
 
     @classmethod
     def of(cls, settings: CommonSettings) -> SslDir:

@@ -17,7 +17,7 @@ from shared.process import daemon
 from shared.process import log as logs
 from shared.process.log import NOTICE
 from shared.process.logqueue import LogQueues, queued
-from shared.process.memory import collecting, one_heap, settle
+from shared.process.memory import collect_garbage_forever, freeze_loaded_objects, use_single_malloc_arena
 from shared.process.supervision import Supervisor
 from shared.process.systemd import Notifier
 from shared.process.threads import PacedThreads
@@ -50,7 +50,7 @@ def serve(settings: MasterSettings, reread: Reread) -> int:
     import setproctitle
     import uvloop
 
-    one_heap()
+    use_single_malloc_arena()
     os.umask(0o027)
     prepare_environments(settings)  # before root's rights are given up: the code belongs to the administrator
     daemon.take_priority(settings.priority)
@@ -150,10 +150,12 @@ async def until_signalled(
         queues = log_queues or LogQueues()
         queues.handlers["audit log: refused requests"] = master.refusals.queue
         describe_logs(master.metrics, queues)
-        settle()
+        freeze_loaded_objects()
         notifier.ready(status)
         supervisor.start(MEASURE_LOOP, master.metrics.watch_loop)
-        supervisor.start(COLLECT_GARBAGE, lambda: collecting(lambda: not master.http.open_connections, lambda: master.http.is_idle))
+        supervisor.start(
+            COLLECT_GARBAGE, lambda: collect_garbage_forever(lambda: not master.http.open_connections, lambda: master.http.is_idle)
+        )
         if notifier.watchdog:
             supervisor.start(NOTIFY_SYSTEMD, lambda: heartbeat(notifier, lambda: supervisor.is_sound))
         supervisor.start(RELOAD, lambda: reload_on_hup(master, settings, reread, hup, notifier, status))

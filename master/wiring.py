@@ -22,7 +22,7 @@ from shared.filesystem.bucket import Bucket
 from shared.filesystem.checksums import algorithm
 from shared.filesystem.textdiff import Differ
 from shared.indirector import Binding, Client, Indirector, Terminus
-from shared.indirector.termini import Code, Json, Memory, WriteOnlyYaml, Yaml
+from shared.indirector.termini import CodeTerminus, Json, MemoryTerminus, WriteOnlyYaml, Yaml
 from shared.models.catalog import CATALOG
 from shared.models.certificate import CERTIFICATE
 from shared.models.certificate_request import CERTIFICATE_REQUEST
@@ -166,7 +166,7 @@ def node_makers(settings: MasterSettings, parsers: Parsers | None = None) -> Fac
         "yaml": lambda: NodeFiles(Yaml(NODE, settings.yamldir / "node"), parsers),
         "write_only_yaml": lambda: NodeFiles(WriteOnlyYaml(NODE, settings.yamldir / "node"), parsers),
         "json": lambda: NodeFiles(Json(NODE, settings.server_datadir / "node"), parsers),
-        "memory": Memory,
+        "memory": MemoryTerminus,
         "ldap": lambda: Ldap(
             server=settings.ldapserver,
             port=settings.ldapport,
@@ -188,7 +188,7 @@ def facts_makers(settings: MasterSettings, parsers: Parsers | None = None) -> Fa
     return {
         "yaml": lambda: StoredFacts(Yaml(FACTS, settings.yamldir / "facts", durable=False), parsers=parsers),
         "json": lambda: StoredFacts(Json(FACTS, settings.server_datadir / "facts", durable=False), parsers=parsers),
-        "memory": Memory,
+        "memory": MemoryTerminus,
     }
 
 
@@ -291,7 +291,7 @@ def bind(
         Binding(FILE_CONTENT, ContentServer(files)),
         Binding(STATIC_FILE_CONTENT, VersionedContent(code)),
         Binding(FILE_BUCKET_FILE, bucket_files(settings)),
-        Binding(STATUS, Code(lambda request: Status(name=request.key))),
+        Binding(STATUS, CodeTerminus(lambda request: Status(name=request.key))),
         Binding(KEY, Terminus()),
         Binding(RESOURCE, choice.terminus(RESOURCE, {"ral": NotManaged}, "ral")),
         Binding(RESOURCE_TYPE, choice.terminus(RESOURCE_TYPE, {"parser": lambda: Parser(workers.definitions)}, "parser")),

@@ -16,13 +16,13 @@ FIRST_SEGMENTS = frozenset({"puppet", "puppet-ca", "status", "metrics", "puppet-
 """What URLs of a master begin with that are not those of 3.x, which begin with an environment: no environment has such a name."""
 
 
-def shown(text: str, limit: int = 80) -> str:
+def quoted_for_log(text: str, limit: int = 80) -> str:
     """`text` quoted, printable and short: safe in a log line, a terminal and an answer."""
     cut = text if len(text) <= limit else text[:limit] + "…"
     return "'" + "".join(c if c.isascii() and c.isprintable() else f"\\u{{{ord(c):x}}}" for c in cut) + "'"
 
 
-def certname(text: str) -> str:
+def valid_certname(text: str) -> str:
     """
     `text` itself, when it may name a node.
 
@@ -36,36 +36,36 @@ def certname(text: str) -> str:
     if not text:
         raise BadName("A certname may not be empty")
     if len(text) > MAX_CERTNAME:
-        raise BadName(f"The certname {shown(text, 20)} is longer than {MAX_CERTNAME} characters")
+        raise BadName(f"The certname {quoted_for_log(text, 20)} is longer than {MAX_CERTNAME} characters")
     for label in text.split("."):
         if not label:
-            raise BadName(f"The certname {shown(text)} has an empty label")
+            raise BadName(f"The certname {quoted_for_log(text)} has an empty label")
         if label[0] not in _FIRST or label[-1] == "-" or not _LABEL.issuperset(label):
             raise BadName(
-                f"The certname {shown(text)} is not valid",
+                f"The certname {quoted_for_log(text)} is not valid",
                 hint="Certificate names are lower case: labels of a-z, 0-9, '_' and '-', joined by dots, no '-' at a label's edge.",
             )
     return text
 
 
-def requestable(text: str, *, master: str = "") -> str:
+def valid_requested_certname(text: str, *, master: str = "") -> str:
     """A certname that a stranger may ask a certificate for: not `ca`, not the master's own."""
     if text in ("ca", master):
-        raise BadName(f"The certname {shown(text)} is reserved")
-    return certname(text)
+        raise BadName(f"The certname {quoted_for_log(text)} is reserved")
+    return valid_certname(text)
 
 
-def environment(text: str) -> str:
+def valid_environment(text: str) -> str:
     """`text` itself, when it may name an environment: ASCII `\\w+`, not reserved; else BadName, in 3.8's words where it has any."""
     if len(text) > MAX_ENVIRONMENT or not _ENVIRONMENT.fullmatch(text):
-        raise BadName(f"The environment must be purely alphanumeric, not {shown(text)}")
+        raise BadName(f"The environment must be purely alphanumeric, not {quoted_for_log(text)}")
     if text in FIRST_SEGMENTS:
         raise BadName(f"The environment name '{text}' is reserved", hint="URLs of masters begin with it; give it another one.")
     return text
 
 
-def file_key(text: str) -> str:
+def valid_file_key(text: str) -> str:
     """`text` itself, when it may become one file's name: no separator, no NUL, nothing that climbs; else BadName."""
     if not text or len(text) > 200 or text.startswith((".", "-")) or any(c in "/\\:\x7f" or ord(c) < 32 for c in text):
-        raise BadName(f"invalid key {shown(text)}")
+        raise BadName(f"invalid key {quoted_for_log(text)}")
     return text

@@ -14,7 +14,7 @@ from typing import Any
 from shared.data import plainjson, plainyaml
 from shared.errors import BadData, PuppetError
 from shared.indirector.termini import run_bounded
-from shared.names import shown
+from shared.names import quoted_for_log
 
 log = logging.getLogger("puppet.facts")
 
@@ -131,7 +131,7 @@ def _read(path: Path) -> str:
 async def _run(path: Path, environ: Mapping[str, str], limits: ExternalFactLimits) -> dict[str, Any]:
     reason = distrust(await asyncio.to_thread(path.stat), os.geteuid()) or distrust(await asyncio.to_thread(path.parent.stat), os.geteuid())
     if reason:
-        log.warning("Not running the external fact %s: %s", shown(str(path)), reason)
+        log.warning("Not running the external fact %s: %s", quoted_for_log(str(path)), reason)
         return {}
     output = await run_bounded(
         [str(path)],

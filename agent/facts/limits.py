@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from shared.names import shown
+from shared.names import quoted_for_log
 from shared.settings import AgentSettings
 
 _FIXED, _PER_LEVEL = 8, 2  # bytes that a path takes in PostgreSQL's index beside its names
@@ -54,10 +54,10 @@ class SoftLimits:
         name = ".".join(path)
         length = sum(len(part.encode("utf-8", "surrogatepass")) for part in path)
         if 0 < self.name < length + _FIXED + _PER_LEVEL * len(path):
-            yield f"Fact {shown(name)} with length: '{length}' exceeds the length limit: {self.name}"
+            yield f"Fact {quoted_for_log(name)} with length: '{length}' exceeds the length limit: {self.name}"
         length = len(_text(value).encode("utf-8", "surrogatepass"))
         if 0 < self.value < length:
-            yield f"Fact value of {shown(name)} with the value length: '{length}' exceeds the value length limit: {self.value}"
+            yield f"Fact value of {quoted_for_log(name)} with the value length: '{length}' exceeds the value length limit: {self.value}"
 
     def of_payload(self, size: int) -> Iterator[str]:
         """Yield a sentence when the payload of all facts exceeds its limit."""

@@ -28,7 +28,7 @@ from shared.filesystem import checksums
 from shared.filesystem.checksums import Algorithm, Checksum
 from shared.filesystem.files import make_directory, parts_of
 from shared.models.file_metadata import FileMetadata
-from shared.names import shown
+from shared.names import quoted_for_log
 from shared.process.log import NOTICE
 
 from ..servers.sources import SourceRouter
@@ -112,20 +112,20 @@ def plan_sync(entries: Sequence[FileMetadata], local: Mapping[str, LocalEntry], 
             refused += [f"{name} cannot be served: a name has to be UTF-8 without control characters" for name in entry.unserved]
             continue
         if not can_be_served(relative):
-            refused.append(f"{shown(relative, 200)} is no name that can be asked for: it holds control characters, or is too long")
+            refused.append(f"{quoted_for_log(relative, 200)} is no name that can be asked for: it holds control characters, or is too long")
             continue
         name = "/".join(parts_of(relative))  # the model has refused paths that climb
         if entry.type not in ("file", "directory"):
-            refused.append(f"{shown(name)} is a {entry.type}; only files and directories are brought")
+            refused.append(f"{quoted_for_log(name)} is a {entry.type}; only files and directories are brought")
         elif name in wanted:
-            refused.append(f"{shown(name)} is listed twice")
+            refused.append(f"{quoted_for_log(name)} is listed twice")
         else:
             wanted[name] = entry
     for name in sorted(wanted):
         parents = name.split("/")[:-1]
         above = ["/".join(parents[: depth + 1]) for depth in range(len(parents))]
         if any(parent not in wanted or wanted[parent].type != "directory" for parent in above):
-            refused.append(f"{shown(name)} is not in a directory that is brought too")
+            refused.append(f"{quoted_for_log(name)} is not in a directory that is brought too")
             del wanted[name]
     gone = [name for name, there in local.items() if _is_gone(name, there, wanted) and not _ignored(name, ignore)]
     remove = tuple(name for name in sorted(gone) if not any(name.startswith(f"{other}/") for other in gone))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from shared.data.richdata import Deferred
+from shared.data.richdata import WireDeferred
 from shared.settings import AgentSettings
 
 from ..state.runlog import RunLog
 
-Resolver = Callable[[Deferred], Any]
+Resolver = Callable[[WireDeferred], Any]
 """Calls a deferred value's function; PuppetError when it cannot. The value is plain data or of a class in `shared.data.richdata`."""
 
 Deferring = Callable[[AgentSettings, str, Mapping[str, Any], RunLog], Resolver]
@@ -21,7 +21,7 @@ def lazy_resolver(make: Callable[[], Resolver]) -> Resolver:
     """A resolver that is made when the first deferred value is met."""
     made: list[Resolver] = []
 
-    def resolve(deferred: Deferred) -> Any:
+    def resolve(deferred: WireDeferred) -> Any:
         if not made:
             made.append(make())
         return made[0](deferred)

@@ -14,7 +14,7 @@ from typing import Final
 
 from shared.errors import ConfigError
 from shared.filesystem.files import make_directory, write_atomic
-from shared.names import shown
+from shared.names import quoted_for_log
 from shared.process.processes import Process
 
 MAX_REASON = 4096  # characters of the reason for disabling
@@ -86,7 +86,7 @@ class RunLock:
 
     def _link_target(self) -> str:
         try:
-            return f" but a link to {shown(os.readlink(self.path))}"  # noqa: PTH115  # the text, as it is
+            return f" but a link to {quoted_for_log(os.readlink(self.path))}"  # noqa: PTH115  # the text, as it is
         except OSError:
             return ""
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from shared.errors import PuppetError
-from shared.names import certname
+from shared.names import valid_certname
 from shared.settings import AgentSettings
 
 
@@ -24,4 +24,4 @@ def with_node_name(settings: AgentSettings, facts: Mapping[str, Any]) -> AgentSe
     if not isinstance(value, str) or not value:
         said = "there is no such fact" if value is None else f"it is {value!r}"
         raise PuppetError(f"The fact {fact} does not name this node: {said}", hint="See the setting node_name_fact.")
-    return settings.model_copy(update={"node_name_value": certname(value)})
+    return settings.model_copy(update={"node_name_value": valid_certname(value)})

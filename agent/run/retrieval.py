@@ -19,7 +19,7 @@ from shared.indirector.rest import Rest
 from shared.models.catalog import Catalog
 from shared.models.facts import FACTS, Facts
 from shared.models.file_metadata import FileMetadata
-from shared.names import environment as environment_name
+from shared.names import valid_environment
 from shared.process.log import NOTICE
 from shared.settings import AgentSettings
 from shared.wire.dialects import LEGACY, MODERN, Dialect
@@ -75,7 +75,7 @@ class LastEnvironments:
             return None
         initial, converged = application.get("initial_environment"), application.get("converged_environment")
         try:
-            return cls(environment_name(initial), environment_name(converged)) if initial and converged else None
+            return cls(valid_environment(initial), valid_environment(converged)) if initial and converged else None
         except (PuppetError, TypeError):
             return None
 
@@ -175,7 +175,7 @@ class Retrieval:
                 there,
                 there,
             )
-            self.wiring.environment = environment_name(there)
+            self.wiring.environment = valid_environment(there)
             found = await self._round(await self._prepared(first=False), fallback=fallback)
         raise NotStable(f"Catalog environment didn't stabilize after {MAX_RESTARTS} fetches, aborting run")
 
@@ -248,7 +248,7 @@ class Retrieval:
             node = await self.wiring.indirector["node"].find(Request(name, self.wiring.environment, options=options))
             if node is None:  # of a terminus that routes.yaml names: a server's own words are raised
                 raise NotFound(f"Could not find the node {name}")
-            there = environment_name(node.environment) if node.environment else self.wiring.environment
+            there = valid_environment(node.environment) if node.environment else self.wiring.environment
         except PuppetError as err:
             log.warning("Unable to fetch my node definition, but the agent run will continue:")
             log.warning("%s", err)

@@ -16,7 +16,7 @@ from shared.indirector.paths import Outgoing
 from shared.indirector.plugins import PluginContext, find_plugins, terminus_of
 from shared.indirector.rest import Rest
 from shared.indirector.routes import Route
-from shared.indirector.termini import FilePerKey, Json, Memory, WriteOnlyYaml, Yaml
+from shared.indirector.termini import FilePerKey, Json, MemoryTerminus, WriteOnlyYaml, Yaml
 from shared.models.catalog import CATALOG, Catalog
 from shared.models.certificate import CERTIFICATE
 from shared.models.certificate_request import CERTIFICATE_REQUEST
@@ -160,7 +160,7 @@ class Wiring:
         settings, name = self.settings, indirection.name
         makers: dict[str, Callable[[], Terminus[Any]]] = {
             "rest": lambda: self._rest(indirection),
-            "memory": Memory,
+            "memory": MemoryTerminus,
             "json": lambda: Json(indirection, settings.client_datadir / name, mode=CATALOG_MODE if indirection is CATALOG else 0o640),
             "yaml": lambda: Yaml(indirection, settings.clientyamldir / name),
             "write_only_yaml": lambda: WriteOnlyYaml(indirection, settings.clientyamldir / name),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from email.utils import parsedate_to_datetime
 
 from shared.errors import BadData, TooLarge
-from shared.names import shown
+from shared.names import quoted_for_log
 from shared.wire.inflate import Inflater, content_coding
 
 
@@ -20,7 +20,7 @@ class LimitedBody:
     def __init__(self, encoding: str, limit: int) -> None:
         coding = content_coding(encoding)
         if coding is None:
-            raise BadData(f"Unsupported content encoding {shown(encoding)}")
+            raise BadData(f"Unsupported content encoding {quoted_for_log(encoding)}")
         self.limit = limit
         self.content = bytearray()
         self._inflater = Inflater(coding, ignore_rest=True) if coding else None

@@ -18,7 +18,7 @@ from urllib.parse import urljoin, urlsplit
 from shared import __version__
 from shared.errors import BadData, PeerAnswered, PeerError, PeerNotTrusted, PeerUnreachable, TooLarge
 from shared.indirector.rest import Answer
-from shared.names import shown
+from shared.names import quoted_for_log
 from shared.settings import AgentSettings
 from shared.wire.dialects import MODERN
 
@@ -92,7 +92,7 @@ class StreamedAnswer:
         encoding = self.headers.get("content-encoding", "identity")
         if encoding != "identity":
             self._response.close()
-            raise BadData(f"The server compressed a body ({shown(encoding)}) although that was not asked for")
+            raise BadData(f"The server compressed a body ({quoted_for_log(encoding)}) although that was not asked for")
         try:
             async for chunk in self._paced(self._client.limits.bounds):
                 yield chunk
@@ -103,7 +103,7 @@ class StreamedAnswer:
 
     def _paced(self, bounds: Bounds) -> AsyncIterator[bytes]:
         """The body's pieces within the bounds, still packed."""
-        return Pace(bounds, f"The answer of {self._response.url.host} for {shown(self._response.url.path, 200)}").watch(
+        return Pace(bounds, f"The answer of {self._response.url.host} for {quoted_for_log(self._response.url.path, 200)}").watch(
             self._response.content.iter_any()
         )
 
@@ -302,7 +302,7 @@ class HttpClient:
             reason = "the request cannot be repeated"
         if reason:
             raise PeerAnswered(
-                f"{site} redirects to {shown(location)}; not followed: {reason}",
+                f"{site} redirects to {quoted_for_log(location)}; not followed: {reason}",
                 code=status,
                 hint="Have 'server' name the host that answers the agents.",
             )

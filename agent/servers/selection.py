@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, datetime
 
 from shared.errors import ConfigError, PeerError, PuppetError
-from shared.names import shown
+from shared.names import quoted_for_log
 from shared.settings import AgentSettings
 
 from .http import HttpClient
@@ -39,7 +39,7 @@ def parse_server_list(entries: Sequence[str], port: int) -> list[Site]:
             host, text = entry, str(port)
         if not host or not (text.isascii() and text.isdigit()) or not 0 < int(text) < 65536:
             raise ConfigError(
-                f"Could not set server_list: {shown(entry)} is not a server", hint="Write host or host:port, separated by commas."
+                f"Could not set server_list: {quoted_for_log(entry)} is not a server", hint="Write host or host:port, separated by commas."
             )
         found.append(Site(host.strip("[]"), int(text)))
     return found

@@ -18,7 +18,7 @@ from shared.file_serving.trees import can_be_served, local_tree
 from shared.indirector import Binding, Option, Request
 from shared.models.file_content import FileContent
 from shared.models.file_metadata import FileMetadata
-from shared.names import shown
+from shared.names import quoted_for_log
 
 log = logging.getLogger("puppet.file")
 
@@ -51,7 +51,7 @@ class LocalSources:
         for warning in listing.warnings:
             log.warning("%s", warning)
         for root, name in listing.unserved:
-            log.warning("Left out, as its name is not UTF-8 or holds control characters: %s", shown(f"{root}/{name}", 400))
+            log.warning("Left out, as its name is not UTF-8 or holds control characters: %s", quoted_for_log(f"{root}/{name}", 400))
         return listing.entries
 
     async def content(self, source: str, metadata: FileMetadata | None) -> AsyncIterator[bytes]:
@@ -190,7 +190,7 @@ def _can_be_made(source: str, entry: FileMetadata) -> bool:
     name = entry.relative_path or "."
     if can_be_served(name):
         return True
-    log.warning("%s lists a file whose name cannot be asked for: %s", source, shown(name, 200))
+    log.warning("%s lists a file whose name cannot be asked for: %s", source, quoted_for_log(name, 200))
     return False
 
 

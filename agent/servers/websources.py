@@ -30,7 +30,7 @@ from shared.filesystem import checksums
 from shared.filesystem.checksums import Algorithm
 from shared.filesystem.files import write_atomic
 from shared.models.file_metadata import FileMetadata, MetadataChecksum
-from shared.names import shown
+from shared.names import quoted_for_log
 
 from .pace import Pace
 from .sites import HttpLimits, Proxy
@@ -348,9 +348,11 @@ def _followed(url: str, location: str) -> str:
     target = _apart(urljoin(url, location))[0]
     scheme = urlsplit(target).scheme
     if scheme not in ("http", "https"):
-        raise PeerAnswered(f"{url} redirects to {shown(location)}; not followed: only http and https are", code=302)
+        raise PeerAnswered(f"{url} redirects to {quoted_for_log(location)}; not followed: only http and https are", code=302)
     if scheme == "http" and url.startswith("https:"):
-        raise PeerAnswered(f"{url} redirects to {shown(location)}; not followed: what was asked for is not to come unencrypted", code=302)
+        raise PeerAnswered(
+            f"{url} redirects to {quoted_for_log(location)}; not followed: what was asked for is not to come unencrypted", code=302
+        )
     return target
 
 

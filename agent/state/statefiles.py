@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from shared.data import plainjson, plainyaml
-from shared.data.plainyaml import Symbol, Timestamp
+from shared.data.plainyaml import Symbol, YamlTimestamp
 from shared.data.yamlscalars import Psych
 from shared.errors import BadData
 from shared.filesystem.files import make_directory, sweep, write_atomic
@@ -94,9 +94,9 @@ def _move_aside(path: Path, log: RunLog) -> None:
         log.err(f"Could not rename corrupt {path}: {err.strerror}; remove it manually")
 
 
-def _timestamp(when: datetime) -> Timestamp:
+def _timestamp(when: datetime) -> YamlTimestamp:
     utc = when.astimezone(UTC)
-    return Timestamp(utc.strftime("%Y-%m-%d %H:%M:%S.") + f"{utc.microsecond:06d}000 +00:00")
+    return YamlTimestamp(utc.strftime("%Y-%m-%d %H:%M:%S.") + f"{utc.microsecond:06d}000 +00:00")
 
 
 def remove_leftovers(settings: AgentSettings) -> int:

@@ -26,7 +26,7 @@ from master.environments.directories import Environment, Environments, Environme
 from master.environments.directory_environment import DirectoryEnvironment
 from master.files.code_files import DiskFiles
 from master.ruby import RubyProgram, RubySettings, installed
-from shared.data.richdata import Deferred
+from shared.data.richdata import WireDeferred
 from shared.errors import ConfigError, NotFound, PuppetError
 from shared.indirector import Request, Terminus
 from shared.models.catalog import CATALOG, Catalog
@@ -58,7 +58,7 @@ class Compiled:
     """
 
     catalog: Catalog
-    resolve: Callable[[Deferred], Any]
+    resolve: Callable[[WireDeferred], Any]
     seconds: float
     let_go: Callable[[], None]
 
@@ -172,7 +172,7 @@ Say = Callable[[LogEntry], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class LocalEnvironment:
     """An environment with what has been read of it, to compile in again and again."""
 
     settings: MasterSettings
@@ -181,7 +181,7 @@ class Site:
     loader: Loader
 
     @classmethod
-    def of(cls, settings: MasterSettings, environment: Environment, manifest: Manifest, log: Say) -> Site:
+    def of(cls, settings: MasterSettings, environment: Environment, manifest: Manifest, log: Say) -> LocalEnvironment:
         world = DirectoryEnvironment(
             environment.name,
             environment.root,
@@ -243,7 +243,7 @@ def compile_here(
         CompileError: located, in the reference's words, with the node's name.
     """
     began = time.perf_counter()
-    site = Site.of(settings, environment, manifest, log)
+    site = LocalEnvironment.of(settings, environment, manifest, log)
     compilation = site.compilation(node, facts, log, external)
     data = site.data(compilation)
     seconds = time.perf_counter() - began
@@ -257,7 +257,7 @@ def compile_here(
     return Compiled(CATALOG.model.from_data(data), lambda deferred: resolved(compilation, deferred), seconds, done)
 
 
-def profiled(site: Site, node: Node, facts: Mapping[str, Any], external: Mapping[str, Any]) -> str:
+def profiled(site: LocalEnvironment, node: Node, facts: Mapping[str, Any], external: Mapping[str, Any]) -> str:
     """Where the time goes when a catalog is compiled once more, with everything read: the slowest lines."""
     from .profiling import LineTimes
 

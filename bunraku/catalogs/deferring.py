@@ -71,7 +71,7 @@ def resolver(settings: AgentSettings, environment: str, facts: Mapping[str, Any]
     return lambda deferred: resolved(compilation, deferred)
 
 
-def resolved(compilation: Compilation, deferred: richdata.Deferred) -> Any:
+def resolved(compilation: Compilation, deferred: richdata.WireDeferred) -> Any:
     """
     The value of a deferred call, with the functions of `compiler`.
 
@@ -90,9 +90,9 @@ def resolved(compilation: Compilation, deferred: richdata.Deferred) -> Any:
 def _inward(value: Any) -> Value:
     """A value of a catalog as functions take it."""
     match value:
-        case richdata.Sensitive():
+        case richdata.WireSensitive():
             return Sensitive(_inward(value.value))
-        case richdata.Regexp():
+        case richdata.WireRegexp():
             return Regexp(value.pattern)
         case bytes():
             return Binary(value)

@@ -25,7 +25,7 @@ from master.reports.processors import Http, Logged, Processed, Processor, Render
 from master.termini.files import ContentServer, MetadataServer
 from master.termini.mounts import FileServer
 from shared.data import plainjson
-from shared.data.richdata import Deferred
+from shared.data.richdata import WireDeferred
 from shared.errors import BadData, PuppetError
 from shared.filesystem.checksums import algorithm
 from shared.indirector import Binding, Request
@@ -73,7 +73,7 @@ class LocalRun:
     libs: tuple[Path, ...] = ()
     classes_too: bool = False
 
-    async def prepared(self, catalog: Catalog, resolve: Callable[[Deferred], Any] | None) -> Prepared:
+    async def prepared(self, catalog: Catalog, resolve: Callable[[WireDeferred], Any] | None) -> Prepared:
         """
         What is to be applied of a catalog.
 

@@ -10,7 +10,7 @@ from master.environments.directories import Environment
 from shared.data import plainjson, plainyaml
 from shared.errors import BadData, ConfigError, NotFound, PuppetError
 from shared.indirector import Request
-from shared.names import certname
+from shared.names import valid_certname
 from shared.settings import AgentSettings, MasterSettings
 from shared.wire.dialects import MODERN
 
@@ -34,7 +34,7 @@ async def facts_of(
 
     from .compilation import facts_for
 
-    certname(name)
+    valid_certname(name)
     if name not in (master.certname, agent.node_name_value):
         found = await _stored(name, master)
         if found is not None:

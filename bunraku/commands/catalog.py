@@ -16,7 +16,7 @@ from shared.process.cli import maybe_text
 from shared.regexps import PATTERN_TIMEOUT
 from shared.settings import AgentSettings, MasterSettings, load
 
-from ..catalogs.compilation import Manifest, Site, environment_of, external_for, node_for, profiled
+from ..catalogs.compilation import LocalEnvironment, Manifest, environment_of, external_for, node_for, profiled
 from ..catalogs.difference import difference
 from ..catalogs.nodes import facts_of, given_facts
 from ..console import complain, printer
@@ -171,7 +171,7 @@ class CatalogCommand:
         found = environment_of(master)
         given = {} if self.options.facts is None else given_facts(Path(self.options.facts))
         facts = {**await facts_of(name, agent, master, found, required=not given), **given}
-        site = Site.of(master, found, Manifest(path=Path(found.manifest) if found.manifest else None), log)
+        site = LocalEnvironment.of(master, found, Manifest(path=Path(found.manifest) if found.manifest else None), log)
         external = await external_for(master, node.name)
         data = site.data(site.compilation(node, facts, log, external))
         if profile:

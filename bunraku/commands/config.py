@@ -14,7 +14,7 @@ from shared.errors import ConfigError, NotFound
 from shared.filesystem.files import make_directory, write_atomic
 from shared.process.cli import text
 from shared.settings import (
-    UNREAD,
+    IGNORED_SETTINGS,
     AgentSettings,
     CommonSettings,
     MasterSettings,
@@ -117,7 +117,7 @@ def set_setting(section: str, name: str, value: str, flags: dict[str, Any]) -> i
     for cls in (AgentSettings, MasterSettings):
         if setting in cls.model_fields:
             load(cls, section=section, flags={**flags, setting: value})
-    if setting in UNREAD:  # what is in [main] is the master's too
+    if setting in IGNORED_SETTINGS:  # what is in [main] is the master's too
         load(MasterSettings, section="master" if section == "main" else section, flags={**flags, setting: value})
     path = _file(section, flags)
     text = path.read_text("utf-8") if path.exists() else ""

@@ -14,7 +14,7 @@ from master.compiler.loading.builtins import all_functions
 from shared.data.plainjson import dumps_pretty
 from shared.errors import ConfigError, NotFound
 from shared.process.cli import CommandOptions, flag, parse_options, text
-from shared.settings import UNREAD, AgentSettings, MasterSettings, printed
+from shared.settings import IGNORED_SETTINGS, AgentSettings, MasterSettings, printed
 from shared.types import builtin_types
 
 HELP = """Usage: puppet doc [--reference NAME] [--json] [ENTRY ...]
@@ -64,11 +64,11 @@ def settings() -> Iterator[ReferenceEntry]:
     fields: dict[str, FieldInfo] = {}
     for cls in (AgentSettings, MasterSettings):
         fields |= cls.model_fields
-    for name in sorted({*fields, *UNREAD}):
-        if name in UNREAD:
-            unread = UNREAD[name]
-            text = "Only the default is accepted" if unread.refused else "Without effect here"
-            yield ReferenceEntry(name, f"{text}: {unread.why}", {"default": [unread.default] if unread.default else []})
+    for name in sorted({*fields, *IGNORED_SETTINGS}):
+        if name in IGNORED_SETTINGS:
+            ignored = IGNORED_SETTINGS[name]
+            text = "Only the default is accepted" if ignored.refused else "Without effect here"
+            yield ReferenceEntry(name, f"{text}: {ignored.why}", {"default": [ignored.default] if ignored.default else []})
             continue
         default = printed(fields[name].get_default(call_default_factory=True))
         yield ReferenceEntry(name, fields[name].description or "", {"default": [default] if default else []})

@@ -26,7 +26,7 @@ from shared.process.cli import flag, maybe_text, text
 from shared.regexps import PATTERN_TIMEOUT
 from shared.settings import AgentSettings, MasterSettings, load
 
-from ..catalogs.compilation import Manifest, Site, environment_of, external_for, node_for
+from ..catalogs.compilation import LocalEnvironment, Manifest, environment_of, external_for, node_for
 from ..catalogs.nodes import facts_of, given_facts
 from ..console import complain, printer, say
 from ..faces import FaceOptions, parse_face
@@ -92,12 +92,12 @@ class EppCommand:
 
     # --- which templates ---
 
-    def _site(self) -> Site:
+    def _site(self) -> LocalEnvironment:
         agent = self.agent
         log = printer("debug" if agent.debug else "info" if agent.verbose else agent.log_level)
-        return Site.of(self.master, environment_of(self.master), Manifest(), log)
+        return LocalEnvironment.of(self.master, environment_of(self.master), Manifest(), log)
 
-    def _sources(self, site: Site) -> tuple[list[tuple[str, Source]], list[str]]:
+    def _sources(self, site: LocalEnvironment) -> tuple[list[tuple[str, Source]], list[str]]:
         """The templates with their names, and the names that are none. A module's template comes before a file of that name."""
         found: list[tuple[str, Source]] = []
         missing: list[str] = []
@@ -207,7 +207,7 @@ class EppCommand:
             raise PuppetError("error while rendering epp")
         return 0
 
-    async def _compiler(self, site: Site) -> Compilation:
+    async def _compiler(self, site: LocalEnvironment) -> Compilation:
         """A compilation of which nothing but top scope is there: the node's variables and facts."""
         name = self.agent.node_name_value if self.options.node is None else self.options.node
         node = await node_for(self.master, name)

@@ -24,7 +24,7 @@ from shared.process.cli import CommandOptions, flag, maybe_text, parse_options, 
 from shared.regexps import PATTERN_TIMEOUT
 from shared.settings import AgentSettings, MasterSettings, load
 
-from ..catalogs.compilation import Manifest, Site, environment_of, external_for, node_for
+from ..catalogs.compilation import LocalEnvironment, Manifest, environment_of, external_for, node_for
 from ..catalogs.nodes import facts_of, given_facts
 from ..console import printer
 
@@ -55,7 +55,7 @@ _RUN_HELP = "Run 'puppet lookup --help' for more details"
 
 
 @dataclass(frozen=True, slots=True)
-class LookupOptions(CommandOptions):
+class LookupCommandOptions(CommandOptions):
     """The command line without settings; its arguments are keys."""
 
     node: str | None = maybe_text()
@@ -80,7 +80,7 @@ class LookupOptions(CommandOptions):
 
 def main(argv: Sequence[str]) -> int:
     """Run `puppet lookup …`; the exit code."""
-    options, flags = parse_options(LookupOptions, "lookup", argv, AgentSettings, MasterSettings)
+    options, flags = parse_options(LookupCommandOptions, "lookup", argv, AgentSettings, MasterSettings)
     if options.help:
         print(HELP)
         return 0
@@ -100,7 +100,7 @@ def main(argv: Sequence[str]) -> int:
     return _answer(options, compilation, merge, explainer, form)
 
 
-def _answer(options: LookupOptions, compilation: Compilation, merge: Any, explainer: Explainer | None, form: str) -> int:
+def _answer(options: LookupCommandOptions, compilation: Compilation, merge: Any, explainer: Explainer | None, form: str) -> int:
     """Look up and print; the exit code."""
     try:
         value = _value(compilation, options, merge, explainer)
@@ -126,7 +126,7 @@ def _answer(options: LookupOptions, compilation: Compilation, merge: Any, explai
     return 0
 
 
-def _value(compilation: Compilation, options: LookupOptions, merge: Any, explainer: Explainer | None) -> Value:
+def _value(compilation: Compilation, options: LookupCommandOptions, merge: Any, explainer: Explainer | None) -> Value:
     """
     The value of the first key that has one.
 
@@ -146,7 +146,7 @@ def _value(compilation: Compilation, options: LookupOptions, merge: Any, explain
     return options.default if wanted is None else require_type("Default value", wanted, options.default)
 
 
-async def _compiler(options: LookupOptions, agent: AgentSettings, master: MasterSettings) -> Compilation:
+async def _compiler(options: LookupCommandOptions, agent: AgentSettings, master: MasterSettings) -> Compilation:
     """A compilation for the node: of its catalog with --compile, else of nothing, with its facts in top scope."""
     name = master.certname if options.node is None else options.node
     log = printer("debug" if agent.debug else "info" if agent.verbose else agent.log_level)
@@ -161,13 +161,13 @@ async def _compiler(options: LookupOptions, agent: AgentSettings, master: Master
     facts = {**await facts_of(name, agent, master, environment, required=not given), **given}
     node = await node_for(master, name) if options.compile else Node(name=name)
     manifest = Manifest(path=Path(environment.manifest)) if options.compile and environment.manifest else Manifest(code="undef")
-    site = Site.of(master, environment, manifest, log)
+    site = LocalEnvironment.of(master, environment, manifest, log)
     compilation = site.compilation(node, facts, log, await external_for(master, node.name))
     compilation.compile()
     return compilation
 
 
-def _merge(options: LookupOptions) -> Any:
+def _merge(options: LookupCommandOptions) -> Any:
     """The strategy that the command line asks for; None when it does not say."""
     given = options.merge
     if given != "deep" and (options.sort_merged_arrays or options.merge_hash_arrays or options.knock_out_prefix is not None):

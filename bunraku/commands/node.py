@@ -21,7 +21,7 @@ from shared.errors import ConfigError, NotFound, PuppetError
 from shared.indirector import Request
 from shared.models.node import NODE
 from shared.models.report import REPORT
-from shared.names import certname
+from shared.names import valid_certname
 from shared.process import log as logs
 from shared.process.cli import text
 from shared.settings import MasterSettings, load
@@ -64,14 +64,14 @@ def main(argv: Sequence[str]) -> int:
     logs.set_up(level=logs.level_of(settings), colour=settings.color)
     if action == "find":
         (name,) = options.exactly(1)
-        node = asyncio.run(classified(certname(name.lower()), settings, options.terminus))
+        node = asyncio.run(classified(valid_certname(name.lower()), settings, options.terminus))
         print(rendered(node, not options.as_json))
         return 0
     if action != "clean":
         raise options.unknown_action(("find", "clean"))
     if not options.names:
         raise ConfigError("At least one node should be passed", hint="puppet node clean NAME...")
-    names = [certname(name.lower()) for name in options.names]  # all of them, before anything is done
+    names = [valid_certname(name.lower()) for name in options.names]  # all of them, before anything is done
     place, kept = place_for(flags), Kept(settings)
     failed = [name for name in names if not cleaned(name, place, kept)]
     return 1 if failed else 0

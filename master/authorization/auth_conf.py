@@ -21,7 +21,7 @@ from typing import NoReturn
 from certs.oids import OidNames
 from shared.errors import ConfigError, Location
 from shared.filesystem.files import Stamp, stamp_of
-from shared.names import shown
+from shared.names import quoted_for_log
 
 from . import auth_hocon
 from .defaults import LEGACY_RULES, MODERN_RULES
@@ -87,7 +87,7 @@ def parse(text: str, file: str) -> tuple[Rule, ...]:
                 _fail(f"Missing or invalid 'path' before right directive at line {number} of {file}", Location(file, number))
             _add(stanzas[-1], directive[1], directive[2], Location(file, number))
         else:
-            _fail(f"Invalid line {number}: {shown(line)[1:-1]}", Location(file, number))
+            _fail(f"Invalid line {number}: {quoted_for_log(line)[1:-1]}", Location(file, number))
     return tuple(_rule(stanza, file) for stanza in stanzas)
 
 
@@ -101,7 +101,7 @@ def _rule(stanza: _Stanza, file: str) -> Rule:
         matcher = PathRegex(ruby_regex(stanza.name[2:], Location(file, stanza.line)))
     else:
         if not stanza.name.startswith("/"):
-            _fail(f"The path {shown(stanza.name)} does not begin with '/'", Location(file, stanza.line))
+            _fail(f"The path {quoted_for_log(stanza.name)} does not begin with '/'", Location(file, stanza.line))
         matcher = Prefix(stanza.name)
     return Rule(
         stanza.name,
@@ -119,19 +119,19 @@ def _add(stanza: _Stanza, directive: str, value: str, where: Location) -> None:
     match directive:
         case "auth" | "authenticated":
             if value not in _YES + _NO:
-                _fail(f"'{shown(value)[1:-1]}' incorrect authentication value", where)
+                _fail(f"'{quoted_for_log(value)[1:-1]}' incorrect authentication value", where)
             stanza.authenticated = value in _YES
         case "method":
             for verb in values:
                 if verb not in _VERBS:
-                    _fail(f"'{shown(verb)[1:-1]}' is not an allowed value for method directive: {', '.join(_VERBS)}", where)
+                    _fail(f"'{quoted_for_log(verb)[1:-1]}' is not an allowed value for method directive: {', '.join(_VERBS)}", where)
                 if verb in stanza.verbs:
                     _fail(f"'{verb}' is already in the '{stanza.name}' ACL", where)
                 stanza.verbs.append(verb)
         case "environment":
             for each in values:
                 if each in stanza.environments:
-                    _fail(f"'{shown(each)[1:-1]}' is already in the '{stanza.name}' ACL", where)
+                    _fail(f"'{quoted_for_log(each)[1:-1]}' is already in the '{stanza.name}' ACL", where)
                 stanza.environments.append(each)
         case "allow" | "deny":
             stanza.entries += [name_entry(part, directive == "allow", where) for part in values]

@@ -20,7 +20,7 @@ from certs.oids import OidNames
 from shared.data import hocon
 from shared.errors import BadData, ConfigError, Location
 from shared.indirector.core import Client
-from shared.names import shown
+from shared.names import quoted_for_log
 from shared.suggestions import nearest_name
 
 from .patterns import name_entry, ruby_regex
@@ -97,7 +97,7 @@ def parse(text: str, file: str, names: OidNames) -> tuple[Rule, ...]:
     taken: set[str] = set()
     for _, each in made:
         if each.name in taken:
-            raise ConfigError(f"Two rules are named {shown(each.name)}", where=Location(file))
+            raise ConfigError(f"Two rules are named {quoted_for_log(each.name)}", where=Location(file))
         taken.add(each.name)
     return tuple(rule for _, rule in sorted(made, key=lambda pair: (pair[0], pair[1].name)))
 
@@ -127,7 +127,7 @@ class _Rule:
             if key not in known:
                 meant = nearest_name(key, known)
                 hint = f"; did you mean '{meant}'?" if meant else ""
-                log.warning("%s: the rule %s: the key %s means nothing%s", self.file, self.label, shown(key), hint)
+                log.warning("%s: the rule %s: the key %s means nothing%s", self.file, self.label, quoted_for_log(key), hint)
 
 
 def _rule(given: object, number: int, file: str, names: OidNames) -> tuple[int, UrlRule]:
@@ -135,7 +135,7 @@ def _rule(given: object, number: int, file: str, names: OidNames) -> tuple[int, 
     if not isinstance(given, dict):
         raise ConfigError(f"The rule number {number} is not a map", where=Location(file))
     name = given.get("name")
-    rule = _Rule(given, shown(name) if isinstance(name, str) else f"number {number}", file)
+    rule = _Rule(given, quoted_for_log(name) if isinstance(name, str) else f"number {number}", file)
     if not isinstance(name, str) or not name:
         rule.fail("it has no 'name'")
     rule.warn_of_others(given, _RULE_KEYS)
@@ -189,7 +189,7 @@ def _query(rule: _Rule, match: Mapping[str, Any]) -> tuple[tuple[str, frozenset[
         rule.fail("query-params is not a map")
     for name, values in given.items():
         if not all(isinstance(value, str) for value in _as_list(values)):
-            rule.fail(f"the query-param {shown(name)} is {_described(values)}, and has to be a text or a list of texts")
+            rule.fail(f"the query-param {quoted_for_log(name)} is {_described(values)}, and has to be a text or a list of texts")
     return tuple((name, frozenset(_as_list(values))) for name, values in given.items())
 
 
@@ -216,7 +216,7 @@ def _entries(rule: _Rule, key: str, groups: int, names: OidNames) -> list[AclEnt
 def _by_name(rule: _Rule, text: str, allows: bool, groups: int) -> list[AclEntry]:
     for reference in _BACK_REFERENCE.findall(text):
         if not 1 <= int(reference) <= groups:
-            rule.fail(f"{shown(text)} means a group of the path that there is not")
+            rule.fail(f"{quoted_for_log(text)} means a group of the path that there is not")
     if text == "*":
         return [AclEntry(allows, "all", text)]
     with rule.named():
@@ -233,10 +233,10 @@ def _by_extensions(rule: _Rule, given: Mapping[str, Any], allows: bool, names: O
         if name == ALT_NAMES and isinstance(values, dict):
             for kind in values:
                 if kind not in _ALT_NAMES:
-                    rule.fail(f"{ALT_NAMES} knows {', '.join(_ALT_NAMES)}, and not {shown(kind)}")
+                    rule.fail(f"{ALT_NAMES} knows {', '.join(_ALT_NAMES)}, and not {quoted_for_log(kind)}")
             values = [f"{_ALT_NAMES[kind]}:{value}" for kind, each in values.items() for value in _as_list(each)]
         if isinstance(values, dict) or not all(isinstance(value, str) for value in _as_list(values)):
-            rule.fail(f"the extension {shown(written)} is {_described(values)}, and has to be a text or a list of texts")
+            rule.fail(f"the extension {quoted_for_log(written)} is {_described(values)}, and has to be a text or a list of texts")
         found.append((name, frozenset(_as_list(values))))
     return AclEntry(allows, "extensions", ", ".join(name for name, _ in found), extensions=tuple(found))
 
@@ -246,4 +246,4 @@ def _as_list(given: Any) -> list[Any]:
 
 
 def _described(given: object) -> str:
-    return "missing" if given is None else shown(given if isinstance(given, str) else json.dumps(given))
+    return "missing" if given is None else quoted_for_log(given if isinstance(given, str) else json.dumps(given))

@@ -6,7 +6,7 @@ import ipaddress
 import re
 
 from shared.errors import ConfigError, Location
-from shared.names import shown
+from shared.names import quoted_for_log
 
 from .expressions import Expression, Invalid
 from .rules import AclEntry, Network
@@ -26,7 +26,7 @@ def ruby_regex(text: str, where: Location) -> Expression:
     try:
         return Expression.of(text)
     except Invalid as err:
-        raise ConfigError(f"The regular expression {shown(text)} is not valid: {err}", where=where) from err
+        raise ConfigError(f"The regular expression {quoted_for_log(text)} is not valid: {err}", where=where) from err
 
 
 def acl_entry(text: str, allows: bool, where: Location) -> AclEntry:
@@ -48,7 +48,7 @@ def name_entry(text: str, allows: bool, where: Location) -> AclEntry:
         return AclEntry(allows, "captured", text)
     if _WORD.fullmatch(text):
         return AclEntry(allows, "exact", text)
-    raise ConfigError(f"Invalid pattern {shown(text)[1:-1]}", where=where)
+    raise ConfigError(f"Invalid pattern {quoted_for_log(text)[1:-1]}", where=where)
 
 
 def network_entry(text: str, allows: bool, where: Location) -> AclEntry:
@@ -62,5 +62,5 @@ def network_entry(text: str, allows: bool, where: Location) -> AclEntry:
         else:
             found = ipaddress.ip_network(text, strict=False)
     except ValueError:
-        raise ConfigError(f"Invalid IP pattern {shown(text)[1:-1]}", where=where) from None
+        raise ConfigError(f"Invalid IP pattern {quoted_for_log(text)[1:-1]}", where=where) from None
     return AclEntry(allows, "network", text, network=found)

@@ -17,7 +17,7 @@ from certs.keys import PrivateKey, public_der
 from shared.errors import BadData, BadRequest, ConfigError, Conflict, Denied, PuppetError, TooLarge
 from shared.failpoints import failpoint
 from shared.filesystem.files import Stamp, stamp_of
-from shared.names import certname, shown
+from shared.names import quoted_for_log, valid_certname
 
 from . import audit, signers
 from .audit import Audit
@@ -128,7 +128,7 @@ class CertificateAuthority:
         Args:
             ttl: seconds, cut at the CA's own end; None: the setting ca_ttl.
         """
-        certname(name)
+        valid_certname(name)
         with self.store.writing():
             now, own = self.now(), self.signers().own
             end = own.certificate.not_valid_after_utc
@@ -169,7 +169,7 @@ class CertificateAuthority:
         """
         name = certificates.name_of(presented)
         try:
-            self._may_renew(presented, certname(name))
+            self._may_renew(presented, valid_certname(name))
         except PuppetError as err:
             refusal = audit.entry("renew", name, by=by, result=f"refused: {err.message}")
             self.report(refusal | audit.of_certificate(presented))
@@ -199,14 +199,14 @@ class CertificateAuthority:
         now = self.now()
         if not presented.not_valid_before_utc <= now <= presented.not_valid_after_utc:
             raise Denied(
-                f"The certificate of {shown(name)} is not valid now and cannot be renewed",
+                f"The certificate of {quoted_for_log(name)} is not valid now and cannot be renewed",
                 hint="Ask for a new one: puppet ssl clean, then run the agent.",
             )
         if presented.serial_number in self.revoked():
-            raise Denied(f"The certificate of {shown(name)} is revoked and cannot be renewed")
+            raise Denied(f"The certificate of {quoted_for_log(name)} is revoked and cannot be renewed")
         current = self.signed_certificate(name)
         if current is None or public_der(current.public_key()) != public_der(presented.public_key()):
-            raise Denied(f"The certificate of {shown(name)} is not the one that is signed for this name and cannot be renewed")
+            raise Denied(f"The certificate of {quoted_for_log(name)} is not the one that is signed for this name and cannot be renewed")
 
     def _not_taken(self, presented: x509.Certificate, name: str) -> x509.Certificate | None:
         """In a roll-over: the certificate of the new CA that an agent has been given already and does not use; None otherwise."""
@@ -255,7 +255,7 @@ class CertificateAuthority:
             Conflict: the CA never issued one to that name.
         """
         with self.store.writing():
-            serials = self.serials_of(certname(name))
+            serials = self.serials_of(valid_certname(name))
             if not serials:
                 error = Conflict(f"Cannot revoke certificate for host {name} without a signed certificate")
                 error.legacy = f"Cannot revoke host {name} because has it doesn't have a signed certificate"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from shared.errors import PuppetError
 from shared.indirector.termini import run_bounded
-from shared.names import shown
+from shared.names import quoted_for_log
 
 log = logging.getLogger("puppet.ca.autosign")
 
@@ -46,7 +46,7 @@ def listed(name: str, wanted: Iterable[str]) -> AutosignDecision:
     """Whether a name is on the list; the reason names the pattern."""
     for pattern in wanted:
         if matches(name, pattern):
-            return AutosignDecision(True, f"it matches {shown(pattern)}")
+            return AutosignDecision(True, f"it matches {quoted_for_log(pattern)}")
     return AutosignDecision(False, "no pattern matches it")
 
 
@@ -109,7 +109,7 @@ class Autosign:
                 log.info("%s", err)
                 return AutosignDecision(False, f"{program} did not agree")
         if output.strip():
-            log.debug("%s said: %s", program, shown(output.decode("utf-8", "replace"), 500))
+            log.debug("%s said: %s", program, quoted_for_log(output.decode("utf-8", "replace"), 500))
         return AutosignDecision(True, f"{program} agreed")
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from certs import oids
 from certs.csr import RequestFacts
 from shared.errors import BadName, BadRequest, Conflict
-from shared.names import requestable, shown
+from shared.names import quoted_for_log, valid_requested_certname
 
 MAX_ALTERNATIVE_NAMES = 100
 WEAK_DIGESTS = ("md5", "sha1")
@@ -49,7 +49,7 @@ def check_submission(facts: RequestFacts, name: str, *, master: str = "") -> Non
     Raises:
         BadRequest: with the rule that is broken.
     """
-    requestable(name, master=master)
+    valid_requested_certname(name, master=master)
     check_subject(facts, name)
     check_strength(facts)
     try:
@@ -63,7 +63,8 @@ def check_subject(facts: RequestFacts, name: str) -> None:
     found = facts.common_names
     if len(found) != 1 or not found[0].value:
         raise _bad(
-            f"The CSR for {shown(name)} must have exactly one common name, not {len([c for c in found if c.value])}: {facts.subject}"
+            f"The CSR for {quoted_for_log(name)} must have exactly one common name, not {len([c for c in found if c.value])}: "
+            f"{facts.subject}"
         )
     cn = found[0]
     if cn.value != name:
@@ -78,7 +79,8 @@ def check_subject(facts: RequestFacts, name: str) -> None:
         )
     if not cn.alone or facts.other_names or not cn.usual_string:
         raise _bad(
-            f"The subject of the CSR for {shown(name)} must be a single common name as PrintableString or UTF8String: {facts.subject}"
+            f"The subject of the CSR for {quoted_for_log(name)} must be a single common name as PrintableString or UTF8String: "
+            f"{facts.subject}"
         )
     if "*" in name:
         raise _bad(
@@ -117,9 +119,9 @@ def check_never(facts: RequestFacts, name: str) -> None:
     for alternative in facts.alternative_names:
         kind, _, value = alternative.partition(":")
         if kind not in ("DNS", "IP") or not value.isascii() or not value.isprintable() or " " in value or not value:
-            raise _refused(f"CSR {_single(name)} contains a subjectAltName outside the DNS label space: {shown(alternative)}")
+            raise _refused(f"CSR {_single(name)} contains a subjectAltName outside the DNS label space: {quoted_for_log(alternative)}")
         if "*" in value:
-            raise _refused(f"CSR {_single(name)} subjectAltName contains a wildcard, which is not allowed: {shown(alternative)}")
+            raise _refused(f"CSR {_single(name)} subjectAltName contains a wildcard, which is not allowed: {quoted_for_log(alternative)}")
 
 
 def check_signing(facts: RequestFacts, name: str, policy: SigningPolicy) -> None:
@@ -155,14 +157,14 @@ def check_signing(facts: RequestFacts, name: str, policy: SigningPolicy) -> None
 def check_name(name: str) -> None:
     """A name found on disk may be signed at all; BadName shows it escaped."""
     try:
-        requestable(name)
+        valid_requested_certname(name)
     except BadName as err:
-        raise BadName(f"CSR {shown(name)} subject contains unprintable or non-ASCII characters, or is no certname") from err
+        raise BadName(f"CSR {quoted_for_log(name)} subject contains unprintable or non-ASCII characters, or is no certname") from err
 
 
 def _single(name: str) -> str:
-    return shown(name)
+    return quoted_for_log(name)
 
 
 def _quoted(name: str) -> str:
-    return f'"{shown(name)[1:-1]}"'
+    return f'"{quoted_for_log(name)[1:-1]}"'

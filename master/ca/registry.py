@@ -13,7 +13,7 @@ from certs.csr import RequestFacts
 from shared.errors import BadRequest, Conflict, NotFound, PuppetError, Unavailable
 from shared.filesystem.files import stamp_of
 from shared.models.certificate_status import CertificateStatus
-from shared.names import certname, shown
+from shared.names import quoted_for_log, valid_certname
 
 from . import audit, policy
 from .authority import CertificateAuthority
@@ -68,7 +68,7 @@ class CertificateRegistry:
             Unavailable: too many requests are pending.
         """
         try:
-            certname(name)
+            valid_certname(name)
             facts = csr.parse(pem, max_bytes=self.rules.max_request_bytes)
             policy.check_submission(facts, name, master=self.rules.master)
             with self.store.writing():
@@ -85,7 +85,7 @@ class CertificateRegistry:
 
     def delete_request(self, name: str, *, by: str) -> bool:
         """Throw a pending request away; whether there was one."""
-        certname(name)
+        valid_certname(name)
         with self.store.writing():
             removed = self.store.remove_request(name)
         self._report("delete-request", name, by, "done" if removed else "nothing was there")
@@ -126,7 +126,7 @@ class CertificateRegistry:
         try:
             return csr.parse(pem, max_bytes=len(pem))
         except PuppetError as err:
-            log.warning("Ignoring the request of %s, which does not parse: %s", shown(name), err)
+            log.warning("Ignoring the request of %s, which does not parse: %s", quoted_for_log(name), err)
             return None
 
     def sign(self, name: str, *, by: str, policy_: SigningPolicy | None = None, ttl: object = None) -> x509.Certificate:
@@ -171,7 +171,7 @@ class CertificateRegistry:
 
     def status(self, name: str) -> CertificateStatus | None:
         """Where `name` stands; None when the CA knows neither a request nor a certificate of it."""
-        certname(name)
+        valid_certname(name)
         pem = self.store.request(name)
         if pem is not None:
             facts = self._facts(name, pem)
@@ -202,11 +202,13 @@ class CertificateRegistry:
         Raises:
             BadRequest: neither of the two; Conflict: the name's state forbids it; NotFound: a name the CA never heard of.
         """
-        certname(name)
+        valid_certname(name)
         if desired is None:
             raise BadRequest('Missing required parameter "desired_state"')
         if desired not in ("signed", "revoked") or not isinstance(desired, str):
-            text = f"State {shown(str(desired))[1:-1]} invalid; Must specify desired state of 'signed' or 'revoked' for host {name}"
+            text = (
+                f"State {quoted_for_log(str(desired))[1:-1]} invalid; Must specify desired state of 'signed' or 'revoked' for host {name}"
+            )
             error = BadRequest(f"{text}.")
             error.legacy = text
             raise error
@@ -223,7 +225,7 @@ class CertificateRegistry:
 
     def delete(self, name: str, *, by: str) -> list[str]:
         """Remove certificate and request, without revoking; gives what was removed, by Puppet's names for it."""
-        certname(name)
+        valid_certname(name)
         with self.store.writing():
             removed = []
             current = self.authority.signed_certificate(name)
@@ -237,7 +239,7 @@ class CertificateRegistry:
 
     def clean(self, names: Iterable[str], *, by: str) -> list[str]:
         """Revoke and delete each; gives the names that never had a certificate (a request of theirs is gone, too)."""
-        wanted = [certname(name) for name in names]
+        wanted = [valid_certname(name) for name in names]
         missing = []
         with self.store.writing():
             serials: list[int] = []
@@ -264,7 +266,7 @@ class CertificateRegistry:
         with self.store.writing():
             for name in self.store.request_names():
                 if not is_name(name):
-                    found.append(f"A request with the name {shown(name)} cannot be signed: the name is not a certname")
+                    found.append(f"A request with the name {quoted_for_log(name)} cannot be signed: the name is not a certname")
                     continue
                 pem = self.store.request(name)
                 facts = self._facts(name, pem) if pem is not None else None
@@ -306,7 +308,7 @@ def ttl_of(given: object) -> int | None:
     if given is None:
         return None
     if isinstance(given, bool) or not isinstance(given, int) or given <= 0:
-        raise BadRequest(f"cert_ttl must be a whole number of seconds, not {shown(str(given))}")
+        raise BadRequest(f"cert_ttl must be a whole number of seconds, not {quoted_for_log(str(given))}")
     return min(given, MAX_TTL)
 
 

@@ -19,7 +19,7 @@ from shared.errors import BadRequest, NotFound, OutOfSpace, PuppetError, Unavail
 from shared.filesystem.files import FileLock
 from shared.indirector.core import Client
 from shared.models.certificate_status import CertificateStatus
-from shared.names import certname, shown
+from shared.names import quoted_for_log, valid_certname
 from shared.process.supervision import Supervisor
 
 from ..observability.longtasks import CHANGE_CA, DECIDE_AGAIN, master_supervisor
@@ -173,7 +173,7 @@ class CaService:
 
     async def request(self, name: str) -> bytes | None:
         """The PEM of a pending request, None when there is none."""
-        return await asyncio.to_thread(self.registry.request, certname(name))
+        return await asyncio.to_thread(self.registry.request, valid_certname(name))
 
     async def requests(self) -> list[bytes]:
         """The PEMs of all pending requests, by name."""
@@ -189,7 +189,7 @@ class CaService:
         """The PEM of a certificate, None when there is none; `ca` is the CA's own, with its chain."""
         if name == "ca":
             return await asyncio.to_thread(self.authority_pem)
-        found = await asyncio.to_thread(self.authority.signed_certificate, certname(name))
+        found = await asyncio.to_thread(self.authority.signed_certificate, valid_certname(name))
         return certificates.pem(found) if found is not None else None
 
     async def certificates(self) -> list[bytes]:
@@ -214,9 +214,9 @@ class CaService:
     async def statuses(self, state: str = "", kinds: Sequence[str] = ()) -> list[CertificateStatus]:
         """All names, or those that are requested, signed or revoked, or have files of these kinds; BadRequest for others of either."""
         if state and state not in STATES:
-            raise BadRequest(f"State {shown(state)} invalid; must be one of {', '.join(STATES)}")
+            raise BadRequest(f"State {quoted_for_log(state)} invalid; must be one of {', '.join(STATES)}")
         if unknown := [kind for kind in kinds if kind not in KINDS]:
-            raise BadRequest(f"There are no states for {shown(unknown[0])}", hint=f"'for' is one of {', '.join(KINDS)}.")
+            raise BadRequest(f"There are no states for {quoted_for_log(unknown[0])}", hint=f"'for' is one of {', '.join(KINDS)}.")
         found = await asyncio.to_thread(self.registry.statuses, state)
         return [each for each in found if not kinds or any(each.state in KINDS[kind] for kind in kinds)]
 
@@ -248,7 +248,7 @@ class CaService:
             except (OutOfSpace, Unavailable):
                 raise
             except PuppetError as err:
-                log.warning("Could not sign %s: %s", shown(name), err)
+                log.warning("Could not sign %s: %s", quoted_for_log(name), err)
                 result["signing-errors"].append(name)
         return result
 
@@ -347,11 +347,11 @@ def _start_of_killed(lock: FileLock) -> float | None:
 def _who(client: Client | None) -> str:
     if client is None:
         return "a local call"
-    return f"{shown(client.name)[1:-1] if client.authenticated else 'somebody without a certificate'} at {client.address}"
+    return f"{quoted_for_log(client.name)[1:-1] if client.authenticated else 'somebody without a certificate'} at {client.address}"
 
 
 def _bulk(names: Iterable[str]) -> list[str]:
-    found = [certname(name) for name in dict.fromkeys(names)]
+    found = [valid_certname(name) for name in dict.fromkeys(names)]
     if len(found) > MAX_BULK:
         raise BadRequest(f"More than {MAX_BULK} names in one call")
     return found

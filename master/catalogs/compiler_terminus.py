@@ -21,7 +21,7 @@ from shared.indirector import Binding, Client, Request, Terminus
 from shared.models.catalog import CATALOG, Catalog
 from shared.models.facts import FACTS, Facts, PackedFacts
 from shared.models.node import Node
-from shared.names import certname
+from shared.names import valid_certname
 from shared.process.log import NOTICE
 from shared.wire import percent
 from shared.wire.dialects import LEGACY, MODERN, Dialect
@@ -102,7 +102,7 @@ class CompilerTerminus(Terminus[Catalog]):
         Raises:
             BadRequest: facts that do not parse, or of another node. CompileError: with file, line and column.
         """
-        name = certname(request.key)
+        name = valid_certname(request.key)
         given = await self._given_facts(request)
         wanted, known = await asyncio.to_thread(self._environment_for, request)
         if given is not None:
@@ -216,11 +216,11 @@ def _identity(name: str, client: Client | None) -> str:
 def trusted(name: str, client: Client | None, external: Mapping[str, Any]) -> dict[str, Any]:
     """`$trusted`: what the certificate says. Source: protocol reference 5.5."""
     authenticated: str | bool = "local" if client is None else "remote" if client.authenticated else False
-    certname = _identity(name, client)
-    host, _, domain = certname.partition(".")
+    valid_certname = _identity(name, client)
+    host, _, domain = valid_certname.partition(".")
     return {
         "authenticated": authenticated,
-        "certname": certname,
+        "certname": valid_certname,
         "extensions": dict(client.extensions) if client is not None else {},
         "hostname": host,
         "domain": domain or None,

@@ -19,7 +19,7 @@ from shared.indirector import Binding, Request
 from shared.models.catalog import Catalog
 from shared.models.facts import Facts
 from shared.models.node import Node
-from shared.names import certname
+from shared.names import valid_certname
 from shared.process.log import LEVELS, NOTICE
 
 from ..pools.jobs import CompileJob, CompileLogEntry
@@ -74,7 +74,7 @@ class V4Catalogs:
         Raises:
             BadName: not a certname. NotFound: no such environment. CompileError: with file, line and column.
         """
-        name = certname(wanted.certname)
+        name = valid_certname(wanted.certname)
         await self._check_environment(wanted.environment)
         facts, trusted = await self._given(wanted)
         node = await self._node(wanted, facts)

@@ -21,7 +21,7 @@ from shared.errors import BadData, BadRequest, MethodNotAllowed, NotAcceptable, 
 from shared.indirector.core import Client
 from shared.indirector.paths import parameters, single
 from shared.models.ocsp import request_of
-from shared.names import certname
+from shared.names import valid_certname
 from shared.wire.dialects import MODERN
 
 from ..authorization.auth_conf import Rules
@@ -95,11 +95,11 @@ class CaEndpoints:
         _require_method(target, "GET")
         if name == "ca":
             return await self._unless_unchanged(request, self.ca.store.files.cacert, asyncio.to_thread(self.ca.authority_pem))
-        pem = await self.ca.certificate(certname(name))
+        pem = await self.ca.certificate(valid_certname(name))
         return _pem(_require(pem, f"Could not find certificate {name}"))
 
     async def _certificate_request(self, request: HttpRequest, target: RequestTarget, client: Client, rest: Sequence[str]) -> Response:
-        name = certname(_single_segment(rest))
+        name = valid_certname(_single_segment(rest))
         _require_method(target, "GET", "PUT", "DELETE")
         missing = f"Could not find certificate_request {name}"
         if target.method == "PUT":
@@ -131,7 +131,7 @@ class CaEndpoints:
         return replace(_pem(body), headers=validators.headers)
 
     async def _status(self, request: HttpRequest, target: RequestTarget, client: Client, rest: Sequence[str]) -> Response:
-        name = certname(_single_segment(rest))
+        name = valid_certname(_single_segment(rest))
         _require_method(target, "GET", "PUT", "DELETE")
         if target.method == "PUT":
             wish = await self._json_body(request)
@@ -281,4 +281,4 @@ def _certnames(body: dict[str, Any]) -> list[str] | None:
     names = body.get("certnames")
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or len(names) > _MAX_NAMES:
         return None
-    return [certname(name) for name in names]
+    return [valid_certname(name) for name in names]

@@ -10,8 +10,8 @@ from typing import Any, Protocol, TypeVar
 
 from shared.errors import BadData, BadRequest, MethodNotAllowed, NoEnvironment, NoHandler, NotAcceptable, NotFound, PuppetError
 from shared.indirector.core import Binding, Client, Indirection, Indirector, Model, Request, Stream
-from shared.indirector.paths import Call
-from shared.names import certname, shown
+from shared.indirector.paths import IndirectorCall
+from shared.names import quoted_for_log, valid_certname
 from shared.wire.formats import Format, accepted, of_content_type
 
 from ..authorization.auth_conf import Rules
@@ -58,7 +58,7 @@ class EnvironmentLookup(Protocol):
         ...
 
 
-def access_request_for(call: Call, client: Client) -> AccessRequest:
+def access_request_for(call: IndirectorCall, client: Client) -> AccessRequest:
     """What the rules are asked about a call: its singular indirection and key, and in scheme B also the URL's path."""
     path = f"/{call.indirection}/{call.key}"
     paths = (path, call.path) if call.prefix else (path,)
@@ -66,19 +66,19 @@ def access_request_for(call: Call, client: Client) -> AccessRequest:
     return AccessRequest(paths, call.verb, call.environment, client, _modern_url(call), call.method.lower(), query)
 
 
-def _modern_url(call: Call) -> str:
+def _modern_url(call: IndirectorCall) -> str:
     """Where scheme B has the thing, built from what was understood: no spelling of a URL leads around a rule."""
     plural = _PLURALS.get(call.indirection, f"{call.indirection}s")
     api = "/puppet-ca/v1" if call.indirection in OF_THE_CA else "/puppet/v3"
     return f"{api}/{plural if call.verb == 'search' else call.indirection}/{call.key}"
 
 
-def check_key(call: Call) -> None:
+def check_key(call: IndirectorCall) -> None:
     """BadRequest for keys that no thing can have: control characters, far too long, or not a certname where one is asked."""
     if len(call.key) > _MAX_KEY or any(ord(c) < 32 or ord(c) == 127 for c in call.key):
-        raise BadRequest(f"The key {shown(call.key)} is not valid")
+        raise BadRequest(f"The key {quoted_for_log(call.key)} is not valid")
     if call.indirection in _BY_CERTNAME and call.verb != "search":
-        certname(call.key)
+        valid_certname(call.key)
 
 
 class Handlers:
@@ -92,7 +92,7 @@ class Handlers:
         self.environments = environments
         self.limits = limits
 
-    async def answer(self, request: HttpRequest, call: Call, client: Client, rules: Rules) -> Response:
+    async def answer(self, request: HttpRequest, call: IndirectorCall, client: Client, rules: Rules) -> Response:
         """
         The answer to an indirected call, checked in the order of its scheme.
 
@@ -101,7 +101,7 @@ class Handlers:
         """
         return await (self._modern(request, call, client, rules) if call.prefix else self._legacy(request, call, client, rules))
 
-    async def _legacy(self, request: HttpRequest, call: Call, client: Client, rules: Rules) -> Response:
+    async def _legacy(self, request: HttpRequest, call: IndirectorCall, client: Client, rules: Rules) -> Response:
         assert call.environment is not None
         await self._check_environment(call.environment)
         self._check_key_present(call)
@@ -115,7 +115,7 @@ class Handlers:
             raise BadRequest(f"Could not find indirection '{call.indirection}'")
         return await self._run(request, call, client)
 
-    async def _modern(self, request: HttpRequest, call: Call, client: Client, rules: Rules) -> Response:
+    async def _modern(self, request: HttpRequest, call: IndirectorCall, client: Client, rules: Rules) -> Response:
         known = self.indirector.get(call.indirection)
         if known is None or not known.indirection.remote or call.indirection in OF_THE_CA:
             return not_routed(call.path, request.headers.get("Accept", ""))
@@ -134,8 +134,8 @@ class Handlers:
         self._check_key_present(call)
         return await self._run(request, call, client)
 
-    def _denied(self, call: Call, client: Client, decision: AccessDecision) -> Response:
-        path = shown(f"/{call.indirection}/{call.key}", 200)
+    def _denied(self, call: IndirectorCall, client: Client, decision: AccessDecision) -> Response:
+        path = quoted_for_log(f"/{call.indirection}/{call.key}", 200)
         rule = decision.rule.name if decision.rule else "none"
         log.warning("Denied: %s(%s) access to %s [%s]; the rule that decided: %s", client.name, client.address, path, call.verb, rule)
         return scheme_of(call.dialect).forbidden(call, client, decision)
@@ -144,11 +144,11 @@ class Handlers:
         if not await self.environments.exists(name):
             raise NoEnvironment(name)
 
-    def _check_key_present(self, call: Call) -> None:
+    def _check_key_present(self, call: IndirectorCall) -> None:
         if not call.key:
-            raise BadRequest(f"No request key specified in {shown(call.path)[1:-1]}")
+            raise BadRequest(f"No request key specified in {quoted_for_log(call.path)[1:-1]}")
 
-    async def _with_form(self, request: HttpRequest, call: Call) -> Call:
+    async def _with_form(self, request: HttpRequest, call: IndirectorCall) -> IndirectorCall:
         """A find by POST with its form's parameters; the form's environment counts when the URL has none."""
         if call.method != "POST":
             return call
@@ -156,10 +156,10 @@ class Handlers:
         kind = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
         body = await bodies.read_body(request, limit)
         if body and kind != "application/x-www-form-urlencoded":
-            raise BadRequest(f"A find by POST takes a form, not {shown(kind)}")
+            raise BadRequest(f"A find by POST takes a form, not {quoted_for_log(kind)}")
         return await parse_body(call.with_form, body)
 
-    async def _run(self, request: HttpRequest, call: Call, client: Client) -> Response:
+    async def _run(self, request: HttpRequest, call: IndirectorCall, client: Client) -> Response:
         binding = self.indirector[call.indirection]
         if not binding.indirection.remote:
             raise NoHandler(f"No handler for {call.indirection}")
@@ -188,7 +188,7 @@ class Handlers:
                 form = _result_formats(call, binding.indirection, accept)[0]
                 return _result_response(await binding.destroy(asked), form)
 
-    async def _find(self, binding: Binding[Any], asked: Request[Any], call: Call, accept: str | None) -> Response:
+    async def _find(self, binding: Binding[Any], asked: Request[Any], call: IndirectorCall, accept: str | None) -> Response:
         formats = _formats(call, binding.indirection, accept)
         found = await binding.find(asked)
         if found is None:
@@ -201,21 +201,23 @@ class Handlers:
         brief = binding.indirection.brief or found.encoded(call.dialect, formats[0]) is not None  # then there is nothing to write
         return await _render(formats, lambda form: call.dialect.dump(binding.indirection, found, form), brief=brief)
 
-    async def _search(self, binding: Binding[Any], asked: Request[Any], call: Call, accept: str | None) -> Response:
+    async def _search(self, binding: Binding[Any], asked: Request[Any], call: IndirectorCall, accept: str | None) -> Response:
         formats = _formats(call, binding.indirection, accept)
         found = await binding.search(asked)
         if found is None:
-            raise NotFound(f"Could not find instances in {call.indirection} with '{shown(call.key)[1:-1]}'")
+            raise NotFound(f"Could not find instances in {call.indirection} with '{quoted_for_log(call.key)[1:-1]}'")
         return await _render(formats, lambda form: call.dialect.dump_all(binding.indirection, found, form))
 
-    async def _save(self, request: HttpRequest, binding: Binding[Any], asked: Request[Any], call: Call, accept: str | None) -> Response:
+    async def _save(
+        self, request: HttpRequest, binding: Binding[Any], asked: Request[Any], call: IndirectorCall, accept: str | None
+    ) -> Response:
         indirection = binding.indirection
         answer_format = _result_formats(call, indirection, accept)[0]
         form = of_content_type(request.headers.get("Content-Type"), call.dialect.formats_read(indirection))
         instance = await self._instance(request, indirection, call, form)
         return _result_response(await binding.save(replace(asked, body=instance)), answer_format)
 
-    async def _instance(self, request: HttpRequest, indirection: Indirection[Any], call: Call, form: Format) -> Model:
+    async def _instance(self, request: HttpRequest, indirection: Indirection[Any], call: IndirectorCall, form: Format) -> Model:
         limit = self.limits.body(indirection.limit)
         if not issubclass(indirection.model, Stream):
             body = await bodies.read_body(request, limit)
@@ -245,17 +247,17 @@ async def parse_body(load: Callable[[bytes], T], body: bytes, *, slow: bool = Fa
     return await asyncio.to_thread(load, body) if len(body) >= (_SLOW_FROM if slow else _IN_A_THREAD_FROM) else load(body)
 
 
-def _missing(call: Call) -> NotFound:
-    return NotFound(f"Could not find {call.indirection} {shown(call.key, 400)[1:-1]}")
+def _missing(call: IndirectorCall) -> NotFound:
+    return NotFound(f"Could not find {call.indirection} {quoted_for_log(call.key, 400)[1:-1]}")
 
 
-def _formats(call: Call, indirection: Indirection[Any], accept: str | None) -> list[Format]:
+def _formats(call: IndirectorCall, indirection: Indirection[Any], accept: str | None) -> list[Format]:
     if accept is None:
         raise scheme_of(call.dialect).no_accept()
     return accepted(accept, call.dialect.formats_of(indirection))
 
 
-def _result_formats(call: Call, indirection: Indirection[Any], accept: str | None) -> list[Format]:
+def _result_formats(call: IndirectorCall, indirection: Indirection[Any], accept: str | None) -> list[Format]:
     """The formats for what save and destroy give; without Accept the scheme's own."""
     formats = call.dialect.formats_of(indirection)
     if accept is not None:

@@ -19,7 +19,7 @@ from shared.errors import BadRequest, NotFound, PuppetError
 from shared.indirector.core import Client, Option
 from shared.indirector.paths import parameters, single
 from shared.models.catalog import CATALOG
-from shared.names import environment as environment_name
+from shared.names import valid_environment
 
 from ..authorization.auth_conf import Rules
 from ..catalogs.v4_request import CatalogRequest, parse_catalog_request, parse_large_catalog_request
@@ -153,7 +153,7 @@ class ServerEndpoints:
         name = single("environment", options.get("environment"))
         if name is None:
             raise BadRequest("An environment parameter must be specified")
-        if not await self.environments.exists(environment_name(name)):
+        if not await self.environments.exists(valid_environment(name)):
             raise NotFound(f"Could not find environment '{name}'")
         return name
 

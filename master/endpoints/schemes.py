@@ -26,7 +26,7 @@ from shared.errors import (
     UnsupportedMediaType,
 )
 from shared.indirector.core import Client, NotAuthorizedByTerminus
-from shared.indirector.paths import Call
+from shared.indirector.paths import IndirectorCall
 from shared.wire.dialects import LEGACY, MODERN, Dialect
 
 from ..authorization.rules import AccessDecision, Rule
@@ -65,7 +65,7 @@ class Scheme(ABC):
         """The answer to a foreseen error."""
 
     @abstractmethod
-    def forbidden(self, call: Call, client: Client, decision: AccessDecision) -> Response:
+    def forbidden(self, call: IndirectorCall, client: Client, decision: AccessDecision) -> Response:
         """The answer to a call that the rules deny."""
 
     @abstractmethod
@@ -92,7 +92,7 @@ class LegacyScheme(Scheme):
             status = error.status
         return replace(text_response(status, one_line(message)), headers=error_headers(error))
 
-    def forbidden(self, call: Call, client: Client, decision: AccessDecision) -> Response:
+    def forbidden(self, call: IndirectorCall, client: Client, decision: AccessDecision) -> Response:
         who = f"{client.name}({client.address})"
         where = _place(decision.rule)
         authenticated = " authenticated " if client.authenticated else ""
@@ -130,7 +130,7 @@ class ModernScheme(Scheme):
         headers = error_headers(error) if error else {}
         return Response(status, body, "application/json;charset=utf-8", headers)
 
-    def forbidden(self, call: Call, client: Client, decision: AccessDecision) -> Response:
+    def forbidden(self, call: IndirectorCall, client: Client, decision: AccessDecision) -> Response:
         return forbidden_path(call.path, call.method)
 
     def incident(self, number: str) -> Response:

@@ -12,8 +12,7 @@ from shared.data import plainjson
 from shared.errors import BadName, MethodNotAllowed, NotFound
 from shared.indirector.core import Client
 from shared.indirector.paths import decoded, parameters, single
-from shared.names import environment as environment_name
-from shared.names import shown
+from shared.names import quoted_for_log, valid_environment
 
 from ..authorization.auth_conf import Rules
 from ..authorization.rules import AccessRequest, decide
@@ -80,7 +79,7 @@ def denial_for(target: RequestTarget, client: Client, rules: Rules, *paths: str,
     if decision.allowed:
         return None
     rule = decision.rule.name if decision.rule else "none"
-    path = shown(target.path)
+    path = quoted_for_log(target.path)
     log.warning("Denied: %s(%s) access to %s [%s]; the rule that decided: %s", client.name, client.address, path, target.method, rule)
     return forbidden_path(target.path, target.method)
 
@@ -169,7 +168,7 @@ class ServiceEndpoints:
 
     async def _expire(self, options: Mapping[str, Any]) -> Response:
         name = single("environment", options.get("environment"))
-        if name is not None and not await self.environments.exists(environment_name(name)):
+        if name is not None and not await self.environments.exists(valid_environment(name)):
             raise NotFound(f"Could not find environment '{name}'")
         await self.environments.expire(name)
         return Response(204)

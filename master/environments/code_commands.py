@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from shared.errors import BadRequest, ConfigError, Denied, PuppetError
 from shared.indirector.termini import emptied, kill_group, run_bounded
-from shared.names import shown
+from shared.names import quoted_for_log
 
 __all__ = ["CodeCommands", "check_code_id", "check_path"]
 
@@ -34,7 +34,7 @@ _PATH = re.compile(r"[^/]+/[^/]+/(?:files|tasks|scripts|lib)/.+")
 def check_code_id(text: str) -> str:
     """A code id; BadRequest for what is none."""
     if len(text) > MAX_CODE_ID or not _CODE_ID.fullmatch(text):
-        raise BadRequest(f"Not a code id: {shown(text)}", hint="Code ids are made of letters, digits and - _ : ;")
+        raise BadRequest(f"Not a code id: {quoted_for_log(text)}", hint="Code ids are made of letters, digits and - _ : ;")
     return text
 
 
@@ -43,7 +43,7 @@ def check_path(path: str) -> str:
     segments = path.split("/")
     odd = any(each in ("", ".", "..") for each in segments) or not path.isprintable() or path.startswith("-")
     if odd or len(path) > MAX_PATH or not _PATH.fullmatch(path):
-        raise Denied(f"Only files of modules are served by version, not {shown(path)}")
+        raise Denied(f"Only files of modules are served by version, not {quoted_for_log(path)}")
     return path
 
 
@@ -53,7 +53,7 @@ def _command(name: str, text: str) -> tuple[str, ...]:
     except ValueError as err:
         raise ConfigError(f"The setting {name} cannot be taken apart into words: {err}") from err
     if words and not words[0].startswith("/"):
-        raise ConfigError(f"The setting {name} must begin with the absolute path of a program, not {shown(words[0])}")
+        raise ConfigError(f"The setting {name} must begin with the absolute path of a program, not {quoted_for_log(words[0])}")
     return words
 
 
@@ -105,7 +105,7 @@ class CodeCommands:
             BadRequest, Denied: an id or path that cannot be. PuppetError: the program failed, was slow or printed too much.
         """
         argv = [*self.content, environment, check_code_id(code_id), check_path(path)]
-        async with self.at_once, aclosing(self._printed(argv, f"fetch {shown(path)} at {code_id}")) as pieces:
+        async with self.at_once, aclosing(self._printed(argv, f"fetch {quoted_for_log(path)} at {code_id}")) as pieces:
             async for piece in pieces:
                 yield piece
 

@@ -193,7 +193,7 @@ def _read_conf(path: str, files: CodeFiles) -> tuple[dict[str, str], list[str]]:
 def _is_name(text: str) -> bool:
     """Whether an environment may be called so."""
     try:
-        names.environment(text)
+        names.valid_environment(text)
     except BadName:
         return False
     return True
@@ -215,7 +215,7 @@ class Environments:
     def root_of(self, name: str) -> str:
         """The folder of an environment; NotFound when there is none of that name."""
         if not _is_name(name):
-            raise NotFound(f"Could not find environment {names.shown(name)}")
+            raise NotFound(f"Could not find environment {names.quoted_for_log(name)}")
         for path in self.settings.environmentpath:
             root = f"{path}/{name}"
             if Path(root).is_dir():

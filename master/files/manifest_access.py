@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from shared.errors import EvaluationError
-from shared.names import shown
+from shared.names import quoted_for_log
 
 __all__ = ["ManifestAccess"]
 
@@ -41,16 +41,17 @@ class ManifestAccess:
         except ValueError:
             return  # no file has a name like this
         if _below(real, self.hidden):
-            raise EvaluationError(f"Manifests may not read {shown(path, 200)}", hint="The master keeps its own keys there.")
+            raise EvaluationError(f"Manifests may not read {quoted_for_log(path, 200)}", hint="The master keeps its own keys there.")
         if self.roots and not _below(real, (*self.roots, *_real(own))):
             raise EvaluationError(
-                f"Manifests may not read {shown(path, 200)}", hint="The setting compile_read_roots names the folders that they may read."
+                f"Manifests may not read {quoted_for_log(path, 200)}",
+                hint="The setting compile_read_roots names the folders that they may read.",
             )
 
     def check_program(self, program: str) -> None:
         """EvaluationError unless programs may be started."""
         if not self.programs:
-            raise EvaluationError(f"Manifests may not start {shown(program, 200)}", hint="The setting compile_programs is false.")
+            raise EvaluationError(f"Manifests may not start {quoted_for_log(program, 200)}", hint="The setting compile_programs is false.")
 
 
 def _real(folders: Iterable[str]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from aiohttp.web_protocol import RequestPayloadError
 
 from shared.errors import BadRequest, PuppetError, TooLarge, UnsupportedMediaType
-from shared.names import shown
+from shared.names import quoted_for_log
 from shared.wire.inflate import Inflater, content_coding
 
 from .connection import HttpRequest
@@ -26,7 +26,7 @@ def coding_of(request: HttpRequest) -> str:
     coding = content_coding(header)
     if coding is None:
         raise UnsupportedMediaType(
-            f"The Content-Encoding {shown(header.strip().lower())} is not supported", hint="gzip, deflate and identity are."
+            f"The Content-Encoding {quoted_for_log(header.strip().lower())} is not supported", hint="gzip, deflate and identity are."
         )
     return coding
 

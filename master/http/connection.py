@@ -21,7 +21,7 @@ from aiohttp.streams import StreamReader
 from aiohttp.web_protocol import RequestHandler
 
 from shared.indirector.core import Client
-from shared.names import shown
+from shared.names import quoted_for_log
 
 from .identity import Peer
 from .limits import ServerLimits
@@ -195,7 +195,7 @@ class Connection(RequestHandler):
             log.error("Error while answering %s", self.address, exc_info=exc)
         else:
             complaint = str(message or exc or "").partition("\n")[0]
-            log.info("Refused what %s sent: %s", self.address, shown(complaint, 100))
+            log.info("Refused what %s sent: %s", self.address, quoted_for_log(complaint, 100))
         if request.writer.output_size > 0:
             raise ConnectionError("The answer is already on its way")
         response = web.Response(status=status, text="Bad Request" if status == 400 else "Internal Server Error")

@@ -13,8 +13,8 @@ from aiohttp import web
 
 from shared.errors import Denied, OutOfSpace, PuppetError
 from shared.indirector.core import Client
-from shared.names import shown
-from shared.process.log import ORIGIN, Origin
+from shared.names import quoted_for_log
+from shared.process.log import ORIGIN, RequestOrigin
 
 from . import access_log, identity
 from .application import HttpApplication
@@ -66,7 +66,7 @@ class Dispatcher:
         """Answer one request; return the response as aiohttp wants it, written already."""
         address = identity.address_of(request.connection.peername)
         request.client = Client(address, address, authenticated=False)
-        origin = ORIGIN.set(Origin(f"{next(self._numbers) % 2**48:012x}", address))
+        origin = ORIGIN.set(RequestOrigin(f"{next(self._numbers) % 2**48:012x}", address))
         exchange = _Exchange(request, time.monotonic())
         try:
             request.response_headers = self._application.headers(request)
@@ -123,7 +123,7 @@ class Dispatcher:
         if isinstance(err, OSError) and err.errno in (errno.ENOSPC, errno.EDQUOT):
             return self._error(request, OutOfSpace("The master's disk is full", hint=f"Make room for {err.filename or 'what it stores'}."))
         number = request_number()
-        log.exception("Incident %s while answering %s", number, shown(f"{request.method} {request.sent_path}", 200))
+        log.exception("Incident %s while answering %s", number, quoted_for_log(f"{request.method} {request.sent_path}", 200))
         return self._application.incident(request, number)
 
     def _client(self, request: HttpRequest) -> Client:
@@ -137,7 +137,7 @@ class Dispatcher:
             if not claims:
                 return client
             if not options.proxy.trusts(address):
-                log.warning("Ignored %s of %s(%s): it is not a configured proxy", shown(claims[0]), client.name, address)
+                log.warning("Ignored %s of %s(%s): it is not a configured proxy", quoted_for_log(claims[0]), client.name, address)
                 return client
             headers = list(request.headers.items())
             peer = identity.peer_behind_proxy(headers, options.proxy, self._tls.trust, address, options.oid_names, options.now())
@@ -166,8 +166,8 @@ class Dispatcher:
                     "action": "request",
                     "name": peer.client.name if peer is not None else "-",
                     "result": "refused",
-                    "method": shown(request.method, 20)[1:-1],
-                    "path": shown(request.sent_path, 500)[1:-1],
+                    "method": quoted_for_log(request.method, 20)[1:-1],
+                    "path": quoted_for_log(request.sent_path, 500)[1:-1],
                     "status": status,
                 }
             )

@@ -17,7 +17,7 @@ from certs import bundles, certificates, verify
 from certs.oids import OidNames
 from shared.errors import BadData, BadName, ConfigError, Denied, PeerNotTrusted
 from shared.indirector.core import Client
-from shared.names import certname, shown
+from shared.names import quoted_for_log, valid_certname
 
 from .tls import Revocations, ServerTrust
 
@@ -58,7 +58,7 @@ class ProxyRules:
             try:
                 networks.append(ipaddress.ip_network(address, strict=False))
             except ValueError as err:
-                raise ConfigError(f"proxy_addresses: {shown(address)} is not an address or network") from err
+                raise ConfigError(f"proxy_addresses: {quoted_for_log(address)} is not an address or network") from err
         return cls(tuple(networks), dn_header=_header(dn), verify_header=_header(verify))
 
     def trusts(self, address: str) -> bool:
@@ -93,7 +93,7 @@ def peer_of(der: bytes | None, address: str, names: OidNames) -> Peer:
         return Peer(anonymous)
     try:
         certificate = x509.load_der_x509_certificate(der)
-        name = certname(certificates.name_of(certificate))
+        name = valid_certname(certificates.name_of(certificate))
         if certificates.is_authority(certificate):
             raise BadName("A CA's own certificate names no node")
         client = Client(
@@ -164,7 +164,7 @@ def peer_behind_proxy(
     if claimed:
         match = _CN_ONLY.fullmatch(claimed.strip())
         if match is None or match[1] != peer.client.name:
-            raise Denied(f"The name {shown(claimed)} does not agree with the certificate of {peer.client.name}")
+            raise Denied(f"The name {quoted_for_log(claimed)} does not agree with the certificate of {peer.client.name}")
     return peer
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from shared.errors import BadRequest, EvaluationError, PuppetError
-from shared.names import shown
+from shared.names import quoted_for_log
 from shared.regexps import Regexp
 
 from ..compiler.catalog.definitions import NodeBlock
@@ -40,7 +40,7 @@ def check_name(name: str) -> str:
     """The name of a class, define or node, lower case; BadRequest for anything that could mean a path."""
     lower = name.lower()
     if len(name) > MAX_NAME or not (_CLASS.fullmatch(lower) or _NODE.fullmatch(lower)):
-        raise BadRequest(f"Not the name of a class, define or node: {shown(name)}")
+        raise BadRequest(f"Not the name of a class, define or node: {quoted_for_log(name)}")
     return lower.removeprefix("::")
 
 
@@ -54,14 +54,14 @@ def check_pattern(pattern: str) -> Regexp | None:
     try:
         expression.pattern  # noqa: B018  # compiled at the first look
     except PuppetError as err:
-        raise BadRequest(f"Invalid regex '{shown(pattern)[1:-1]}': {err.message}") from err
+        raise BadRequest(f"Invalid regex '{quoted_for_log(pattern)[1:-1]}': {err.message}") from err
     return expression
 
 
 def check_kind(kind: str) -> str:
     """One of KINDS, or '' for all; else BadRequest."""
     if kind and kind not in KINDS:
-        raise BadRequest(f"Unrecognized kind filter: {shown(kind)}, expected one of {', '.join(map(repr, KINDS))}")
+        raise BadRequest(f"Unrecognized kind filter: {quoted_for_log(kind)}, expected one of {', '.join(map(repr, KINDS))}")
     return kind
 
 

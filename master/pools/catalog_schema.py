@@ -13,7 +13,7 @@ from typing import Any
 
 from shared.data import plainjson
 from shared.errors import BadData, BadName, BadRequest
-from shared.names import environment as environment_name
+from shared.names import valid_environment
 
 __all__ = ["checked"]
 
@@ -65,7 +65,7 @@ def _environment(value: Any) -> str:
     if not isinstance(value, str):
         return _text(value)
     try:
-        environment_name(value)
+        valid_environment(value)
     except BadName:
         return f"(not (puppetlabs.services.master.master-core/valid-env-name? {_shown(value)}))"
     return ""

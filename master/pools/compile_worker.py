@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 
 from shared.data import plainjson
 from shared.errors import BadData, BadRequest, CompileError, Location, PuppetError
-from shared.process.memory import settle
+from shared.process.memory import freeze_loaded_objects
 from shared.regexps import PATTERN_TIMEOUT
 
 from ..compiler.codegen.codecache import CodeCache
@@ -189,7 +189,7 @@ def serve(stdin: BinaryIO, say: Callable[[bytes], None]) -> None:
         say(frames.packed(frames.plain_error(err)))
         return
     _limit(int(setup["memory"]))
-    settle()
+    freeze_loaded_objects()
     say(frames.packed({"ready": os.getpid(), "warning": warning}))
     while True:
         try:

@@ -26,7 +26,7 @@ from shared.models.facts import FACTS, RESERVED_FACTS, Facts
 from shared.models.node import NODE
 from shared.models.packed_report import formats_of_documents, log_in_lines
 from shared.models.report import REPORT, Report
-from shared.names import certname
+from shared.names import valid_certname
 from shared.wire.dialects import LEGACY, MODERN, Dialect
 from shared.wire.formats import Format
 
@@ -103,7 +103,7 @@ def _catalog_wanted(body: bytes, timestamp: str, *, document: bool) -> tuple[dic
         raise BadRequest(f"More than {MAX_WANTED} bytes besides the facts")
     if given is None:
         return {"wanted": data, "nothing": True}, b""
-    header, packed = _packed(Facts(name=data["certname"], values=values, timestamp=timestamp), document=document)
+    header, packed = _packed(Facts(name=data["valid_certname"], values=values, timestamp=timestamp), document=document)
     return {"wanted": data, **header}, packed
 
 
@@ -115,7 +115,7 @@ def _packed_report(body: bytes, dialect: Dialect, form: Format, *, forwarded: bo
     kinds = formats_of_documents(report, forwarded=forwarded)
     documents = [report.to_ruby_yaml(legacy=legacy) for legacy in kinds]
     header = {
-        "name": certname(report.name),
+        "name": valid_certname(report.name),
         "report_format": report.report_format,
         "documents": [[legacy, len(document)] for legacy, document in zip(kinds, documents, strict=True)],
     }

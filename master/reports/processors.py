@@ -25,7 +25,7 @@ from shared.failpoints import failpoint
 from shared.filesystem.files import make_directory, owner_in, write_atomic
 from shared.indirector import Request, Terminus
 from shared.models.report import LEGACY_FORMAT, Report
-from shared.names import certname
+from shared.names import valid_certname
 from shared.process.log import LEVELS
 from shared.settings import MasterSettings
 
@@ -72,7 +72,7 @@ class Store:
         self.writers = writers or Writers()
 
     async def process(self, report: Report) -> None:
-        host = certname(report.host)
+        host = valid_certname(report.host)
         try:
             await self.writers.run(lambda: self._write(host, report))
         except OSError as err:
@@ -81,7 +81,7 @@ class Store:
             raise
 
     async def forget(self, host: str) -> bool:
-        name = certname(host)
+        name = valid_certname(host)
         return await self.writers.run(lambda: self._remove(name))
 
     def _write(self, host: str, report: Report) -> None:

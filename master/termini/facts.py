@@ -12,7 +12,7 @@ from shared.indirector import Request, Terminus
 from shared.indirector.core import Model, Option
 from shared.indirector.termini import FilePerKey, Json
 from shared.models.facts import Facts
-from shared.names import certname, shown
+from shared.names import quoted_for_log, valid_certname
 from shared.wire.dialects import Dialect
 
 from ..pools.parse_pool import IN_PLACE, Parsers
@@ -79,7 +79,7 @@ class StoredFacts(Terminus[Facts]):
             return None
 
     async def save(self, request: Request[Facts]) -> object:
-        certname(request.key)
+        valid_certname(request.key)
         return await self.files.save(request)
 
     async def destroy(self, request: Request[Facts]) -> object:
@@ -100,7 +100,9 @@ def condition(name: str, value: Option) -> Callable[[Facts], bool]:
     if not dot or operator not in _OPERATORS:
         fact, operator = rest, "eq"
     if not fact or not isinstance(value, str) or (kind == "meta" and fact != "timestamp"):
-        raise BadRequest(f"Facts cannot be searched by {shown(name)}", hint="Write facts.<name> or facts.<name>.<eq|ne|lt|le|gt|ge>.")
+        raise BadRequest(
+            f"Facts cannot be searched by {quoted_for_log(name)}", hint="Write facts.<name> or facts.<name>.<eq|ne|lt|le|gt|ge>."
+        )
     compare = _OPERATORS[operator]
 
     def test(facts: Facts) -> bool:

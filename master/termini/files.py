@@ -18,7 +18,7 @@ from shared.indirector import Request, Terminus
 from shared.models.file_content import FileContent
 from shared.models.file_metadata import FileMetadata
 from shared.models.static_file_content import StaticFileContent
-from shared.names import shown
+from shared.names import quoted_for_log
 
 from ..environments.code_commands import CodeCommands, check_code_id, check_path
 from .mounts import MERGED_MOUNTS, FileServer
@@ -101,12 +101,12 @@ class MetadataServer(Terminus[FileMetadata]):
     def _name_unserved(self, request: Request[FileMetadata], listing: MetadataListing) -> None:
         """Log what is left out, each path once; tell it to an agent that asks."""
         for root, name in listing.unserved:
-            path = shown(f"{root}/{name}", 4096)
+            path = quoted_for_log(f"{root}/{name}", 4096)
             if path not in self._named_unserved and len(self._named_unserved) < MAX_NAMED:
                 self._named_unserved.add(path)
                 log.warning("A file whose name is not UTF-8, or holds control characters, cannot be served and is left out: %s", path)
         if request.flag("unserved"):
-            names = tuple(shown(name, 200) for _, name in listing.unserved[:MAX_TOLD])
+            names = tuple(quoted_for_log(name, 200) for _, name in listing.unserved[:MAX_TOLD])
             listing.entries[0] = listing.entries[0].model_copy(update={"unserved": names})
 
 

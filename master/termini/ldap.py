@@ -13,7 +13,7 @@ from typing import Any, Literal
 from shared.errors import ConfigError, PeerNotTrusted, PuppetError, Unsupported
 from shared.indirector import Request, Terminus
 from shared.models.node import Node
-from shared.names import environment as environment_name
+from shared.names import valid_environment
 
 from .ldap_conf import HINT, LdapTrust
 
@@ -159,7 +159,7 @@ class Ldap(Terminus[Node]):
         }
         stacked = (each.partition("=") for attribute in self.stacked_attributes for each in values.get(attribute, []))
         parameters |= {key: value for key, equals, value in stacked if equals}
-        environment = environment_name(values["environment"][0]) if values.get("environment") else None
+        environment = valid_environment(values["environment"][0]) if values.get("environment") else None
         parent = values.get(self.parent_attribute)
         if parent:
             above = self._node(connection, parent[0], seen | {name})

@@ -18,7 +18,7 @@ from shared.errors import ConfigError, Location
 from shared.file_serving.trees import FileTree
 from shared.filesystem.files import parts_of
 from shared.indirector import Client, Request
-from shared.names import certname
+from shared.names import valid_certname
 
 log = logging.getLogger("puppet.fileserver")
 
@@ -51,7 +51,7 @@ class Mount:
             return Path(self.path)
         if client is None or not client.authenticated:
             return None
-        host, _, domain = certname(client.name).partition(".")
+        host, _, domain = valid_certname(client.name).partition(".")
         values = {"%h": host, "%H": client.name, "%d": domain, "%%": "%"}
         return Path(re.sub(r"%[hHd%]", lambda match: values[match[0]], self.path))
 

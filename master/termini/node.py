@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from shared.data import plainyaml
 from shared.errors import BadData, PuppetError
 from shared.indirector import Binding, Request, Terminus
-from shared.indirector.termini import Exec, FilePerKey, Json
+from shared.indirector.termini import ExecTerminus, FilePerKey, Json
 from shared.models.facts import RESERVED_FACTS, Facts, PackedFacts, permitted_facts
 from shared.models.node import Node
-from shared.names import environment as environment_name
+from shared.names import valid_environment
 
 if TYPE_CHECKING:
     from ..pools.parse_pool import Parsers
@@ -27,7 +27,7 @@ class Plain(Terminus[Node]):
         return Node(name=request.key)
 
 
-class Classifier(Exec[Node]):
+class Classifier(ExecTerminus[Node]):
     """
     An external node classifier: `external_nodes` plus the name prints YAML with classes, parameters, environment.
 
@@ -64,7 +64,7 @@ def node_from(name: str, output: bytes) -> Node | None:
             raise PuppetError(f"The parameters of node {name} must be a map")
         found["parameters"] = {str(key): value for key, value in parameters.items()}
     if data.get("environment") is not None:
-        found["environment"] = environment_name(str(data["environment"]))
+        found["environment"] = valid_environment(str(data["environment"]))
     return Node.from_data(found)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from shared.data import plainjson
 from shared.errors import BadData, ConfigError, PuppetError
 from shared.indirector.termini import run_bounded
-from shared.names import shown
+from shared.names import quoted_for_log
 from shared.settings import MasterSettings
 
 from ..environments.code_commands import ENVIRON
@@ -42,7 +42,7 @@ class TrustedExternal:
         """As the settings say; ConfigError when that is no absolute path."""
         place = settings.trusted_external_command
         if place and not place.startswith("/"):
-            raise ConfigError(f"The setting {SETTING} must be the absolute path of a program or folder, not {shown(place)}")
+            raise ConfigError(f"The setting {SETTING} must be the absolute path of a program or folder, not {quoted_for_log(place)}")
         return cls(Path(place) if place else None, timeout=settings.command_timeout, most=settings.command_output)
 
     async def about(self, name: str) -> Mapping[str, Any]:

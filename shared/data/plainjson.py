@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from ..errors import BadData
-from ..names import shown
+from ..names import quoted_for_log
 
 MAX_NUMBER = 400  # digits of one number; Python itself stops at 4300, quadratic before that
 
@@ -21,7 +21,7 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                raise BadData(f"The key {shown(key)} stands twice in one object")
+                raise BadData(f"The key {quoted_for_log(key)} stands twice in one object")
             seen.add(key)
     return found
 
@@ -29,7 +29,7 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _float(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise BadData(f"The number {shown(text)} is out of range")
+        raise BadData(f"The number {quoted_for_log(text)} is out of range")
     return number
 
 

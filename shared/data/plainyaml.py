@@ -17,7 +17,7 @@ import yaml
 from ..errors import BadData
 from . import yamlwriter
 from .yamlscalars import ALLOWED_CLASSES, Core, Psych, ScalarError, Scalars
-from .yamlwriter import OldSymbol, RubyObject, Symbol, Timestamp
+from .yamlwriter import OldSymbol, RubyObject, Symbol, YamlTimestamp
 
 MAX_DEPTH = 100  # levels of nesting
 MAX_NODES = 1_000_000  # keys and values; what an alias names is counted each time it is used
@@ -259,8 +259,8 @@ __all__ = [
     "OldSymbol",
     "RubyObject",
     "Symbol",
-    "Timestamp",
     "YamlError",
+    "YamlTimestamp",
     "dumps",
     "loads",
 ]

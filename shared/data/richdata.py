@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import BadData, Unsupported
-from ..names import shown
+from ..names import quoted_for_log
 
 PTYPE = "__ptype"
 PVALUE = "__pvalue"
@@ -23,7 +23,7 @@ MAX_DEPTH = 100  # levels of nesting
 
 
 @dataclass(frozen=True, slots=True)
-class Sensitive:
+class WireSensitive:
     """A value that is not to be shown; its text says so."""
 
     value: Any
@@ -35,7 +35,7 @@ class Sensitive:
 
 
 @dataclass(frozen=True, slots=True)
-class Deferred:
+class WireDeferred:
     """A function call that the agent makes just before it applies the catalog."""
 
     name: str
@@ -43,7 +43,7 @@ class Deferred:
 
 
 @dataclass(frozen=True, slots=True)
-class Regexp:
+class WireRegexp:
     """A regular expression, without its slashes."""
 
     pattern: str
@@ -74,18 +74,18 @@ def read(value: Any, depth: int = 0) -> Any:
 def _rich(kind: str, value: Mapping[str, Any], depth: int) -> Any:
     inner = value.get(PVALUE)
     if kind == "Sensitive":
-        return Sensitive(read(inner, depth + 1))
+        return WireSensitive(read(inner, depth + 1))
     if kind == "Deferred":
         arguments = value.get("arguments") or []
         if not isinstance(value.get("name"), str) or not isinstance(arguments, list):
             raise BadData("A Deferred value without a function's name")
-        return Deferred(value["name"], tuple(read(each, depth + 1) for each in arguments))
+        return WireDeferred(value["name"], tuple(read(each, depth + 1) for each in arguments))
     if kind == "Default":
         return "default"
     if kind in _TEXTUAL and isinstance(inner, str):
         return inner
     if kind == "Regexp" and isinstance(inner, str):
-        return Regexp(inner)
+        return WireRegexp(inner)
     if kind == "Binary" and isinstance(inner, str):
         try:
             return base64.b64decode(inner, validate=True)
@@ -94,7 +94,7 @@ def _rich(kind: str, value: Mapping[str, Any], depth: int) -> Any:
     if kind == "Hash" and isinstance(inner, list) and len(inner) % 2 == 0:
         read_all = [read(each, depth + 1) for each in inner]
         return {_key(key): each for key, each in zip(read_all[::2], read_all[1::2], strict=True)}
-    raise Unsupported(f"Rich data of the kind {shown(kind)} cannot be applied", hint="Pass it as a string in the manifest.")
+    raise Unsupported(f"Rich data of the kind {quoted_for_log(kind)} cannot be applied", hint="Pass it as a string in the manifest.")
 
 
 def _key(key: Any) -> Any:
@@ -103,9 +103,9 @@ def _key(key: Any) -> Any:
 
 def has_deferred(value: Any) -> bool:
     """Whether some Deferred is in `value`."""
-    if isinstance(value, Deferred):
+    if isinstance(value, WireDeferred):
         return True
-    if isinstance(value, Sensitive):
+    if isinstance(value, WireSensitive):
         return has_deferred(value.value)
     if isinstance(value, Mapping):
         return any(has_deferred(each) for each in value.values())
@@ -114,7 +114,7 @@ def has_deferred(value: Any) -> bool:
 
 def unwrapped(value: Any) -> tuple[Any, bool]:
     """`value` without any Sensitive around or in it, and whether there was one."""
-    if isinstance(value, Sensitive):
+    if isinstance(value, WireSensitive):
         return unwrapped(value.value)[0], True
     if isinstance(value, list | tuple):
         parts = [unwrapped(each) for each in value]
@@ -127,9 +127,9 @@ def unwrapped(value: Any) -> tuple[Any, bool]:
 
 def sensitive_in(value: Any) -> list[Any]:
     """Return what the Sensitive values in `value` hide, also those among the arguments of Deferred ones."""
-    if isinstance(value, Sensitive):
+    if isinstance(value, WireSensitive):
         return [unwrapped(value.value)[0], *sensitive_in(value.value)]
-    if isinstance(value, Deferred):
+    if isinstance(value, WireDeferred):
         return sensitive_in(value.arguments)
     if isinstance(value, Mapping):
         return sensitive_in([*value, *value.values()])

@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
 
 from ..errors import BadData
-from ..names import shown
+from ..names import quoted_for_log
 from .plainjson import MAX_NUMBER
 
 STANDARD = "tag:yaml.org,2002:"
@@ -97,7 +97,7 @@ class Scalars:
         if tag.startswith("!ruby/"):
             return self.ruby(tag, text)
         if not tag.startswith(STANDARD):
-            raise ScalarError(f"The YAML tag {shown(tag)} is not allowed")
+            raise ScalarError(f"The YAML tag {quoted_for_log(tag)} is not allowed")
         return self.standard(tag.removeprefix(STANDARD), text)
 
     def collection(self, tag: str, value: Any) -> Any:
@@ -105,14 +105,14 @@ class Scalars:
         if tag.startswith("!ruby/"):
             return self.ruby(tag, value)
         if not tag.startswith(STANDARD):
-            raise ScalarError(f"The YAML tag {shown(tag)} is not allowed")
+            raise ScalarError(f"The YAML tag {quoted_for_log(tag)} is not allowed")
         return self.standard_collection(tag.removeprefix(STANDARD), value)
 
     def ruby(self, tag: str, value: Any) -> Any:
         """What something with a tag of Ruby is: a text, a map or a list."""
         match = _RUBY.fullmatch(tag)
         if not match or (match[2] and match[1] not in ("sym", "symbol") and match[2] not in ALLOWED_CLASSES):
-            raise ScalarError(f"The YAML tag {shown(tag)} is not allowed")
+            raise ScalarError(f"The YAML tag {quoted_for_log(tag)} is not allowed")
         return value
 
     def standard(self, kind: str, text: str) -> Any:
@@ -173,7 +173,7 @@ class Psych(Scalars):
 
     def standard(self, kind: str, text: str) -> Any:
         if kind not in _SCALARS:
-            raise ScalarError(f"The YAML tag {shown('!!' + kind)} is not allowed")
+            raise ScalarError(f"The YAML tag {quoted_for_log('!!' + kind)} is not allowed")
         if kind == "binary":
             return self.binary(text)
         if kind == "str":
@@ -181,7 +181,7 @@ class Psych(Scalars):
         if kind == "float":
             number = self.plain(text)
             if isinstance(number, bool) or not isinstance(number, int | float):
-                raise ScalarError(f"{shown(text)} is no number, as the tag !!float says")
+                raise ScalarError(f"{quoted_for_log(text)} is no number, as the tag !!float says")
             return float(number)
         return self.plain(text)
 
@@ -191,7 +191,7 @@ class Psych(Scalars):
 
     def standard_collection(self, kind: str, value: Any) -> Any:
         if kind not in _COLLECTIONS:
-            raise ScalarError(f"The YAML tag {shown('!!' + kind)} is not allowed")
+            raise ScalarError(f"The YAML tag {quoted_for_log('!!' + kind)} is not allowed")
         if kind == "set" and isinstance(value, dict):
             raise ScalarError("Tried to load unspecified class: Psych::Set")
         if kind == "omap" and isinstance(value, list) and all(isinstance(pair, dict) for pair in value):
@@ -230,17 +230,17 @@ class Core(Scalars):
             return utf8_of(text)
         expected = {"int": int, "float": float, "bool": bool, "null": type(None)}.get(kind)
         if expected is None:
-            raise ScalarError(f"The YAML tag {shown('!!' + kind)} is not allowed")
+            raise ScalarError(f"The YAML tag {quoted_for_log('!!' + kind)} is not allowed")
         value = self.plain(text)
         if expected is float and type(value) is int:
             return _finite(text)
         if type(value) is not expected:
-            raise ScalarError(f"{shown(text)} is not what the tag !!{kind} says")
+            raise ScalarError(f"{quoted_for_log(text)} is not what the tag !!{kind} says")
         return value
 
     def standard_collection(self, kind: str, value: Any) -> Any:
         if kind != ("map" if isinstance(value, dict) else "seq"):
-            raise ScalarError(f"The YAML tag {shown('!!' + kind)} is not allowed")
+            raise ScalarError(f"The YAML tag {quoted_for_log('!!' + kind)} is not allowed")
         return value
 
 
@@ -305,13 +305,13 @@ def _float(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ScalarError(f"{shown(text)} is no number") from None
+        raise ScalarError(f"{quoted_for_log(text)} is no number") from None
 
 
 def _finite(text: str) -> float:
     number = math.nan if text.lower() in _INFINITE else float(text)
     if not math.isfinite(number):
-        raise ScalarError(f"The number {shown(text)} is out of range")
+        raise ScalarError(f"The number {quoted_for_log(text)} is out of range")
     return number
 
 

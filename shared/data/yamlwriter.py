@@ -28,7 +28,7 @@ class OldSymbol(str):
     __slots__ = ()
 
 
-class Timestamp(str):
+class YamlTimestamp(str):
     """A time, `2026-11-20 21:48:31.123456789 +00:00`, that is written without quotes, so that readers take it for a time."""
 
     __slots__ = ()
@@ -134,7 +134,7 @@ def _text(text: str, indent: str) -> str:
     if type(text) is not str:
         if isinstance(text, Symbol):
             return f":{text}" if _is_plain(text) else f":{_quoted(text)}"
-        if isinstance(text, Timestamp):
+        if isinstance(text, YamlTimestamp):
             return str(text)
         if isinstance(text, OldSymbol):
             return f"!ruby/sym {_text(str(text), indent)}"

@@ -13,7 +13,7 @@ from ..filesystem import checksums
 from ..filesystem.checksums import Algorithm
 from ..indirector.core import Request
 from ..models.file_metadata import FileMetadata, FileType, Links, MetadataChecksum, Permissions
-from ..names import shown
+from ..names import quoted_for_log
 from .trees import FileTree, UnservedName, is_utf8
 
 MAX_IGNORES: Final = 200  # patterns of one request
@@ -78,7 +78,7 @@ class MetadataOptions:
 
 def _one_of(name: str, value: str, known: Sequence[Any]) -> Any:
     if value not in known:
-        raise BadRequest(f"Invalid :{name} value {shown(value)}", hint=f"Known values: {', '.join(known)}")
+        raise BadRequest(f"Invalid :{name} value {quoted_for_log(value)}", hint=f"Known values: {', '.join(known)}")
     return value
 
 
@@ -113,7 +113,7 @@ def describe(
         if kind == "link":
             destination = tree.readlink(relative)
             if not is_utf8(destination):
-                raise UnservedName(f"A link to a name that is not UTF-8 cannot be served: {shown(relative)}")
+                raise UnservedName(f"A link to a name that is not UTF-8 cannot be served: {quoted_for_log(relative)}")
             total = MetadataChecksum(type=options.checksum_type, value=_target_checksum(tree, relative, options))
         elif kind == "file":
             if fd < 0 and options.checksum_type != "none":
@@ -147,7 +147,7 @@ def _type(info: os.stat_result, relative: str) -> FileType:
     kind = stat.S_IFMT(info.st_mode)
     if kind in _TYPES:
         return _TYPES[kind]
-    raise BadRequest(f"Cannot manage files of type {_DEVICES.get(kind, 'unknown')}: {shown(relative)}")
+    raise BadRequest(f"Cannot manage files of type {_DEVICES.get(kind, 'unknown')}: {quoted_for_log(relative)}")
 
 
 def _checksum(fd: int, info: os.stat_result, options: MetadataOptions, confined: bool) -> str:

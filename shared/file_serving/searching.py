@@ -17,7 +17,7 @@ from typing import Final
 from ..errors import BadRequest, Denied, NotFound, TooLarge
 from ..filesystem.globs import Glob
 from ..models.file_metadata import FileMetadata
-from ..names import shown
+from ..names import quoted_for_log
 from .metadata import MetadataOptions, describe
 from .trees import FileTree, UnservedName, can_be_served
 
@@ -65,7 +65,7 @@ def search_merged(roots: Sequence[tuple[FileTree, str]], options: MetadataOption
         for name, info in _walk(tree, relative, found, options, unserved):
             count += name != "."
             if len(seen) >= options.max_entries:
-                raise TooLarge(f"The directory {shown(base)} has more than {options.max_entries} entries")
+                raise TooLarge(f"The directory {quoted_for_log(base)} has more than {options.max_entries} entries")
             if name not in seen:
                 seen.add(name)
                 full = relative if name == "." else _joined(relative, name)
@@ -98,7 +98,7 @@ def names_below(tree: FileTree, relative: str, options: MetadataOptions, *, with
     base = str(tree.path(relative))
     for name, _ in _walk(tree, relative, found, options, None, frozenset(without)):
         if len(names) > options.max_entries:
-            raise TooLarge(f"The directory {shown(base)} has more than {options.max_entries} entries")
+            raise TooLarge(f"The directory {quoted_for_log(base)} has more than {options.max_entries} entries")
         names.append(name)
     return names[1:], _size_warnings(base, len(names) - 1, options)
 
@@ -148,7 +148,7 @@ def _walk(
         folder, depth, above = folders.popleft()
         if depth > deepest:
             if options.recurselimit is None:
-                raise TooLarge(f"The directory {shown(str(tree.path(relative)))} is more than {MAX_DEPTH} levels deep")
+                raise TooLarge(f"The directory {quoted_for_log(str(tree.path(relative)))} is more than {MAX_DEPTH} levels deep")
             continue
         try:
             fd = tree.open(_joined(relative, folder) if folder else relative, follow=not folder or options.links == "follow")
@@ -183,4 +183,4 @@ def _child(fd: int, name: str, ignored: Sequence[Glob]) -> os.stat_result | None
     except OSError as err:
         if err.errno == errno.ENOENT:
             return None
-        raise Denied(f"Not allowed to look at {shown(name)}") from err
+        raise Denied(f"Not allowed to look at {quoted_for_log(name)}") from err

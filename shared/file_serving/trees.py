@@ -10,7 +10,7 @@ from typing import Final
 
 from ..errors import BadRequest, Denied, NotFound
 from ..filesystem.files import descriptor_beneath, directory_beneath, parts_of
-from ..names import shown
+from ..names import quoted_for_log
 
 MAX_PATH: Final = 4000  # characters of a path below a root; a model of metadata takes no more than 4096
 
@@ -40,18 +40,18 @@ class FileTree:
             return descriptor_beneath(self.root, relative, follow=follow)
         except NotFound as err:
             if isinstance(err.__cause__, PermissionError):
-                raise Denied(f"Not allowed to read {shown(relative)}") from err
+                raise Denied(f"Not allowed to read {quoted_for_log(relative)}") from err
             raise
         except PermissionError as err:
-            raise Denied(f"Not allowed to read {shown(relative)}") from err
+            raise Denied(f"Not allowed to read {quoted_for_log(relative)}") from err
         except OSError as err:
-            raise NotFound(f"Could not find {shown(relative)}") from err
+            raise NotFound(f"Could not find {quoted_for_log(relative)}") from err
 
     def _open_plainly(self, relative: str, follow: bool) -> int:
         path = self.path(relative)
         info = path.stat() if follow else path.lstat()
         if not (stat.S_ISREG(info.st_mode) or stat.S_ISDIR(info.st_mode)):
-            raise NotFound(f"Not a regular file: {shown(str(path))}")
+            raise NotFound(f"Not a regular file: {quoted_for_log(str(path))}")
         return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW))
 
     def lstat(self, relative: str) -> os.stat_result | None:
@@ -74,7 +74,7 @@ class FileTree:
             with directory_beneath(self.root, "/".join(parts[:-1])) as fd:
                 return os.readlink(parts[-1], dir_fd=fd)
         except OSError as err:
-            raise NotFound(f"Not a link: {shown(relative)}") from err
+            raise NotFound(f"Not a link: {quoted_for_log(relative)}") from err
 
     def path(self, relative: str) -> Path:
         return self.root / relative if relative not in ("", ".") else self.root

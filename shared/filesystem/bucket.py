@@ -22,7 +22,7 @@ from typing import BinaryIO
 
 from ..errors import BadRequest, Conflict, NotFound, OutOfSpace, TooLarge
 from ..failpoints import failpoint
-from ..names import shown
+from ..names import quoted_for_log
 from . import checksums
 from .checksums import Algorithm, Checksum
 from .files import make_directory, open_beneath
@@ -55,9 +55,9 @@ class BucketKey:
         kind, _, rest = key.partition("/")
         value, _, path = rest.partition("/")
         if kind != algorithm:
-            raise BadRequest(f'Unsupported checksum type "{shown(kind)[1:-1]}"', hint=f"This bucket stores files by {algorithm}.")
+            raise BadRequest(f'Unsupported checksum type "{quoted_for_log(kind)[1:-1]}"', hint=f"This bucket stores files by {algorithm}.")
         if not checksums.valid(algorithm, value):
-            raise BadRequest(f"Invalid checksum {shown(value)}")
+            raise BadRequest(f"Invalid checksum {quoted_for_log(value)}")
         return cls(Checksum(algorithm, value), recorded(path) if path else None)
 
 
@@ -69,7 +69,7 @@ def recorded(path: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class BucketEntry:
     """One path under which a content was stored; `stored` is when the entry last changed."""
 
     value: str
@@ -119,7 +119,7 @@ class Bucket:
 
     def _relative(self, value: str) -> str:
         if not checksums.valid(self.algorithm, value):
-            raise BadRequest(f"Invalid checksum {shown(value)}")
+            raise BadRequest(f"Invalid checksum {quoted_for_log(value)}")
         return "/".join((*value[:8], value))
 
     # -- reading ----------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ class Bucket:
         except NotFound:
             return []
 
-    def entries(self, since: datetime | None = None, until: datetime | None = None) -> list[Entry]:
+    def entries(self, since: datetime | None = None, until: datetime | None = None) -> list[BucketEntry]:
         """All entries stored in the span, by path, then by time; both bounds belong to it."""
         found = []
         for folder in self._folders():
@@ -157,7 +157,7 @@ class Bucket:
             except OSError:
                 continue
             if (since is None or since <= stored) and (until is None or stored <= until):
-                found += [Entry(folder.name, stored, path) for path in self.paths(folder.name)]
+                found += [BucketEntry(folder.name, stored, path) for path in self.paths(folder.name)]
         return sorted(found, key=lambda entry: (entry.path, entry.stored))
 
     def _folders(self) -> Iterator[Path]:
@@ -308,7 +308,7 @@ class Incoming:
         found = self._sum.hexdigest()
         if value is not None and value != found:
             raise BadRequest(
-                f"The file does not match its checksum: announced {shown(value)}, received {Checksum(bucket.algorithm, found)}",
+                f"The file does not match its checksum: announced {quoted_for_log(value)}, received {Checksum(bucket.algorithm, found)}",
                 hint="The body was cut off or changed on its way; nothing was stored.",
             )
         line = recorded(path) if path else None

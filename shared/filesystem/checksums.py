@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Final, Literal, Protocol, TypeGuard
 
 from ..errors import BadData, BadRequest
-from ..names import shown
+from ..names import quoted_for_log
 
 Algorithm = Literal[
     "md5", "md5lite", "sha1", "sha1lite", "sha224", "sha256", "sha256lite", "sha384", "sha512", "mtime", "ctime", "none"
@@ -49,7 +49,7 @@ def algorithm(name: str) -> Algorithm:
     """`name` itself, when it is a checksum type; BadRequest otherwise."""
     if is_algorithm(name):
         return name
-    raise BadRequest(f"Unsupported checksum type {shown(name)}", hint=f"Known checksum types: {', '.join(ALGORITHMS)}")
+    raise BadRequest(f"Unsupported checksum type {quoted_for_log(name)}", hint=f"Known checksum types: {', '.join(ALGORITHMS)}")
 
 
 def is_digest(name: str) -> bool:
@@ -158,13 +158,13 @@ def time_of(value: str) -> datetime:
     """The time that a checksum value or a `Time` as Ruby prints it names; without a zone: UTC. BadData for anything else."""
     match = _TIME.fullmatch(value)
     if match is None:
-        raise BadData(f"Not a time: {shown(value)}")
+        raise BadData(f"Not a time: {quoted_for_log(value)}")
     moment, fraction, zone = match.groups()
     zone = "+00:00" if zone in (None, "UTC", "Z") else zone
     try:
         return datetime.fromisoformat(f"{moment.replace('T', ' ')}.{(fraction or '0')[:6].ljust(6, '0')}{zone}").astimezone(UTC)
     except (ValueError, OverflowError) as err:
-        raise BadData(f"Not a time: {shown(value)}") from err
+        raise BadData(f"Not a time: {quoted_for_log(value)}") from err
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,10 +187,10 @@ class Checksum:
         """
         match = _TEXT.fullmatch(text)
         if match is None or not is_algorithm(match[1]):
-            raise BadData(f"Not a checksum: {shown(text)}")
+            raise BadData(f"Not a checksum: {quoted_for_log(text)}")
         found = cls(match[1], match[2])
         if found.type != "none" and not valid(found.type, found.value):
-            raise BadData(f"Not a checksum of type {found.type}: {shown(text)}")
+            raise BadData(f"Not a checksum of type {found.type}: {quoted_for_log(text)}")
         return found
 
     @classmethod

@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from ..errors import BadName, NotFound, Unavailable
 from ..failpoints import failpoint
-from ..names import shown
+from ..names import quoted_for_log
 
 Stamp = tuple[int, int, int] | None
 
@@ -25,10 +25,10 @@ MAX_LINKS = 40  # the kernel's own limit for symbolic links in one path
 def parts_of(relative: str) -> tuple[str, ...]:
     """The components of a relative path from a peer; BadName for anything absolute, climbing, or not a file name."""
     if "\x00" in relative or len(relative) > 4096:
-        raise BadName(f"invalid path {shown(relative)}")
+        raise BadName(f"invalid path {quoted_for_log(relative)}")
     parts = tuple(part for part in relative.split("/") if part not in ("", "."))
     if relative.startswith("/") or ".." in parts or any(len(os.fsencode(part)) > 255 for part in parts):
-        raise BadName(f"invalid path {shown(relative)}")
+        raise BadName(f"invalid path {quoted_for_log(relative)}")
     return parts
 
 
@@ -62,7 +62,7 @@ def open_beneath(root: Path, relative: str, *, follow: bool = True) -> BinaryIO:
     fd = _walk(root, relative, follow_last=follow, flags=os.O_RDONLY | os.O_NONBLOCK)
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise NotFound(f"Not a regular file: {shown(relative)}")
+            raise NotFound(f"Not a regular file: {quoted_for_log(relative)}")
         os.set_blocking(fd, True)
         return os.fdopen(fd, "rb")
     except BaseException:
@@ -75,7 +75,7 @@ def descriptor_beneath(root: Path, relative: str, *, follow: bool = True) -> int
     fd = _walk(root, relative, follow_last=follow, flags=os.O_RDONLY | os.O_NONBLOCK)
     if not (stat.S_ISREG(os.fstat(fd).st_mode) or stat.S_ISDIR(os.fstat(fd).st_mode)):
         os.close(fd)
-        raise NotFound(f"Not a regular file: {shown(relative)}")
+        raise NotFound(f"Not a regular file: {quoted_for_log(relative)}")
     return fd
 
 
@@ -83,7 +83,7 @@ def _walk(root: Path, relative: str, *, follow_last: bool, flags: int) -> int:
     """The descriptor of the last component of `relative`; the stack holds one descriptor a directory, so `..` cannot leave."""
     base = os.path.realpath(root)
     pending = list(reversed(parts_of(relative)))
-    missing = NotFound(f"Could not find {shown(relative)}")
+    missing = NotFound(f"Could not find {quoted_for_log(relative)}")
     links = 0
     try:
         stack = [os.open(base, os.O_RDONLY | os.O_DIRECTORY)]

@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ..errors import BadData, BadRequest, Denied, Unsupported
-from ..names import shown
+from ..names import quoted_for_log
 from ..wire.dialects import Dialect
 from ..wire.formats import Format
 
@@ -63,7 +63,7 @@ class Model(BaseModel):
         except ValidationError as err:
             first = err.errors(include_url=False, include_input=False)[0]
             where = ".".join(str(part) for part in first["loc"])
-            raise BadData(f"Not a {cls.__name__}: {first['msg']} at {shown(where)}") from err
+            raise BadData(f"Not a {cls.__name__}: {first['msg']} at {quoted_for_log(where)}") from err
 
     def to_bytes(self, dialect: Dialect) -> bytes:
         """The form of the raw formats (`s`, `raw`, `binary`)."""
@@ -132,7 +132,7 @@ class Request(Generic[M]):
     def instance(self) -> M:
         """What is to be saved; BadRequest when nothing came."""
         if self.body is None:
-            raise BadRequest(f"Nothing to save for {shown(self.key)}")
+            raise BadRequest(f"Nothing to save for {quoted_for_log(self.key)}")
         return self.body
 
     def option(self, name: str, default: str = "") -> str:
@@ -151,7 +151,7 @@ class Request(Generic[M]):
         if text == "":
             return default
         if text not in ("true", "false"):
-            raise BadRequest(f"The option {name} must be true or false, not {shown(text)}")
+            raise BadRequest(f"The option {name} must be true or false, not {quoted_for_log(text)}")
         return text == "true"
 
     def number(self, name: str, *, least: int = 0, most: int = 2**31) -> int | None:
@@ -161,7 +161,7 @@ class Request(Generic[M]):
             return None
         digits = text[1:] if text.startswith("-") else text
         if not (digits.isascii() and digits.isdigit()) or len(digits) > 10 or not least <= int(text) <= most:
-            raise BadRequest(f"The option {name} must be a number from {least} to {most}, not {shown(text)}")
+            raise BadRequest(f"The option {name} must be a number from {least} to {most}, not {quoted_for_log(text)}")
         return int(text)
 
 
@@ -233,7 +233,7 @@ class Indirection(Generic[M]):
         known = {k: v for k, v in options.items() if k in self.options or (prefixes and k.startswith(prefixes))}
         for name, value in known.items():
             if not isinstance(value, str) and name not in self.repeatable:
-                raise BadRequest(f"The parameter {shown(name)[1:-1]} stands more than once")
+                raise BadRequest(f"The parameter {quoted_for_log(name)[1:-1]} stands more than once")
         return known
 
 

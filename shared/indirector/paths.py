@@ -18,8 +18,7 @@ from typing import Literal
 from urllib.parse import quote, urlencode
 
 from ..errors import BadName, BadRequest
-from ..names import FIRST_SEGMENTS, shown
-from ..names import environment as environment_name
+from ..names import FIRST_SEGMENTS, quoted_for_log, valid_environment
 from ..wire import percent
 from ..wire.dialects import LEGACY, MODERN, Dialect
 from .core import Indirection, Model, Option, Request
@@ -46,7 +45,7 @@ _BAD_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class IndirectorCall:
     """
     What a URL asks for. `environment` is None when scheme B's parameter is missing; `key` may be ''.
 
@@ -63,7 +62,7 @@ class Call:
     prefix: str = ""
     options: Mapping[str, Option] = field(default_factory=dict)
 
-    def with_form(self, body: bytes) -> Call:
+    def with_form(self, body: bytes) -> IndirectorCall:
         """
         This call with the parameters of a form body added; those that stand in both count as repeated.
 
@@ -75,7 +74,7 @@ class Call:
         wanted = single("environment", form.pop("environment", None))
         environment = self.environment
         if self.prefix and wanted is not None:
-            environment = environment_name(wanted)
+            environment = valid_environment(wanted)
             if self.environment not in (None, environment):
                 raise BadRequest("The query and the form name different environments")
         options = dict(self.options)
@@ -94,10 +93,10 @@ def decoded(text: str) -> str:
     try:
         data = text.encode("ascii")
         if any(map(_BAD_PERCENT.search, percent.pieces(data))):
-            raise BadName(f"Not a valid percent escape in {shown(text)}")
+            raise BadName(f"Not a valid percent escape in {quoted_for_log(text)}")
         return percent.unescaped(data).decode("utf-8")
     except (UnicodeDecodeError, UnicodeEncodeError) as err:
-        raise BadName(f"Not UTF-8: {shown(text)}") from err
+        raise BadName(f"Not UTF-8: {quoted_for_log(text)}") from err
 
 
 def parameters(text: str) -> dict[str, Option]:
@@ -145,7 +144,7 @@ def plurality(name: str) -> tuple[str, Literal["singular", "plural"]]:
 def verb_for(method: str, name: str) -> tuple[str, Verb]:
     """The indirection and the verb; BadRequest in 3.8's words when there is none."""
     if method not in _KNOWN_METHODS:
-        raise BadRequest(f"No support for http method {shown(method)[1:-1]}")
+        raise BadRequest(f"No support for http method {quoted_for_log(method)[1:-1]}")
     indirection, number = plurality(name)
     try:
         return indirection, METHODS[method, number]
@@ -154,7 +153,7 @@ def verb_for(method: str, name: str) -> tuple[str, Verb]:
         raise BadRequest(f"No support for plurality {said} for {method} operations") from None
 
 
-def parse(method: str, raw_path: str, raw_query: str = "") -> Call:
+def parse(method: str, raw_path: str, raw_query: str = "") -> IndirectorCall:
     """
     The call that a request line makes.
 
@@ -167,19 +166,19 @@ def parse(method: str, raw_path: str, raw_query: str = "") -> Call:
     return _parse_b(method, raw_path, raw_query) if is_scheme_b(raw_path) else _parse_a(method, raw_path, raw_query)
 
 
-def _parse_a(method: str, raw_path: str, raw_query: str) -> Call:
+def _parse_a(method: str, raw_path: str, raw_query: str) -> IndirectorCall:
     parts = raw_path.split("/", 3)
-    environment = environment_name(decoded(parts[1]) if len(parts) > 1 else "")
+    environment = valid_environment(decoded(parts[1]) if len(parts) > 1 else "")
     name = decoded(parts[2]) if len(parts) > 2 else ""
     _check_name(name)
     indirection, verb = verb_for(method, name)
     key = decoded(parts[3]) if len(parts) > 3 else ""
     options = parameters(raw_query)
     single("environment", options.pop("environment", None))  # the path's wins
-    return Call(indirection, verb, _collapsed(indirection, key), environment, LEGACY, method, decoded(raw_path), options=options)
+    return IndirectorCall(indirection, verb, _collapsed(indirection, key), environment, LEGACY, method, decoded(raw_path), options=options)
 
 
-def _parse_b(method: str, raw_path: str, raw_query: str) -> Call:
+def _parse_b(method: str, raw_path: str, raw_query: str) -> IndirectorCall:
     parts = raw_path.split("/", 4)
     prefix = parts[1]
     name = decoded(parts[3]) if len(parts) > 3 else ""
@@ -188,13 +187,13 @@ def _parse_b(method: str, raw_path: str, raw_query: str) -> Call:
     key = decoded(parts[4]) if len(parts) > 4 else ""
     options = parameters(raw_query)
     wanted = single("environment", options.pop("environment", None))
-    environment = None if wanted is None else environment_name(wanted)
-    return Call(indirection, verb, _collapsed(indirection, key), environment, MODERN, method, decoded(raw_path), prefix, options)
+    environment = None if wanted is None else valid_environment(wanted)
+    return IndirectorCall(indirection, verb, _collapsed(indirection, key), environment, MODERN, method, decoded(raw_path), prefix, options)
 
 
 def _check_name(name: str) -> None:
     if not _NAME.fullmatch(name):
-        raise BadRequest(f"The indirection name must be purely alphanumeric, not {shown(name)}")
+        raise BadRequest(f"The indirection name must be purely alphanumeric, not {quoted_for_log(name)}")
 
 
 def _collapsed(indirection: str, key: str) -> str:

@@ -13,12 +13,12 @@ from ..data import plainjson, plainyaml
 from ..errors import BadData, PuppetError
 from ..failpoints import failpoint
 from ..filesystem.files import make_directory, owner_in, write_atomic
-from ..names import file_key, shown
+from ..names import quoted_for_log, valid_file_key
 from ..wire.dialects import MODERN
 from .core import Indirection, M, Request, Terminus, log
 
 
-class Memory(Terminus[M]):
+class MemoryTerminus(Terminus[M]):
     """Instances in this process."""
 
     def __init__(self) -> None:
@@ -38,8 +38,8 @@ class Memory(Terminus[M]):
         return self.instances.pop(request.key, None) is not None
 
 
-class Code(Terminus[M]):
-    """Instances made by a function of the request: `Code(lambda request: Status(name=request.key))`."""
+class CodeTerminus(Terminus[M]):
+    """Instances made by a function of the request: `CodeTerminus(lambda request: Status(name=request.key))`."""
 
     def __init__(self, make: Callable[[Request[M]], M | Awaitable[M | None] | None]) -> None:
         self.make = make
@@ -78,7 +78,7 @@ class FilePerKey(Terminus[M]):
 
     def path(self, key: str) -> Path:
         """The file of a key; BadName when the key cannot be a file's name."""
-        return self.root / (file_key(key) + self.suffix)
+        return self.root / (valid_file_key(key) + self.suffix)
 
     def load(self, key: str, body: bytes) -> M:
         return self.indirection.model.from_bytes(body)
@@ -98,7 +98,7 @@ class FilePerKey(Terminus[M]):
         try:
             await asyncio.to_thread(self._write, request.key, request.instance)
         except RecursionError as err:  # JSON may be nested more deeply than a writer goes
-            raise BadData(f"The {self.indirection.name} of {shown(request.key)} cannot be stored: nested too deeply") from err
+            raise BadData(f"The {self.indirection.name} of {quoted_for_log(request.key)} cannot be stored: nested too deeply") from err
         return str(self.path(request.key))
 
     async def destroy(self, request: Request[M]) -> object:
@@ -145,7 +145,9 @@ class FilePerKey(Terminus[M]):
     def _write_body(self, key: str, body: bytes) -> None:
         path = self.path(key)
         if len(body) > self.most:  # nobody could read it
-            raise BadData(f"The {self.indirection.name} of {shown(key)} would take {len(body)} bytes of a file, more than {self.most}")
+            raise BadData(
+                f"The {self.indirection.name} of {quoted_for_log(key)} would take {len(body)} bytes of a file, more than {self.most}"
+            )
         make_directory(path.parent, mode=self.folder_mode, inherit=True)
         write_atomic(path, body, mode=self.mode, owner=owner_in(path.parent), durable=self.durable)
         failpoint(f"{self.indirection.name}.written")
@@ -199,7 +201,7 @@ class Json(FilePerKey[M]):
         return plainjson.dumps_pson(instance.to_data(MODERN))
 
 
-class Exec(Terminus[M]):
+class ExecTerminus(Terminus[M]):
     """
     What an external program prints: `command` plus the key as its last argument, no shell.
 
@@ -235,7 +237,7 @@ class Exec(Terminus[M]):
                 hint="It is the absolute path of a program, with arguments if need be.",
             )
         if key.startswith("-"):
-            raise PuppetError(f"Failed to find {shown(key)} via exec: the name would be read as an option")
+            raise PuppetError(f"Failed to find {quoted_for_log(key)} via exec: the name would be read as an option")
         return await run_bounded(
             [*self.command, key], timeout=self.timeout, most=self.most, environ=self.environ, what=f"find {key} via exec"
         )

@@ -15,7 +15,7 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from ..data import plainyaml
-from ..data.plainyaml import OldSymbol, RubyObject, Timestamp
+from ..data.plainyaml import OldSymbol, RubyObject, YamlTimestamp
 from ..errors import BadData
 from ..indirector.core import Indirection, Model
 from ..wire.dialects import Dialect
@@ -322,9 +322,9 @@ def _tagged_legacy(data: dict[str, Any]) -> RubyObject:
     return RubyObject("Puppet::Transaction::Report", timed(data) | {"logs": logs, "metrics": metrics, "resource_statuses": statuses})
 
 
-def timestamp(time: str) -> Timestamp | None:
+def timestamp(time: str) -> YamlTimestamp | None:
     """Return a time as the text that Ruby writes in YAML; None for ''."""
-    return Timestamp(f"{time[:10]} {time[11:-6]} {time[-6:]}") if time else None
+    return YamlTimestamp(f"{time[:10]} {time[11:-6]} {time[-6:]}") if time else None
 
 
 STATES = ("skipped", "failed", "failed_to_restart", "restarted", "changed", "out_of_sync", "scheduled", "corrective_change")

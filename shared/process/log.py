@@ -55,14 +55,14 @@ MAX_MESSAGE = 64 * 1024  # characters of one message
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class RequestOrigin:
     """The request that is being answered: a number of its own, and the address that it came from."""
 
     request: str
     address: str
 
 
-ORIGIN: ContextVar[Origin | None] = ContextVar("origin", default=None)
+ORIGIN: ContextVar[RequestOrigin | None] = ContextVar("origin", default=None)
 """Set while a request is being answered; the logs carry its number, so that all that belongs to it can be found."""
 
 

@@ -16,7 +16,7 @@ _LARGE = 256 * 1024  # bytes: a connection's TLS buffer in uvloop, of which litt
 _SPARE = 8 * 1024 * 1024  # bytes at the heap's end that may stay free: those pieces come and go all the time
 
 
-def one_heap() -> None:
+def use_single_malloc_arena() -> None:
     """
     Have all threads take memory from one heap; to be called before there are any.
 
@@ -30,7 +30,7 @@ def one_heap() -> None:
     mallopt(_M_TRIM_THRESHOLD, _SPARE)
 
 
-def settle() -> None:
+def freeze_loaded_objects() -> None:
     """
     Tell the garbage collector that what is loaded now stays.
 
@@ -42,7 +42,7 @@ def settle() -> None:
     gc.set_threshold(50_000, 20, 100)
 
 
-async def collecting(deserted: Callable[[], bool], idle: Callable[[], bool]) -> None:
+async def collect_garbage_forever(deserted: Callable[[], bool], idle: Callable[[], bool]) -> None:
     """
     Runs until cancelled, beside an event loop that must not be held up: few objects are looked at at a time.
 
@@ -72,4 +72,4 @@ def _of_glibc(name: str) -> Callable[..., object]:
     return found
 
 
-__all__ = ["collecting", "one_heap", "settle"]
+__all__ = ["collect_garbage_forever", "freeze_loaded_objects", "use_single_malloc_arena"]

@@ -15,7 +15,7 @@ from .core import Origin, Pending, Type
 from .references import Ref
 from .secrets import Secrets
 
-Resolver = Callable[[richdata.Deferred], Any]
+Resolver = Callable[[richdata.WireDeferred], Any]
 
 _CONTAINERS = frozenset(("class", "node"))
 _HINT = "Resources of this type cannot be applied yet; the rest of the catalog is."
@@ -289,11 +289,11 @@ class _Reader:
             raise
 
     def _walk(self, value: Any, resolve: Resolver) -> Any:
-        if isinstance(value, richdata.Deferred):
+        if isinstance(value, richdata.WireDeferred):
             arguments = tuple(self._walk(argument, resolve) for argument in value.arguments)
-            return resolve(richdata.Deferred(value.name, arguments))
-        if isinstance(value, richdata.Sensitive):
-            return richdata.Sensitive(self._walk(value.value, resolve))
+            return resolve(richdata.WireDeferred(value.name, arguments))
+        if isinstance(value, richdata.WireSensitive):
+            return richdata.WireSensitive(self._walk(value.value, resolve))
         if isinstance(value, list):
             return [self._walk(item, resolve) for item in value]
         if isinstance(value, Mapping):

@@ -3,33 +3,33 @@
 from typing import TYPE_CHECKING, Any
 
 from .agent import AgentSettings
-from .base import Layers, SettingOptions, Settings, canonical, flags_of, load, path_names, texts_of_unread, unknown
+from .base import Layers, SettingOptions, Settings, canonical, flags_of, ignored_setting_texts, load, path_names, unknown
 from .common import CommonSettings
 from .conf import Conf, parse, read
-from .unread import UNREAD, Unread
+from .ignored import IGNORED_SETTINGS, IgnoredSetting
 from .values import printed
 
 if TYPE_CHECKING:
     from .master import MasterSettings
 
 __all__ = [
-    "UNREAD",
+    "IGNORED_SETTINGS",
     "AgentSettings",
     "CommonSettings",
     "Conf",
+    "IgnoredSetting",
     "Layers",
     "MasterSettings",
     "SettingOptions",
     "Settings",
-    "Unread",
     "canonical",
     "flags_of",
+    "ignored_setting_texts",
     "load",
     "parse",
     "path_names",
     "printed",
     "read",
-    "texts_of_unread",
     "unknown",
 ]
 

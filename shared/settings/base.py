@@ -20,7 +20,7 @@ from pydantic.fields import FieldInfo
 from ..errors import ConfigError
 from ..suggestions import did_you_mean
 from .conf import Conf, read
-from .unread import UNREAD
+from .ignored import IGNORED_SETTINGS
 from .values import printed
 
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))", re.ASCII)
@@ -172,7 +172,7 @@ def load(
     """
     conf, layers = _layered(cls, section, flags or {}, application or {}, conf, root, home)
     _refuse_environments_own(conf)
-    _refuse_unread(conf, layers)
+    _refuse_ignored(conf, layers)
     values = {name: layers.value(name) for name in cls.model_fields}
     try:
         made = cls.model_validate(values)
@@ -187,10 +187,10 @@ def load(
     return made
 
 
-def texts_of_unread(cls: type[Settings], *, section: str, flags: Mapping[str, Any]) -> dict[str, str]:
+def ignored_setting_texts(cls: type[Settings], *, section: str, flags: Mapping[str, Any]) -> dict[str, str]:
     """What is said of the settings that nothing reads, by name; `cls` has the settings that they may name."""
     _, layers = _layered(cls, section, flags, {}, None, None, None)
-    return {name: str(layers.value(name)) for name in UNREAD}
+    return {name: str(layers.value(name)) for name in IGNORED_SETTINGS}
 
 
 def _layered(
@@ -199,7 +199,7 @@ def _layered(
     """The file, and all texts that settings are made of."""
     given, paths = {canonical(name): value for name, value in flags.items()}, path_names(cls)
     base = directories(root=os.geteuid() == 0 if root is None else root, home=home or Path.home())
-    defaults = {**{name: each.default for name, each in UNREAD.items()}, **_defaults(cls), **base}
+    defaults = {**{name: each.default for name, each in IGNORED_SETTINGS.items()}, **_defaults(cls), **base}
     if conf is None:
         first = Layers([given, application, defaults], run_mode=section, paths=paths)
         conf = read(Path(str(first.value("config"))))
@@ -216,13 +216,13 @@ def _place(conf: Conf, layers: Layers, name: str) -> str:
     return f" (file: {conf.path}, line: {entry.line})" if entry and name not in layers.layers[0] else ""
 
 
-def _refuse_unread(conf: Conf, layers: Layers) -> None:
+def _refuse_ignored(conf: Conf, layers: Layers) -> None:
     """A setting that nothing reads, with another value than its default, where somebody relies on it."""
-    for name, setting in UNREAD.items():
+    for name, setting in IGNORED_SETTINGS.items():
         if layers.run_mode not in setting.refused or layers.raw(name) == setting.default:
             continue
         value, default = layers.value(name), Layers([{name: setting.default}, *layers.layers], run_mode=layers.run_mode).value(name)
-        if not setting.says_nothing(value, default):
+        if not setting.is_default(value, default):
             shown = f"'{printed(value)}'"
             raise ConfigError(f"Could not set {name} to {shown}: that is not supported here{_place(conf, layers, name)}", hint=setting.why)
 
@@ -240,7 +240,7 @@ def _refuse_environments_own(conf: Conf) -> None:
 
 def unknown(conf: Conf, *classes: type[Settings], also: Iterable[str] = ()) -> list[str]:
     """One sentence for each setting of a file that nothing here reads, with a hint where a name is close to a known one."""
-    known = {name for cls in classes for name in cls.model_fields} | set(also) | set(UNREAD)
+    known = {name for cls in classes for name in cls.model_fields} | set(also) | set(IGNORED_SETTINGS)
     return [
         f"Unknown setting {name} in [{section}] (file: {conf.path}, line: {entry.line}). {did_you_mean(name, known)}".rstrip()
         for section, entries in conf.sections.items()
@@ -261,7 +261,7 @@ class SettingOptions:
 
     def __init__(self, *classes: type[Settings], without: Collection[str] = ()) -> None:
         self._paths = path_names(*classes)
-        self._is_flag = {name: setting.flag for name, setting in UNREAD.items()} if classes else {}
+        self._is_flag = {name: setting.flag for name, setting in IGNORED_SETTINGS.items()} if classes else {}
         self._is_flag |= {name: is_flag(field) for cls in classes for name, field in cls.model_fields.items()}
         for name in without:
             self._is_flag.pop(name, None)

@@ -16,7 +16,7 @@ SECTIONS = frozenset({"main", "server", "master", "agent", "user"})
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ConfEntry:
     value: str
     line: int
 
@@ -26,7 +26,7 @@ class Conf:
     """The settings of a file by section (`server` is kept as `master`); names with `-` turned into `_`."""
 
     path: Path | None = None
-    sections: Mapping[str, Mapping[str, Entry]] = field(default_factory=dict)
+    sections: Mapping[str, Mapping[str, ConfEntry]] = field(default_factory=dict)
 
     def section(self, name: str) -> dict[str, str]:
         return {key: entry.value for key, entry in self.sections.get(name, {}).items()}
@@ -43,7 +43,7 @@ def parse(text: str, path: Path | None = None, *, any_section: bool = False) -> 
         ConfigError: with file and line; Puppet ignores the whole file then, which is for the caller to decide.
     Source: command line reference 5.1.
     """
-    sections: dict[str, dict[str, Entry]] = {}
+    sections: dict[str, dict[str, ConfEntry]] = {}
     current = "main"
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
@@ -63,7 +63,7 @@ def parse(text: str, path: Path | None = None, *, any_section: bool = False) -> 
                 value = metadata[1]
             if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
                 value = value[1:-1]
-            sections.setdefault(current, {})[match[1].replace("-", "_")] = Entry(value, number)
+            sections.setdefault(current, {})[match[1].replace("-", "_")] = ConfEntry(value, number)
         else:
             raise ConfigError(f"Could not match line {line.strip()[:80]!r}", where=_at(path, number), hint="Write: name = value")
     return Conf(path, sections)

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..data import plainjson, plainyaml
 from ..errors import BadData, MissingHeader, NotAcceptable, UnsupportedMediaType
-from ..names import shown
+from ..names import quoted_for_log
 
 MAX_INFLATED = 64 * 1024 * 1024  # bytes that a b64_zlib_yaml text may expand to
 
@@ -89,11 +89,11 @@ def of_content_type(header: str | None, formats: Sequence[Format]) -> Format:
     for parameter in parameters:
         name, _, value = parameter.partition("=")
         if name.strip().lower() == "charset" and value.strip().strip('"').lower() not in ("utf-8", "utf8", "us-ascii", "iso-8859-1"):
-            raise UnsupportedMediaType(f"The charset {shown(value)} is not supported")
+            raise UnsupportedMediaType(f"The charset {quoted_for_log(value)} is not supported")
     for format in formats:
         if mime.lower() == format.mime or mime == format.name:
             return format
-    raise UnsupportedMediaType(f"Client sent a mime-type ({shown(mime)[1:-1]}) that doesn't correspond to a format we support")
+    raise UnsupportedMediaType(f"Client sent a mime-type ({quoted_for_log(mime)[1:-1]}) that doesn't correspond to a format we support")
 
 
 def accepted(header: str, formats: Iterable[Format]) -> list[Format]:

@@ -22,7 +22,7 @@ from shared.data import plainjson
 from shared.errors import ConfigError
 from shared.indirector.rest import Rest
 from shared.indirector.routes import Route
-from shared.indirector.termini import Json, Memory, Yaml
+from shared.indirector.termini import Json, MemoryTerminus, Yaml
 from shared.models.facts import Facts
 from shared.models.report import Metric, Report
 from shared.settings import AgentSettings, Conf, load
@@ -249,7 +249,7 @@ def test_routes_yaml_wins(tmp_path: Path) -> None:
     wiring = wired(tmp_path, catalog=Route("yaml", ""), facts=Route("memory"), node=Route(cache="json"))
     assert isinstance(wiring.catalog.terminus, Yaml)
     assert wiring.catalog.cache is None
-    assert isinstance(wiring.indirector["facts"].terminus, Memory)
+    assert isinstance(wiring.indirector["facts"].terminus, MemoryTerminus)
     assert isinstance(wiring.indirector["node"].cache, Json)
 
 

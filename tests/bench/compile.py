@@ -86,7 +86,7 @@ def compile_again(codedir: Path, facts: dict[str, Any], repeat: int, catalog: Pa
     from master.environments.directories import EnvironmentSettings
     from master.environments.loaded import LoadedEnvironments
     from shared.data import plainjson
-    from shared.process.memory import settle
+    from shared.process.memory import freeze_loaded_objects
 
     settings = EnvironmentSettings((str(codedir / "environments"),), environment_timeout=None)
     environments = LoadedEnvironments(settings, CodeCache(), log=lambda level, entry: None)
@@ -94,7 +94,7 @@ def compile_again(codedir: Path, facts: dict[str, Any], repeat: int, catalog: Pa
     server = {"serverversion": "7.23.0", "servername": "puppet", "serverip": "127.0.0.1", "environment": "production"}
     parameters = {**facts, **{name: value for name, value in server.items() if name != "environment"}}
     node = NodeInput("bench.example.com", facts=facts, parameters=parameters, trusted=trusted, server_facts=server)
-    settle()
+    freeze_loaded_objects()
     seconds, encoding = [], []
     profiler = cProfile.Profile()
     for number in range(repeat):

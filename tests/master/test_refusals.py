@@ -8,12 +8,12 @@ from pathlib import Path
 
 from master.ca.audit import Trail
 from master.service.refusals import Refusals, queued_refusals
-from shared.process.log import ORIGIN, Origin
+from shared.process.log import ORIGIN, RequestOrigin
 
 
 def test_an_entry_is_in_the_trail_with_the_request_that_it_belongs_to(tmp_path: Path) -> None:
     with queued_refusals(Trail(tmp_path / "audit.json").write, capacity=10) as refusals:
-        token = ORIGIN.set(Origin("0000000000a1", "192.0.2.7"))
+        token = ORIGIN.set(RequestOrigin("0000000000a1", "192.0.2.7"))
         refusals.record({"action": "request", "name": "web1", "result": "refused"})
         ORIGIN.reset(token)
     (entry,) = (json.loads(line) for line in (tmp_path / "audit.json").read_text().splitlines())

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from master.reports.processors import Store
-from shared.process.memory import settle
+from shared.process.memory import freeze_loaded_objects
 from tests.support.bad_requests import bad_requests
 from tests.support.raw_master import RawAnswer, RawClient
 from tests.support.wired_site import ENV, V3, WiredSite
@@ -110,7 +110,7 @@ async def ended_well(asked: Any, *statuses: int) -> None:
 def settled() -> Iterator[None]:
     """The garbage collector as a started master has it."""
     before = gc.get_threshold()
-    settle()
+    freeze_loaded_objects()
     yield
     gc.set_threshold(*before)
     gc.unfreeze()

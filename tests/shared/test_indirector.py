@@ -13,7 +13,7 @@ from shared.indirector import Binding, Client, Indirection, Indirector, Model, N
 from shared.indirector.plugins import PluginContext, find_plugins, indirection_of, terminus_of
 from shared.indirector.rest import Answer, OpenAnswer, Rest
 from shared.indirector.routes import Route, read_routes
-from shared.indirector.termini import Code, Exec, Json, WriteOnlyYaml, Yaml
+from shared.indirector.termini import CodeTerminus, ExecTerminus, Json, WriteOnlyYaml, Yaml
 from shared.models.file_content import FILE_CONTENT, FileContent
 from shared.models.node import NODE, Node
 from shared.testing import Shelf
@@ -238,12 +238,12 @@ async def test_a_key_cannot_leave_the_folder(tmp_path: Path, key: str) -> None:
 
 
 async def test_code_makes_instances() -> None:
-    assert await binding(Code(lambda request: Thing(name=request.key, colour="made"))).find("x") == Thing(
+    assert await binding(CodeTerminus(lambda request: Thing(name=request.key, colour="made"))).find("x") == Thing(
         name="x", colour="made", expiration=NOON + timedelta(minutes=30)
     )
 
 
-class Printed(Exec[Thing]):
+class Printed(ExecTerminus[Thing]):
     def instance(self, request: Request[Thing], output: bytes) -> Thing | None:
         return Thing(name=request.key, colour=output.decode().strip())
 

@@ -8,7 +8,7 @@ import struct
 from pathlib import Path
 
 from shared.process.journal import MAX_FIELD, JournalHandler, packed
-from shared.process.log import LEVELS, ORIGIN, Origin, journal_fields
+from shared.process.log import LEVELS, ORIGIN, RequestOrigin, journal_fields
 
 
 def unpacked(data: bytes) -> dict[str, str]:
@@ -42,7 +42,7 @@ def test_a_record_reaches_the_journal_with_its_level_and_its_request(tmp_path: P
         handler = JournalHandler("puppet-master", journal_fields, tmp_path / "journal")
         record = logging.LogRecord("puppet.access", LEVELS["warning"], "x.py", 1, "said %s", ("no",), None)
         record.__dict__["fields"] = {"status": 403}
-        token = ORIGIN.set(Origin("abc", "10.0.0.1"))
+        token = ORIGIN.set(RequestOrigin("abc", "10.0.0.1"))
         handler.emit(record)
         ORIGIN.reset(token)
         handler.close()

@@ -22,7 +22,7 @@ from shared.process.log import (
     ConsoleHandler,
     FileFormatter,
     JsonFormatter,
-    Origin,
+    RequestOrigin,
     SyslogHandler,
     escaped,
     handler_for,
@@ -251,7 +251,7 @@ def test_options_only_ever_show_more(debug: bool, verbose: bool, setting: str, l
 
 
 def test_what_belongs_to_a_request_says_so_in_files() -> None:
-    token = ORIGIN.set(Origin("4fa1", "10.0.0.1"))
+    token = ORIGIN.set(RequestOrigin("4fa1", "10.0.0.1"))
     try:
         assert FileFormatter().format(record("m")).endswith(" Puppet (notice): m [4fa1]")
         assert json.loads(JsonFormatter().format(record("m", fields={"status": 200})))["request"] == "4fa1"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.process.log import ORIGIN, ConsoleHandler, FileFormatter, Origin, handler_for
+from shared.process.log import ORIGIN, ConsoleHandler, FileFormatter, RequestOrigin, handler_for
 from shared.process.logqueue import QueuedHandler, queued
 from shared.testing import logging_kept
 
@@ -91,7 +91,7 @@ def test_order_and_number_of_lines_are_as_they_were_logged(logger: logging.Logge
 def test_a_line_carries_the_request_that_it_was_logged_in_and_its_traceback(logger: logging.Logger, slow: Slow) -> None:
     slow.opened.set()
     with queued(CAPACITY, [logger.name]):
-        token = ORIGIN.set(Origin("4711", "192.0.2.1"))
+        token = ORIGIN.set(RequestOrigin("4711", "192.0.2.1"))
         try:
             raise ValueError("why")
         except ValueError:

@@ -42,7 +42,7 @@ async def collected(looks: list[tuple[bool, bool]], monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(memory, "_SECOND", 0.0)
     monkeypatch.setattr("gc.collect", collect)
-    task = asyncio.create_task(memory.collecting(deserted, lambda: looks[second - 1][1]))
+    task = asyncio.create_task(memory.collect_garbage_forever(deserted, lambda: looks[second - 1][1]))
     await asyncio.wait_for(done.wait(), 10)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -69,11 +69,11 @@ async def test_all_is_looked_at(looks: list[tuple[bool, bool]], found: list[int]
 # Four threads that are there at the same time ask for memory. Then glibc tells of its heaps.
 HEAPS = """
 import ctypes, sys, threading
-from shared.process.memory import one_heap
+from shared.process.memory import use_single_malloc_arena
 glibc = ctypes.CDLL(None)
 glibc.fopen.restype = ctypes.c_void_p
 if sys.argv[2:]:
-    one_heap()
+    use_single_malloc_arena()
 meeting = threading.Barrier(4)
 def ask():
     meeting.wait()

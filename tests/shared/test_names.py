@@ -20,13 +20,13 @@ BAD = [
 
 @pytest.mark.parametrize("name", GOOD)
 def test_a_certname_is_given_back_as_it_is(name: str) -> None:
-    assert names.certname(name) is name
+    assert names.valid_certname(name) is name
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_what_breaks_the_rule_is_refused_and_shown_escaped(name: str) -> None:
     with pytest.raises(BadName) as caught:
-        names.certname(name)
+        names.valid_certname(name)
     assert str(caught.value).isprintable()
     assert str(caught.value).isascii() or "…" in str(caught.value)
 
@@ -35,28 +35,28 @@ def test_what_breaks_the_rule_is_refused_and_shown_escaped(name: str) -> None:
 def test_the_check_takes_linear_time(name: str) -> None:
     before = time.process_time()
     with pytest.raises(BadName):
-        names.certname(name)
+        names.valid_certname(name)
     assert time.process_time() - before < 0.01
 
 
 @pytest.mark.parametrize("name", ["ca", "master.example.com"])
 def test_reserved_names_cannot_be_requested(name: str) -> None:
     with pytest.raises(BadName, match="reserved"):
-        names.requestable(name, master="master.example.com")
+        names.valid_requested_certname(name, master="master.example.com")
 
 
 @pytest.mark.parametrize("name", ["production", "a_b", "E2"])
 def test_an_environment_is_made_of_word_characters(name: str) -> None:
-    assert names.environment(name) == name
+    assert names.valid_environment(name) == name
 
 
 @pytest.mark.parametrize("name", ["", "a-b", "../x", "prod;id", "a\x00", "\uff41", "a" * 10_000, "a\n", "a b"])
 def test_other_environment_names_are_refused(name: str) -> None:
     with pytest.raises(BadName, match="purely alphanumeric"):
-        names.environment(name)
+        names.valid_environment(name)
 
 
 @pytest.mark.parametrize("key", ["..", "../x", "a/b", "a\\b", "a\x00", "c:x", ".hidden", "-x", "", "x" * 300, "a\nb"])
 def test_a_key_that_is_no_plain_file_name_is_refused(key: str) -> None:
     with pytest.raises(BadName):
-        names.file_key(key)
+        names.valid_file_key(key)

@@ -7,7 +7,19 @@ import pytest
 
 from shared.data.durations import duration
 from shared.errors import ConfigError
-from shared.settings import UNREAD, AgentSettings, Conf, MasterSettings, Unread, canonical, conf, flags_of, load, printed, unknown
+from shared.settings import (
+    IGNORED_SETTINGS,
+    AgentSettings,
+    Conf,
+    IgnoredSetting,
+    MasterSettings,
+    canonical,
+    conf,
+    flags_of,
+    load,
+    printed,
+    unknown,
+)
 from shared.settings.values import size
 
 
@@ -187,13 +199,13 @@ def test_a_refused_setting_may_say_what_holds_anyway(section: str, text: str) ->
     assert load(MasterSettings, section=section, conf=conf.parse(text)).masterport == 8140
 
 
-@pytest.mark.parametrize("setting", UNREAD.values(), ids=UNREAD)
-def test_every_setting_that_nothing_reads_says_why(setting: Unread) -> None:
+@pytest.mark.parametrize("setting", IGNORED_SETTINGS.values(), ids=IGNORED_SETTINGS)
+def test_every_setting_that_nothing_reads_says_why(setting: IgnoredSetting) -> None:
     assert setting.why.endswith(".") and setting.why[0] == setting.why[0].upper()
 
 
 def test_no_setting_is_both_read_and_unread() -> None:
-    assert set(UNREAD).isdisjoint({*AgentSettings.model_fields, *MasterSettings.model_fields})
+    assert set(IGNORED_SETTINGS).isdisjoint({*AgentSettings.model_fields, *MasterSettings.model_fields})
 
 
 @pytest.mark.parametrize(("text", "nice"), [("", ""), ("high", -10), ("normal", 0), ("low", 10), ("idle", 19), ("-5", -5), ("7", 7)])
@@ -226,9 +238,9 @@ OF_ENVIRONMENTS = {"manifest", "modulepath"}  # in environment.conf, and refused
 
 
 def test_every_setting_of_puppet_is_read_or_said_to_have_no_effect() -> None:
-    known = {*AgentSettings.model_fields, *MasterSettings.model_fields, *UNREAD, *OF_ENVIRONMENTS}
+    known = {*AgentSettings.model_fields, *MasterSettings.model_fields, *IGNORED_SETTINGS, *OF_ENVIRONMENTS}
     assert [name for name in PUPPETS if canonical(name) not in known] == []
-    assert sorted(name for name in UNREAD if name not in PUPPETS) == []
+    assert sorted(name for name in IGNORED_SETTINGS if name not in PUPPETS) == []
 
 
 def test_paths_of_options_are_absolute_before_a_daemon_leaves_its_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from shared.models.facts import FACTS
 from shared.models.file_metadata import FILE_METADATA
 from shared.models.node import NODE
 from shared.models.report import REPORT
-from shared.names import certname, environment, file_key, shown
+from shared.names import quoted_for_log, valid_certname, valid_environment, valid_file_key
 from shared.wire.dialects import LEGACY, MODERN, Dialect
 from shared.wire.formats import Format, accepted, of_content_type
 
@@ -38,7 +38,7 @@ RULE = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_-]*[a-z0-9_])*\.?
 @LAWS
 @given(good_names)
 def test_a_name_that_keeps_the_rule_is_itself(name: str) -> None:
-    assert certname(name) == name
+    assert valid_certname(name) == name
 
 
 @LAWS
@@ -47,7 +47,7 @@ def test_a_name_that_keeps_the_rule_is_itself(name: str) -> None:
 @example("a" * 65)
 def test_a_name_is_taken_unchanged_or_refused(name: str) -> None:
     try:
-        taken = certname(name)
+        taken = valid_certname(name)
     except BadRequest as err:
         assert str(err).isprintable() and len(str(err)) < 500
         return
@@ -57,7 +57,7 @@ def test_a_name_is_taken_unchanged_or_refused(name: str) -> None:
 
 @LAWS
 @given(odd_names)
-@pytest.mark.parametrize("check", [environment, file_key])
+@pytest.mark.parametrize("check", [valid_environment, valid_file_key])
 def test_other_names_become_no_path_and_no_second_line(check: Callable[[str], str], name: str) -> None:
     try:
         taken = check(name)
@@ -70,7 +70,7 @@ def test_other_names_become_no_path_and_no_second_line(check: Callable[[str], st
 @LAWS
 @given(st.text(max_size=300), st.integers(1, 100))
 def test_what_is_shown_is_one_printable_line_of_bounded_length(text: str, limit: int) -> None:
-    told = shown(text, limit)
+    told = quoted_for_log(text, limit)
     assert told.isascii() and told.isprintable() and len(told) <= 12 * (limit + 1) + 2
 
 

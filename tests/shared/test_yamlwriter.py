@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from shared.data import plainyaml
-from shared.data.yamlwriter import CannotWrite, OldSymbol, RubyObject, Symbol, Timestamp, write
+from shared.data.yamlwriter import CannotWrite, OldSymbol, RubyObject, Symbol, YamlTimestamp, write
 
 # Texts that YAML 1.1 or Ruby would take for something else when they stood without quotes.
 TRICKY = [
@@ -38,7 +38,9 @@ def test_the_style_is_rubys() -> None:
         "Puppet::X",
         {
             "logs": [
-                RubyObject("Puppet::Util::Log", {"level": OldSymbol("notice"), "time": Timestamp("2026-11-20 21:48:31.123456789 +00:00")})
+                RubyObject(
+                    "Puppet::Util::Log", {"level": OldSymbol("notice"), "time": YamlTimestamp("2026-11-20 21:48:31.123456789 +00:00")}
+                )
             ],
             Symbol("checked"): Symbol("absent"),
             "file": None,

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from shared.errors import ConfigError
-from shared.names import shown
+from shared.names import quoted_for_log
 from shared.process.cli import CommandOptions, flag, parse_options, text
 
 from ..setup import bootstrap
@@ -91,7 +91,7 @@ def _lines(found: Adoption) -> list[str]:
 
 def _rollover(options: LifecycleOptions, site: CaSite, console: Console) -> int:
     if len(options.arguments) != 1 or options.arguments[0] not in STEPS:
-        given = f", not {shown(' '.join(options.arguments))}" if options.arguments else ""
+        given = f", not {quoted_for_log(' '.join(options.arguments))}" if options.arguments else ""
         raise ConfigError(f"rollover takes one of {', '.join(STEPS)}{given}", hint="puppet cert rollover status")
     step = options.arguments[0]
     authority = bootstrap.open_authority(site.files, site.rules, now=site.now, report=site.report)

@@ -15,7 +15,7 @@ from certs import bundles, certificates, csr, fingerprints
 from certs import text as certificate_text
 from certs.ssldir import SslDir
 from shared.errors import BadData, ConfigError, PuppetError
-from shared.names import certname, shown
+from shared.names import quoted_for_log, valid_certname
 from shared.process.cli import CommandOptions, flag, maybe_flag, parse_options, text, texts
 from shared.suggestions import did_you_mean
 from shared.wire.dialects import MODERN
@@ -92,7 +92,7 @@ def parse(argv: Sequence[str]) -> CertOptions:
     if options.action not in ACTIONS:
         actions = [action for action in (*ACTIONS, *LIFECYCLE_ACTIONS) if action != "destroy"]
         raise ConfigError(
-            f"{shown(options.action)} is not an action of the CA",
+            f"{quoted_for_log(options.action)} is not an action of the CA",
             hint=did_you_mean(options.action, actions, form="puppet cert {}", otherwise=f"The actions are {', '.join(actions)}."),
         )
     if options.json and options.action not in ("list", "fingerprint"):
@@ -216,7 +216,7 @@ class CertCommands:
         for glyph, name, digest, rest in sorted(lines):
             self.console.show(" ".join(part for part in (glyph, name.ljust(width), digest, rest) if part))
         for name in sorted(unknown):
-            self.console.error(f"Could not find a certificate or request for {shown(name)}")
+            self.console.error(f"Could not find a certificate or request for {quoted_for_log(name)}")
         return FAILED if unknown else 0
 
     def _list_as_json(self, options: CertOptions) -> int:
@@ -237,7 +237,7 @@ class CertCommands:
         return FAILED if unknown else 0
 
     def _lines(self, name: str, options: CertOptions) -> Iterable[tuple[str, str, str, str]]:
-        quoted = f'"{shown(name)[1:-1]}"'
+        quoted = f'"{quoted_for_log(name)[1:-1]}"'
         if not is_name(name):
             yield " ", quoted, "", "(not a certname: it cannot be signed)"
             return
@@ -287,7 +287,9 @@ class CertCommands:
 
     def _sign(self, name: str, options: CertOptions) -> None:
         if not is_name(name) or self.registry.request(name) is None:
-            raise BadData(f"Could not find certificate request for {shown(name)[1:-1]}", hint="'puppet cert list' shows who waits.")
+            raise BadData(
+                f"Could not find certificate request for {quoted_for_log(name)[1:-1]}", hint="'puppet cert list' shows who waits."
+            )
         own = name == self.site.ssldir.certname
         allowed = self.site.rules.policy
         names = own or (allowed.allow_alternative_names if options.allow_dns_alt_names is None else options.allow_dns_alt_names)
@@ -306,7 +308,7 @@ class CertCommands:
                 raise BadData(f"Could not find a certificate with the serial {name} in the inventory")
             self.authority.revoke_serials(serials, by=self.site.by, name=name)
         else:
-            if not self.authority.serials_of(certname(name)):
+            if not self.authority.serials_of(valid_certname(name)):
                 raise BadData(f"Could not find a serial number for {name}")
             serials = self.authority.revoke(name, by=self.site.by)
         for serial in serials:
@@ -314,7 +316,7 @@ class CertCommands:
 
     def clean(self, name: str, options: CertOptions) -> None:
         """Revoke, then remove certificate, request, and what this host's ssldir has of the name."""
-        certname(name)
+        valid_certname(name)
         store = self.registry.store
         if self.authority.serials_of(name):
             self.revoke(name, options)
@@ -332,7 +334,7 @@ class CertCommands:
 
     def generate(self, name: str, options: CertOptions) -> None:
         """A key in this host's ssldir and a certificate for it; nothing that exists is overwritten."""
-        certname(name)
+        valid_certname(name)
         if self.registry.status(name) is not None:
             raise BadData(
                 f"A certificate or request already exists for {name}", hint=f"Run 'puppet cert clean {name}' first to replace it."
@@ -365,7 +367,7 @@ class CertCommands:
         self.console.show(json.dumps(digests, indent=2))
 
     def _digest(self, name: str, options: CertOptions) -> str:
-        request = self.registry.request(certname(name))
+        request = self.registry.request(valid_certname(name))
         thing = csr.parse(request, max_bytes=len(request)) if request is not None else self._certificate(name)
         return fingerprints.fingerprint(thing, options.digest)
 
@@ -377,7 +379,7 @@ class CertCommands:
     def _certificate(self, name: str) -> x509.Certificate:
         if name == "ca":
             return self.authority.certificate
-        found = self.authority.signed_certificate(certname(name))
+        found = self.authority.signed_certificate(valid_certname(name))
         if found is None:
             raise BadData(f"Could not find a certificate for {name}")
         return found
@@ -387,4 +389,4 @@ def _alternative(name: str, names: Sequence[str]) -> str:
     """`(alt names: "DNS:a", "DNS:b")`, '' when there is none but the name itself."""
     if not any(each != f"DNS:{name}" for each in names):
         return ""
-    return f"(alt names: {', '.join(chr(34) + shown(each, 300)[1:-1] + chr(34) for each in names)})"
+    return f"(alt names: {', '.join(chr(34) + quoted_for_log(each, 300)[1:-1] + chr(34) for each in names)})"

@@ -21,7 +21,7 @@ from certs.ssldir import SslDir
 from shared.errors import BadData, ConfigError, Conflict, NotFound, PeerNotTrusted, PuppetError, TooLarge
 from shared.failpoints import failpoint
 from shared.filesystem.files import make_directory, open_beneath, sync_directory, write_atomic
-from shared.names import shown
+from shared.names import quoted_for_log
 
 from ..authority import WARN_BEFORE
 from ..storage import inventory
@@ -318,10 +318,10 @@ class _Reading:
             try:
                 certificate = bundles.certificate(content)
             except (BadData, TooLarge) as err:
-                self.odd.append(f"signed/{shown(name)[1:-1]}.pem is left behind: {err.message}")
+                self.odd.append(f"signed/{quoted_for_log(name)[1:-1]}.pem is left behind: {err.message}")
                 continue
             if certificates.name_of(certificate) != name:
-                self.odd.append(f"signed/{name}.pem is for another name: {shown(certificates.name_of(certificate))}")
+                self.odd.append(f"signed/{name}.pem is for another name: {quoted_for_log(certificates.name_of(certificate))}")
             self._take(f"signed/{name}.pem", content)
             self.found.signed.append(name)
             if not signatures.issued(certificate, own):
@@ -342,7 +342,7 @@ class _Reading:
             name = entry.name.removesuffix(".pem")
             content = self._read(f"{folder}/{entry.name}", limit=MAX_FILE) if entry.name.endswith(".pem") else None
             if not content or not is_name(name):
-                self.odd.append(f"{folder}/{shown(entry.name)[1:-1]} is left behind: it is not the file of a certname")
+                self.odd.append(f"{folder}/{quoted_for_log(entry.name)[1:-1]} is left behind: it is not the file of a certname")
                 continue
             yield name, content
 
@@ -384,7 +384,7 @@ class _Reading:
         except ValueError:
             number = 0
         if number < 1:
-            self.problems.append(f"serial holds {shown(text)}, which is not a number in hex")
+            self.problems.append(f"serial holds {quoted_for_log(text)}, which is not a number in hex")
             return
         if number < least:
             self.odd.append(f"serial says {number:04X}, but {least - 1:04X} was given out already; the copy says {least:04X}")
@@ -415,7 +415,7 @@ class _Reading:
             self.odd.append("root_key.pem, the root's own key, is not needed to run the CA: keep it somewhere safe, and not here")
         left = sorted(p.name for p in self.folder.iterdir() if p.name not in {*_SERVED, *_LOCKS, *INFRASTRUCTURE, "root_key.pem"})
         if left:
-            self.odd.append(f"Left behind, since a CA does not use it: {', '.join(shown(name)[1:-1] for name in left[:20])}")
+            self.odd.append(f"Left behind, since a CA does not use it: {', '.join(quoted_for_log(name)[1:-1] for name in left[:20])}")
 
     def _host(self, own: x509.Certificate, ssldir: SslDir) -> None:
         """This host's certificate, which the master uses."""

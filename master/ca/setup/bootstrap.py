@@ -15,7 +15,7 @@ from certs.ssldir import SslDir
 from shared.errors import BadData, ConfigError
 from shared.failpoints import failpoint
 from shared.filesystem.files import make_directory, write_atomic
-from shared.names import certname
+from shared.names import valid_certname
 
 from .. import audit, signers
 from ..audit import Audit
@@ -193,7 +193,7 @@ def ensure_own_certificate(authority: CertificateAuthority, ssldir: SslDir, *, d
 
     A certificate with less than 30 days left is made anew with the same key. Order: key, certificate in the CA, copy in the ssldir.
     """
-    name = certname(ssldir.certname)
+    name = valid_certname(ssldir.certname)
     ssldir.create()
     key = ssldir.key()
     if key is None:

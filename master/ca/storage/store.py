@@ -24,7 +24,7 @@ from shared.filesystem.files import (
     sync_directory,
     write_atomic,
 )
-from shared.names import certname, shown
+from shared.names import quoted_for_log, valid_certname
 
 from . import inventory
 from .inventory import Inventory, InventoryEntry
@@ -184,7 +184,7 @@ class CaStore:
             number = 0
         if number < 1:
             raise ConfigError(
-                f"The serial file {self.files.serial} holds {shown(text)}, which is not a number in hex",
+                f"The serial file {self.files.serial} holds {quoted_for_log(text)}, which is not a number in hex",
                 hint="Write the next free serial there: one more than the highest in inventory.txt, for example 0005.",
             )
         return number
@@ -222,10 +222,10 @@ class CaStore:
     # --- requests and certificates
 
     def request_path(self, name: str) -> Path:
-        return self.files.csrdir / f"{certname(name)}.pem"
+        return self.files.csrdir / f"{valid_certname(name)}.pem"
 
     def signed_path(self, name: str) -> Path:
-        return self.files.signeddir / f"{certname(name)}.pem"
+        return self.files.signeddir / f"{valid_certname(name)}.pem"
 
     def request(self, name: str) -> bytes | None:
         """The PEM of a pending request; None when there is none, or only the empty rest of one."""
@@ -290,7 +290,7 @@ class CaStore:
 
 def _read(folder: Path, name: str) -> bytes | None:
     try:
-        with open_beneath(folder, f"{certname(name)}.pem") as file:
+        with open_beneath(folder, f"{valid_certname(name)}.pem") as file:
             pem = file.read(MAX_FILE + 1)
     except NotFound:
         return None
@@ -318,7 +318,7 @@ def _names(folder: Path) -> list[str]:
 def is_name(name: str) -> bool:
     """Whether a file's name is one that may be a certname."""
     try:
-        certname(name)
+        valid_certname(name)
     except BadName:
         return False
     return True

@@ -11,7 +11,7 @@ import pytest
 
 from master.ca import audit
 from shared.errors import ConfigError
-from shared.process.log import ORIGIN, Origin
+from shared.process.log import ORIGIN, RequestOrigin
 
 NOON = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 
@@ -19,7 +19,7 @@ NOON = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 def test_a_line_has_the_time_the_entry_and_who_asked(tmp_path: Path) -> None:
     trail = audit.Trail(tmp_path / "audit.json", now=lambda: NOON)
     trail.write(audit.entry("sign", "web1", by="admin\n", serial=7))
-    token = ORIGIN.set(Origin("4fa1", "10.0.0.9"))
+    token = ORIGIN.set(RequestOrigin("4fa1", "10.0.0.9"))
     trail.write(audit.entry("revoke", "web2", by="admin"))
     ORIGIN.reset(token)
     first, second = (tmp_path / "audit.json").read_text().splitlines()

@@ -1,0 +1,104 @@
+"""
+Settings of Puppet 7 that nothing here reads, so that a puppet.conf may hold them: what they say is kept for `$name` and `config print`.
+
+A refused one may say its default only: whoever relies on another value must not find out later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .values import boolean
+
+
+@dataclass(frozen=True, slots=True)
+class IgnoredSetting:
+    """
+    One such setting.
+
+    Attributes:
+        default: As Puppet has it; may name other settings.
+        why: A sentence: why it changes nothing here, or what to do instead of a refused value.
+        refused: The run modes (sections) in which only the default may be said.
+    """
+
+    default: str
+    why: str
+    refused: tuple[str, ...] = ()
+
+    @property
+    def flag(self) -> bool:
+        """Whether the command line writes it as --name and --no-name."""
+        return self.default in ("true", "false")
+
+    def is_default(self, value: Any, default: Any) -> bool:
+        """Whether a value is the default, however it is written."""
+        try:
+            return value == default or (self.flag and boolean(value) == boolean(default))
+        except ValueError:
+            return False
+
+
+_MODULE_TOOL = "There is no `puppet module` here; r10k and the like fetch modules."
+_DEVICE = "There is no `puppet device` here."
+_IN_CADIR = "The CA's files stand at their places below cadir: set that, and leave this one out."
+_MASTER = ("master",)
+_ANYBODY = ("agent", "master", "user")
+
+IGNORED_SETTINGS: Mapping[str, IgnoredSetting] = {
+    "always_retry_plugins": IgnoredSetting("true", "Types and providers are looked for once in each run."),
+    "autoflush": IgnoredSetting("true", "Log files are always written at once."),
+    "binder_config": IgnoredSetting("", "Puppet 7 does not read it either: bindings are gone since Puppet 4."),
+    "cacert": IgnoredSetting("$cadir/ca_crt.pem", _IN_CADIR, _MASTER),
+    "cacrl": IgnoredSetting("$cadir/ca_crl.pem", _IN_CADIR, _MASTER),
+    "cakey": IgnoredSetting("$cadir/ca_key.pem", _IN_CADIR, _MASTER),
+    "capub": IgnoredSetting("$cadir/ca_pub.pem", _IN_CADIR, _MASTER),
+    "cert_inventory": IgnoredSetting("$cadir/inventory.txt", _IN_CADIR, _MASTER),
+    "code": IgnoredSetting("", "Give code by `puppet apply -e CODE`, or write a manifest.", _ANYBODY),
+    "configprint": IgnoredSetting("", "Use `puppet config print NAME`.", _ANYBODY),
+    "csrdir": IgnoredSetting("$cadir/requests", _IN_CADIR, _MASTER),
+    "deviceconfdir": IgnoredSetting("$confdir/devices", _DEVICE),
+    "deviceconfig": IgnoredSetting("$confdir/device.conf", _DEVICE),
+    "devicedir": IgnoredSetting("$vardir/devices", _DEVICE),
+    "document_all": IgnoredSetting("false", "`puppet doc` writes references of types, functions and settings, not of manifests."),
+    "forge_authorization": IgnoredSetting("", _MODULE_TOOL),
+    "freeze_main": IgnoredSetting("false", "Files of modules can hold no code beside their definitions, whatever it says."),
+    "genconfig": IgnoredSetting("false", "Use `puppet config print all` or `puppet doc --reference configuration`.", _ANYBODY),
+    "genmanifest": IgnoredSetting("false", "Directories are made when they are needed; there is no manifest of them.", _ANYBODY),
+    "http_debug": IgnoredSetting("false", "Requests are not printed; the master's access log has them (accesslog)."),
+    "location_trusted": IgnoredSetting("false", "A redirect to another host never gets a password."),
+    "manage_internal_file_permissions": IgnoredSetting(
+        "true", "Keys and state are private whatever it says; files that stand are not changed."
+    ),
+    "max_deprecations": IgnoredSetting("10", "All that are found are logged."),
+    "max_errors": IgnoredSetting("10", "All that are found are logged."),
+    "max_warnings": IgnoredSetting("10", "All that are found are logged."),
+    "maximum_uid": IgnoredSetting("4294967290", "Linux has no larger ones, and no negative ones."),
+    "mkusers": IgnoredSetting("false", "The account comes from the package, or from the administrator."),
+    "module_groups": IgnoredSetting("", _MODULE_TOOL),
+    "module_repository": IgnoredSetting("https://forgeapi.puppet.com", _MODULE_TOOL),
+    "module_working_dir": IgnoredSetting("$vardir/puppet-module", _MODULE_TOOL),
+    "name": IgnoredSetting("", "It is the command's own name."),
+    "passfile": IgnoredSetting("$privatedir/password", "Private keys are kept without a password."),
+    "preferred_serialization_format": IgnoredSetting("json", "Both sides agree on a format that both can; that is JSON from Puppet 5 on."),
+    "preview_outputdir": IgnoredSetting("$vardir/preview", "There is no `puppet preview` here; `puppet catalog diff` compares catalogs."),
+    "privatedir": IgnoredSetting("$ssldir/private", "Nothing is kept there."),
+    "puppet_trace": IgnoredSetting("false", "The setting trace shows where an error came from."),
+    "puppetdlog": IgnoredSetting(
+        "$logdir/puppetd.log", "Syslog is there on every system that is supported; Puppet does not write it there either."
+    ),
+    "serial": IgnoredSetting("$cadir/serial", _IN_CADIR, _MASTER),
+    "settings_catalog": IgnoredSetting("true", "Directories are made when they are needed."),
+    "signeddir": IgnoredSetting("$cadir/signed", _IN_CADIR, _MASTER),
+    "storeconfigs": IgnoredSetting(
+        "false", "It needs PuppetDB, which is not supported: exported resources are not collected.", ("master", "user")
+    ),
+    "storeconfigs_backend": IgnoredSetting("puppetdb", "It counts with storeconfigs only, which is not supported."),
+    "tasks": IgnoredSetting("false", "Plans and tasks are Bolt's, which brings its own Puppet."),
+    "vendormoduledir": IgnoredSetting(
+        "/opt/puppetlabs/puppet/vendor_modules", "The types and providers of Puppet's vendored modules are built in."
+    ),
+    "versioned_environment_dirs": IgnoredSetting("false", "Environments may be links, and a catalog is made of one version of the code."),
+}
