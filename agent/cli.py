@@ -139,25 +139,25 @@ def run(argv: list[str], deferring: Deferring | None = None) -> int:
     process_environment.set_search_path(settings.path, os.environ)
     take_priority(settings.priority)
     if options.enable or options.disable is not None:
-        return _switch(settings, options)
+        return _enable_or_disable(settings, options)
     if options.fingerprint:
-        return _fingerprint(settings, options.digest)
+        return _print_fingerprint(settings, options.digest)
     if not options.client:
         if settings.onetime:
             raise _NothingToDo("onetime is specified but there is no client")
         raise Unsupported("Without its client an agent has nothing to do here", hint="Leave --no-client out.")
     from .process.agent import state_directories
 
-    made, looked = state_directories(settings)
-    process_environment.secure_directories([*made, *looked], process_environment.public_directory_modes(settings))
-    asked = _asked(settings, flags, conf, deferring)
+    created, checked = state_directories(settings)
+    process_environment.secure_directories([*created, *checked], process_environment.public_directory_modes(settings))
+    run_options = _run_options(settings, flags, conf, deferring)
     if settings.daemonize and not settings.onetime:
-        _background(settings)
+        _go_to_background(settings)
     set_process_title("puppet agent")
     if settings.onetime:
-        return run_once(settings, asked)
+        return run_once(settings, run_options)
     try:
-        return _serve(settings, flags, asked, argv)
+        return _serve(settings, flags, run_options, argv)
     except (PuppetError, OSError) as err:
         log.error("Could not run: %s", err)  # in the background only the log is left to say it
         return 1
@@ -190,7 +190,7 @@ def set_up_logs(settings: AgentSettings, *, foreground: bool) -> None:
     logs.set_up_by(settings, foreground=foreground, ident="puppet-agent")
 
 
-def _switch(settings: AgentSettings, options: AgentOptions) -> int:
+def _enable_or_disable(settings: AgentSettings, options: AgentOptions) -> int:
     lock = DisabledLock(settings.agent_disabled_lockfile)
     if options.enable:
         lock.enable()
@@ -199,7 +199,7 @@ def _switch(settings: AgentSettings, options: AgentOptions) -> int:
     return 0
 
 
-def _fingerprint(settings: AgentSettings, digest: str) -> int:
+def _print_fingerprint(settings: AgentSettings, digest: str) -> int:
     from certs.ssldir import SslDir
 
     from .bootstrap import fingerprint_text
@@ -212,13 +212,13 @@ def _fingerprint(settings: AgentSettings, digest: str) -> int:
     return 0
 
 
-def _asked(settings: AgentSettings, flags: Mapping[str, Any], conf: Conf, deferring: Deferring | None) -> RunOptions:
+def _run_options(settings: AgentSettings, flags: Mapping[str, Any], conf: Conf, deferring: Deferring | None) -> RunOptions:
     from .process.agent import RunOptions
 
-    given = "environment" in flags
+    on_command_line = "environment" in flags
     in_file = any("environment" in conf.section(name) for name in ("main", "agent"))
     patience = settings.waitforcert if "waitforcert" in flags else None
-    return RunOptions(given, given or in_file, patience, deferring)
+    return RunOptions(on_command_line, on_command_line or in_file, patience, deferring)
 
 
 def process_age() -> float:
@@ -230,13 +230,13 @@ def process_age() -> float:
         return 0.0
 
 
-def run_once(settings: AgentSettings, asked: RunOptions) -> int:
+def run_once(settings: AgentSettings, run_options: RunOptions) -> int:
     """One run in this process; the exit code."""
     import uvloop
 
     from .process.agent import Agent
 
-    agent = Agent(settings, asked, began=time.monotonic() - process_age(), watch_steps=_show_step if settings.steps else None)
+    agent = Agent(settings, run_options, began=time.monotonic() - process_age(), watch_steps=_show_step if settings.steps else None)
     return uvloop.run(run_until_signalled(agent))
 
 
@@ -259,7 +259,7 @@ async def run_until_signalled(agent: Agent) -> int:
         return 1
 
 
-def _background(settings: AgentSettings) -> None:
+def _go_to_background(settings: AgentSettings) -> None:
     from shared.process import daemon
 
     other = daemon.PidFile(settings.pidfile).running()
@@ -268,7 +268,7 @@ def _background(settings: AgentSettings) -> None:
     daemon.to_background()
 
 
-def _serve(settings: AgentSettings, flags: dict[str, Any], asked: RunOptions, argv: list[str]) -> int:
+def _serve(settings: AgentSettings, flags: dict[str, Any], run_options: RunOptions, argv: list[str]) -> int:
     """The daemon, from its pid file to its end."""
     from shared.process.daemon import PidFile
 
@@ -278,20 +278,20 @@ def _serve(settings: AgentSettings, flags: dict[str, Any], asked: RunOptions, ar
     signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
     pidfile = PidFile(settings.pidfile)
     pidfile.write()
-    watch = _Watch(flags, settings)
+    watch = _ConfigFile(flags, settings)
 
     def start_run(current: AgentSettings) -> int:
         child = os.fork()
         if child:
             return child
-        _child(current, asked)
+        _run_in_child(current, run_options)
 
     def restart() -> None:
         pidfile.remove()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, WATCHED)
         foreground = [] if "--no-daemonize" in argv else ["--no-daemonize"]  # the background is where we are already
         logged = ["--logdest", "syslog"] if foreground and not settings.logdest else []
-        program = ["bunraku", "agent"] if asked.deferring else ["agent"]
+        program = ["bunraku", "agent"] if run_options.deferring else ["agent"]
         # The later of two options counts: paths that were relative to the directory that the daemon has left are absolute in these.
         paths = [f"--{name}={flags[name]}" for name in path_names(AgentSettings) if name in flags]
         isolated = "-I" if sys.flags.isolated else "-P"
@@ -299,7 +299,7 @@ def _serve(settings: AgentSettings, flags: dict[str, Any], asked: RunOptions, ar
 
     actions = DaemonActions(
         start_run=start_run,
-        reload=watch.changed,
+        reload=watch.reload_if_changed,
         reopen_logs=lambda: set_up_logs(settings, foreground=not settings.daemonize),
         restart=restart,
         wait=wait_for_signal,
@@ -311,7 +311,7 @@ def _serve(settings: AgentSettings, flags: dict[str, Any], asked: RunOptions, ar
         pidfile.remove()
 
 
-def _child(settings: AgentSettings, asked: RunOptions) -> NoReturn:
+def _run_in_child(settings: AgentSettings, run_options: RunOptions) -> NoReturn:
     """A run in a process of its own, which ends here."""
     from .process.daemon import WATCHED
 
@@ -319,7 +319,7 @@ def _child(settings: AgentSettings, asked: RunOptions) -> NoReturn:
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, WATCHED)
         set_process_title("puppet agent: applying configuration")
-        code = run_once(settings, asked)
+        code = run_once(settings, run_options)
     except MemoryError:
         code = 254
     except Exception:
@@ -331,7 +331,7 @@ def _child(settings: AgentSettings, asked: RunOptions) -> NoReturn:
         os._exit(code)
 
 
-class _Watch:
+class _ConfigFile:
     """puppet.conf, looked at again; a file with errors leaves the settings as they are."""
 
     def __init__(self, flags: dict[str, Any], settings: AgentSettings) -> None:
@@ -345,7 +345,7 @@ class _Watch:
         except OSError:
             return 0.0
 
-    def changed(self) -> AgentSettings | None:
+    def reload_if_changed(self) -> AgentSettings | None:
         """New settings when the file has changed and can be read."""
         mtime = self._mtime()
         if mtime == self.seen:

@@ -21,6 +21,6 @@ def save_authorities(layout: SslDir, pem: bytes, now: datetime) -> None:
 
 def save_crls(layout: SslDir, pem: bytes) -> None:
     """Keep CRLs that our own CAs signed and that are not older than those on disk; PeerNotTrusted, BadData or TooLarge otherwise."""
-    given = bundles.revocation_lists(pem)
-    kept = crl.accept_newer(given, layout.crls() or (), layout.authorities() or ())
-    layout.save_crls(pem if len(kept) == len(given) else bundles.dump(kept))
+    crls = bundles.revocation_lists(pem)
+    acceptable_crls = crl.accept_newer(crls, layout.crls() or (), layout.authorities() or ())
+    layout.save_crls(pem if len(acceptable_crls) == len(crls) else bundles.dump(acceptable_crls))

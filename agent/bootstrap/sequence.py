@@ -82,7 +82,7 @@ def _legacy(state: BootstrapState) -> BootstrapStep:
             return BootstrapStep.FETCH_CERTIFICATE
         if not state.request:
             return BootstrapStep.SEND_REQUEST if state.request_sought else BootstrapStep.FIND_REQUEST
-        return _patience(state)
+        return _wait_or_give_up(state)
     if state.revocation and not state.crl:
         return BootstrapStep.FETCH_CRL
     if state.revocation and state.crl_stale:  # 3.8's own agent never asks again; ours does, as its setting says
@@ -107,10 +107,10 @@ def _modern(state: BootstrapState) -> BootstrapStep:
         return BootstrapStep.SEND_REQUEST
     if not state.asked:
         return BootstrapStep.FETCH_CERTIFICATE
-    return _patience(state)
+    return _wait_or_give_up(state)
 
 
-def _patience(state: BootstrapState) -> BootstrapStep:
+def _wait_or_give_up(state: BootstrapState) -> BootstrapStep:
     if state.waitforcert <= 0 or (state.maxwaitforcert is not None and state.waited >= state.maxwaitforcert):
         return BootstrapStep.GIVE_UP
     return BootstrapStep.WAIT

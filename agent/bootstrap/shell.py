@@ -96,13 +96,13 @@ class Bootstrap:
         lock = FileLock(self.layout.lock)
         await asyncio.to_thread(lock.acquire, timeout=self.options.waitforlock)
         try:
-            state = await self._begin()
+            state = await self._initial_state()
             steps = 0  # since the start or the last wait: a person may take days to sign
             while steps < MAX_STEPS:
                 step = next_step(state)
                 steps += 1
                 if step is BootstrapStep.DONE:
-                    return await asyncio.to_thread(self._done)
+                    return await asyncio.to_thread(self._verify_certificate)
                 if step is BootstrapStep.WAIT:
                     await self._close()
                     await asyncio.to_thread(lock.release)
@@ -132,22 +132,22 @@ class Bootstrap:
 
     # What is on disk.
 
-    async def _begin(self) -> BootstrapState:
+    async def _initial_state(self) -> BootstrapState:
         """What there is, and the CA located when something is missing; without one nothing is refreshed that is here."""
-        state = await asyncio.to_thread(self._look)
+        state = await asyncio.to_thread(self._state_on_disk)
         if self._locate is None or next_step(state) is BootstrapStep.DONE:
             return state
         try:
             self.site = await self._locate()
         except PeerError as err:
-            still = replace(state, ca_stale=False, crl_stale=False, renewal_due=False)
-            if next_step(still) is not BootstrapStep.DONE:
+            unrefreshed = replace(state, ca_stale=False, crl_stale=False, renewal_due=False)
+            if next_step(unrefreshed) is not BootstrapStep.DONE:
                 raise
             log.warning("Nothing was refreshed: %s", err)
-            return still
-        return await asyncio.to_thread(self._look)
+            return unrefreshed
+        return await asyncio.to_thread(self._state_on_disk)
 
-    def _look(self) -> BootstrapState:
+    def _state_on_disk(self) -> BootstrapState:
         layout, options = self.layout, self.options
         key, certificate, authorities = layout.key(), layout.certificate(), layout.authorities()
         if certificate is not None and key is None:
@@ -163,8 +163,8 @@ class Bootstrap:
             certificate=certificate is not None,
             request=layout.request() is not None,
             revocation=bool(options.revocation),
-            ca_stale=self._stale(layout.localcacert, options.ca_refresh, certificate),
-            crl_stale=self._stale(layout.hostcrl, options.crl_refresh, certificate),
+            ca_stale=self._is_stale(layout.localcacert, options.ca_refresh, certificate),
+            crl_stale=self._is_stale(layout.hostcrl, options.crl_refresh, certificate),
             renewal_due=certificate is not None and self._ends_within(certificate, spread_interval(certificate, options.renewal)),
             waitforcert=options.waitforcert,
             maxwaitforcert=options.maxwaitforcert,
@@ -175,7 +175,7 @@ class Bootstrap:
         crls = self.layout.crls()
         return crls is not None and all(crl.next_update_utc is None or crl.next_update_utc >= self._now() for crl in crls)
 
-    def _stale(self, path: Path, interval: int, certificate: x509.Certificate | None) -> bool:
+    def _is_stale(self, path: Path, interval: int, certificate: x509.Certificate | None) -> bool:
         """A refresh is due: only with a certificate, and only by the age of the file."""
         if not interval or certificate is None or not path.exists():
             return False
@@ -184,7 +184,7 @@ class Bootstrap:
     def _ends_within(self, certificate: x509.Certificate, seconds: int) -> bool:
         return bool(seconds) and (certificate.not_valid_after_utc - self._now()).total_seconds() <= seconds
 
-    def _done(self) -> Verifier:
+    def _verify_certificate(self) -> Verifier:
         """The verified context's ingredients, after a last look at our own certificate."""
         certificate, authorities, crls = self.layout.certificate(), self.layout.authorities(), self.layout.crls() or ()
         assert certificate is not None and authorities is not None
@@ -195,19 +195,20 @@ class Bootstrap:
             raise texts.unusable(err, self.layout, self._now()) from err
         if self._ends_within(certificate, min(self.options.expire_warning, quarter_of_validity(certificate))):
             log.warning("Certificate '%s' will expire on %s", verify.subject_of(certificate), certificate.not_valid_after_utc)
-        return self._verifier(own=True)
+        return self._verifier(with_certificate=True)
 
-    def _verifier(self, *, own: bool) -> Verifier:
+    def _verifier(self, *, with_certificate: bool) -> Verifier:
         """
         The CA, and its CRL once there is one that is current.
 
         Args:
-            own: Show our certificate. CAs of 4 and later answer nearly all questions without it, and those who were revoked have to be
+            with_certificate: Show our certificate. CAs of 4 and later answer nearly all questions without it, and those who were revoked have
+                to be
                 able to fetch the CRL that says so; Ruby's (3.x to 5) give their CRL only to those they know.
         """
         layout = self.layout
         crls = layout.hostcrl if self.options.revocation and self._crl_is_current() else None
-        certificate, key = (layout.hostcert, layout.hostprivkey) if own else (None, None)
+        certificate, key = (layout.hostcert, layout.hostprivkey) if with_certificate else (None, None)
         return Verifier(layout.localcacert, crls, self.options.revocation, self._now, certificate, key)
 
     # Asking the CA.
@@ -215,8 +216,8 @@ class Bootstrap:
     async def _server(self) -> Server:
         """The CA over connections that chain to the CA's certificate on disk."""
         if self._client is None:
-            shown = self.dialects.get(self.site) is LEGACY and await asyncio.to_thread(self.layout.hostcert.exists)
-            self._client = self._connect(await asyncio.to_thread(self._verifier, own=shown))
+            certificate_needed = self.dialects.get(self.site) is LEGACY and await asyncio.to_thread(self.layout.hostcert.exists)
+            self._client = self._connect(await asyncio.to_thread(self._verifier, with_certificate=certificate_needed))
         return Server(self.site, self._client, self.dialects, lambda: self.options.environment)
 
     async def _close(self) -> None:
@@ -231,7 +232,7 @@ class Bootstrap:
         server = await self._server()
         dialect = await server.dialect()
         outgoing = self._outgoing("find", indirection, key, dialect)
-        return await server.send(outgoing, {"Accept": _accept(dialect), **(headers or {})})
+        return await server.send(outgoing, {"Accept": _accept_header(dialect), **(headers or {})})
 
     # The steps.
 
@@ -247,10 +248,10 @@ class Bootstrap:
         """The one question asked over an unverified connection; what comes back is pinned, or shown and kept."""
         answer, dialect = await self._ask_for_ca()
         if answer.status == 404:
-            said = f": {_line(answer)}" if dialect is LEGACY else ""  # 3.x says it of an environment that is not there, too
-            raise PeerError(f"CA certificate is missing from the server{said}", hint=f"Is {self.site} the CA? See ca_server.")
+            reason = f": {_one_line(answer)}" if dialect is LEGACY else ""  # 3.x says it of an environment that is not there, too
+            raise PeerError(f"CA certificate is missing from the server{reason}", hint=f"Is {self.site} the CA? See ca_server.")
         if answer.status != 200:
-            raise PeerAnswered(f"Could not download CA certificate: {answer.status}: {_line(answer)}", code=answer.status)
+            raise PeerAnswered(f"Could not download CA certificate: {answer.status}: {_one_line(answer)}", code=answer.status)
         try:
             authorities = bundles.certificates(answer.body)
             verify.verify_bundle(authorities)
@@ -259,8 +260,10 @@ class Bootstrap:
         digest = fingerprints.of_bundle(answer.body)
         pinned = self.options.ca_fingerprint
         if pinned:
-            own = fingerprints.fingerprint(authorities[0]) if len(authorities) == 1 else ""
-            if not fingerprints.matches(pinned, digest) and not (own and fingerprints.matches(pinned, own)):
+            expected_fingerprint = fingerprints.fingerprint(authorities[0]) if len(authorities) == 1 else ""
+            if not fingerprints.matches(pinned, digest) and not (
+                expected_fingerprint and fingerprints.matches(pinned, expected_fingerprint)
+            ):
                 raise PeerNotTrusted(
                     f"CA bundle with digest (SHA256) {digest} did not match expected digest {pinned}",
                     hint="Nothing was kept. Either ca_fingerprint is wrong, or somebody else answers in the CA's place.",
@@ -282,15 +285,15 @@ class Bootstrap:
 
     async def _ask_for_ca(self) -> tuple[Answer, Dialect]:
         """In the words of 4 and later first; a 3.x master names its version in its refusal, and is asked again in its own."""
-        known = self.dialects.get(self.site)
+        known_dialect = self.dialects.get(self.site)
         async with self._connect(None) as stranger:
-            for dialect in (known,) if known else (MODERN, LEGACY):
+            for dialect in (known_dialect,) if known_dialect else (MODERN, LEGACY):
                 outgoing = self._outgoing("find", CERTIFICATE, "ca", dialect)
-                opened = await stranger.request(self.site, "GET", outgoing.target, {"Accept": _accept(dialect)})
+                opened = await stranger.request(self.site, "GET", outgoing.target, {"Accept": _accept_header(dialect)})
                 answer = Answer(opened.status, opened.headers, await opened.read())
                 self.dialects.learn(self.site, answer.headers)
-                said = dialect_of(version_of(answer.headers.get("x-puppet-version")))
-                if known or answer.status == 200 or said is dialect:
+                answered_dialect = dialect_of(version_of(answer.headers.get("x-puppet-version")))
+                if known_dialect or answer.status == 200 or answered_dialect is dialect:
                     break
         return answer, dialect
 
@@ -304,7 +307,7 @@ class Bootstrap:
             if answer.status == 200:
                 await asyncio.to_thread(save_authorities, self.layout, answer.body, self._now())
             elif answer.status != 304:
-                raise PeerAnswered(f"{answer.status}: {_line(answer)}", code=answer.status)
+                raise PeerAnswered(f"{answer.status}: {_one_line(answer)}", code=answer.status)
             await asyncio.to_thread(os.utime, self.layout.localcacert)
         except (PeerError, BadData, TooLarge) as err:
             log.warning("Could not refresh the CA certificate, keeping the old one: %s", err.message)
@@ -317,7 +320,7 @@ class Bootstrap:
         if answer.status == 404:
             raise PeerError("CRL is missing from the server", hint="With certificate_revocation=false none is needed, at your own risk.")
         if answer.status != 200:
-            raise PeerAnswered(f"Could not download CRLs: {answer.status}: {_line(answer)}", code=answer.status)
+            raise PeerAnswered(f"Could not download CRLs: {answer.status}: {_one_line(answer)}", code=answer.status)
         try:
             await asyncio.to_thread(save_crls, self.layout, answer.body)
         except (BadData, TooLarge, PeerNotTrusted) as err:
@@ -332,7 +335,7 @@ class Bootstrap:
         answer = await self._get(CERTIFICATE_REVOCATION_LIST, "ca", headers)
         if answer.status == 403 and await asyncio.to_thread(self.layout.hostcert.exists):
             await self._close()
-            self._client = self._connect(await asyncio.to_thread(self._verifier, own=True))
+            self._client = self._connect(await asyncio.to_thread(self._verifier, with_certificate=True))
             answer = await self._get(CERTIFICATE_REVOCATION_LIST, "ca", headers)
         return answer
 
@@ -344,7 +347,7 @@ class Bootstrap:
             if answer.status == 200:
                 await asyncio.to_thread(save_crls, self.layout, answer.body)
             elif answer.status != 304:
-                raise PeerAnswered(f"{answer.status}: {_line(answer)}", code=answer.status)
+                raise PeerAnswered(f"{answer.status}: {_one_line(answer)}", code=answer.status)
             await asyncio.to_thread(os.utime, self.layout.hostcrl)
         except (PeerError, BadData, TooLarge) as err:
             log.warning("Could not refresh the CRL, keeping the old one: %s", err.message)
@@ -368,7 +371,7 @@ class Bootstrap:
             await asyncio.to_thread(self.layout.save_request, request)
             return replace(state, request=True, request_sought=True, submitted=True, asked=False)
         if answer.status != 404:
-            raise _unexpected("certificate request", answer)
+            raise _unexpected_answer("certificate request", answer)
         return replace(state, request_sought=True)
 
     async def _send_request(self, state: BootstrapState) -> BootstrapState:
@@ -378,12 +381,12 @@ class Bootstrap:
         server = await self._server()
         dialect = await server.dialect()
         outgoing = self._outgoing("save", CERTIFICATE_REQUEST, self.layout.certname, dialect)
-        headers = {"Accept": _accept(dialect), "Content-Type": "text/plain"}
+        headers = {"Accept": _accept_header(dialect), "Content-Type": "text/plain"}
         answer = await server.send(outgoing, headers, bundles.dump([request]))
-        text = _line(answer)
-        there = "already has a " in text
+        text = _one_line(answer)
+        exists_already = "already has a " in text
         failed = f"Failed to submit the CSR, HTTP response was {answer.status}: {text}"
-        if (answer.status in (400, 500) and there) or (answer.status == 400 and not state.legacy):  # 500: Ruby masters of 4 and 5
+        if (answer.status in (400, 500) and exists_already) or (answer.status == 400 and not state.legacy):  # 500: Ruby masters of 4 and 5
             log.info("The CA has a request for %s already, or does not take this one: %s", self.layout.certname, text)
         elif answer.status >= 500 and state.waitforcert > 0 and not state.legacy:
             log.error("%s", failed)
@@ -420,15 +423,15 @@ class Bootstrap:
                 log.info("Certificate for %s has not been signed yet", name)
             return replace(state, asked=True)
         if answer.status != 200:
-            raise _unexpected("certificate", answer)
+            raise _unexpected_answer("certificate", answer)
         certificate = bundles.certificate(answer.body)
-        await asyncio.to_thread(self._keep_certificate, certificate)
+        await asyncio.to_thread(self._save_certificate, certificate)
         log.info("Caching certificate for %s", name)
         failpoint("agent.certificate-saved")
         await self._close()  # what is asked from here on may need it
         return replace(state, certificate=True)
 
-    def _keep_certificate(self, certificate: x509.Certificate) -> None:
+    def _save_certificate(self, certificate: x509.Certificate) -> None:
         """On disk only when it is ours: our key, our CA, not revoked."""
         key = self.layout.key()
         if key is None or not keys.belongs(key, certificate.public_key()):
@@ -449,15 +452,15 @@ class Bootstrap:
             return after
         outgoing = paths.Outgoing("POST", "/puppet-ca/v1/certificate_renewal")
         try:
-            async with self._connect(await asyncio.to_thread(self._verifier, own=True)) as client:
+            async with self._connect(await asyncio.to_thread(self._verifier, with_certificate=True)) as client:
                 server = Server(self.site, client, self.dialects, lambda: self.options.environment)
                 answer = await server.send(outgoing, {"Accept": "text/plain", "Content-Type": "text/plain"}, b"")
             if answer.status == 404:
                 log.info("Certificate autorenewal has not been enabled on the server.")
             elif answer.status != 200:
-                raise _unexpected("renewed certificate", answer)
+                raise _unexpected_answer("renewed certificate", answer)
             else:
-                await asyncio.to_thread(self._keep_certificate, bundles.certificate(answer.body))
+                await asyncio.to_thread(self._save_certificate, bundles.certificate(answer.body))
                 log.info("Renewed the certificate of %s", self.layout.certname)
         except (PeerError, BadData) as err:
             log.warning("Could not renew the certificate, going on with the old one: %s", err.message)
@@ -481,13 +484,13 @@ class Bootstrap:
         raise texts.NoCertificate(f"{texts.unsigned(self.layout.certname)} Exiting now because {why}.")
 
 
-def _accept(dialect: Dialect) -> str:
+def _accept_header(dialect: Dialect) -> str:
     return "s" if dialect is LEGACY else "text/plain"
 
 
-def _line(answer: Answer) -> str:
+def _one_line(answer: Answer) -> str:
     return " ".join(answer.body[:2000].decode("utf-8", "replace").split())
 
 
-def _unexpected(what: str, answer: Answer) -> PeerAnswered:
-    return PeerAnswered(f"Could not request {what}: Error {answer.status} on SERVER: {_line(answer)}", code=answer.status)
+def _unexpected_answer(what: str, answer: Answer) -> PeerAnswered:
+    return PeerAnswered(f"Could not request {what}: Error {answer.status} on SERVER: {_one_line(answer)}", code=answer.status)

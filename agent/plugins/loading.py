@@ -38,14 +38,14 @@ class Plugins:
     def providers(self, *, files: Callable[[], FileContext], facts: Mapping[str, Any]) -> Providers:
         """All providers for this machine; a module's are loaded when their type is met."""
         platform = platform_here(facts)
-        builtin = builtin_providers(log=self.log, files=files, providers=lambda: made, types=self.types, platform=platform)
+        builtin = builtin_providers(log=self.log, files=files, providers=lambda: run_providers, types=self.types, platform=platform)
         makers = builtin
         if any((folder / "puppet" / "provider").is_dir() for folder in self.folders):
             from shared.ral.plugins import plugin_providers
 
             makers = plugin_providers(self.folders, self.types, builtin, broken=lambda name, err: log_error(self.log, err))
-        made: Providers = Providers(makers, platform)
-        return made
+        run_providers: Providers = Providers(makers, platform)
+        return run_providers
 
 
 def plugins_for(catalog: Catalog, folders: Sequence[Path], log: RunLog) -> Plugins:
@@ -55,7 +55,7 @@ def plugins_for(catalog: Catalog, folders: Sequence[Path], log: RunLog) -> Plugi
     A file that cannot be loaded is one error in the log. Puppet's own types cannot be replaced.
     """
     builtin = builtin_types()
-    found: Mapping[str, type[Type]] = {}
+    module_types: Mapping[str, type[Type]] = {}
     broken: dict[str, PuppetError] = {}
 
     def note(name: str, err: ConfigError) -> None:
@@ -65,8 +65,8 @@ def plugins_for(catalog: Catalog, folders: Sequence[Path], log: RunLog) -> Plugi
     if any((folder / "puppet" / kind).is_dir() for folder in folders for kind in ("type", "provider")):
         from shared.ral.plugins import plugin_types
 
-        found = plugin_types(folders, names=used_types(catalog) - builtin.keys(), broken=note)
-    return Plugins(folders, ChainMap(dict(found), builtin) if found else builtin, broken, log)  # type: ignore[arg-type]  # it is only read
+        module_types = plugin_types(folders, names=used_types(catalog) - builtin.keys(), broken=note)
+    return Plugins(folders, ChainMap(dict(module_types), builtin) if module_types else builtin, broken, log)  # type: ignore[arg-type]  # it is only read
 
 
 def used_types(catalog: Catalog) -> frozenset[str]:

@@ -105,7 +105,7 @@ def plan_sync(entries: Sequence[FileMetadata], local: Mapping[str, LocalEntry], 
     if len(entries) > limits.files:
         raise TooLarge(f"The master lists {len(entries)} plugin files, over the limit of {limits.files}", hint="See max_plugin_files.")
     refused: list[str] = []
-    wanted: dict[str, FileMetadata] = {}
+    entries_by_name: dict[str, FileMetadata] = {}
     for entry in entries:
         relative = entry.relative_path or "."
         if relative == ".":
@@ -117,38 +117,40 @@ def plan_sync(entries: Sequence[FileMetadata], local: Mapping[str, LocalEntry], 
         name = "/".join(parts_of(relative))  # the model has refused paths that climb
         if entry.type not in ("file", "directory"):
             refused.append(f"{quoted_for_log(name)} is a {entry.type}; only files and directories are brought")
-        elif name in wanted:
+        elif name in entries_by_name:
             refused.append(f"{quoted_for_log(name)} is listed twice")
         else:
-            wanted[name] = entry
-    for name in sorted(wanted):
+            entries_by_name[name] = entry
+    for name in sorted(entries_by_name):
         parents = name.split("/")[:-1]
         above = ["/".join(parents[: depth + 1]) for depth in range(len(parents))]
-        if any(parent not in wanted or wanted[parent].type != "directory" for parent in above):
+        if any(parent not in entries_by_name or entries_by_name[parent].type != "directory" for parent in above):
             refused.append(f"{quoted_for_log(name)} is not in a directory that is brought too")
-            del wanted[name]
-    gone = [name for name, there in local.items() if _is_gone(name, there, wanted) and not _ignored(name, ignore)]
-    remove = tuple(name for name in sorted(gone) if not any(name.startswith(f"{other}/") for other in gone))
+            del entries_by_name[name]
+    obsolete = [
+        name for name, local_entry in local.items() if _is_obsolete(name, local_entry, entries_by_name) and not _is_ignored(name, ignore)
+    ]
+    remove = tuple(name for name in sorted(obsolete) if not any(name.startswith(f"{other}/") for other in obsolete))
     return SyncPlan(
         remove,
-        tuple(name for name in sorted(wanted) if wanted[name].type == "directory"),
-        tuple(wanted[name] for name in sorted(wanted) if wanted[name].type == "file"),
+        tuple(name for name in sorted(entries_by_name) if entries_by_name[name].type == "directory"),
+        tuple(entries_by_name[name] for name in sorted(entries_by_name) if entries_by_name[name].type == "file"),
         tuple(refused),
     )
 
 
-def _is_gone(name: str, there: LocalEntry, wanted: Mapping[str, FileMetadata]) -> bool:
-    entry = wanted.get(name)
-    return entry is None or entry.type != there.kind
+def _is_obsolete(name: str, local_entry: LocalEntry, entries_by_name: Mapping[str, FileMetadata]) -> bool:
+    entry = entries_by_name.get(name)
+    return entry is None or entry.type != local_entry.kind
 
 
-def _ignored(name: str, ignore: Sequence[str]) -> bool:
+def _is_ignored(name: str, ignore: Sequence[str]) -> bool:
     return any(fnmatch.fnmatchcase(part, pattern) for part in name.split("/") for pattern in (*ignore, *ALWAYS_KEPT))
 
 
 def local_entries(root: Path, most: int) -> dict[str, LocalEntry]:
     """What is below `root`, links not followed. Blocks."""
-    found: dict[str, LocalEntry] = {}
+    found_entries: dict[str, LocalEntry] = {}
     pending = [""]
     while pending:
         folder = pending.pop()
@@ -157,12 +159,12 @@ def local_entries(root: Path, most: int) -> dict[str, LocalEntry]:
                 relative = f"{folder}/{entry.name}" if folder else entry.name
                 mode = entry.stat(follow_symlinks=False).st_mode
                 kind = "directory" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else "other"
-                found[relative] = LocalEntry(kind, stat.S_IMODE(mode))
-                if len(found) > most * 2:
+                found_entries[relative] = LocalEntry(kind, stat.S_IMODE(mode))
+                if len(found_entries) > most * 2:
                     raise TooLarge(f"{root} holds more than {most * 2} files", hint="Is it the right directory? See plugindest.")
                 if kind == "directory":
                     pending.append(relative)
-    return found
+    return found_entries
 
 
 class PluginSync:
@@ -198,7 +200,7 @@ class PluginSync:
         """
         log.info("Retrieving %s", mount.label)
         source = unquote(mount.source)
-        wanted = MetadataOptions(
+        options = MetadataOptions(
             links="follow",
             checksum_type=self.checksum_type,
             source_permissions="use" if mount.permissions else "ignore",
@@ -206,29 +208,29 @@ class PluginSync:
             max_files=-1,
             ignore=self.ignore,
         )
-        entries = await self.sources.listing(source, wanted, legacy=self.legacy)
+        entries = await self.sources.listing(source, options, legacy=self.legacy)
         if entries is None:
             raise NotFound(f"Could not find {mount.source} in the environment {self.sources.environment}")
-        await asyncio.to_thread(_prepare, mount.destination)
+        await asyncio.to_thread(_make_destination, mount.destination)
         local = await asyncio.to_thread(local_entries, mount.destination, self.limits.files)
-        todo = plan_sync(entries, local, self.ignore, self.limits)
-        for sentence in todo.refused:
+        plan = plan_sync(entries, local, self.ignore, self.limits)
+        for sentence in plan.refused:
             log.warning("Refusing a part of %s: %s", mount.source, sentence)
-        done = SyncResult()
-        for name in todo.remove:
+        result = SyncResult()
+        for name in plan.remove:
             await asyncio.to_thread(_remove, mount.destination / name)
-            _say(mount.destination / name, "ensure", "removed")
-            done.removed.append(name)
+            _log_change(mount.destination / name, "ensure", "removed")
+            result.removed.append(name)
             failpoint("agent.plugin-removed")
-        for name in todo.directories:
+        for name in plan.directories:
             if name not in local or local[name].kind != "directory":
-                await asyncio.to_thread(_make, mount.destination / name)
-                _say(mount.destination / name, "ensure", "created")
-        for file in await asyncio.to_thread(_compared, mount, todo.files):
-            await self._bring(mount, file, done)
-        return done
+                await asyncio.to_thread(_make_directory, mount.destination / name)
+                _log_change(mount.destination / name, "ensure", "created")
+        for file in await asyncio.to_thread(_changed_files, mount, plan.files):
+            await self._update_file(mount, file, result)
+        return result
 
-    async def _bring(self, mount: PluginMount, file: ChangedFile, done: SyncResult) -> None:
+    async def _update_file(self, mount: PluginMount, file: ChangedFile, result: SyncResult) -> None:
         path = mount.destination / file.name
         try:
             if file.problem:
@@ -236,23 +238,23 @@ class PluginSync:
             assert file.wanted is not None
             await self._fetch(f"{unquote(mount.source).rstrip('/')}/{file.name}", path, file.wanted, file.mode)
         except (PuppetError, OSError) as err:
-            done.failed += 1
+            result.failed += 1
             log.error("Could not bring %s: %s", path, err)
             return
-        done.fetched.append(file.name)
+        result.fetched.append(file.name)
         if file.before is None:
-            _say(path, "ensure", f"defined content as '{file.wanted}'")
+            _log_change(path, "ensure", f"defined content as '{file.wanted}'")
         else:
-            _say(path, "content", f"content changed '{{{file.wanted.type}}}{file.before}' to '{file.wanted}'")
+            _log_change(path, "content", f"content changed '{{{file.wanted.type}}}{file.before}' to '{file.wanted}'")
         failpoint("agent.plugin-fetched")
 
-    async def _fetch(self, source: str, path: Path, wanted: Checksum, mode: int) -> None:
+    async def _fetch(self, source: str, path: Path, checksum: Checksum, mode: int) -> None:
         """Put the file's new content, complete and with the right checksum, in its place; or leave everything as it is."""
         temporary = path.with_name(f".{path.name[:120]}.{secrets.token_hex(8)}.tmp")
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             try:
-                await self._copy(self.sources.content(source, None), fd, wanted)
+                await self._copy(self.sources.content(source, None), fd, checksum)
                 os.fchmod(fd, mode)
             finally:
                 os.close(fd)
@@ -262,8 +264,8 @@ class PluginSync:
             temporary.unlink(missing_ok=True)
             raise
 
-    async def _copy(self, chunks: AsyncIterator[bytes], fd: int, wanted: Checksum) -> None:
-        digest = checksums.new(wanted.type)
+    async def _copy(self, chunks: AsyncIterator[bytes], fd: int, checksum: Checksum) -> None:
+        digest = checksums.new(checksum.type)
         size = 0
         async with aclosing(chunks) as stream:  # type: ignore[type-var]
             async for chunk in stream:
@@ -272,11 +274,11 @@ class PluginSync:
                     raise TooLarge(f"it is larger than {self.limits.size} bytes", hint="See max_file_body.")
                 digest.update(chunk)
                 await asyncio.to_thread(_write, fd, chunk)
-        if digest.hexdigest() != wanted.value:
-            raise BadData(f"its content has the checksum {{{wanted.type}}}{digest.hexdigest()}, not {wanted}")
+        if digest.hexdigest() != checksum.value:
+            raise BadData(f"its content has the checksum {{{checksum.type}}}{digest.hexdigest()}, not {checksum}")
 
 
-def _say(path: Path, attribute: str, text: str) -> None:
+def _log_change(path: Path, attribute: str, text: str) -> None:
     log.log(NOTICE, "%s", text, extra={"source": f"/File[{path}]/{attribute}"})
 
 
@@ -297,34 +299,34 @@ class ChangedFile:
     problem: str = ""
 
 
-def _compared(mount: PluginMount, files: Sequence[FileMetadata]) -> list[ChangedFile]:
+def _changed_files(mount: PluginMount, files: Sequence[FileMetadata]) -> list[ChangedFile]:
     """Those of `files` that differ here; modes of the others are put right. Blocks, once for all of them."""
-    found = []
+    changed = []
     for entry in files:
         name = "/".join(parts_of(entry.relative_path or ""))
         path = mount.destination / name
         mode = (entry.mode or 0o644) & MODE_MASK | 0o600 if mount.permissions else 0o644
         try:
-            wanted = entry.sum
-            if wanted is None or not checksums.is_digest(wanted.type):
-                raise BadData(f"the master gives no checksum of its content but {wanted}")
-            before = _sum(path, wanted.type)
-            if before != wanted.value:
-                found.append(ChangedFile(name, mode, wanted, before))
+            checksum = entry.sum
+            if checksum is None or not checksums.is_digest(checksum.type):
+                raise BadData(f"the master gives no checksum of its content but {checksum}")
+            before = _checksum_of(path, checksum.type)
+            if before != checksum.value:
+                changed.append(ChangedFile(name, mode, checksum, before))
             else:
-                _chmod(path, mode)
+                _set_mode(path, mode)
         except (PuppetError, OSError) as err:
-            found.append(ChangedFile(name, mode, problem=str(err)))
-    return found
+            changed.append(ChangedFile(name, mode, problem=str(err)))
+    return changed
 
 
-def _prepare(destination: Path) -> None:
+def _make_destination(destination: Path) -> None:
     make_directory(destination, mode=0o755)
     if not stat.S_ISDIR(destination.lstat().st_mode):
         raise ConfigError(f"{destination} is not a directory", hint="Plugins are mirrored into it; it may not be a link.")
 
 
-def _make(path: Path) -> None:
+def _make_directory(path: Path) -> None:
     path.mkdir(mode=0o755)
     path.chmod(0o755)
 
@@ -336,12 +338,12 @@ def _remove(path: Path) -> None:
         path.unlink()
 
 
-def _chmod(path: Path, mode: int) -> None:
+def _set_mode(path: Path, mode: int) -> None:
     if stat.S_IMODE(path.lstat().st_mode) != mode:
         path.chmod(mode)
 
 
-def _sum(path: Path, algorithm: Algorithm) -> str | None:
+def _checksum_of(path: Path, algorithm: Algorithm) -> str | None:
     """The checksum of a regular file; None when there is none."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)

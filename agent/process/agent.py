@@ -74,7 +74,7 @@ class Agent:
     def __init__(
         self,
         settings: AgentSettings,
-        asked: RunOptions | None = None,
+        options: RunOptions | None = None,
         *,
         watch_steps: StepObserver | None = None,
         watch_exchanges: ExchangeObserver | None = None,
@@ -85,7 +85,7 @@ class Agent:
         srv: Srv | None = None,
     ) -> None:
         self.settings = settings
-        self.asked = asked or RunOptions()
+        self.asked = options or RunOptions()
         self.report: Report | None = None
         self.stopping = False
         self.applying = False
@@ -182,12 +182,12 @@ class Agent:
         from ..state.statefiles import remove_leftovers
 
         try:
-            gone = await asyncio.to_thread(remove_leftovers, self.settings)
+            removed = await asyncio.to_thread(remove_leftovers, self.settings)
         except OSError as err:
             log.warning("Could not remove what a killed run may have left: %s", err)
             return
-        if gone:
-            log.info("Removed %d temporary files that a killed run left behind", gone)
+        if removed:
+            log.info("Removed %d temporary files that a killed run left behind", removed)
 
     async def _run(self, verifier: Verifier, dialects: DialectCache) -> int:
         from ..run.retrieval import Retrieval
@@ -271,7 +271,7 @@ def splay_seconds(settings: AgentSettings, chance: Callable[[], float] = random.
 
 def state_directories(settings: AgentSettings) -> tuple[list[Path], list[Path]]:
     """The directories that are made when missing, and those that are only looked at when there."""
-    made = [
+    created = [
         settings.vardir,
         settings.statedir,
         settings.publicdir,
@@ -281,5 +281,5 @@ def state_directories(settings: AgentSettings) -> tuple[list[Path], list[Path]]:
         settings.pluginfactdest,
     ]
     # Plugin sync makes plugindest, open to be read: a master on this host has it as its libdir, and is not root.
-    looked = [settings.confdir, settings.ssldir, settings.certdir, settings.privatekeydir, settings.rundir, settings.plugindest]
-    return list(dict.fromkeys(made)), [path for path in dict.fromkeys(looked) if path.is_symlink() or path.exists()]
+    checked = [settings.confdir, settings.ssldir, settings.certdir, settings.privatekeydir, settings.rundir, settings.plugindest]
+    return list(dict.fromkeys(created)), [path for path in dict.fromkeys(checked) if path.is_symlink() or path.exists()]

@@ -44,8 +44,8 @@ class Daemon:
         self.actions = actions
         self.child: int | None = None
         self._due = actions.clock() + splay
-        self._look_due = actions.clock() + settings.filetimeout
-        self._restart_wanted = False
+        self._reload_due = actions.clock() + settings.filetimeout
+        self._restart_requested = False
         if splay:
             log.info("Sleeping for %d seconds (splay is enabled)", splay)
 
@@ -53,21 +53,21 @@ class Daemon:
         """Until a signal ends it."""
         while True:
             self._start_if_due()
-            number = self.actions.wait(self._patience())
+            number = self.actions.wait(self._seconds_to_wait())
             if number in (signal.SIGTERM, signal.SIGINT):
                 return self._stop(number)
             if number is not None:
-                self._handle(number)
-            self._look_at_settings()
-            if self._restart_wanted and self.child is None:
+                self._handle_signal(number)
+            self._reload_settings()
+            if self._restart_requested and self.child is None:
                 log.log(NOTICE, "Restarting")
                 self.actions.restart()
 
-    def _patience(self) -> float:
+    def _seconds_to_wait(self) -> float:
         now = self.actions.clock()
         due = [self._due] if self.child is None else []
         if self.settings.filetimeout:
-            due.append(self._look_due)
+            due.append(self._reload_due)
         return max(0.0, min(due, default=now + 3600) - now)
 
     def _start_if_due(self) -> None:
@@ -75,7 +75,7 @@ class Daemon:
             self.child = self.actions.start_run(self.settings)
             self._due = self.actions.clock() + self.settings.runinterval
 
-    def _handle(self, number: int) -> None:
+    def _handle_signal(self, number: int) -> None:
         if number == signal.SIGCHLD:
             while (pid := self.actions.ended()) is not None:
                 if pid == self.child:
@@ -85,7 +85,7 @@ class Daemon:
         meaning = {signal.SIGHUP: "restart", signal.SIGUSR1: "run", signal.SIGUSR2: "reopen_logs"}[signal.Signals(number)]
         log.log(NOTICE, "Caught %s; storing %s", name, meaning)
         if number == signal.SIGHUP:
-            self._restart_wanted = True
+            self._restart_requested = True
         elif number == signal.SIGUSR2:
             self.actions.reopen_logs()
         elif self.child is not None:
@@ -93,11 +93,11 @@ class Daemon:
         else:
             self._due = self.actions.clock()
 
-    def _look_at_settings(self) -> None:
+    def _reload_settings(self) -> None:
         now = self.actions.clock()
-        if not self.settings.filetimeout or now < self._look_due:
+        if not self.settings.filetimeout or now < self._reload_due:
             return
-        self._look_due = now + self.settings.filetimeout
+        self._reload_due = now + self.settings.filetimeout
         changed = self.actions.reload()
         if changed is not None:
             self._due = min(self._due, now + changed.runinterval)
@@ -110,7 +110,7 @@ class Daemon:
             deadline = self.actions.clock() + SHUTDOWN_SECONDS
             while self.child is not None and self.actions.clock() < deadline:
                 if self.actions.wait(max(0.0, deadline - self.actions.clock())) == signal.SIGCHLD:
-                    self._handle(signal.SIGCHLD)
+                    self._handle_signal(signal.SIGCHLD)
             if self.child is not None:
                 log.warning("The run did not end within %d seconds; killing it", SHUTDOWN_SECONDS)
                 self._send(self.child, signal.SIGKILL)
@@ -125,8 +125,8 @@ class Daemon:
 
 def wait_for_signal(seconds: float) -> int | None:
     """The next of WATCHED, which must be blocked; None after `seconds`."""
-    found = signal.sigtimedwait(WATCHED, seconds)
-    return found.si_signo if found is not None else None
+    signal_info = signal.sigtimedwait(WATCHED, seconds)
+    return signal_info.si_signo if signal_info is not None else None
 
 
 def reap_child() -> int | None:

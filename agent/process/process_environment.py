@@ -14,8 +14,8 @@ from shared.filesystem.files import make_directory
 from shared.settings import AgentSettings
 
 PATH = "/opt/puppetlabs/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_KEPT = frozenset({"LANG", "LANGUAGE", "TERM", "TZ", "NO_COLOR", "NOTIFY_SOCKET", FAILPOINTS})
-_KEPT_PREFIXES = ("LC_", "FACTER_")
+_INHERITED = frozenset({"LANG", "LANGUAGE", "TERM", "TZ", "NO_COLOR", "NOTIFY_SOCKET", FAILPOINTS})
+_INHERITED_PREFIXES = ("LC_", "FACTER_")
 UMASK = 0o022
 STATE_MODE = 0o750
 PASSABLE = 0o751  # for vardir: monitoring gets through to publicdir
@@ -28,8 +28,8 @@ def clean_environment(environ: Mapping[str, str], *, home: str, user: str) -> di
 
     PATH and the home directory are not the caller's word; nothing that steers a loader, an interpreter, a shell or a proxy is left.
     """
-    kept = {name: value for name, value in environ.items() if name in _KEPT or name.startswith(_KEPT_PREFIXES)}
-    return {**kept, "PATH": PATH, "HOME": home, "USER": user, "LOGNAME": user}
+    inherited = {name: value for name, value in environ.items() if name in _INHERITED or name.startswith(_INHERITED_PREFIXES)}
+    return {**inherited, "PATH": PATH, "HOME": home, "USER": user, "LOGNAME": user}
 
 
 def prepare_process(environ: MutableMapping[str, str]) -> None:
@@ -49,8 +49,8 @@ def set_search_path(path: str, environ: MutableMapping[str, str]) -> None:
     """Have programs looked for where the setting `path` says; the system's own folders are added. `none`: where they are anyway."""
     if path == "none":
         return
-    folders = [each for each in path.split(":") if each]
-    environ["PATH"] = ":".join([*folders, *(each for each in ("/usr/sbin", "/sbin") if each not in folders)])
+    folders = [folder for folder in path.split(":") if folder]
+    environ["PATH"] = ":".join([*folders, *(folder for folder in ("/usr/sbin", "/sbin") if folder not in folders)])
 
 
 def puppet_account() -> int | None:

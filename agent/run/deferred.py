@@ -19,11 +19,11 @@ Deferring = Callable[[AgentSettings, str, Mapping[str, Any], RunLog], Resolver]
 
 def lazy_resolver(make: Callable[[], Resolver]) -> Resolver:
     """A resolver that is made when the first deferred value is met."""
-    made: list[Resolver] = []
+    resolvers: list[Resolver] = []
 
     def resolve(deferred: WireDeferred) -> Any:
-        if not made:
-            made.append(make())
-        return made[0](deferred)
+        if not resolvers:
+            resolvers.append(make())
+        return resolvers[0](deferred)
 
     return resolve

@@ -92,12 +92,12 @@ class RunLock:
 
     def _is_current(self, fd: int) -> bool:
         """The locked file is still the one at the path: the last holder may have removed it between our open and our lock."""
-        mine = os.fstat(fd)
+        locked = os.fstat(fd)
         try:
-            there = self.path.lstat()
+            current = self.path.lstat()
         except FileNotFoundError:
             return False
-        return (mine.st_ino, mine.st_dev) == (there.st_ino, there.st_dev)
+        return (locked.st_ino, locked.st_dev) == (current.st_ino, current.st_dev)
 
     def _held_by_another(self, fd: int) -> bool:
         text = os.pread(fd, 20, 0).strip()

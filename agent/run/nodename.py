@@ -22,6 +22,6 @@ def with_node_name(settings: AgentSettings, facts: Mapping[str, Any]) -> AgentSe
         return settings
     value = facts.get(fact)
     if not isinstance(value, str) or not value:
-        said = "there is no such fact" if value is None else f"it is {value!r}"
-        raise PuppetError(f"The fact {fact} does not name this node: {said}", hint="See the setting node_name_fact.")
+        problem = "there is no such fact" if value is None else f"it is {value!r}"
+        raise PuppetError(f"The fact {fact} does not name this node: {problem}", hint="See the setting node_name_fact.")
     return settings.model_copy(update={"node_name_value": valid_certname(value)})

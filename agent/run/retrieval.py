@@ -114,10 +114,10 @@ async def sync_plugins(wiring: Wiring, dialect: Dialect | None) -> AsyncGenerato
     )
     for mount in mounts:
         try:
-            done = await sync.sync(mount)
+            result = await sync.sync(mount)
         except (PuppetError, OSError) as err:
-            done = SyncResult(problem=err)
-        yield mount, done
+            result = SyncResult(problem=err)
+        yield mount, result
 
 
 class Retrieval:
@@ -129,7 +129,7 @@ class Retrieval:
         self.uuid = uuid
         self.fixed = fixed
         self.configured = configured
-        self._rather_cached = False  # plugins failed: a catalog may be newer than what there is to apply it
+        self._prefers_cached = False  # plugins failed: a catalog may be newer than what there is to apply it
 
     @property
     def settings(self) -> AgentSettings:
@@ -143,73 +143,73 @@ class Retrieval:
             NoCatalog: there is none. NotStable. PuppetError: facts could not be gathered, or strict_environment_mode forbids it.
         """
         if self.settings.use_cached_catalog:
-            kept = await self._kept()
-            if kept is not None:
-                return self._explicit(kept)
+            cached = await self._find_cached()
+            if cached is not None:
+                return self._use_cached(cached)
         start = self.wiring.environment
-        facts = await self._prepared() if self.settings.node_name_fact else None  # the first question names the node
+        facts = await self._sync_and_gather_facts() if self.settings.node_name_fact else None  # the first question names the node
         await self._initial_environment()
         log.info("Using environment '%s'", self.wiring.environment)
         if facts is None or self.wiring.environment != start:
-            facts = await self._prepared()
+            facts = await self._sync_and_gather_facts()
         fallback = self.settings.usecacheonfailure and not self.settings.use_cached_catalog
-        found = await self._round(facts, fallback=fallback)
-        if self.settings.strict_environment_mode and found.catalog.environment != self.wiring.environment:
+        retrieved = await self._retrieve_once(facts, fallback=fallback)
+        if self.settings.strict_environment_mode and retrieved.catalog.environment != self.wiring.environment:
             log.error(
                 "Not using catalog because its environment '%s' does not match agent specified environment '%s' "
                 "and strict_environment_mode is set",
-                found.catalog.environment,
+                retrieved.catalog.environment,
                 self.wiring.environment,
             )
             raise NoCatalog("Could not retrieve catalog; skipping run")
         for tries in range(MAX_RESTARTS + 1):
-            there = found.catalog.environment
-            if not there or there == self.wiring.environment:
-                return found
+            catalog_environment = retrieved.catalog.environment
+            if not catalog_environment or catalog_environment == self.wiring.environment:
+                return retrieved
             if tries == MAX_RESTARTS:
                 break
             log.log(
                 NOTICE,
                 "Local environment: '%s' doesn't match server specified environment '%s', restarting agent run with environment '%s'",
                 self.wiring.environment,
-                there,
-                there,
+                catalog_environment,
+                catalog_environment,
             )
-            self.wiring.environment = valid_environment(there)
-            found = await self._round(await self._prepared(first=False), fallback=fallback)
+            self.wiring.environment = valid_environment(catalog_environment)
+            retrieved = await self._retrieve_once(await self._sync_and_gather_facts(first=False), fallback=fallback)
         raise NotStable(f"Catalog environment didn't stabilize after {MAX_RESTARTS} fetches, aborting run")
 
     async def download(self) -> RetrievedCatalog:
         """The catalog as the master has it now, in the environment of the settings; no plugins are fetched. PuppetError: there is none."""
-        facts = await self._facts()
+        facts = await self._gather_facts()
         return RetrievedCatalog(await self._ask_catalog(facts), facts, "not_used")
 
     async def kept(self) -> RetrievedCatalog:
         """The catalog that was kept of the last run or download. NoCatalog: there is none."""
-        kept = await self._kept()
-        if kept is None:
+        cached = await self._find_cached()
+        if cached is None:
             raise NoCatalog(f"Could not find catalog for {self.settings.node_name_value}")
-        return kept
+        return cached
 
     async def given(self, catalog: Catalog) -> RetrievedCatalog:
         """A catalog that came from elsewhere, as if it had been kept. BadData: it is another node's."""
-        facts = await self._facts()
-        return RetrievedCatalog(_own(catalog, self.settings.node_name_value), facts, "explicitly_requested")
+        facts = await self._gather_facts()
+        return RetrievedCatalog(_check_node(catalog, self.settings.node_name_value), facts, "explicitly_requested")
 
     async def submit_facts(self) -> None:
         """Gather the facts and send them to the master. PuppetError: there are none, or it does not take them."""
-        facts = await self._facts()
+        facts = await self._gather_facts()
         await Rest(FACTS, self.wiring.server).save(Request(facts.name, self.wiring.environment, body=facts))
 
-    async def _kept(self) -> RetrievedCatalog | None:
+    async def _find_cached(self) -> RetrievedCatalog | None:
         """The cached catalog, of this node by its name; None without one. Of facts there is only what is decided here."""
-        facts = await self._facts() if self.settings.node_name_fact else None
-        catalog = await self._cached()
-        return None if catalog is None else RetrievedCatalog(catalog, facts or await self._facts(), "explicitly_requested")
+        facts = await self._gather_facts() if self.settings.node_name_fact else None
+        catalog = await self._load_cached_catalog()
+        return None if catalog is None else RetrievedCatalog(catalog, facts or await self._gather_facts(), "explicitly_requested")
 
-    def _explicit(self, kept: RetrievedCatalog) -> RetrievedCatalog:
+    def _use_cached(self, cached: RetrievedCatalog) -> RetrievedCatalog:
         """use_cached_catalog: no node, no plugins."""
-        catalog = kept.catalog
+        catalog = cached.catalog
         if catalog.environment and catalog.environment != self.wiring.environment and not self.settings.strict_environment_mode:
             log.log(
                 NOTICE,
@@ -220,22 +220,22 @@ class Retrieval:
             )
             self.wiring.environment = catalog.environment
         log.log(NOTICE, "Using cached catalog")
-        return kept
+        return cached
 
     # The environment to begin in.
 
     async def _initial_environment(self) -> None:
         if self.fixed or self.settings.strict_environment_mode:
             return
-        dialect = await self._dialect()
+        dialect = await self._server_dialect()
         if dialect is not LEGACY and self.settings.use_last_environment:
             last = await asyncio.to_thread(LastEnvironments.read, self.settings.lastrunfile)
             if last is not None:
                 if last.converged != last.initial:
                     self.wiring.environment = last.converged
                 return
-        with self.steps.step("node", metric="node_retrieval") as doing:
-            doing.detail = await self._ask_node(dialect)
+        with self.steps.step("node", metric="node_retrieval") as step:
+            step.detail = await self._ask_node(dialect)
 
     async def _ask_node(self, dialect: Dialect | None) -> str:
         """Ask which environment this node belongs to. Without an answer the run goes on as it is configured."""
@@ -248,18 +248,18 @@ class Retrieval:
             node = await self.wiring.indirector["node"].find(Request(name, self.wiring.environment, options=options))
             if node is None:  # of a terminus that routes.yaml names: a server's own words are raised
                 raise NotFound(f"Could not find the node {name}")
-            there = valid_environment(node.environment) if node.environment else self.wiring.environment
+            node_environment = valid_environment(node.environment) if node.environment else self.wiring.environment
         except PuppetError as err:
             log.warning("Unable to fetch my node definition, but the agent run will continue:")
             log.warning("%s", err)
             return "no answer"
-        if there != self.wiring.environment:
+        if node_environment != self.wiring.environment:
             text = "Local environment: '%s' doesn't match server specified node environment '%s', switching agent to '%s'."
-            log.log(logging.WARNING if dialect is LEGACY else NOTICE, text, self.wiring.environment, there, there)
-            self.wiring.environment = there
-        return f"environment {there}"
+            log.log(logging.WARNING if dialect is LEGACY else NOTICE, text, self.wiring.environment, node_environment, node_environment)
+            self.wiring.environment = node_environment
+        return f"environment {node_environment}"
 
-    async def _dialect(self) -> Dialect | None:
+    async def _server_dialect(self) -> Dialect | None:
         """What the master speaks; None when it cannot be asked, which the next request will say."""
         try:
             return await self.wiring.server.dialect()
@@ -268,7 +268,7 @@ class Retrieval:
 
     async def _environment_exists(self) -> bool:
         """7: an environment that is not there must not empty the plugin directories."""
-        if await self._dialect() is LEGACY:
+        if await self._server_dialect() is LEGACY:
             return True
         request: Request[FileMetadata] = Request("plugins", self.wiring.environment, options=PROBE)
         try:
@@ -284,31 +284,31 @@ class Retrieval:
 
     # One round: plugins, facts, catalog.
 
-    async def _prepared(self, *, first: bool = True) -> Facts:
+    async def _sync_and_gather_facts(self, *, first: bool = True) -> Facts:
         """The facts, after the plugins; `first`: nobody has said yet that the environment is there."""
         if self.settings.pluginsync:
-            with self.steps.step("pluginsync", metric="plugin_sync") as doing:
-                doing.detail = await self._sync_plugins(first=first)
-        return await self._facts()
+            with self.steps.step("pluginsync", metric="plugin_sync") as step:
+                step.detail = await self._sync_plugins(first=first)
+        return await self._gather_facts()
 
-    async def _round(self, facts: Facts, *, fallback: bool) -> RetrievedCatalog:
-        if self._rather_cached:
-            cached = await self._cached()
+    async def _retrieve_once(self, facts: Facts, *, fallback: bool) -> RetrievedCatalog:
+        if self._prefers_cached:
+            cached = await self._load_cached_catalog()
             if cached is not None and cached.environment in (None, "", self.wiring.environment):
                 log.info("Using cached catalog from environment '%s'", cached.environment)
                 return RetrievedCatalog(cached, facts, "on_failure")
-        with self.steps.step("catalog", metric="config_retrieval") as doing:
+        with self.steps.step("catalog", metric="config_retrieval") as step:
             try:
                 catalog = await self._ask_catalog(facts)
-                doing.detail = f"{len(catalog.resources)} resources"
+                step.detail = f"{len(catalog.resources)} resources"
                 return RetrievedCatalog(catalog, facts, "not_used")
             except (PuppetError, OSError) as err:
                 log.error("Could not retrieve catalog from remote server: %s", text_with_hint(err))
-                doing.detail = "failed"
+                step.detail = "failed"
         if not fallback:
             log.warning("Not using cache on failed catalog")
             raise NoCatalog("Could not retrieve catalog; skipping run")
-        cached = await self._cached()
+        cached = await self._load_cached_catalog()
         if cached is None:
             raise NoCatalog("Could not retrieve catalog; skipping run")
         if cached.environment and cached.environment != self.wiring.environment:
@@ -326,51 +326,51 @@ class Retrieval:
         Raises:
             PuppetError: something could not be brought, and neither is that ignored nor may an older catalog be applied instead.
         """
-        dialect = await self._dialect()
-        done: list[SyncResult] = []
+        dialect = await self._server_dialect()
+        results: list[SyncResult] = []
         failed = ""
         async with aclosing(sync_plugins(self.wiring, dialect)) as mounts:
             async for mount, synced in mounts:
                 if synced.problem is not None:
-                    if first and not done and not await self._environment_exists():
+                    if first and not results and not await self._environment_exists():
                         return "left out"
                     log.error("Could not retrieve %s: %s", mount.label, synced.problem)
                 # Masters of 3.x may lack a mount, which their own agents did not mind.
                 if synced.failed or (synced.problem and not (dialect is LEGACY and isinstance(synced.problem, NotFound))):
                     failed = failed or mount.label
-                done.append(synced)
+                results.append(synced)
         if failed and not self.settings.ignore_plugin_errors:
             if not self.settings.usecacheonfailure or self.settings.use_cached_catalog:
                 raise PuppetError(f"Failed to retrieve {failed}", hint="With ignore_plugin_errors a run goes on without.")
-            self._rather_cached = True
-        fetched, removed = sum(len(each.fetched) for each in done), sum(len(each.removed) for each in done)
+            self._prefers_cached = True
+        fetched, removed = sum(len(result.fetched) for result in results), sum(len(result.removed) for result in results)
         return f"{fetched} fetched, {removed} removed"
 
-    async def _facts(self) -> Facts:
-        with self.steps.step("facts", metric="fact_generation") as doing:
+    async def _gather_facts(self) -> Facts:
+        with self.steps.step("facts", metric="fact_generation") as step:
             log.info("Loading facts")
             try:
-                found: Facts | None = await self.wiring.indirector["facts"].find(
+                facts: Facts | None = await self.wiring.indirector["facts"].find(
                     Request(self.settings.node_name_value, self.wiring.environment)
                 )
             except (PuppetError, OSError) as err:
                 raise PuppetError(f"Could not retrieve local facts: {err}") from err
-            if found is None:
+            if facts is None:
                 raise PuppetError(f"Could not retrieve local facts: there are none for {self.settings.node_name_value}")
-            version = (await self._dialect() or MODERN).version  # masters and manifests go by what they speak with
-            own: Mapping[str, Any] = {
+            version = (await self._server_dialect() or MODERN).version  # masters and manifests go by what they speak with
+            agent_facts: Mapping[str, Any] = {
                 "clientcert": self.settings.certname,
                 "clientversion": version,
                 "clientnoop": self.settings.noop,
                 "puppetversion": version,
                 **({"agent_specified_environment": self.configured} if self.configured else {}),
             }
-            doing.detail = f"{len(found.values) + len(own)} facts"
-            values = {**found.values, **own}
+            step.detail = f"{len(facts.values) + len(agent_facts)} facts"
+            values = {**facts.values, **agent_facts}
             for sentence in SoftLimits.of(self.settings).excesses(values):
                 log.warning("%s", sentence)
             self.wiring.settings = with_node_name(self.settings, values)
-            return found.model_copy(update={"name": self.settings.node_name_value, "values": values})
+            return facts.model_copy(update={"name": self.settings.node_name_value, "values": values})
 
     async def _ask_catalog(self, facts: Facts) -> Catalog:
         dialect = await self.wiring.server.dialect()
@@ -395,15 +395,15 @@ class Retrieval:
         catalog = await self.wiring.catalog.find(request)
         if catalog is None:  # of a terminus that routes.yaml names: a server's own words are raised
             raise NotFound(f"Could not find a catalog for {name}")
-        return _own(catalog, name)
+        return _check_node(catalog, name)
 
-    async def _cached(self) -> Catalog | None:
+    async def _load_cached_catalog(self) -> Catalog | None:
         """The catalog of the last good run; None when there is none. One that cannot be read is moved aside."""
         name = self.settings.node_name_value
         try:
             catalog = await self.wiring.catalog.find(Request(name, self.wiring.environment, ignore_terminus=True))
             if catalog is not None:
-                return _own(catalog, name)
+                return _check_node(catalog, name)
         except PuppetError as err:
             log.error("Could not retrieve catalog from cache: %s", err)
         path = self.settings.client_datadir / "catalog" / f"{name}.json"
@@ -413,7 +413,7 @@ class Retrieval:
         return None
 
 
-def _own(catalog: Catalog, name: str) -> Catalog:
+def _check_node(catalog: Catalog, name: str) -> Catalog:
     """The catalog, when it is this node's; BadData for another's, whatever else it says."""
     if catalog.name != name:
         raise BadData(f"The catalog is for {catalog.name!r}, not for {name!r}", hint="Nothing of it was applied.")

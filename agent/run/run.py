@@ -87,7 +87,7 @@ class Run:
         self.log = runlog
         self.steps = steps
         self.now = now
-        self._stop = stop
+        self._should_stop = stop
         self._deferring = deferring
         self._catalog = catalog
         self._summary: Mapping[str, Mapping[str, Any]] = {}
@@ -163,7 +163,7 @@ class Run:
                 late=not settings.preprocess_deferred,
                 broken=plugins.broken,
             )
-        await self._keep(catalog, retrieved.cached)
+        await self._cache_catalog(catalog, retrieved.cached)
         if settings.write_catalog_summary:
             await write_classes(settings.classfile, catalog.classes, self.log)
             await write_resources(settings.resourcefile, resources, self.log)
@@ -172,12 +172,12 @@ class Run:
         await self._prerun()
         store = TransactionStore(settings.transactionstorefile)
         providers = plugins.providers(files=lambda: self._file_context(catalog, dialect), facts=retrieved.facts.values)
-        context = await ApplyContext.of(settings, self.log, providers, store=store, stop=self._stop, now=self.now)
-        with self.steps.step("apply") as doing:
+        context = await ApplyContext.of(settings, self.log, providers, store=store, stop=self._should_stop, now=self.now)
+        with self.steps.step("apply") as step:
             applied = await apply_catalog(resources, context)
             changed = sum(1 for status in applied.statuses.values() if status.changed)
             failed = sum(1 for status in applied.statuses.values() if status.failed)
-            doing.detail = f"{changed} changed, {failed} failed"
+            step.detail = f"{changed} changed, {failed} failed"
         return applied
 
     def _file_context(self, catalog: Catalog, dialect: Dialect) -> FileContext:
@@ -203,7 +203,7 @@ class Run:
             return None
         return lazy_resolver(lambda: make(self.settings, self.wiring.environment, retrieved.facts.values, self.log))
 
-    async def _keep(self, catalog: Catalog, cached: str) -> None:
+    async def _cache_catalog(self, catalog: Catalog, cached: str) -> None:
         """Cache a catalog that can be applied, for the day when the master is away. Not in noop."""
         cache = self.wiring.catalog.cache
         if cache is None or cached != "not_used" or self.settings.noop:
@@ -212,7 +212,7 @@ class Run:
         try:
             failpoint("agent.catalog-saving")
             # What has no version would be old news on the day when the cached catalog is applied.
-            lasting = {title: each for title, each in catalog.metadata.items() if each.get("content_uri")}
+            lasting = {title: metadata for title, metadata in catalog.metadata.items() if metadata.get("content_uri")}
             catalog = catalog.model_copy(update={"metadata": lasting})
             await cache.save(Request(catalog.name, self.wiring.environment, body=catalog))
             failpoint("agent.catalog-cached")
@@ -222,7 +222,7 @@ class Run:
     async def _prerun(self) -> None:
         if self.settings.prerun_command:
             with self.steps.step("prerun"):
-                await self._command("prerun_command", self.settings.prerun_command)
+                await self._run_command("prerun_command", self.settings.prerun_command)
 
     async def _postrun(self) -> bool:
         """Whether the run may still count as complete."""
@@ -231,7 +231,7 @@ class Run:
         try:
             with self.steps.step("postrun"):
                 async with asyncio.timeout(self.settings.runtimeout or None):
-                    await self._command("postrun_command", self.settings.postrun_command)
+                    await self._run_command("postrun_command", self.settings.postrun_command)
         except CommandFailed as err:
             log.error("%s", err)
             return False
@@ -248,7 +248,7 @@ class Run:
             except (PuppetError, OSError) as err:
                 log.error("Failed to submit facts: %s", err)
 
-    async def _command(self, setting: str, command: str) -> None:
+    async def _run_command(self, setting: str, command: str) -> None:
         for line in await run_command(setting, command):
             log.info("%s: %s", setting, line)
 
@@ -264,7 +264,7 @@ class Run:
         except PeerError:
             return MODERN
 
-    def _facts(self, retrieved: RetrievedCatalog | None, dialect: Dialect) -> ReportHeader:
+    def _report_header(self, retrieved: RetrievedCatalog | None, dialect: Dialect) -> ReportHeader:
         from ..transaction.summary import ReportHeader
 
         catalog = retrieved.catalog if retrieved else None
@@ -293,7 +293,7 @@ class Run:
         settings = self.settings
         dialect = self.wiring.dialects.get(self.wiring.server.site) or MODERN
         self.steps.metrics["total"] = self.steps.total()
-        report = report_of(self._facts(retrieved, dialect), self.log, applied, self.steps.metrics)
+        report = report_of(self._report_header(retrieved, dialect), self.log, applied, self.steps.metrics)
         if not completed and report.status != "failed":
             report = report.model_copy(update={"status": "failed"})
         self._summary = report.to_summary(last_run=int(self.now().timestamp()), initial_environment=self._initial)
@@ -301,17 +301,17 @@ class Run:
         failpoint("agent.summary-written")
         binding = self.wiring.indirector["report"]
         if settings.report:
-            with self.steps.step("report") as doing:
+            with self.steps.step("report") as step:
                 try:
                     async with asyncio.timeout(settings.report_timeout):
                         await binding.save(Request(report.name, self.wiring.environment, body=report, ignore_cache_save=True))
-                    doing.detail = report.status
+                    step.detail = report.status
                 except TimeoutError:
                     log.error("Could not send report: the master did not take it within %d seconds", settings.report_timeout)
-                    doing.detail = "not sent"
+                    step.detail = "not sent"
                 except (PuppetError, OSError) as err:
                     log.error("Could not send report: %s", err)
-                    doing.detail = "not sent"
+                    step.detail = "not sent"
         try:
             await binding.save(Request(report.name, self.wiring.environment, body=report, ignore_terminus=True))
         except (PuppetError, OSError) as err:

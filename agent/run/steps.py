@@ -22,7 +22,7 @@ class FinishedStep:
 StepObserver = Callable[[FinishedStep], None]
 
 
-def _nobody(step: FinishedStep) -> None:
+def _ignore_step(step: FinishedStep) -> None:
     return
 
 
@@ -31,7 +31,7 @@ class Steps:
 
     def __init__(self, observer: StepObserver | None = None, clock: Callable[[], float] = time.perf_counter) -> None:
         self.metrics: dict[str, float] = {}
-        self._observer = observer or _nobody
+        self._observer = observer or _ignore_step
         self._clock = clock
         self._began = clock()
 
@@ -43,19 +43,19 @@ class Steps:
         Args:
             metric: Its name among the report's times; taken several times, it adds up.
         """
-        doing = ActiveStep()
+        active = ActiveStep()
         began = self._clock()
         failpoint(f"agent.{name}")
         try:
-            yield doing
+            yield active
         except BaseException:
-            doing.detail = doing.detail or "failed"
+            active.detail = active.detail or "failed"
             raise
         finally:
             seconds = self._clock() - began
             if metric:
                 self.metrics[metric] = self.metrics.get(metric, 0.0) + seconds
-            self._observer(FinishedStep(name, seconds, doing.detail))
+            self._observer(FinishedStep(name, seconds, active.detail))
         failpoint(f"agent.{name}-done")
 
     def total(self) -> float:

@@ -89,10 +89,10 @@ class RemoteDipper:
 
     async def fetch(self, value: str) -> AsyncIterator[bytes]:
         digest = await self._digest()
-        found = await self._binding.find(Request(f"{digest}/{value}", self._environment))
-        if found is None:
+        stored_file = await self._binding.find(Request(f"{digest}/{value}", self._environment))
+        if stored_file is None:
             raise NotFound(f"Could not find a file with checksum {{{digest}}}{value} in the filebucket")
-        async for chunk in found.chunks():
+        async for chunk in stored_file.chunks():
             yield chunk
 
     async def _digest(self) -> Algorithm:

@@ -57,7 +57,7 @@ class _Connector(aiohttp.TCPConnector):
         super().__init__(**options)
         self.opened = 0
         self.used: set[int] = set()
-        self._checked = checked
+        self._check = checked
 
     async def connect(self, req: aiohttp.ClientRequest, traces: Any, timeout: aiohttp.ClientTimeout) -> Any:
         connection = await super().connect(req, traces, timeout)
@@ -65,13 +65,13 @@ class _Connector(aiohttp.TCPConnector):
         if protocol is not None and not hasattr(protocol, "number"):
             self.opened += 1
             protocol.number = self.opened
-            if self._checked is not None:
+            if self._check is not None:
                 try:
                     tls = connection.transport.get_extra_info("ssl_object") if connection.transport else None
                     der = tls.getpeercert(binary_form=True) if tls else None
                     if der is None:
                         raise PeerNotTrusted(f"{req.url.host} showed no certificate")
-                    self._checked(der, req.url.host or "")
+                    self._check(der, req.url.host or "")
                 except BaseException:
                     connection.close()
                     raise
@@ -94,14 +94,14 @@ class StreamedAnswer:
             self._response.close()
             raise BadData(f"The server compressed a body ({quoted_for_log(encoding)}) although that was not asked for")
         try:
-            async for chunk in self._paced(self._client.limits.bounds):
+            async for chunk in self._watched_chunks(self._client.limits.bounds):
                 yield chunk
         except (aiohttp.ClientError, TimeoutError, OSError) as err:
             self._client.fail(err, self._response.url.host or "")
         finally:
             self._response.close() if not self._response.content.at_eof() else self._response.release()
 
-    def _paced(self, bounds: Bounds) -> AsyncIterator[bytes]:
+    def _watched_chunks(self, bounds: Bounds) -> AsyncIterator[bytes]:
         """The body's pieces within the bounds, still packed."""
         return Pace(bounds, f"The answer of {self._response.url.host} for {quoted_for_log(self._response.url.path, 200)}").watch(
             self._response.content.iter_any()
@@ -118,7 +118,7 @@ class StreamedAnswer:
     async def _read(self, limit: int) -> bytes:
         limited = LimitedBody(self.headers.get("content-encoding", "identity"), limit)
         try:
-            async for chunk in self._paced(replace(self._client.limits.bounds, size=limit + ERROR_BODY)):
+            async for chunk in self._watched_chunks(replace(self._client.limits.bounds, size=limit + ERROR_BODY)):
                 limited.feed(chunk)
             body = limited.end()
         except TooLarge:
@@ -159,10 +159,10 @@ class HttpClient:
         self.verifier = verifier
         self.limits = limits or HttpLimits()
         self.proxy = proxy or Proxy()
-        own = {"User-Agent": user_agent} | ({"X-Puppet-Version": version} if version else {})
+        own_headers = {"User-Agent": user_agent} | ({"X-Puppet-Version": version} if version else {})
         # What a request says itself stands before these, and what we say of ourselves too.
-        known = {name.lower() for name in own}
-        self._headers = {name: value for name, value in (extra_headers or {}).items() if name.lower() not in known} | own
+        own_names = {name.lower() for name in own_headers}
+        self._headers = {name: value for name, value in (extra_headers or {}).items() if name.lower() not in own_names} | own_headers
         self._source = source
         self._ciphers = ciphers
         self._observer = observer
@@ -204,7 +204,7 @@ class HttpClient:
         """How many connections this pool has opened."""
         return self._connector.opened if self._connector else 0
 
-    async def _opened(self) -> tuple[aiohttp.ClientSession, _Connector]:
+    async def _session_and_connector(self) -> tuple[aiohttp.ClientSession, _Connector]:
         async with self._opening:
             if self._session is None or self._connector is None:
                 await self._open()
@@ -258,8 +258,8 @@ class HttpClient:
             raise PeerNotTrusted(f"Refusing to send {method} {target} to {site}: nobody has verified who that is")
         waits = redirects = 0
         while True:
-            answer = await self._once(site, method, target, headers, body, compressed)
-            wait = self._wait_for(answer) if waits < self.limits.retries and not isinstance(body, AsyncIterator) else None
+            answer = await self._request_once(site, method, target, headers, body, compressed)
+            wait = self._retry_delay(answer) if waits < self.limits.retries and not isinstance(body, AsyncIterator) else None
             if wait is not None:
                 await answer.read()
                 waits += 1
@@ -270,13 +270,13 @@ class HttpClient:
             if answer.status in (301, 302, 303, 307, 308) and location:
                 await answer.read()
                 redirects += 1
-                target = self._redirected(
+                target = self._redirect_target(
                     site, method, target, location, answer.status, redirects, replayable=not isinstance(body, AsyncIterator)
                 )
                 continue
             return answer
 
-    def _wait_for(self, answer: StreamedAnswer) -> float | None:
+    def _retry_delay(self, answer: StreamedAnswer) -> float | None:
         text = answer.headers.get("retry-after")
         if answer.status not in (429, 503) or text is None:
             return None
@@ -286,7 +286,7 @@ class HttpClient:
         wait = min(max(seconds, 1.0), self.limits.longest_wait)
         return wait + self._jitter() * max(1.0, wait / 10)
 
-    def _redirected(self, site: Site, method: str, target: str, location: str, status: int, hops: int, *, replayable: bool) -> str:
+    def _redirect_target(self, site: Site, method: str, target: str, location: str, status: int, hops: int, *, replayable: bool) -> str:
         """The target of a redirect; PeerAnswered when it may not be followed."""
         new = urlsplit(urljoin(f"https://{site}{target}", location))
         try:
@@ -308,29 +308,31 @@ class HttpClient:
             )
         return f"{new.path or '/'}{'?' + new.query if new.query else ''}"
 
-    async def _once(
+    async def _request_once(
         self, site: Site, method: str, target: str, headers: Mapping[str, str], body: bytes | AsyncIterator[bytes] | None, compressed: bool
     ) -> StreamedAnswer:
-        session, connector = await self._opened()
+        session, connector = await self._session_and_connector()
         proxied = self.proxy.serves(site.host)
         options = self.proxy.options(site.host)
-        sent = {"Accept-Encoding": _ENCODINGS if compressed else "identity", **headers}
+        request_headers = {"Accept-Encoding": _ENCODINGS if compressed else "identity", **headers}
         began = time.monotonic()
         for attempt in (1, 2):
             before = connector.opened
             try:
-                response = await session.request(method, site.url(target), data=body, headers=sent, allow_redirects=False, **options)
+                response = await session.request(
+                    method, site.url(target), data=body, headers=request_headers, allow_redirects=False, **options
+                )
                 break
             except PeerError:
                 raise
             except aiohttp.ClientConnectorCertificateError as err:
-                raise await self._distrusted(site, err) from err
+                raise await self._distrust(site, err) from err
             except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as err:
                 # An idle connection that the server had closed: nothing was answered, all our requests may be repeated.
                 if attempt == 1 and connector.opened == before and isinstance(body, bytes | None):
                     continue
                 if connector.opened > before and not proxied:
-                    await self._ask_why(site)
+                    await self._raise_if_refused(site)
                 self.fail(err, str(site))
             except (aiohttp.ClientError, TimeoutError, OSError) as err:
                 self.fail(err, str(site))
@@ -371,7 +373,7 @@ class HttpClient:
             raise PeerUnreachable(f"The connection to {where} was lost: {err}") from err
         raise PeerUnreachable(f"{where} did not answer as an HTTP server: {err}") from err
 
-    async def _ask_why(self, site: Site) -> None:
+    async def _raise_if_refused(self, site: Site) -> None:
         """
         Raise PeerNotTrusted when `site` does not accept our certificate.
 
@@ -382,7 +384,7 @@ class HttpClient:
             return
         closed = False
         try:
-            closed = await asyncio.to_thread(closed_at_once, self.verifier.context(), site.host, site.port)
+            closed = await asyncio.to_thread(closes_at_once, self.verifier.context(), site.host, site.port)
         except (OSError, BadData) as err:
             refused = refusal_of(err)
             if refused:
@@ -393,7 +395,7 @@ class HttpClient:
                 hint="It may have been revoked, or the master may not know its CA: the master's log says which.",
             )
 
-    async def _distrusted(self, site: Site, err: aiohttp.ClientConnectorCertificateError) -> PeerNotTrusted:
+    async def _distrust(self, site: Site, err: aiohttp.ClientConnectorCertificateError) -> PeerNotTrusted:
         """What is wrong with the certificate, read from the server once more: OpenSSL's error does not say whose it is."""
         cause = err.certificate_error
         text = getattr(cause, "verify_message", "") or str(cause)
@@ -409,15 +411,15 @@ class HttpClient:
             trust = await asyncio.to_thread(self.verifier.trust)
             if der:
                 self.verifier.check(der, site.host, trust)
-        except PeerNotTrusted as found:
-            hint = found.hint or "Is this the right server, and does certs/ca.pem hold its CA?"
-            return PeerNotTrusted(f"certificate verify failed [{found.message}] for {site}", hint=hint)
+        except PeerNotTrusted as problem:
+            hint = problem.hint or "Is this the right server, and does certs/ca.pem hold its CA?"
+            return PeerNotTrusted(f"certificate verify failed [{problem.message}] for {site}", hint=hint)
         except (OSError, TimeoutError, BadData):
             pass  # the first error stands
         return fallback
 
 
-def closed_at_once(context: ssl.SSLContext, host: str, port: int) -> bool:
+def closes_at_once(context: ssl.SSLContext, host: str, port: int) -> bool:
     """Whether a server closes a connection over which nothing is sent; its alert is raised as ssl.SSLError. Blocks for a few seconds."""
     with socket.create_connection((host, port), timeout=ALERT_SECONDS) as plain, context.wrap_socket(plain, server_hostname=host) as tls:
         try:

@@ -32,7 +32,7 @@ ServerCheck = Callable[[Site], Awaitable[bool]]
 
 def parse_server_list(entries: Sequence[str], port: int) -> list[Site]:
     """The servers of `host[:port]` texts; `port` for those that name none. ConfigError for what is no server."""
-    found = []
+    sites = []
     for entry in entries:
         host, colon, text = entry.rpartition(":")
         if not colon or entry.endswith("]"):
@@ -41,8 +41,8 @@ def parse_server_list(entries: Sequence[str], port: int) -> list[Site]:
             raise ConfigError(
                 f"Could not set server_list: {quoted_for_log(entry)} is not a server", hint="Write host or host:port, separated by commas."
             )
-        found.append(Site(host.strip("[]"), int(text)))
-    return found
+        sites.append(Site(host.strip("[]"), int(text)))
+    return sites
 
 
 def readiness_check(client: HttpClient) -> ServerCheck:
@@ -50,11 +50,11 @@ def readiness_check(client: HttpClient) -> ServerCheck:
 
     async def answers(site: Site) -> bool:
         try:
-            status, named = await _readiness(client, site)
+            status, names_version = await _readiness(client, site)
         except (PeerError, PuppetError, TimeoutError) as err:
             log.warning("Unable to connect to server from server_list setting: %s: %s", site, err or "it did not answer in time")
             return False
-        if status != 200 and not (named and status < 500):
+        if status != 200 and not (names_version and status < 500):
             log.warning("Puppet server %s is unavailable: %d", site, status)
             return False
         return True
@@ -79,14 +79,14 @@ def connection_check(client: HttpClient) -> ServerCheck:
 
 async def _readiness(client: HttpClient, site: Site) -> tuple[int, bool]:
     """Return the status of the first of READY_PROBES that the server knows, 404 for none, and whether an answer named a version."""
-    named = False
+    any_names_version = False
     async with asyncio.timeout(CONNECT_SECONDS):
         for target in READY_PROBES:
             status, names_version = await _probe(client, site, target)
-            named = named or names_version
+            any_names_version = any_names_version or names_version
             if status != 404:
                 break
-    return status, named
+    return status, any_names_version
 
 
 async def _probe(client: HttpClient, site: Site, target: str) -> tuple[int, bool]:
@@ -109,11 +109,11 @@ class ServerSelection:
         self, settings: AgentSettings, answers: ServerCheck, *, reached: ServerCheck | None = None, srv: Srv | None = None
     ) -> None:
         self.settings = settings
-        self._answers = answers
-        self._reached = reached or answers
+        self._readiness_check = answers
+        self._connection_check = reached or answers
         self._srv = srv or Srv(settings.srv_domain)
-        self._found: dict[str, Site] = {}
-        self._tried: dict[Site, bool] = {}
+        self._selected: dict[str, Site] = {}
+        self._reachable: dict[Site, bool] = {}
         self._listed: Site | None = None
 
     @classmethod
@@ -129,29 +129,29 @@ class ServerSelection:
         Raises:
             PeerError: none of server_list answers.
         """
-        if service not in self._found:
-            self._found[service] = await self._looked_for(service)
-            log.debug("Resolved service '%s' to %s", service, self._found[service])
-        return self._found[service]
+        if service not in self._selected:
+            self._selected[service] = await self._select(service)
+            log.debug("Resolved service '%s' to %s", service, self._selected[service])
+        return self._selected[service]
 
-    async def _looked_for(self, service: str) -> Site:
+    async def _select(self, service: str) -> Site:
         settings = self.settings
         if settings.use_srv_records:
             for site in await self._srv.sites(service):
-                if site not in self._tried:
-                    self._tried[site] = await self._reached(site)
-                if self._tried[site]:
+                if site not in self._reachable:
+                    self._reachable[site] = await self._connection_check(site)
+                if self._reachable[site]:
                     return site
         host, port = SERVICES[service]
         if settings.server_list and (host == "server" or settings.given(host) is None):
-            return await self._of_list()
+            return await self._first_listed()
         return Site(getattr(settings, host), getattr(settings, port))
 
-    async def _of_list(self) -> Site:
+    async def _first_listed(self) -> Site:
         """The server of `server_list` that is used for everything."""
         if self._listed is None:
             for site in parse_server_list(self.settings.server_list, self.settings.masterport):
-                if await self._answers(site):
+                if await self._readiness_check(site):
                     log.debug("Selected server from the `server_list` setting: %s", site)
                     self._listed = site
                     break
@@ -177,7 +177,7 @@ async def locate_ca(settings: AgentSettings, *, srv: Srv | None = None) -> Site:
     Raises:
         PeerError: none of server_list answers.
     """
-    known = settings.localcacert.exists()
-    verifier = Verifier(settings.localcacert, None, False, lambda: datetime.now(UTC), None, None) if known else None
+    has_ca = settings.localcacert.exists()
+    verifier = Verifier(settings.localcacert, None, False, lambda: datetime.now(UTC), None, None) if has_ca else None
     async with HttpClient.of(settings, verifier) as client:
         return await ServerSelection.over(client, settings, srv=srv).site("ca")

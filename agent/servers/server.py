@@ -60,9 +60,9 @@ class DialectCache:
                 data = plainjson.loads(path.read_bytes())
             except (OSError, BadData):
                 data = {}
-            named = {each.name: each for each in (LEGACY, MODERN)}
+            dialects_by_name = {dialect.name: dialect for dialect in (LEGACY, MODERN)}
             if isinstance(data, dict):
-                dialects.known = {str(site): named[name] for site, name in data.items() if name in named}
+                dialects.known = {str(site): dialects_by_name[name] for site, name in data.items() if name in dialects_by_name}
         return dialects
 
     def get(self, site: Site) -> Dialect | None:
@@ -74,8 +74,8 @@ class DialectCache:
         if version is None:
             return
         self.versions[str(site)] = version
-        said, believed = dialect_of(version), self.known.get(str(site))
-        if self.fixed is None and believed is not None and said is not believed:
+        dialect, known_dialect = dialect_of(version), self.known.get(str(site))
+        if self.fixed is None and known_dialect is not None and dialect is not known_dialect:
             log.info("%s now says that it is version %s", site, headers.get("x-puppet-version"))
             del self.known[str(site)]
 
@@ -84,10 +84,10 @@ class DialectCache:
         if self.fixed is None and self.known.get(str(site)) is not dialect:
             self.known[str(site)] = dialect
             if self.path is not None:
-                await asyncio.to_thread(self._keep, self.path)
+                await asyncio.to_thread(self._save, self.path)
         return dialect
 
-    def _keep(self, path: Path) -> None:
+    def _save(self, path: Path) -> None:
         make_directory(path.parent, mode=0o750)
         write_atomic(path, plainjson.dumps({site: dialect.name for site, dialect in self.known.items()}), mode=0o640)
 
@@ -119,13 +119,13 @@ class Server:
             if known is not None:
                 return known
             answer = await self._send(Outgoing("GET", PROBE), {"Accept": "text/plain, */*"})
-            found = dialect_of(version_of(answer.headers.get("x-puppet-version")))
-            if found is None and answer.status == 200:
-                found = MODERN
-            if found is None:
+            dialect = dialect_of(version_of(answer.headers.get("x-puppet-version")))
+            if dialect is None and answer.status == 200:
+                dialect = MODERN
+            if dialect is None:
                 answer = await self._send(Outgoing("GET", f"/{self._environment()}/certificate/ca"), {"Accept": "s"})
-                found = dialect_of(version_of(answer.headers.get("x-puppet-version"))) or (LEGACY if answer.status == 200 else None)
-            return await self.dialects.remember(self.site, found or MODERN)
+                dialect = dialect_of(version_of(answer.headers.get("x-puppet-version"))) or (LEGACY if answer.status == 200 else None)
+            return await self.dialects.remember(self.site, dialect or MODERN)
 
     async def digest(self, configured: str | None) -> Algorithm:
         """The one digest that its bucket takes: that of a site which has `configured` one, else the usual of its age, md5 before 7."""

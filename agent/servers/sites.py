@@ -56,7 +56,7 @@ class Proxy:
         if not self.host:
             return False
         name = host.lower()
-        for exception in (each.lower().removeprefix("*") for each in self.exceptions):
+        for exception in (pattern.lower().removeprefix("*") for pattern in self.exceptions):
             if exception in ("", name) or (exception.startswith(".") and name.endswith(exception)) or name.endswith(f".{exception}"):
                 return False
         return True

@@ -200,8 +200,8 @@ def _options(wanted: MetadataOptions) -> dict[str, Option]:
 
 def _split_url(source: str) -> tuple[str, int | None, str]:
     """Return host ('' for the default), port and key of a `puppet:` URL, whose path is plain text; BadRequest when it has another form."""
-    rest = source.removeprefix("puppet:")
-    host, slash, key = rest.removeprefix("//").partition("/") if rest.startswith("//") else ("", "/", rest.lstrip("/"))
+    address = source.removeprefix("puppet:")
+    host, slash, key = address.removeprefix("//").partition("/") if address.startswith("//") else ("", "/", address.lstrip("/"))
     name, colon, port = host.rpartition(":") if re.search(r":\d{1,5}$", host, re.ASCII) else (host, "", "")
     if not slash or not key:
         raise BadRequest(f"Not a file on a server: {source}", hint="Such URLs look like puppet:///modules/MODULE/FILE.")

@@ -41,19 +41,19 @@ def sites_in_order(records: Sequence[SrvRecord], chance: Callable[[int, int], in
         chance: a number from its first to its second argument, both included.
     Source: RFC 2782, "Usage rules".
     """
-    found: list[Site] = []
+    sites: list[Site] = []
     for priority in sorted({record.priority for record in records}):
-        left = sorted((record for record in records if record.priority == priority), key=lambda record: record.weight != 0)
-        while left:
-            mark = chance(0, sum(record.weight for record in left))
+        remaining = sorted((record for record in records if record.priority == priority), key=lambda record: record.weight != 0)
+        while remaining:
+            mark = chance(0, sum(record.weight for record in remaining))
             running = 0
-            for record in left:
+            for record in remaining:
                 running += record.weight
                 if running >= mark:
                     break
-            left.remove(record)
-            found.append(record.site)
-    return list(dict.fromkeys(found))
+            remaining.remove(record)
+            sites.append(record.site)
+    return list(dict.fromkeys(sites))
 
 
 def own_domain() -> str:
@@ -96,15 +96,15 @@ class Srv:
         return sites_in_order(records, self.chance)
 
     async def _records(self, name: str) -> list[SrvRecord]:
-        until, kept = self._known.get(name, (0.0, []))
+        until, known_records = self._known.get(name, (0.0, []))
         if self.clock() < until:
-            return kept
-        seconds, found = await self._asked(name)
-        log.debug("Found %d SRV records for: %s", len(found), name)
-        self._known[name] = (self.clock() + seconds, found)
-        return found
+            return known_records
+        seconds, records = await self._query(name)
+        log.debug("Found %d SRV records for: %s", len(records), name)
+        self._known[name] = (self.clock() + seconds, records)
+        return records
 
-    async def _asked(self, name: str) -> tuple[float, list[SrvRecord]]:
+    async def _query(self, name: str) -> tuple[float, list[SrvRecord]]:
         """The seconds that an answer holds, and its records: none when there are none, or nobody answers, which is said."""
         from dns.exception import DNSException
         from dns.resolver import NXDOMAIN, NoAnswer
@@ -117,9 +117,9 @@ class Srv:
         except (DNSException, OSError) as err:
             log.warning("Could not look up the SRV records %s: %s", name, err)
             return NONE_SECONDS, []
-        found = []
-        for each in list(answer)[:MAX_RECORDS]:
-            target = each.target.to_text(omit_final_dot=True).lower()
-            if target and target != "." and each.port:  # a lone dot: the service is decidedly not there
-                found.append(SrvRecord(each.priority, each.weight, Site(target, each.port)))
-        return min(float(answer.rrset.ttl if answer.rrset is not None else 0), MAX_TTL), found
+        records = []
+        for answer_record in list(answer)[:MAX_RECORDS]:
+            target = answer_record.target.to_text(omit_final_dot=True).lower()
+            if target and target != "." and answer_record.port:  # a lone dot: the service is decidedly not there
+                records.append(SrvRecord(answer_record.priority, answer_record.weight, Site(target, answer_record.port)))
+        return min(float(answer.rrset.ttl if answer.rrset is not None else 0), MAX_TTL), records

@@ -82,16 +82,16 @@ class DownloadCache:
         self._load()
         return self._known.get(url)
 
-    def put(self, url: str, found: CachedDownload) -> None:
+    def put(self, url: str, download: CachedDownload) -> None:
         """Blocks. A file that cannot be written only costs a download."""
         self._load()
         self._known.pop(url, None)
-        self._known[url] = found
+        self._known[url] = download
         while len(self._known) > MAX_REMEMBERED:
             del self._known[next(iter(self._known))]
         if self.path is not None:
             with suppress(OSError):
-                write_atomic(self.path, json.dumps({url: asdict(each) for url, each in self._known.items()}).encode(), mode=0o600)
+                write_atomic(self.path, json.dumps({url: asdict(cached) for url, cached in self._known.items()}).encode(), mode=0o600)
 
     def _load(self) -> None:
         if self._loaded or self.path is None:
@@ -99,7 +99,7 @@ class DownloadCache:
         self._loaded = True
         try:
             data = json.loads(self.path.read_bytes())
-            self._known = {str(url): CachedDownload(**each) for url, each in data.items()}
+            self._known = {str(url): CachedDownload(**fields) for url, fields in data.items()}
         except (OSError, ValueError, TypeError, AttributeError):
             self._known = {}
 
@@ -112,22 +112,24 @@ def strong_tag(headers: Mapping[str, str]) -> str:
 
 def checksums_in(headers: Mapping[str, str]) -> dict[Algorithm, str]:
     """The sums that an answer's headers give; malformed ones are left out."""
-    found: dict[Algorithm, str] = {}
+    checksum_by_algorithm: dict[Algorithm, str] = {}
     with suppress(binascii.Error, ValueError):
-        found["md5"] = base64.b64decode(headers.get("content-md5", ""), validate=True).hex()
+        checksum_by_algorithm["md5"] = base64.b64decode(headers.get("content-md5", ""), validate=True).hex()
     for algorithm, name in _SUMS:
         if name in headers:
-            found[algorithm] = headers[name].strip().lower()
-    return {algorithm: value for algorithm, value in found.items() if checksums.valid(algorithm, value)}
+            checksum_by_algorithm[algorithm] = headers[name].strip().lower()
+    return {algorithm: value for algorithm, value in checksum_by_algorithm.items() if checksums.valid(algorithm, value)}
 
 
-def announced_checksum(headers: Mapping[str, str], wanted: Algorithm, remembered: CachedDownload | None) -> MetadataChecksum | None:
+def announced_checksum(
+    headers: Mapping[str, str], algorithm_wanted: Algorithm, remembered: CachedDownload | None
+) -> MetadataChecksum | None:
     """The best sum there is without the content: of the wanted kind, else a digest, else the time; None: nothing at all."""
     sums = checksums_in(headers)
-    for algorithm in (wanted, "sha256", "sha1", "md5"):
+    for algorithm in (algorithm_wanted, "sha256", "sha1", "md5"):
         if algorithm in sums:
             return MetadataChecksum(type=algorithm, value=f"{{{algorithm}}}{sums[algorithm]}")
-    if remembered is not None and wanted != "mtime":
+    if remembered is not None and algorithm_wanted != "mtime":
         return MetadataChecksum(type="sha256", value=f"{{sha256}}{remembered.sha256}")
     try:
         seconds = parsedate_to_datetime(headers["last-modified"]).timestamp()
@@ -174,7 +176,7 @@ class WebSources:
     async def metadata(self, source: str, wanted: MetadataOptions) -> FileMetadata | None:
         """What the server says of the file; None: it does not have it, or does not say."""
         remembered = await asyncio.to_thread(self.memory.get, source)
-        answer = await self._described(source, remembered)
+        answer = await self._describe(source, remembered)
         if answer is None:
             return None
         status, headers = answer
@@ -182,7 +184,7 @@ class WebSources:
             remembered = None
         total = announced_checksum(headers, wanted.checksum_type, remembered)
         if total is None:
-            total = MetadataChecksum(type="sha256", value=f"{{sha256}}{await self._summed(source)}")
+            total = MetadataChecksum(type="sha256", value=f"{{sha256}}{await self._checksum_of_content(source)}")
         return FileMetadata(name=source, path=source, type="file", checksum=total)
 
     async def search(self, source: str, wanted: MetadataOptions) -> list[FileMetadata] | None:
@@ -200,10 +202,10 @@ class WebSources:
             if received:
                 headers = {"Range": f"bytes={received}-", "If-Range": validator}
             try:
-                async with self._asked("GET", source, headers) as response:
-                    found = _lowered(response)
-                    skip = self._position(source, response, found, received, first)
-                    first = first or found
+                async with self._request("GET", source, headers) as response:
+                    answer_headers = _lower_case_headers(response)
+                    skip = self._bytes_to_skip(source, response, answer_headers, received, first)
+                    first = first or answer_headers
                     async for block in pace.watch(response.content.iter_any()):
                         fresh, skip = block[skip:], max(skip - len(block), 0)
                         if fresh:
@@ -214,7 +216,7 @@ class WebSources:
             except (PeerUnreachable, TooLarge):
                 raise
             except Exception as err:
-                problem = _problem(err, source)
+                problem = _peer_error(err, source)
                 if problem is None:
                     raise
                 resumable = bool(strong_tag(first) or first.get("last-modified")) or not received
@@ -226,43 +228,43 @@ class WebSources:
         if keep.conditions():
             await asyncio.to_thread(self.memory.put, source, keep)
 
-    def _position(
-        self, source: str, response: aiohttp.ClientResponse, found: Mapping[str, str], received: int, first: Mapping[str, str]
+    def _bytes_to_skip(
+        self, source: str, response: aiohttp.ClientResponse, headers: Mapping[str, str], received: int, first: Mapping[str, str]
     ) -> int:
         """How many bytes of an answer were received before."""
         if response.status == 404:
             raise NotFound(f"Could not find the content of {without_password(source)}")
         if received and response.status == 206:
-            if not found.get("content-range", "").startswith(f"bytes {received}-"):
+            if not headers.get("content-range", "").startswith(f"bytes {received}-"):
                 raise BadData(f"{without_password(source)}: the server sent another part than it was asked for")
             return 0
         if response.status != 200:
             raise PeerAnswered(f"Error {response.status} for {without_password(source)}", code=response.status)
-        if received and (strong_tag(found), found.get("last-modified")) != (strong_tag(first), first.get("last-modified")):
+        if received and (strong_tag(headers), headers.get("last-modified")) != (strong_tag(first), first.get("last-modified")):
             raise BadData(f"{without_password(source)} changed while it was fetched", hint="The next run fetches it again.")
         return received
 
-    async def _summed(self, source: str) -> str:
+    async def _checksum_of_content(self, source: str) -> str:
         """The sum of a content that its server says nothing of."""
         total = hashlib.sha256()
         async for block in self.content(source, None):
             total.update(block)
         return total.hexdigest()
 
-    async def _described(self, source: str, remembered: CachedDownload | None) -> tuple[int, Mapping[str, str]] | None:
+    async def _describe(self, source: str, remembered: CachedDownload | None) -> tuple[int, Mapping[str, str]] | None:
         """Status and headers of the file; servers without HEAD are asked for its first byte."""
         conditions = remembered.conditions() if remembered else {}
         for method, headers in (("HEAD", conditions), ("GET", {"Range": "bytes=0-0", **conditions})):
             try:
-                async with self._asked(method, source, headers) as response:
-                    status, found = response.status, _lowered(response)
+                async with self._request(method, source, headers) as response:
+                    status, answer_headers = response.status, _lower_case_headers(response)
             except Exception as err:
-                problem = _problem(err, source)
+                problem = _peer_error(err, source)
                 if problem is None:
                     raise
                 raise problem from err
             if status == 304 or 200 <= status < 300:
-                return status, found
+                return status, answer_headers
             if method == "HEAD" and status in (403, 405, 501):
                 continue
             level = logging.DEBUG if status == 404 else logging.WARNING
@@ -273,7 +275,7 @@ class WebSources:
     # --- one exchange
 
     @asynccontextmanager
-    async def _asked(self, method: str, source: str, headers: Mapping[str, str]) -> AsyncIterator[aiohttp.ClientResponse]:
+    async def _request(self, method: str, source: str, headers: Mapping[str, str]) -> AsyncIterator[aiohttp.ClientResponse]:
         """An answer that is no redirect. What is sent beyond the origin that the URL names holds no password."""
         import aiohttp
         from yarl import URL
@@ -281,23 +283,23 @@ class WebSources:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=self.limits.connect, sock_read=self.limits.read)
         context = await asyncio.to_thread(self._trust)
         connector = aiohttp.TCPConnector(ssl=context, force_close=True, local_addr=(self.source, 0) if self.source else None)
-        sent = {"User-Agent": self.user_agent, "Accept": "*/*", "Accept-Encoding": "identity", **headers}
-        url, secret = _apart(source)
+        request_headers = {"User-Agent": self.user_agent, "Accept": "*/*", "Accept-Encoding": "identity", **headers}
+        url, secret = _split_credentials(source)
         origin = _origin(url)
         async with aiohttp.ClientSession(
             connector=connector, timeout=timeout, auto_decompress=False, trust_env=False, cookie_jar=aiohttp.DummyCookieJar()
         ) as session:
             for _ in range(MAX_REDIRECTS + 1):
                 options: dict[str, Any] = self.proxy.options(urlsplit(url).hostname or "")
-                own = {"Authorization": secret} if secret and _origin(url) == origin else {}
+                authorization = {"Authorization": secret} if secret and _origin(url) == origin else {}
                 async with session.request(
-                    method, URL(url, encoded=True), headers={**sent, **own}, allow_redirects=False, **options
+                    method, URL(url, encoded=True), headers={**request_headers, **authorization}, allow_redirects=False, **options
                 ) as response:
                     location = response.headers.get("Location")
                     if response.status not in _REDIRECTS or not location:
                         yield response
                         return
-                    url = _followed(url, location)
+                    url = _redirect_target(url, location)
         raise PeerAnswered(f"{without_password(source)}: more than {MAX_REDIRECTS} redirects", code=310)
 
     def _trust(self) -> ssl.SSLContext:
@@ -320,16 +322,16 @@ def web_sources(settings: AgentSettings) -> WebSources:
     )
 
 
-def _lowered(response: aiohttp.ClientResponse) -> dict[str, str]:
+def _lower_case_headers(response: aiohttp.ClientResponse) -> dict[str, str]:
     return {name.lower(): value for name, value in response.headers.items()}
 
 
 def without_password(url: str) -> str:
     """A URL as logs may show it."""
-    return _apart(url)[0]
+    return _split_credentials(url)[0]
 
 
-def _apart(url: str) -> tuple[str, str]:
+def _split_credentials(url: str) -> tuple[str, str]:
     """A URL without user and password, and the header that carries them."""
     parts = urlsplit(url)
     if "@" not in parts.netloc:
@@ -343,9 +345,9 @@ def _origin(url: str) -> tuple[str, str, int | None]:
     return parts.scheme, parts.hostname or "", parts.port
 
 
-def _followed(url: str, location: str) -> str:
+def _redirect_target(url: str, location: str) -> str:
     """Where a redirect leads; PeerAnswered when it may not be followed."""
-    target = _apart(urljoin(url, location))[0]
+    target = _split_credentials(urljoin(url, location))[0]
     scheme = urlsplit(target).scheme
     if scheme not in ("http", "https"):
         raise PeerAnswered(f"{url} redirects to {quoted_for_log(location)}; not followed: only http and https are", code=302)
@@ -356,7 +358,7 @@ def _followed(url: str, location: str) -> str:
     return target
 
 
-def _problem(err: Exception, source: str) -> PeerUnreachable | PeerNotTrusted | None:
+def _peer_error(err: Exception, source: str) -> PeerUnreachable | PeerNotTrusted | None:
     """What a person can use instead of a library's error; None: it is something else."""
     import aiohttp
 

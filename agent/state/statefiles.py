@@ -63,7 +63,7 @@ def _read(body: bytes) -> Any:
 
 def _read_times(body: bytes) -> dict[str, dict[str, datetime]] | None:
     """A map of resources to `:checked` and `:synced`; None when there is anything else in the file."""
-    found: dict[str, dict[str, datetime]] = {}
+    times_by_resource: dict[str, dict[str, datetime]] = {}
     entry: dict[str, datetime] = {}
     try:
         lines = body.decode().splitlines()
@@ -79,12 +79,12 @@ def _read_times(body: bytes) -> dict[str, dict[str, datetime]] | None:
                 return None
             entry[name] = datetime.fromisoformat(when[1] + when[2])
         elif line.endswith("':") and line.startswith("'"):
-            entry = found.setdefault(line[1:-2].replace("''", "'"), {})
+            entry = times_by_resource.setdefault(line[1:-2].replace("''", "'"), {})
         elif line.endswith(":") and line[0].isalpha() and ": " not in line and " #" not in line:
-            entry = found.setdefault(line[:-1], {})
+            entry = times_by_resource.setdefault(line[:-1], {})
         else:
             return None
-    return found
+    return times_by_resource
 
 
 def _move_aside(path: Path, log: RunLog) -> None:
@@ -121,7 +121,7 @@ class StateFile:
     async def load(self, log: RunLog) -> None:
         if self.path is not None:
             loaded = await asyncio.to_thread(_load, self.path, log, "State file")
-            self._entries = {str(ref): _named(entry) for ref, entry in loaded.items() if isinstance(entry, dict)}
+            self._entries = {str(ref): _entry_of(entry) for ref, entry in loaded.items() if isinstance(entry, dict)}
 
     def of(self, ref: str) -> dict[str, Any]:
         """What is remembered of one resource; a map that may be changed."""
@@ -137,29 +137,29 @@ class StateFile:
         if self.path is None:
             return
         cutoff = now - self.ttl if self.ttl else None
-        kept = {ref: entry for ref, entry in self._entries.items() if entry and not _expired(entry, cutoff)}
-        data = {ref: {Symbol(name): _kept(value) for name, value in entry.items()} for ref, entry in kept.items()}
+        current_entries = {ref: entry for ref, entry in self._entries.items() if entry and not _is_expired(entry, cutoff)}
+        data = {ref: {Symbol(name): _yaml_value(value) for name, value in entry.items()} for ref, entry in current_entries.items()}
         if not self.path.exists():
             log.info(f"Creating state file {self.path}")
         await _write(self.path, data, 0o660, log)
 
 
-def _named(entry: dict[Any, Any]) -> dict[str, Any]:
-    return {str(name).removeprefix(":"): _aware(value) for name, value in entry.items()}
+def _entry_of(entry: dict[Any, Any]) -> dict[str, Any]:
+    return {str(name).removeprefix(":"): _with_zone(value) for name, value in entry.items()}
 
 
-def _aware(value: Any) -> Any:
+def _with_zone(value: Any) -> Any:
     """YAML gives times without zone when they were written in UTC."""
     return value.replace(tzinfo=UTC) if isinstance(value, datetime) and value.tzinfo is None else value
 
 
-def _kept(value: Any) -> Any:
+def _yaml_value(value: Any) -> Any:
     if isinstance(value, datetime):
         return _timestamp(value)
     return Symbol("absent") if value == "absent" else value
 
 
-def _expired(entry: Mapping[str, Any], cutoff: datetime | None) -> bool:
+def _is_expired(entry: Mapping[str, Any], cutoff: datetime | None) -> bool:
     checked = entry.get("checked")
     return cutoff is not None and isinstance(checked, datetime) and checked < cutoff
 

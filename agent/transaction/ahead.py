@@ -19,12 +19,12 @@ class ReadAhead:
     Lets providers that can do so read what comes next at once.
 
     Args:
-        row: gives at most so many resources that come right after one, with the same provider, and will be evaluated.
+        successors: gives at most so many resources that come right after one, with the same provider, and will be evaluated.
     """
 
-    def __init__(self, row: Callable[[Type, int], Sequence[Type]]) -> None:
-        self._row = row
-        self._calm: Provider[Any] | None = None  # had nothing to do for the resource before
+    def __init__(self, successors: Callable[[Type, int], Sequence[Type]]) -> None:
+        self._successors = successors
+        self._unchanged_provider: Provider[Any] | None = None  # had nothing to do for the resource before
         self._waiting: set[Type] = set()  # have been read, and their turn is still to come
 
     async def before(self, resource: Type) -> None:
@@ -34,15 +34,15 @@ class ReadAhead:
             return
         self.forget()
         provider = resource.handler
-        if provider is None or provider is not self._calm or type(provider).read_ahead is Provider.read_ahead:
+        if provider is None or provider is not self._unchanged_provider or type(provider).read_ahead is Provider.read_ahead:
             return
-        row = self._row(resource, MAX_READ_AHEAD - 1)
-        if not row:
+        successors = self._successors(resource, MAX_READ_AHEAD - 1)
+        if not successors:
             return
-        self._waiting.update(row)
+        self._waiting.update(successors)
         try:
-            with keeping_secret([text for each in (resource, *row) for text in each.secrets()]):
-                await provider.read_ahead([resource, *row])
+            with keeping_secret([text for waiting_resource in (resource, *successors) for text in waiting_resource.secrets()]):
+                await provider.read_ahead([resource, *successors])
         except Exception as err:  # noqa: BLE001  # whose fault it is shows when each is read at its turn
             resource.log("debug", f"Could not read ahead: {failure_reason_of(resource, err)}")
             self.forget()
@@ -50,13 +50,13 @@ class ReadAhead:
     def after(self, resource: Type, status: EvaluationStatus) -> None:
         """A resource was evaluated, and refreshed if need be."""
         touched = status.restarted or status.failed or (status.out_of_sync and not resource.simulated)
-        self._calm = None if touched else resource.handler
+        self._unchanged_provider = None if touched else resource.handler
         if touched:
             self.forget()
 
     def forget(self) -> None:
         """Have all that was read read again at its turn."""
-        for provider in {each.handler for each in self._waiting}:
+        for provider in {resource.handler for resource in self._waiting}:
             if provider is not None:
                 provider.forget_ahead()
         self._waiting.clear()

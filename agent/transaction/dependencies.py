@@ -31,16 +31,16 @@ class FailedDependencies:
         self._log = log
         self._container_of = container_of
         self._merged = merged
-        self._of: dict[Node, dict[Type, None]] = {}
-        self._of_containers: dict[str, dict[Type, None]] = {}  # by their references, which anchors go by
-        self._told: set[Type] = set()
-        self._told_of_class: set[Type] = set()
+        self._failures: dict[Node, dict[Type, None]] = {}
+        self._failures_of_containers: dict[str, dict[Type, None]] = {}  # by their references, which anchors go by
+        self._logged: set[Type] = set()
+        self._logged_of_class: set[Type] = set()
 
     def before(self, graph: Graph, node: Node) -> Mapping[Type, None]:
         """What failed of all that a node waited for, directly or not."""
         failed: dict[Type, None] = {}
         for dependency in graph.dependencies(node):
-            failed |= self._of.get(dependency, {})
+            failed |= self._failures.get(dependency, {})
             if isinstance(dependency, Type):
                 status = self._status_of(dependency)
                 if status.failed or status.failed_to_restart:
@@ -50,38 +50,38 @@ class FailedDependencies:
     def reached(self, graph: Graph, node: Node) -> None:
         """It is a node's turn."""
         if failed := dict(self.before(graph, node)):
-            self._of[node] = failed
+            self._failures[node] = failed
             if isinstance(node, ContainerAnchor):
-                self._of_containers[node.label] = failed
+                self._failures_of_containers[node.label] = failed
 
     def __contains__(self, node: Node) -> bool:
-        return node in self._of
+        return node in self._failures
 
     def tell(self, node: Node) -> None:
         """Say why a node is skipped."""
         if self._merged:
-            self._tell_of_class(node)
+            self._log_failures_of_class(node)
         elif isinstance(node, Type):
-            self._tell_each(node, "Dependency")
+            self._log_failures(node, "Dependency")
             self._log("warning", "Skipping because of failed dependencies", node)
 
-    def _tell_each(self, node: Node, word: str) -> None:
-        for dependency in self._of[node]:
-            if dependency not in self._told:
-                self._told.add(dependency)
+    def _log_failures(self, node: Node, word: str) -> None:
+        for dependency in self._failures[node]:
+            if dependency not in self._logged:
+                self._logged.add(dependency)
                 failed = "true" if self._status_of(dependency).failed else "false"
                 self._log("notice", f"{word} {dependency} has failures: {failed}", node)
 
-    def _tell_of_class(self, node: Node) -> None:
+    def _log_failures_of_class(self, node: Node) -> None:
         if isinstance(node, ContainerAnchor):
-            self._tell_each(node, "Class dependency")
+            self._log_failures(node, "Class dependency")
             return
         container = self._container_of(node)
-        of_container = self._of_containers.get(str(container.ref)) if container is not None else None
+        of_container = self._failures_of_containers.get(str(container.ref)) if container is not None else None
         if container is None or of_container is None:
             self._log("warning", "Skipping because of failed dependencies", node)
             return
         for dependency in of_container:
-            if dependency not in self._told_of_class:
-                self._told_of_class.add(dependency)
+            if dependency not in self._logged_of_class:
+                self._logged_of_class.add(dependency)
                 self._log("warning", "Skipping resources in class because of failed class dependencies", container)

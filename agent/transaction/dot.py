@@ -41,7 +41,7 @@ def containment(resources: RalCatalog) -> str:
             for child in resources.children(container):
                 yield str(container.ref), str(child.ref)
 
-    return _document("Resources", (str(each.ref) for each in resources.order), edges())
+    return _document("Resources", (str(resource.ref) for resource in resources.order), edges())
 
 
 def ordering(graph: Graph, name: str) -> str:
@@ -50,7 +50,7 @@ def ordering(graph: Graph, name: str) -> str:
     return _document(name, map(sort_key, graph.nodes), edges)
 
 
-def cycles(graph: Graph, found: Sequence[Sequence[Node]]) -> str:
+def cycles(graph: Graph, components: Sequence[Sequence[Node]]) -> str:
     """One way round in each cycle."""
-    ways = [" -> ".join(_quoted(str(node)) for node in graph.path_in(cycle)) for cycle in found]
+    ways = [" -> ".join(_quoted(str(node)) for node in graph.path_in(cycle)) for cycle in components]
     return "\n".join(["digraph Resource_Cycles {", '  label = "Resource Cycles"', *ways, "}"]) + "\n"

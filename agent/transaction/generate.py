@@ -29,41 +29,41 @@ class Generator:
         """Add what `generate` of a resource gives, and what that generates in turn."""
         if not _overrides(resource.handler, "generate"):
             return
-        made = await self._ask(resource, "generate")
+        children = await self._generate(resource, "generate")
         deep = resource.declaration.depth_first
-        for each in made if deep else reversed(made):
-            self._add(resource, each, {"before": resource} if deep else {"after": resource})
-            _order_before_run(resource, each)
-            await self.before_run(each)
+        for child in children if deep else reversed(children):
+            self._add(resource, child, {"before": resource} if deep else {"after": resource})
+            _order_before_run(resource, child)
+            await self.before_run(child)
 
     async def while_evaluating(self, graph: Graph, resource: Type) -> bool:
         """Add what `eval_generate` of a resource gives, contained in it; whether the graph has grown."""
         if not _overrides(resource.handler, "eval_generate"):
             return False
-        made = await self._ask(resource, "eval_generate")
-        if not made:
+        children = await self._generate(resource, "eval_generate")
+        if not children:
             return False
-        for each in made:
-            if each not in graph:
+        for child in children:
+            if child not in graph:
                 priority = graph.priority_within(resource)
-                self._add(resource, each, {})
-                graph.add(each, priority)
-        by_key = {each.key: each for each in made}
+                self._add(resource, child, {})
+                graph.add(child, priority)
+        by_key = {child.key: child for child in children}
         self._contain(graph, resource, by_key)
-        for each in made:
-            nearest = next((by_key[key] for key in each.ancestors() if key in by_key and by_key[key] is not each), resource)
-            _link(graph, nearest, each, ORDER)
+        for child in children:
+            nearest = next((by_key[key] for key in child.ancestors() if key in by_key and by_key[key] is not child), resource)
+            _link(graph, nearest, child, ORDER)
         return True
 
-    async def _ask(self, resource: Type, method: str) -> Sequence[Type]:
+    async def _generate(self, resource: Type, method: str) -> Sequence[Type]:
         assert resource.handler is not None
         try:
-            made = await getattr(resource.handler, method)(resource)
+            children = await getattr(resource.handler, method)(resource)
         except Exception as err:  # noqa: BLE001  # the other resources are still applied; the run counts as failed
             self.failed = True
             resource.log("err", f"Failed to generate additional resources using '{method}': {failure_reason_of(resource, err)}")
             return ()
-        return [self.resources.find(each.ref) or each for each in made]
+        return [self.resources.find(child.ref) or child for child in children]
 
     def _add(self, parent: Type, child: Type, place: dict[str, Type]) -> None:
         if self.resources.find(child.ref) is not None:
@@ -78,17 +78,17 @@ class Generator:
             return
         self.adopt(child)
 
-    def _contain(self, graph: Graph, resource: Type, made: dict[str, Type]) -> None:
+    def _contain(self, graph: Graph, resource: Type, children_by_key: dict[str, Type]) -> None:
         """What waits for the resource waits for its children too: an anchor behind them takes over its edges."""
         end = ContainerAnchor(resource.title, True, resource.origin.tags)
         graph.add(end, graph.priority_within(resource))
-        children = set(made.values())
+        children = set(children_by_key.values())
         for target in graph.dependents(resource):
             if target in children:
                 continue
             for label in graph.unlink(resource, target):
                 graph.link(end, target, label)
-        for child in made.values():
+        for child in children_by_key.values():
             _link(graph, child, end, EVENTS)
         _link(graph, resource, end, EVENTS)
 

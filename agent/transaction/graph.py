@@ -63,7 +63,7 @@ class Graph:
     priorities: dict[Node, Priority] = field(default_factory=dict)
     _out: dict[Node, dict[Node, list[EdgeLabel]]] = field(default_factory=dict)
     _in: dict[Node, dict[Node, None]] = field(default_factory=dict)
-    _next: dict[Priority, int] = field(default_factory=dict)
+    _last_number: dict[Priority, int] = field(default_factory=dict)
 
     def __contains__(self, node: Node) -> bool:
         return node in self._out
@@ -80,15 +80,15 @@ class Graph:
         if node not in self._out:
             self._out[node] = {}
             self._in[node] = {}
-            self.priorities[node] = priority or self._numbered(())
+            self.priorities[node] = priority or self._next_priority(())
 
     def priority_within(self, node: Node) -> Priority:
         """A new priority, right behind `node` and what was put behind it before."""
-        return self._numbered(self.priorities[node])
+        return self._next_priority(self.priorities[node])
 
-    def _numbered(self, prefix: Priority) -> Priority:
-        number = self._next.get(prefix, 0) + 1
-        self._next[prefix] = number
+    def _next_priority(self, prefix: Priority) -> Priority:
+        number = self._last_number.get(prefix, 0) + 1
+        self._last_number[prefix] = number
         return (*prefix, number)
 
     def link(self, source: Node, target: Node, label: EdgeLabel = ORDER) -> None:
@@ -130,8 +130,8 @@ class Graph:
         """The sets of nodes that wait for each other, each sorted by reference; empty: there is an order."""
         if self._has_order():
             return []
-        found = [c for c in self._components() if len(c) > 1 or self.linked(c[0], c[0])]
-        ordered = [sorted(component, key=sort_key) for component in found]
+        components = [c for c in self._components() if len(c) > 1 or self.linked(c[0], c[0])]
+        ordered = [sorted(component, key=sort_key) for component in components]
         return sorted(ordered, key=lambda component: [sort_key(node) for node in component])
 
     def _has_order(self) -> bool:
@@ -153,7 +153,7 @@ class Graph:
         low: dict[Node, int] = {}
         stack: list[Node] = []
         on_stack: set[Node] = set()
-        found: list[list[Node]] = []
+        components: list[list[Node]] = []
         for root in self._out:
             if root in index:
                 continue
@@ -181,8 +181,8 @@ class Graph:
                         while not component or component[-1] is not node:
                             component.append(stack.pop())
                             on_stack.discard(component[-1])
-                        found.append(component)
-        return found
+                        components.append(component)
+        return components
 
     def path_in(self, cycle: Sequence[Node]) -> list[Node]:
         """One short way round within a cycle, its first node again at the end."""
@@ -256,15 +256,15 @@ def explicit_edges(resources: RalCatalog, resource: Type) -> Iterator[tuple[Type
         (resource.before, False, ORDER),
         (resource.notify, False, EVENTS),
     ):
-        for other in _found(resources, refs):
+        for other in _resources_of(resources, refs):
             yield (other, resource, label) if incoming else (resource, other, label)
 
 
-def _found(resources: RalCatalog, refs: Iterable[Ref]) -> Iterator[Type]:
+def _resources_of(resources: RalCatalog, refs: Iterable[Ref]) -> Iterator[Type]:
     for ref in refs:
-        found = resources.find(ref)
-        if found is not None:
-            yield found
+        resource = resources.find(ref)
+        if resource is not None:
+            yield resource
 
 
 def _link_automatic(graph: Graph, resources: RalCatalog, resource: Type, note: Note) -> None:
@@ -274,7 +274,7 @@ def _link_automatic(graph: Graph, resources: RalCatalog, resource: Type, note: N
         ("before", resource.autobefore, False, ORDER),
         ("notify", resource.autonotify, False, EVENTS),
     ):
-        for other in _found(resources, refs()):
+        for other in _resources_of(resources, refs()):
             source, target = (other, resource) if incoming else (resource, other)
             if other is resource or graph.linked(source, target):
                 continue
@@ -350,8 +350,8 @@ class Walk:
         while True:
             for target in self.graph.dependents(last):
                 finished[target] = finished.get(target, 0) + 1
-                left = self._blockers.get(target)
-                if (self._waits_for(target) if left is None else left) <= finished[target]:
+                blockers = self._blockers.get(target)
+                if (self._waits_for(target) if blockers is None else blockers) <= finished[target]:
                     priority = self.graph.priorities[target]
                     soonest = priority if soonest is None else min(soonest, priority)
             if (
@@ -370,20 +370,20 @@ class Walk:
     def grown(self) -> None:
         """Count anew who waits for whom; what had been ready but now waits is taken back."""
         self._blockers.clear()
-        still = [entry for entry in self._ready if not self._waits_for(entry[2])]
-        if len(still) != len(self._ready):
-            self._ready = still
+        still_ready = [entry for entry in self._ready if not self._waits_for(entry[2])]
+        if len(still_ready) != len(self._ready):
+            self._ready = still_ready
             heapq.heapify(self._ready)
 
     def _waits_for(self, node: Node) -> int:
-        return sum(1 for each in self.graph.dependencies(node) if each not in self._done)
+        return sum(1 for dependency in self.graph.dependencies(node) if dependency not in self._done)
 
     def finish(self, node: Node) -> None:
         """Mark a node as dealt with; what waited only for it becomes ready."""
         self._done.add(node)
         for target in self.graph.dependents(node):
-            left = self._blockers.get(target)
-            left = self._waits_for(target) if left is None else left - 1
-            self._blockers[target] = left
-            if left <= 0:
+            blockers = self._blockers.get(target)
+            blockers = self._waits_for(target) if blockers is None else blockers - 1
+            self._blockers[target] = blockers
+            if blockers <= 0:
                 self.queue(target)

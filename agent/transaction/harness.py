@@ -123,55 +123,55 @@ class Harness:
         remembered = dict(self.state.of(str(resource.ref)))
         return _Evaluation(resource, provider, state, current, remembered, status)
 
-    async def _perform(self, it: _Evaluation) -> None:
-        entry = self.state.of(str(it.resource.ref))
+    async def _perform(self, evaluation: _Evaluation) -> None:
+        entry = self.state.of(str(evaluation.resource.ref))
         entry["checked"] = self.now()
-        for name in it.resource.audit:
-            value = it.current.get(name, ABSENT)
-            entry[name] = _sealed(value) if it.resource.is_sensitive(name) else value
+        for name in evaluation.resource.audit:
+            value = evaluation.current.get(name, ABSENT)
+            entry[name] = _seal(value) if evaluation.resource.is_sensitive(name) else value
         changed_ensure = False
-        if it.resource.wanted("ensure") is not None:
-            changed_ensure = await self._sync_if_needed(it, it.resource.declaration.attributes["ensure"])
+        if evaluation.resource.wanted("ensure") is not None:
+            changed_ensure = await self._sync_if_needed(evaluation, evaluation.resource.declaration.attributes["ensure"])
         if not changed_ensure:
-            if it.present:
-                for declared in it.resource.declaration.properties:
-                    if declared.name != "ensure" and it.resource.wanted(declared.name) is not None:
-                        await self._sync_if_needed(it, declared)
-            elif it.resource.wanted("ensure") is None:
-                it.resource.log("debug", "Nothing to manage: no ensure and the resource doesn't exist")
-        self._audit(it)
-        self._remember(it)
+            if evaluation.present:
+                for declared in evaluation.resource.declaration.properties:
+                    if declared.name != "ensure" and evaluation.resource.wanted(declared.name) is not None:
+                        await self._sync_if_needed(evaluation, declared)
+            elif evaluation.resource.wanted("ensure") is None:
+                evaluation.resource.log("debug", "Nothing to manage: no ensure and the resource doesn't exist")
+        self._audit(evaluation)
+        self._remember(evaluation)
 
     # --- one property
 
-    async def _sync_if_needed(self, it: _Evaluation, declared: Any) -> bool:
+    async def _sync_if_needed(self, evaluation: _Evaluation, declared: Any) -> bool:
         """Bring one property into sync; whether there was anything to do."""
         name = declared.name
-        wanted = it.resource.wanted(name)
+        wanted = evaluation.resource.wanted(name)
         if wanted is None:
             return False
         event: ResourceEvent | None = None
         try:
-            if declared.insync(it.resource, it.current, wanted):
+            if declared.insync(evaluation.resource, evaluation.current, wanted):
                 return False
-            event = self._event(it, declared, wanted)
-            await self._sync(it, declared, wanted, event)
+            event = self._event(evaluation, declared, wanted)
+            await self._sync(evaluation, declared, wanted, event)
         except Exception as err:  # noqa: BLE001  # the other properties are still brought into sync
-            event = event or self._event(it, declared, wanted)
-            self._log_unforeseen(it.resource, err)
-            self._fail(it, declared, event, err)
-        self._judge_drift(it, declared, event)
-        self._record(it, event)
+            event = event or self._event(evaluation, declared, wanted)
+            self._log_unforeseen(evaluation.resource, err)
+            self._fail(evaluation, declared, event, err)
+        self._judge_drift(evaluation, declared, event)
+        self._record(evaluation, event)
         return True
 
-    def _event(self, it: _Evaluation, declared: Property[Any], wanted: list[Any]) -> ResourceEvent:
-        current = it.current.get(declared.name, ABSENT)
-        should = declared.should(it.resource, it.current, wanted)
-        secret = it.resource.is_sensitive(declared.name)
-        before = it.remembered.get(declared.name)
-        listed = declared.listed(should) if not isinstance(should, list) else None
+    def _event(self, evaluation: _Evaluation, declared: Property[Any], wanted: list[Any]) -> ResourceEvent:
+        current = evaluation.current.get(declared.name, ABSENT)
+        should = declared.should(evaluation.resource, evaluation.current, wanted)
+        secret = evaluation.resource.is_sensitive(declared.name)
+        before = evaluation.remembered.get(declared.name)
+        listed_value = declared.listed(should) if not isinstance(should, list) else None
         return ResourceEvent(
-            name=declared.event_name(it.resource, should),
+            name=declared.event_name(evaluation.resource, should),
             status="success",
             time=self.now(),
             property=declared.name,
@@ -179,106 +179,110 @@ class Harness:
             desired_value=REDACTED if secret and should is not None else should,
             historical_value=REDACTED if secret and before is not None else before,
             redacted=True if secret else None,
-            invalidate_refreshes=bool(listed and listed.invalidate_refreshes),
+            invalidate_refreshes=bool(listed_value and listed_value.invalidate_refreshes),
         )
 
-    async def _sync(self, it: _Evaluation, declared: Property[Any], wanted: list[Any], event: ResourceEvent) -> None:
-        resource, name = it.resource, declared.name
-        current, should = it.current.get(name, ABSENT), declared.should(resource, it.current, wanted)
+    async def _sync(self, evaluation: _Evaluation, declared: Property[Any], wanted: list[Any], event: ResourceEvent) -> None:
+        resource, name = evaluation.resource, declared.name
+        current, should = evaluation.current.get(name, ABSENT), declared.should(resource, evaluation.current, wanted)
         secret = resource.is_sensitive(name)
-        suffix = self._audited_suffix(it, declared, event)
+        suffix = self._audited_suffix(evaluation, declared, event)
         is_text = REDACTED if secret else declared.is_text(resource, current)
         should_text = REDACTED if secret else declared.should_text(resource, should)
-        if it.provider:
-            await it.provider.preview(resource, name, should, it.state)
+        if evaluation.provider:
+            await evaluation.provider.preview(resource, name, should, evaluation.state)
         if resource.simulated:
             event.status = "noop"
             event.message = f"current_value {is_text}, should be {should_text} (noop)" + suffix
             return
-        await self._act(it, name, should)
+        await self._apply(evaluation, name, should)
         change = f"changed {is_text} to {should_text}" if secret else declared.change_text(resource, current, should)
         event.status = "success"
         event.message = change + suffix
 
-    async def _act(self, it: _Evaluation, name: str, should: Any) -> None:
-        if it.provider is None:
+    async def _apply(self, evaluation: _Evaluation, name: str, should: Any) -> None:
+        if evaluation.provider is None:
             return
         if name == "ensure" and should == "present":
-            await it.provider.create(it.resource, it.state)
+            await evaluation.provider.create(evaluation.resource, evaluation.state)
         elif name == "ensure" and should == ABSENT:
-            await it.provider.destroy(it.resource, it.state)
+            await evaluation.provider.destroy(evaluation.resource, evaluation.state)
         else:
-            await it.provider.set(it.resource, name, should, it.state)
+            await evaluation.provider.set(evaluation.resource, name, should, evaluation.state)
 
-    def _fail(self, it: _Evaluation, declared: Property[Any], event: ResourceEvent, err: Exception) -> None:
-        resource = it.resource
+    def _fail(self, evaluation: _Evaluation, declared: Property[Any], event: ResourceEvent, err: Exception) -> None:
+        resource = evaluation.resource
         detail = failure_reason_of(resource, err)
         wanted = resource.wanted(declared.name) or []
         if resource.is_sensitive(declared.name):
             is_text = should_text = REDACTED
         else:
-            is_text = declared.is_text(resource, it.current.get(declared.name, ABSENT))
-            should_text = declared.should_text(resource, declared.should(resource, it.current, wanted))
+            is_text = declared.is_text(resource, evaluation.current.get(declared.name, ABSENT))
+            should_text = declared.should_text(resource, declared.should(resource, evaluation.current, wanted))
         self.log.log("err", detail)
         if isinstance(err, PuppetError) and isinstance(err.__cause__, OSError):
             self.log.log("err", f"{detail}\nWrapped exception:\n{failure_reason_of(resource, err.__cause__)}")
         event.status = "failure"
         event.message = f"change from {is_text} to {should_text} failed: {detail}"
 
-    def _judge_drift(self, it: _Evaluation, declared: Property[Any], event: ResourceEvent) -> None:
+    def _judge_drift(self, evaluation: _Evaluation, declared: Property[Any], event: ResourceEvent) -> None:
         """A change is corrective when the last run left the property as it was wanted then, and it no longer is so."""
-        if self.store is None or not declared.idempotent or it.resource.is_sensitive(declared.name):
+        if self.store is None or not declared.idempotent or evaluation.resource.is_sensitive(declared.name):
             return
-        left = self.store.system_value(str(it.resource.ref), declared.name)
-        if left is not None and not declared.insync(it.resource, it.current, left):
+        last_value = self.store.system_value(str(evaluation.resource.ref), declared.name)
+        if last_value is not None and not declared.insync(evaluation.resource, evaluation.current, last_value):
             event.corrective = True
             event.message += " (corrective)"
 
-    def _record(self, it: _Evaluation, event: ResourceEvent) -> None:
-        it.status.add(event)
-        it.synced.add(event.property or "")
-        level = "err" if event.status == "failure" else it.resource.loglevel
-        it.resource.log(level, event.message, event.property or "")
+    def _record(self, evaluation: _Evaluation, event: ResourceEvent) -> None:
+        evaluation.status.add(event)
+        evaluation.synced.add(event.property or "")
+        level = "err" if event.status == "failure" else evaluation.resource.loglevel
+        evaluation.resource.log(level, event.message, event.property or "")
 
     # --- audit, and what the next run needs to know
 
-    def _audited_suffix(self, it: _Evaluation, declared: Property[Any], event: ResourceEvent) -> str:
-        if declared.name not in it.resource.audit:
+    def _audited_suffix(self, evaluation: _Evaluation, declared: Property[Any], event: ResourceEvent) -> str:
+        if declared.name not in evaluation.resource.audit:
             return ""
         event.audited = True
-        before = it.remembered.get(declared.name)
-        if before is None or _same(before, it.current.get(declared.name, ABSENT)):
+        before = evaluation.remembered.get(declared.name)
+        if before is None or _is_unchanged(before, evaluation.current.get(declared.name, ABSENT)):
             return ""
-        text = REDACTED if it.resource.is_sensitive(declared.name) else declared.is_text(it.resource, before)
+        text = REDACTED if evaluation.resource.is_sensitive(declared.name) else declared.is_text(evaluation.resource, before)
         return f" (previously recorded value was {text})"
 
-    def _audit(self, it: _Evaluation) -> None:
-        for name in it.resource.audit:
-            declared = it.resource.declaration.attributes[name]
+    def _audit(self, evaluation: _Evaluation) -> None:
+        for name in evaluation.resource.audit:
+            declared = evaluation.resource.declaration.attributes[name]
             assert isinstance(declared, Property)
-            current = it.current.get(name, ABSENT)
-            secret = it.resource.is_sensitive(name)
-            if name not in it.remembered:
-                it.resource.log("notice", f"audit change: newly-recorded value {REDACTED if secret else text_of(current)}", name)
+            current = evaluation.current.get(name, ABSENT)
+            secret = evaluation.resource.is_sensitive(name)
+            if name not in evaluation.remembered:
+                evaluation.resource.log("notice", f"audit change: newly-recorded value {REDACTED if secret else text_of(current)}", name)
                 continue
-            before = it.remembered[name]
-            if _same(before, current) or name in it.synced:
+            before = evaluation.remembered[name]
+            if _is_unchanged(before, current) or name in evaluation.synced:
                 continue
-            event = self._event(it, declared, it.resource.wanted(name) or [])
+            event = self._event(evaluation, declared, evaluation.resource.wanted(name) or [])
             event.status, event.audited = "audit", True
-            texts = (REDACTED, REDACTED) if secret else (declared.is_text(it.resource, before), declared.is_text(it.resource, current))
+            texts = (
+                (REDACTED, REDACTED)
+                if secret
+                else (declared.is_text(evaluation.resource, before), declared.is_text(evaluation.resource, current))
+            )
             event.message = "audit change: previously recorded value {} has been changed to {}".format(*texts)
-            it.status.add(event)
-            it.resource.log(it.resource.loglevel, event.message, name)
+            evaluation.status.add(event)
+            evaluation.resource.log(evaluation.resource.loglevel, event.message, name)
 
-    def _remember(self, it: _Evaluation) -> None:
+    def _remember(self, evaluation: _Evaluation) -> None:
         if self.store is None:
             return
-        ref = str(it.resource.ref)
-        events = {event.property: event for event in it.status.events}
-        for declared in it.resource.declaration.properties:
-            wanted = it.resource.wanted(declared.name)
-            if it.resource.is_sensitive(declared.name) or (wanted is None and declared.name not in it.resource.audit):
+        ref = str(evaluation.resource.ref)
+        events = {event.property: event for event in evaluation.status.events}
+        for declared in evaluation.resource.declaration.properties:
+            wanted = evaluation.resource.wanted(declared.name)
+            if evaluation.resource.is_sensitive(declared.name) or (wanted is None and declared.name not in evaluation.resource.audit):
                 continue
             event = events.get(declared.name)
             value = wanted
@@ -291,15 +295,15 @@ class Harness:
 _SEAL = "{salted}"
 
 
-def _sealed(value: Any, salt: str = "") -> str:
+def _seal(value: Any, salt: str = "") -> str:
     """What is remembered of a secret: enough to see that it has changed, not what it was."""
     salt = salt or secrets.token_hex(16)
     return f"{_SEAL}{salt}:{hashlib.sha256((salt + text_of(value)).encode()).hexdigest()}"
 
 
-def _same(before: Any, current: Any) -> bool:
+def _is_unchanged(before: Any, current: Any) -> bool:
     if isinstance(before, str) and before.startswith(_SEAL):
-        return before == _sealed(current, before.removeprefix(_SEAL).partition(":")[0])
+        return before == _seal(current, before.removeprefix(_SEAL).partition(":")[0])
     if isinstance(before, datetime) and isinstance(current, datetime):
         return abs((before - current).total_seconds()) < 1e-6  # files keep fewer digits than the system
     return bool(before == current)

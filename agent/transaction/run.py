@@ -109,14 +109,14 @@ class Transaction:
         self.skip_tags = frozenset(tag.lower() for tag in context.skip_tags)
         self._walk = Walk(self.graph)
         self._statuses: dict[Type, EvaluationStatus] = {}
-        self._ahead = ReadAhead(lambda resource, limit: self._row(resource, lambda other: True, limit))
-        self._turns: set[Type] = set()  # changed already, and to be evaluated whatever happens
+        self._ahead = ReadAhead(lambda resource, limit: self._successors(resource, lambda other: True, limit))
+        self._applied_early: set[Type] = set()  # changed already, and to be evaluated whatever happens
         self._failed = FailedDependencies(self.status_of, self._log_node, resources.container_of, merged=context.merge_warnings)
         self._prefetched: dict[Provider[Any], Mapping[str, State | None]] = {}
         self._prefetch_failed: set[Provider[Any]] = set()
         self._without_provider: dict[str, str] = {}  # type → what its providers need
-        self._warned: set[str] = set()
-        self._told_choices: set[tuple[str, str]] = set()  # types and their providers that the debug log names already
+        self._logged_warnings: set[str] = set()
+        self._logged_choices: set[tuple[str, str]] = set()  # types and their providers that the debug log names already
         self._evaluated = 0  # nodes so far, for evaltrace
 
     # --- what resources may ask (Surroundings)
@@ -132,10 +132,10 @@ class Transaction:
         return [resource for resource in self.resources.order if resource.ref.type == type_name]
 
     def same_provider_successors(self, resource: Type, fits: Callable[[Type], bool]) -> Sequence[Type]:
-        return [each for each in self._row(resource, fits, NEIGHBOURS) if not each.simulated]
+        return [successor for successor in self._successors(resource, fits, NEIGHBOURS) if not successor.simulated]
 
     def mark_applied_early(self, resources: Iterable[Type]) -> None:
-        self._turns.update(resources)
+        self._applied_early.update(resources)
 
     def path_of(self, resource: Type) -> str:
         return "/" + "/".join(self.resources.path_of(resource))
@@ -239,7 +239,7 @@ class Transaction:
     async def _evaluate_all(self, walk: Walk) -> None:
         postponed: list[Type] = []
         progress = False
-        while self._turns or not self.context.stop():
+        while self._applied_early or not self.context.stop():
             node = walk.next()
             if node is None:
                 if not postponed:
@@ -303,30 +303,30 @@ class Transaction:
             resource.handler = providers.for_resource(resource)
         except ResourceError:
             return False
-        self._tell_choice(resource, resource.handler)
+        self._log_provider_choice(resource, resource.handler)
         drop_unsupported(resource, resource.handler)
         _, warning = providers.default(type_name)
-        if warning and warning not in self._warned:
-            self._warned.add(warning)
+        if warning and warning not in self._logged_warnings:
+            self._logged_warnings.add(warning)
             self.log_sink.warning(warning)
         return True
 
-    def _tell_choice(self, resource: Type, provider: Provider[Any]) -> None:
+    def _log_provider_choice(self, resource: Type, provider: Provider[Any]) -> None:
         """Write into the debug log, once for a type and provider, who serves the type here, why, and what the others lack."""
         type_name = resource.declaration.name
-        if not self.log_sink.wants("debug") or (type_name, provider.name) in self._told_choices or not provider.name:
+        if not self.log_sink.wants("debug") or (type_name, provider.name) in self._logged_choices or not provider.name:
             return
-        if not any(told == type_name for told, _ in self._told_choices):
+        if not any(logged_type == type_name for logged_type, _ in self._logged_choices):
             for other in self.context.providers.of(type_name):
                 if missing := self.context.providers.unmet(other):
                     self.log_sink.debug(f"Provider {other.name} of {type_name} is not suitable: it needs {', '.join(missing)}")
-        self._told_choices.add((type_name, provider.name))
+        self._logged_choices.add((type_name, provider.name))
         why = f"{resource.ref} asks for it" if resource.provider else "the default on this host"
         self.log_sink.debug(f"Provider {provider.name} of {type_name} is used: {why}")
 
     def _give_up(self, resource: Type) -> None:
         """No provider fits a resource, and nothing that is still to come can change that."""
-        if self._not_selected(resource):
+        if self._is_deselected(resource):
             self.status_of(resource).skipped = True
             return
         try:
@@ -344,16 +344,18 @@ class Transaction:
         if provider is None or provider in self._prefetched or type(provider).prefetch is Provider.prefetch:
             return
         self._prefetched[provider] = {}
-        wanted = {
-            r.key: r for r in self.resources.order if r.ref.type == resource.ref.type and self._choose_provider(r) and r.handler is provider
+        resources_by_key = {
+            candidate.key: candidate
+            for candidate in self.resources.order
+            if candidate.ref.type == resource.ref.type and self._choose_provider(candidate) and candidate.handler is provider
         }
         self.log_sink.debug(f"Prefetching {provider.name} resources for {resource.declaration.name}")
         try:
-            with keeping_secret([text for each in wanted.values() for text in each.secrets()]):
-                self._prefetched[provider] = dict(await provider.prefetch(wanted))
+            with keeping_secret([text for resource_to_read in resources_by_key.values() for text in resource_to_read.secrets()]):
+                self._prefetched[provider] = dict(await provider.prefetch(resources_by_key))
         except Exception as err:  # noqa: BLE001  # it fails the provider's resources, not the run
             text = failure_reason(err)
-            for waiting in wanted.values():
+            for waiting in resources_by_key.values():
                 text = waiting.without_secrets(text)
             self.log_sink.err(f"Could not prefetch {resource.ref.type} provider '{provider.name}': {text}")
             self._prefetch_failed.add(provider)
@@ -373,15 +375,15 @@ class Transaction:
     async def _evaluate_quietly(self, node: Node) -> None:
         self._propagate_failure(node)
         if isinstance(node, ContainerAnchor):
-            if self._skip(node):
+            if self._should_skip(node):
                 self.events.drop(node)
             else:
                 await self.events.process(self.graph, node)
             return
         status = self.status_of(node)
-        if node in self._turns:
-            self._turns.discard(node)
-        elif self._skip(node):
+        if node in self._applied_early:
+            self._applied_early.discard(node)
+        elif self._should_skip(node):
             status.skipped = True
             node.log("debug", "Resource is being skipped, unscheduling all events")
             self.events.drop(node)
@@ -393,7 +395,7 @@ class Transaction:
         await self.events.process(self.graph, node)
         self._ahead.after(node, status)
 
-    def _row(self, resource: Type, fits: Callable[[Type], bool], limit: int) -> list[Type]:
+    def _successors(self, resource: Type, fits: Callable[[Type], bool], limit: int) -> list[Type]:
         """What comes right after a resource with the same provider, as long as it fits, without what will be skipped."""
 
         def in_row(node: Node) -> bool:
@@ -419,16 +421,16 @@ class Transaction:
 
     # --- skipping
 
-    def _not_selected(self, node: Node) -> bool:
+    def _is_deselected(self, node: Node) -> bool:
         tags = node.origin.tags if isinstance(node, Type) else node.tags
         return bool(self.skip_tags.intersection(tags) or (self.tags and not self.tags.intersection(tags)))
 
-    def _skip(self, node: Node) -> bool:
+    def _should_skip(self, node: Node) -> bool:
         """Whether a node is passed over, saying why; the first reason wins."""
-        if self._not_selected(node):
+        if self._is_deselected(node):
             self._log_node("debug", "Not selected by tags", node)
             return True
-        if isinstance(node, Type) and not self._scheduled(node):
+        if isinstance(node, Type) and not self._is_scheduled(node):
             node.log("debug", "Not scheduled")
             return True
         if node in self._failed:
@@ -444,16 +446,16 @@ class Transaction:
 
     def _will_be_evaluated(self, resource: Type) -> bool:
         """Whether a resource that waits for nothing any more will not be skipped; nothing is said."""
-        if self._not_selected(resource) or self._failed.before(self.graph, resource) or resource.handler in self._prefetch_failed:
+        if self._is_deselected(resource) or self._failed.before(self.graph, resource) or resource.handler in self._prefetch_failed:
             return False
         if resource.declaration.apply_to == "device":
             return False
         try:
-            return self._scheduled(resource)
+            return self._is_scheduled(resource)
         except ResourceError:
             return False  # its turn will tell
 
-    def _scheduled(self, resource: Type) -> bool:
+    def _is_scheduled(self, resource: Type) -> bool:
         name = resource.schedule
         if self.context.ignore_schedules or not name:
             return True

@@ -49,9 +49,9 @@ def plain_data(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list | tuple):
-        return [plain_data(each) for each in value]
+        return [plain_data(item) for item in value]
     if isinstance(value, dict):
-        return {str(key): plain_data(each) for key, each in value.items()}
+        return {str(key): plain_data(item) for key, item in value.items()}
     if isinstance(value, datetime):
         return report.iso(value)
     if isinstance(value, bytes):
@@ -110,10 +110,10 @@ class EvaluationStatus:
             evaluation_time=self.evaluation_time,
             tags=list(resource.origin.tags),
             time=report.iso(self.time),
-            **self._happened(),
+            **self._changed_fields(),
         )
 
-    def _happened(self) -> dict[str, Any]:
+    def _changed_fields(self) -> dict[str, Any]:
         """What differs from a resource to which nothing was done: a report has thousands of those, and a model weighs what it was given."""
         happened = {
             "failed": self.failed,

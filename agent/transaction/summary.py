@@ -60,7 +60,9 @@ def report_of(run: ReportHeader, log: RunLog, applied: ApplyResult | None, times
         environment=run.environment,
         logs=log.for_report(),
         metrics=metrics,
-        resource_statuses=statuses if run.all_resources else {ref: each for ref, each in statuses.items() if not each.unchanged},
+        resource_statuses=statuses
+        if run.all_resources
+        else {ref: status_of_ref for ref, status_of_ref in statuses.items() if not status_of_ref.unchanged},
         corrective_change=any(status.corrective_change for status in statuses.values()),
         server_used=run.server_used,
         catalog_uuid=run.catalog_uuid,
@@ -89,6 +91,6 @@ def summary_text(summary: Mapping[str, Mapping[str, Any]]) -> str:
         lines.append(f"{label(section)}:")
         for name, value in sorted(summary[section].items(), key=lambda item: (item[0] == "total", str(item[1]))):
             if value != 0:
-                shown = f"{value:.2f}" if isinstance(value, float) else value
-                lines.append(f"   {label(name) + ':':>15} {shown}")
+                value_text = f"{value:.2f}" if isinstance(value, float) else value
+                lines.append(f"   {label(name) + ':':>15} {value_text}")
     return "\n".join(lines)
