@@ -236,14 +236,14 @@ def run_once(settings: AgentSettings, run_options: RunOptions) -> int:
 
     from .process.agent import Agent
 
-    agent = Agent(settings, run_options, began=time.monotonic() - process_age(), watch_steps=_show_step if settings.steps else None)
+    agent = Agent(settings, run_options, began=time.monotonic() - process_age(), on_step=_show_step if settings.steps else None)
     return uvloop.run(run_until_signalled(agent))
 
 
 async def run_until_signalled(agent: Agent) -> int:
     """A run that INT and TERM end well: between two resources when it is applying, at once before that; a second signal always at once."""
     loop = asyncio.get_running_loop()
-    task = asyncio.ensure_future(agent.once())
+    task = asyncio.ensure_future(agent.run_once())
 
     def stop(name: str) -> None:
         log.log(logs.NOTICE, "Caught %s; exiting", name)

@@ -51,7 +51,7 @@ async def connected(settings: AgentSettings, service: str = "puppet") -> AsyncIt
         PeerNotTrusted: as there. PeerError: no server of server_list answers.
     """
     async with verified(settings) as client:
-        site = await ServerSelection.over(client, settings).site(service)
+        site = await ServerSelection.of(client, settings).site(service)
         yield Server(site, client, DialectCache(), lambda: settings.environment or "production")
 
 
@@ -66,6 +66,9 @@ async def wired(settings: AgentSettings, service: str) -> AsyncIterator[Wiring]:
     dialects = await asyncio.to_thread(DialectCache.load, settings.scheme, settings.statedir / "dialects.json")
     routes = await asyncio.to_thread(read_routes, settings.route_file, "agent")
     async with verified(settings) as client:
-        selection = ServerSelection.over(client, settings)
-        settings, files = await selection.applied([service]), await selection.site("fileserver") if service == "fileserver" else None
+        selection = ServerSelection.of(client, settings)
+        settings, files = (
+            await selection.settings_with_servers([service]),
+            await selection.site("fileserver") if service == "fileserver" else None,
+        )
         yield Wiring(settings, client, dialects, routes, environment=settings.environment or "production", files=files)

@@ -202,9 +202,8 @@ class Bootstrap:
         The CA, and its CRL once there is one that is current.
 
         Args:
-            with_certificate: Show our certificate. CAs of 4 and later answer nearly all questions without it, and those who were revoked have
-                to be
-                able to fetch the CRL that says so; Ruby's (3.x to 5) give their CRL only to those they know.
+            with_certificate: Show our certificate. CAs of 4 and later answer nearly all questions without it, and agents whose certificate
+                was revoked have to be able to fetch the CRL that says so; Ruby's CAs (3.x to 5) give their CRL only to agents they know.
         """
         layout = self.layout
         crls = layout.hostcrl if self.options.revocation and self._crl_is_current() else None

@@ -66,7 +66,7 @@ class Agent:
     Runs of one host.
 
     Args:
-        watch_steps, watch_exchanges: called with each step and each HTTP exchange; for the demo and for tests.
+        on_step, on_exchange: called with each step and each HTTP exchange; for the demo and for tests.
         began: monotonic time at which the process started.
         srv: What DNS says of servers; None: the system's is asked, when the settings say so.
     """
@@ -76,8 +76,8 @@ class Agent:
         settings: AgentSettings,
         options: RunOptions | None = None,
         *,
-        watch_steps: StepObserver | None = None,
-        watch_exchanges: ExchangeObserver | None = None,
+        on_step: StepObserver | None = None,
+        on_exchange: ExchangeObserver | None = None,
         now: Callable[[], datetime] = utc_now,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         tell: Callable[[str], None] = print,
@@ -85,19 +85,19 @@ class Agent:
         srv: Srv | None = None,
     ) -> None:
         self.settings = settings
-        self.asked = options or RunOptions()
+        self.options = options or RunOptions()
         self.report: Report | None = None
         self.stopping = False
         self.applying = False
-        self._watch_steps = watch_steps
-        self._watch_exchanges = watch_exchanges
+        self._on_step = on_step
+        self._on_exchange = on_exchange
         self._now = now
         self._sleep = sleep
         self._tell = tell
         self._srv = srv or Srv(settings.srv_domain)
         self._began = time.monotonic() if began is None else began
 
-    async def once(self) -> int:
+    async def run_once(self) -> int:
         """One run, if it may take place; the exit code. Source: protocol reference 6.1, 6.4."""
         try:
             reason = await asyncio.to_thread(DisabledLock(self.settings.agent_disabled_lockfile).reason)
@@ -145,15 +145,15 @@ class Agent:
         bootstrap = Bootstrap(
             SslDir.of(settings),
             Site(settings.ca_server, settings.ca_port),
-            bootstrap_options(settings, self.asked.waitforcert),
-            lambda verifier: HttpClient.of(settings, verifier, self._watch_exchanges),
+            bootstrap_options(settings, self.options.waitforcert),
+            lambda verifier: HttpClient.of(settings, verifier, self._on_exchange),
             dialects,
             now=self._now,
             sleep=self._sleep,
             tell=self._tell,
             locate=lambda: locate_ca(settings, srv=self._srv),
         )
-        with Steps(self._watch_steps).step("certificates"):
+        with Steps(self._on_step).step("certificates"):
             return await bootstrap.run()
 
     async def _locked(self, verifier: Verifier, dialects: DialectCache) -> int:
@@ -201,13 +201,13 @@ class Agent:
         settings = self.settings
         runlog = RunLog(level=level_of(settings), printers=[print_line], now=self._now)
         routes = await asyncio.to_thread(read_routes, settings.route_file, "agent")
-        steps = Steps(self._watch_steps)
-        async with HttpClient.of(settings, verifier, self._watch_exchanges) as client:
+        steps = Steps(self._on_step)
+        async with HttpClient.of(settings, verifier, self._on_exchange) as client:
             with record_logging(runlog):
-                selection = ServerSelection.over(client, settings, srv=self._srv)
+                selection = ServerSelection.of(client, settings, srv=self._srv)
                 files = None
                 try:
-                    settings, files = await selection.applied(), await selection.site("fileserver")
+                    settings, files = await selection.settings_with_servers(), await selection.site("fileserver")
                 except PeerError as err:
                     log.error("%s", err)  # the cached catalog, if there is one, needs no server
                 wiring = Wiring(settings, client, dialects, routes, environment=settings.environment, files=files)
@@ -215,13 +215,13 @@ class Agent:
                     wiring,
                     runlog,
                     steps,
-                    fixed=self.asked.environment_given,
-                    configured=settings.environment if self.asked.environment_configured else None,
+                    fixed=self.options.environment_given,
+                    configured=settings.environment if self.options.environment_configured else None,
                     stop=lambda: self.stopping,
                     startup=time.monotonic() - self._began,
                     now=self._now,
-                    deferring=self.asked.deferring,
-                    catalog=self.asked.catalog or Retrieval.retrieve,
+                    deferring=self.options.deferring,
+                    catalog=self.options.catalog or Retrieval.retrieve,
                 )
                 self.applying = True
                 try:

@@ -61,7 +61,7 @@ def puppet_account() -> int | None:
         return None
 
 
-def complaint(path: Path, info: os.stat_result, *, trusted: frozenset[int], link_owner: int | None = None) -> str:
+def problem_with(path: Path, info: os.stat_result, *, trusted: frozenset[int], link_owner: int | None = None) -> str:
     """Why a directory with `info` may not hold the agent's state; '' when it may. `link_owner`: of the link at that path, if it is one."""
     if link_owner is not None and link_owner not in trusted:
         return f"{path} is a link that belongs to the user {link_owner}"
@@ -104,7 +104,7 @@ def secure_directories(directories: Iterable[Path], modes: Mapping[Path, int] = 
             info = path.stat()
         except OSError as err:
             raise ConfigError(f"{path} is a link that leads nowhere: {err.strerror}") from err
-        problem = complaint(path, info, trusted=trusted, link_owner=link_owner)
+        problem = problem_with(path, info, trusted=trusted, link_owner=link_owner)
         if problem:
             raise ConfigError(
                 f"Refusing to run: {problem}",

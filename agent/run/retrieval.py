@@ -184,14 +184,14 @@ class Retrieval:
         facts = await self._gather_facts()
         return RetrievedCatalog(await self._ask_catalog(facts), facts, "not_used")
 
-    async def kept(self) -> RetrievedCatalog:
+    async def cached(self) -> RetrievedCatalog:
         """The catalog that was kept of the last run or download. NoCatalog: there is none."""
         cached = await self._find_cached()
         if cached is None:
             raise NoCatalog(f"Could not find catalog for {self.settings.node_name_value}")
         return cached
 
-    async def given(self, catalog: Catalog) -> RetrievedCatalog:
+    async def accept(self, catalog: Catalog) -> RetrievedCatalog:
         """A catalog that came from elsewhere, as if it had been kept. BadData: it is another node's."""
         facts = await self._gather_facts()
         return RetrievedCatalog(_check_node(catalog, self.settings.node_name_value), facts, "explicitly_requested")

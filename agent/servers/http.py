@@ -97,7 +97,7 @@ class StreamedAnswer:
             async for chunk in self._watched_chunks(self._client.limits.bounds):
                 yield chunk
         except (aiohttp.ClientError, TimeoutError, OSError) as err:
-            self._client.fail(err, self._response.url.host or "")
+            self._client.raise_peer_error(err, self._response.url.host or "")
         finally:
             self._response.close() if not self._response.content.at_eof() else self._response.release()
 
@@ -113,7 +113,7 @@ class StreamedAnswer:
         try:
             return await self._read(limit)
         except (aiohttp.ClientError, TimeoutError, OSError) as err:
-            self._client.fail(err, self._response.url.host or "")
+            self._client.raise_peer_error(err, self._response.url.host or "")
 
     async def _read(self, limit: int) -> bytes:
         limited = LimitedBody(self.headers.get("content-encoding", "identity"), limit)
@@ -333,9 +333,9 @@ class HttpClient:
                     continue
                 if connector.opened > before and not proxied:
                     await self._raise_if_refused(site)
-                self.fail(err, str(site))
+                self.raise_peer_error(err, str(site))
             except (aiohttp.ClientError, TimeoutError, OSError) as err:
-                self.fail(err, str(site))
+                self.raise_peer_error(err, str(site))
         number = response.connection_number if isinstance(response, _Response) else 0
         path, took = target.partition("?")[0], time.monotonic() - began  # a query may carry all facts
         log.debug("%s %s at %s answered %d after %.3f seconds (connection %d)", method, path, site, response.status, took, number)
@@ -346,7 +346,7 @@ class HttpClient:
         connector.used.add(number)
         return StreamedAnswer(response, self)
 
-    def fail(self, err: BaseException, where: str) -> NoReturn:
+    def raise_peer_error(self, err: BaseException, where: str) -> NoReturn:
         """Raise what a person can use instead of a library's error."""
         refused = refusal_of(err)
         if refused:

@@ -117,7 +117,7 @@ class ServerSelection:
         self._listed: Site | None = None
 
     @classmethod
-    def over(cls, client: HttpClient, settings: AgentSettings, *, srv: Srv | None = None) -> ServerSelection:
+    def of(cls, client: HttpClient, settings: AgentSettings, *, srv: Srv | None = None) -> ServerSelection:
         """By what servers answer over these connections."""
         return cls(settings, readiness_check(client), reached=connection_check(client), srv=srv)
 
@@ -160,7 +160,7 @@ class ServerSelection:
                 raise PeerError(f"Could not select a functional puppet server from server_list: '{names}'")  # noqa: S608  # not SQL
         return self._listed
 
-    async def applied(self, services: Iterable[str] = SERVICES) -> AgentSettings:
+    async def settings_with_servers(self, services: Iterable[str] = SERVICES) -> AgentSettings:
         """The settings with the servers to use. PeerError as above."""
         changes: dict[str, object] = {}
         for service in services:
@@ -180,4 +180,4 @@ async def locate_ca(settings: AgentSettings, *, srv: Srv | None = None) -> Site:
     has_ca = settings.localcacert.exists()
     verifier = Verifier(settings.localcacert, None, False, lambda: datetime.now(UTC), None, None) if has_ca else None
     async with HttpClient.of(settings, verifier) as client:
-        return await ServerSelection.over(client, settings, srv=srv).site("ca")
+        return await ServerSelection.of(client, settings, srv=srv).site("ca")

@@ -118,12 +118,12 @@ class Server:
             known = self.dialects.get(self.site)
             if known is not None:
                 return known
-            answer = await self._send(Outgoing("GET", PROBE), {"Accept": "text/plain, */*"})
+            answer = await self.send(Outgoing("GET", PROBE), {"Accept": "text/plain, */*"})
             dialect = dialect_of(version_of(answer.headers.get("x-puppet-version")))
             if dialect is None and answer.status == 200:
                 dialect = MODERN
             if dialect is None:
-                answer = await self._send(Outgoing("GET", f"/{self._environment()}/certificate/ca"), {"Accept": "s"})
+                answer = await self.send(Outgoing("GET", f"/{self._environment()}/certificate/ca"), {"Accept": "s"})
                 dialect = dialect_of(version_of(answer.headers.get("x-puppet-version"))) or (LEGACY if answer.status == 200 else None)
             return await self.dialects.remember(self.site, dialect or MODERN)
 
@@ -135,13 +135,10 @@ class Server:
         if configured is not None:
             return algorithm(configured)
         if self.version is None:  # what it speaks was remembered from another time
-            await self._send(Outgoing("GET", PROBE), {"Accept": "text/plain, */*"})
+            await self.send(Outgoing("GET", PROBE), {"Accept": "text/plain, */*"})
         return algorithm(dialect.digest if self.version is None or self.version >= (7,) else "md5")
 
     async def send(self, outgoing: Outgoing, headers: Mapping[str, str], body: bytes | None = None) -> Answer:
-        return await self._send(outgoing, headers, body)
-
-    async def _send(self, outgoing: Outgoing, headers: Mapping[str, str], body: bytes | None = None) -> Answer:
         opened = await self.client.request(self.site, outgoing.method, outgoing.target, headers, body)
         self.dialects.learn(self.site, opened.headers)
         answer = await read_answer(opened)

@@ -123,11 +123,11 @@ class StateFile:
             loaded = await asyncio.to_thread(_load, self.path, log, "State file")
             self._entries = {str(ref): _entry_of(entry) for ref, entry in loaded.items() if isinstance(entry, dict)}
 
-    def of(self, ref: str) -> dict[str, Any]:
+    def entry(self, ref: str) -> dict[str, Any]:
         """What is remembered of one resource; a map that may be changed."""
         return self._entries.setdefault(ref, {})
 
-    def checked(self, ref: str) -> datetime:
+    def last_checked(self, ref: str) -> datetime:
         """When a resource was last looked at, in local time; the epoch: never."""
         when = self._entries.get(ref, {}).get("checked")
         return when.astimezone() if isinstance(when, datetime) else datetime.fromtimestamp(0).astimezone()
@@ -188,7 +188,7 @@ class TransactionStore:
     def remember(self, ref: str, name: str, value: list[Any] | None) -> None:
         self._new.setdefault(ref, {}).setdefault("parameters", {})[name] = {"system_value": value}
 
-    def keep(self, ref: str) -> None:
+    def carry_over(self, ref: str) -> None:
         """Take over what was known of a resource that was not looked at."""
         if ref in self._old:
             self._new[ref] = self._old[ref]

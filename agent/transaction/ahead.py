@@ -27,12 +27,12 @@ class ReadAhead:
         self._unchanged_provider: Provider[Any] | None = None  # had nothing to do for the resource before
         self._waiting: set[Type] = set()  # have been read, and their turn is still to come
 
-    async def before(self, resource: Type) -> None:
+    async def read_before(self, resource: Type) -> None:
         """A resource is about to be evaluated."""
         if resource in self._waiting:
             self._waiting.discard(resource)
             return
-        self.forget()
+        self.discard()
         provider = resource.handler
         if provider is None or provider is not self._unchanged_provider or type(provider).read_ahead is Provider.read_ahead:
             return
@@ -45,16 +45,16 @@ class ReadAhead:
                 await provider.read_ahead([resource, *successors])
         except Exception as err:  # noqa: BLE001  # whose fault it is shows when each is read at its turn
             resource.log("debug", f"Could not read ahead: {failure_reason_of(resource, err)}")
-            self.forget()
+            self.discard()
 
-    def after(self, resource: Type, status: EvaluationStatus) -> None:
+    def note_result(self, resource: Type, status: EvaluationStatus) -> None:
         """A resource was evaluated, and refreshed if need be."""
         touched = status.restarted or status.failed or (status.out_of_sync and not resource.simulated)
         self._unchanged_provider = None if touched else resource.handler
         if touched:
-            self.forget()
+            self.discard()
 
-    def forget(self) -> None:
+    def discard(self) -> None:
         """Have all that was read read again at its turn."""
         for provider in {resource.handler for resource in self._waiting}:
             if provider is not None:

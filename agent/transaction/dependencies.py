@@ -36,7 +36,7 @@ class FailedDependencies:
         self._logged: set[Type] = set()
         self._logged_of_class: set[Type] = set()
 
-    def before(self, graph: Graph, node: Node) -> Mapping[Type, None]:
+    def failures_before(self, graph: Graph, node: Node) -> Mapping[Type, None]:
         """What failed of all that a node waited for, directly or not."""
         failed: dict[Type, None] = {}
         for dependency in graph.dependencies(node):
@@ -47,9 +47,9 @@ class FailedDependencies:
                     failed[dependency] = None
         return failed
 
-    def reached(self, graph: Graph, node: Node) -> None:
+    def propagate_to(self, graph: Graph, node: Node) -> None:
         """It is a node's turn."""
-        if failed := dict(self.before(graph, node)):
+        if failed := dict(self.failures_before(graph, node)):
             self._failures[node] = failed
             if isinstance(node, ContainerAnchor):
                 self._failures_of_containers[node.label] = failed
@@ -57,7 +57,7 @@ class FailedDependencies:
     def __contains__(self, node: Node) -> bool:
         return node in self._failures
 
-    def tell(self, node: Node) -> None:
+    def log_skip(self, node: Node) -> None:
         """Say why a node is skipped."""
         if self._merged:
             self._log_failures_of_class(node)

@@ -25,7 +25,7 @@ class Generator:
         self.adopt = adopt
         self.failed = False
 
-    async def before_run(self, resource: Type) -> None:
+    async def generate_before_run(self, resource: Type) -> None:
         """Add what `generate` of a resource gives, and what that generates in turn."""
         if not _overrides(resource.handler, "generate"):
             return
@@ -34,9 +34,9 @@ class Generator:
         for child in children if deep else reversed(children):
             self._add(resource, child, {"before": resource} if deep else {"after": resource})
             _order_before_run(resource, child)
-            await self.before_run(child)
+            await self.generate_before_run(child)
 
-    async def while_evaluating(self, graph: Graph, resource: Type) -> bool:
+    async def generate_children(self, graph: Graph, resource: Type) -> bool:
         """Add what `eval_generate` of a resource gives, contained in it; whether the graph has grown."""
         if not _overrides(resource.handler, "eval_generate"):
             return False

@@ -337,7 +337,7 @@ class Walk:
     def idle(self) -> bool:
         return not self._ready
 
-    def following(self, node: Node, fits: Callable[[Node], bool], *, limit: int) -> list[Node]:
+    def successors(self, node: Node, fits: Callable[[Node], bool], *, limit: int) -> list[Node]:
         """
         Those that come right after `node`, which is not finished yet, one after the other and as long as they fit; `limit` at most.
 
@@ -367,7 +367,7 @@ class Walk:
             heapq.heappush(self._ready, entry)
         return [entry[2] for entry in row]
 
-    def grown(self) -> None:
+    def recount(self) -> None:
         """Count anew who waits for whom; what had been ready but now waits is taken back."""
         self._blockers.clear()
         still_ready = [entry for entry in self._ready if not self._waits_for(entry[2])]

@@ -92,7 +92,7 @@ class Harness:
                 evaluation = self._begin(resource, provider, state, status)
                 await self._perform(evaluation)
                 if status.changed and not resource.simulated:
-                    self.state.of(str(resource.ref))["synced"] = self.now()
+                    self.state.entry(str(resource.ref))["synced"] = self.now()
                     if provider:
                         await provider.flush(resource, state)
             failpoint(f"transaction.done:{resource.ref}")
@@ -120,11 +120,11 @@ class Harness:
         current = {p.name: ABSENT for p in resource.declaration.properties} | dict(state or {})
         if "ensure" in resource.declaration.attributes and state is not None and "ensure" not in state:
             current["ensure"] = "present"
-        remembered = dict(self.state.of(str(resource.ref)))
+        remembered = dict(self.state.entry(str(resource.ref)))
         return _Evaluation(resource, provider, state, current, remembered, status)
 
     async def _perform(self, evaluation: _Evaluation) -> None:
-        entry = self.state.of(str(evaluation.resource.ref))
+        entry = self.state.entry(str(evaluation.resource.ref))
         entry["checked"] = self.now()
         for name in evaluation.resource.audit:
             value = evaluation.current.get(name, ABSENT)

@@ -159,7 +159,7 @@ class Transaction:
 
     def statuses(self) -> dict[str, ResourceStatus]:
         """All statuses as the report has them, by reference."""
-        return {str(resource.ref): status.frozen() for resource, status in self._statuses.items()}
+        return {str(resource.ref): status.to_report() for resource, status in self._statuses.items()}
 
     def _log_node(self, level: str, message: str, node: Node) -> None:
         if isinstance(node, Type):
@@ -183,7 +183,7 @@ class Transaction:
             self.adopt(resource)
         for resource in list(self.resources.order):
             self._choose_provider(resource)
-            await self.generator.before_run(resource)
+            await self.generator.generate_before_run(resource)
         self._check_before_run()
         if self.context.store:
             await self.context.store.load(self.log_sink)
@@ -259,8 +259,8 @@ class Transaction:
             progress = True
             if isinstance(node, Type):
                 await self._prefetch(node)
-                if await self.generator.while_evaluating(self.graph, node):
-                    walk.grown()
+                if await self.generator.generate_children(self.graph, node):
+                    walk.recount()
             await self._evaluate_node(node)
             walk.finish(node)
         else:
@@ -388,12 +388,12 @@ class Transaction:
             node.log("debug", "Resource is being skipped, unscheduling all events")
             self.events.drop(node)
             if self.context.store:
-                self.context.store.keep(str(node.ref))
+                self.context.store.carry_over(str(node.ref))
             return
-        await self._ahead.before(node)
+        await self._ahead.read_before(node)
         await self._evaluate(node, status)
         await self.events.process(self.graph, node)
-        self._ahead.after(node, status)
+        self._ahead.note_result(node, status)
 
     def _successors(self, resource: Type, fits: Callable[[Type], bool], limit: int) -> list[Type]:
         """What comes right after a resource with the same provider, as long as it fits, without what will be skipped."""
@@ -401,7 +401,7 @@ class Transaction:
         def in_row(node: Node) -> bool:
             return isinstance(node, Type) and node.handler is resource.handler and not node.pending and fits(node)
 
-        row = self._walk.following(resource, in_row, limit=limit)
+        row = self._walk.successors(resource, in_row, limit=limit)
         return [each for each in row if isinstance(each, Type) and self._will_be_evaluated(each)]
 
     async def _evaluate(self, resource: Type, status: EvaluationStatus) -> None:
@@ -417,7 +417,7 @@ class Transaction:
         if isinstance(node, Type) and node.handler in self._prefetch_failed:
             assert node.handler is not None
             self.status_of(node).fail(f"Prefetch failed for {node.ref.type} provider '{node.handler.name}'", self.context.now())
-        self._failed.reached(self.graph, node)
+        self._failed.propagate_to(self.graph, node)
 
     # --- skipping
 
@@ -434,7 +434,7 @@ class Transaction:
             node.log("debug", "Not scheduled")
             return True
         if node in self._failed:
-            self._failed.tell(node)
+            self._failed.log_skip(node)
             return True
         if isinstance(node, Type) and node.handler in self._prefetch_failed:
             node.log("warning", "Skipping because provider prefetch failed")
@@ -446,7 +446,7 @@ class Transaction:
 
     def _will_be_evaluated(self, resource: Type) -> bool:
         """Whether a resource that waits for nothing any more will not be skipped; nothing is said."""
-        if self._is_deselected(resource) or self._failed.before(self.graph, resource) or resource.handler in self._prefetch_failed:
+        if self._is_deselected(resource) or self._failed.failures_before(self.graph, resource) or resource.handler in self._prefetch_failed:
             return False
         if resource.declaration.apply_to == "device":
             return False
@@ -465,7 +465,7 @@ class Transaction:
         from shared.types.schedule import Schedule
 
         assert isinstance(schedule, Schedule)
-        return schedule.matches(self.context.state.checked(str(resource.ref)), self.context.now().astimezone())
+        return schedule.matches(self.context.state.last_checked(str(resource.ref)), self.context.now().astimezone())
 
 
 async def apply_catalog(resources: RalCatalog, context: ApplyContext) -> ApplyResult:

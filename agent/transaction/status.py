@@ -28,7 +28,7 @@ class ResourceEvent:
     corrective: bool = False
     invalidate_refreshes: bool = False
 
-    def frozen(self) -> report.Event:
+    def to_report(self) -> report.Event:
         return report.Event(
             audited=self.audited,
             property=self.property,
@@ -96,7 +96,7 @@ class EvaluationStatus:
         """Record that the resource as a whole failed."""
         self.add(ResourceEvent("resource_error", "failure", now, message, redacted=False))
 
-    def frozen(self) -> report.ResourceStatus:
+    def to_report(self) -> report.ResourceStatus:
         resource = self.resource
         where = resource.origin.where
         return report.ResourceStatus(
@@ -124,7 +124,7 @@ class EvaluationStatus:
             "skipped": self.skipped,
             "change_count": self.change_count,
             "out_of_sync_count": self.out_of_sync_count,
-            "events": [event.frozen() for event in self.events],
+            "events": [event.to_report() for event in self.events],
             "corrective_change": self.corrective,
         }
         return {name: value for name, value in happened.items() if value}

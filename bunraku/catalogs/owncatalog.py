@@ -62,8 +62,8 @@ def apply(settings: AgentSettings, source: str, compiled: Callable[[], Catalog])
 
     async def retrieve(retrieval: Retrieval) -> RetrievedCatalog:
         if catalog is not None:
-            return await retrieval.given(catalog)
-        return await (retrieval.download() if source == "rest" else retrieval.kept())
+            return await retrieval.accept(catalog)
+        return await (retrieval.download() if source == "rest" else retrieval.cached())
 
     set_up_logs(settings, foreground=True)
     settings = settings.model_copy(update={"onetime": True, "report": False})

@@ -43,7 +43,7 @@ async def test_the_first_that_answers_is_used_for_all_that_follows_the_server() 
         asked.append(str(site))
         return site.host == "b"
 
-    chosen = await ServerSelection(settings(server_list="a,b:8141,c", report_server="reports"), answers).applied()
+    chosen = await ServerSelection(settings(server_list="a,b:8141,c", report_server="reports"), answers).settings_with_servers()
     assert asked == ["a:8140", "b:8141"]
     assert (chosen.server, chosen.masterport, chosen.ca_server, chosen.ca_port) == ("b", 8141, "b", 8141)
     assert (chosen.report_server, chosen.report_port) == ("reports", 8140)
@@ -53,7 +53,7 @@ async def test_a_server_that_somebody_has_set_is_not_of_the_list_even_if_it_is_t
     async def answers(site: Site) -> bool:
         return site.host == "b"
 
-    chosen = await ServerSelection(settings(server_list="b", ca_server="puppet"), answers).applied()
+    chosen = await ServerSelection(settings(server_list="b", ca_server="puppet"), answers).settings_with_servers()
     assert (chosen.server, chosen.ca_server, chosen.report_server) == ("b", "puppet", "b")
 
 
@@ -69,7 +69,7 @@ async def test_without_a_list_nobody_is_asked() -> None:
     async def never(site: Site) -> bool:
         raise AssertionError(site)
 
-    assert (await ServerSelection(settings(server="x"), never).applied()).server == "x"
+    assert (await ServerSelection(settings(server="x"), never).settings_with_servers()).server == "x"
 
 
 async def test_none_that_answers_is_an_error() -> None:
@@ -77,14 +77,14 @@ async def test_none_that_answers_is_an_error() -> None:
         return False
 
     with pytest.raises(PeerError, match="Could not select a functional puppet server from server_list: 'a,b'"):
-        await ServerSelection(settings(server_list="a,b"), no).applied()
+        await ServerSelection(settings(server_list="a,b"), no).settings_with_servers()
 
 
 async def test_a_run_skips_a_master_that_is_away(tmp_path: Path) -> None:
     site = Scripted(tmp_path, {"/status/v1/simple": Reply(body=b"running")})
     async with site.master.running():
         agent = site.agent(server="unused.test", server_list=f"localhost:1,localhost:{site.master.port}")
-        assert await agent.once() == 0
+        assert await agent.run_once() == 0
     assert site.asked()[0] == "GET /status/v1/simple/server"
     assert site.asked()[-1].startswith("PUT /puppet/v3/report/")
 
@@ -107,7 +107,7 @@ async def test_a_server_of_the_list_is_asked_whether_it_can_serve_agents(
 ) -> None:
     site = Scripted(tmp_path, dict(answers))
     async with site.master.running():
-        code = await site.agent(server="unused.test", server_list=f"localhost:{site.master.port}", usecacheonfailure=False).once()
+        code = await site.agent(server="unused.test", server_list=f"localhost:{site.master.port}", usecacheonfailure=False).run_once()
     probes = [f"GET /status/v1/simple/{page}" for page in pages]
     assert site.asked()[: len(probes)] == probes
     assert (len(site.asked()) > len(probes)) == is_chosen == (code == 0)
@@ -125,7 +125,7 @@ async def test_a_first_contact_skips_a_master_that_says_it_is_not_running(tmp_pa
     starting = Scripted(tmp_path / "starting", {"/status/": Reply(503, b"starting", {"X-Puppet-Version": "7.23.0"})}, ca=site.ca)
     async with site.master.running(), starting.master.running():
         servers = f"localhost:{starting.master.port},localhost:{site.master.port}"
-        assert await site.agent(server="unused.test", server_list=servers, waitforcert=0).once() == 1  # nobody has signed it
+        assert await site.agent(server="unused.test", server_list=servers, waitforcert=0).run_once() == 1  # nobody has signed it
     assert starting.asked() == ["GET /status/v1/simple/server"]
     assert f"PUT /puppet-ca/v1/certificate_request/{NAME}" in site.asked()
 
@@ -137,7 +137,7 @@ async def test_a_refresh_of_the_revocations_goes_to_the_server_of_the_list(tmp_p
     os.utime(crl, (0, 0))
     async with site.master.running():
         agent = site.agent(server="unused.test", server_list=f"localhost:{site.master.port}", crl_refresh_interval="1d")
-        assert await agent.once() == 0
+        assert await agent.run_once() == 0
     assert "GET /puppet-ca/v1/certificate_revocation_list/ca" in site.asked()
     assert crl.stat().st_mtime > 0
 
@@ -148,7 +148,7 @@ async def test_without_a_server_that_answers_the_cached_catalog_is_applied_howev
     site = Scripted(tmp_path)
     assert await site.run() == 0
     os.utime(site.agent_root / "ssl/crl.pem", (0, 0))
-    assert await site.agent(server_list="localhost:1", crl_refresh_interval="1d").once() == 0
+    assert await site.agent(server_list="localhost:1", crl_refresh_interval="1d").run_once() == 0
     assert "Nothing was refreshed: Could not select a functional puppet server" in caplog.text
 
 

@@ -103,7 +103,7 @@ async def test_the_first_that_answers_is_used_for_each_service() -> None:
         f"_x-puppet-ca._tcp.{DOMAIN}.": [(1, 0, 8141, "ca.test.")],
     }
     async with Dns(records).running() as server:
-        chosen = await ServerSelection(settings(server_list="unused"), answers, srv=server.srv(chance=least)).applied()
+        chosen = await ServerSelection(settings(server_list="unused"), answers, srv=server.srv(chance=least)).settings_with_servers()
     assert (chosen.server, chosen.masterport) == ("m2.test", 8150)
     assert (chosen.ca_server, chosen.ca_port) == ("ca.test", 8141)
     assert (chosen.report_server, chosen.report_port) == ("m2.test", 8150)
@@ -115,9 +115,9 @@ async def test_without_one_that_answers_the_settings_hold() -> None:
         return site.host == "b"
 
     async with Dns({f"_x-puppet._tcp.{DOMAIN}.": [(1, 0, 8140, "m1.test.")]}).running() as server:
-        chosen = await ServerSelection(settings(server_list="a,b"), answers, srv=server.srv()).applied()
+        chosen = await ServerSelection(settings(server_list="a,b"), answers, srv=server.srv()).settings_with_servers()
         assert (chosen.server, chosen.ca_server) == ("b", "b")
-        assert (await ServerSelection(settings(server="x"), answers, srv=server.srv()).applied()).server == "x"
+        assert (await ServerSelection(settings(server="x"), answers, srv=server.srv()).settings_with_servers()).server == "x"
 
 
 async def test_a_ca_of_dns_that_is_away_is_that_of_the_list() -> None:
@@ -126,13 +126,13 @@ async def test_a_ca_of_dns_that_is_away_is_that_of_the_list() -> None:
 
     records = {f"_x-puppet._tcp.{DOMAIN}.": [(1, 0, 8140, "m1.test.")], f"_x-puppet-ca._tcp.{DOMAIN}.": [(1, 0, 8141, "ca.test.")]}
     async with Dns(records).running() as server:
-        chosen = await ServerSelection(settings(server_list="a"), answers, srv=server.srv()).applied()
+        chosen = await ServerSelection(settings(server_list="a"), answers, srv=server.srv()).settings_with_servers()
     assert (chosen.server, chosen.ca_server, chosen.report_server) == ("m1.test", "a", "m1.test")
 
 
 async def test_without_the_setting_nobody_is_asked() -> None:
     async with Dns().running() as server:
-        await ServerSelection(settings(use_srv_records="false"), _never, srv=server.srv()).applied()
+        await ServerSelection(settings(use_srv_records="false"), _never, srv=server.srv()).settings_with_servers()
     assert server.asked == []
 
 
@@ -148,7 +148,7 @@ async def test_a_run_goes_to_the_master_that_dns_names(tmp_path: Path, away: boo
         records = {f"_x-puppet._tcp.{DOMAIN}.": [(1, 0, 1 if away else port, "localhost."), (2, 0, port, "localhost.")]}
         async with Dns(records).running() as server:
             flags = site.settings(server="unused.test", use_srv_records="true", srv_domain=DOMAIN)
-            assert await Agent(flags, RunOptions(), tell=lambda text: None, srv=server.srv()).once() == 0
+            assert await Agent(flags, RunOptions(), tell=lambda text: None, srv=server.srv()).run_once() == 0
     assert site.asked()[-1].startswith("PUT /puppet/v3/report/")
     labels = ("_x-puppet", "_x-puppet-ca", "_x-puppet-report", "_x-puppet-fileserver")
     assert server.asked == [f"{label}._tcp.{DOMAIN}." for label in labels]  # once each; there is nothing that the CA has to be asked
@@ -161,7 +161,7 @@ async def test_a_host_without_a_certificate_asks_the_ca_that_dns_names(tmp_path:
         records = {f"_x-puppet-ca._tcp.{DOMAIN}.": [(1, 0, 1, "localhost."), (2, 0, site.master.port, "localhost.")]}
         async with Dns(records).running() as server:
             flags = site.settings(server="unused.test", use_srv_records="true", srv_domain=DOMAIN, waitforcert=0)
-            assert await Agent(flags, RunOptions(), tell=lambda text: None, srv=server.srv()).once() == 1
+            assert await Agent(flags, RunOptions(), tell=lambda text: None, srv=server.srv()).run_once() == 1
     asked = site.asked()
     assert asked[0] == "GET /status/v1/simple" and f"PUT /puppet-ca/v1/certificate_request/{NAME}" in asked
     assert server.asked == [f"_x-puppet-ca._tcp.{DOMAIN}."]
@@ -178,7 +178,7 @@ async def test_files_come_from_the_file_server_that_dns_names(tmp_path: Path) ->
         }
         async with Dns(records).running() as server:
             flags = site.settings(use_srv_records="true", srv_domain=DOMAIN)
-            assert await Agent(flags, RunOptions(), tell=lambda text: None, srv=server.srv()).once() == 0
+            assert await Agent(flags, RunOptions(), tell=lambda text: None, srv=server.srv()).run_once() == 0
     assert [path for path in files.asked() if "file" in path] == [
         f"GET /puppet/v3/file_metadatas/{each}" for each in ("pluginfacts", "plugins")
     ]

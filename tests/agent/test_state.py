@@ -35,9 +35,9 @@ async def test_puppets_own_state_file_is_read_and_written_in_its_form(tmp_path: 
     path.write_text(PUPPET_STATE)
     state = StateFile(path)
     await state.load(log)
-    assert state.checked("File[/tmp/pr/conf]") == datetime(2026, 11, 21, 0, 48, 34, 595668, tzinfo=UTC)
-    assert state.of("File[/a]")["ensure"] == "absent"
-    state.of("Notify[x]")["checked"] = NOW
+    assert state.last_checked("File[/tmp/pr/conf]") == datetime(2026, 11, 21, 0, 48, 34, 595668, tzinfo=UTC)
+    assert state.entry("File[/a]")["ensure"] == "absent"
+    state.entry("Notify[x]")["checked"] = NOW
     await state.store(log, NOW)
     text = path.read_text()
     assert "Notify[x]:\n  :checked: 2026-11-21 00:50:06.595668000 +00:00\n" in text
@@ -51,11 +51,11 @@ async def test_a_file_of_nothing_but_times_is_read_the_same_by_its_lines(tmp_pat
     state = StateFile(path)
     refs = ["File[/x]", "Exec[it's: # odd]", "Exec[two\nlines]", "Notify[0644]", "Exec[" + "long " * 300 + "]"]
     for ref in refs:
-        state.of(ref).update(checked=NOW, synced=NOW)
+        state.entry(ref).update(checked=NOW, synced=NOW)
     await state.store(log, NOW)
     again = StateFile(path)
     await again.load(log)
-    assert [again.of(ref) for ref in refs] == [{"checked": NOW, "synced": NOW}] * len(refs)
+    assert [again.entry(ref) for ref in refs] == [{"checked": NOW, "synced": NOW}] * len(refs)
     assert not log.lines
 
 
@@ -64,11 +64,11 @@ async def test_entries_of_38_with_tagged_symbols_are_read(tmp_path: Path) -> Non
     path.write_text("--- \n  File[/srv/a3]: \n    !ruby/sym checked: 2026-11-20 21:55:13.381031 +00:00\n")
     state = StateFile(path)
     await state.load(RunLog())
-    assert state.checked("File[/srv/a3]").astimezone(UTC).hour == 21
+    assert state.last_checked("File[/srv/a3]").astimezone(UTC).hour == 21
 
 
 async def test_what_was_never_checked_counts_as_checked_at_the_epoch() -> None:
-    assert StateFile(None).checked("File[/x]").timestamp() == 0
+    assert StateFile(None).last_checked("File[/x]").timestamp() == 0
 
 
 @pytest.mark.parametrize("content", ["", "\x00\x01garbage", "- a list", "--- !ruby/object:Gem::Installer {}\n", "a: &a [*a]"])
@@ -80,7 +80,7 @@ async def test_a_broken_file_is_moved_aside_and_begun_anew(tmp_path: Path, conte
     (tmp_path / "store.yaml").write_text(content)
     await state.load(log)
     await store.load(log)
-    state.of("File[/x]")["checked"] = NOW
+    state.entry("File[/x]")["checked"] = NOW
     await state.store(log, NOW)
     await store.store(log)
     assert "File[/x]" in path.read_text()
@@ -95,7 +95,7 @@ async def test_a_broken_file_is_moved_aside_and_begun_anew(tmp_path: Path, conte
 async def test_a_folder_that_is_missing_is_an_error_in_the_log_and_no_more(tmp_path: Path) -> None:
     log = RunLog()
     state = StateFile(tmp_path / "nosuch" / "state.yaml")
-    state.of("x")["checked"] = NOW
+    state.entry("x")["checked"] = NOW
     await state.store(log, NOW)
     assert log.lines[-1].message == f"Could not write {tmp_path}/nosuch/state.yaml: No such file or directory"
 

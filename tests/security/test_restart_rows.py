@@ -70,7 +70,7 @@ async def test_R_17_agents_go_on_while_masters_are_restarted_one_after_the_other
         settings = settings_of(tmp_path, name, masters)
         while not over.is_set() or not runs[name]:
             for _ in range(TRIES):
-                code = await Agent(settings, RunOptions(), tell=lambda text: None).once()
+                code = await Agent(settings, RunOptions(), tell=lambda text: None).run_once()
                 if code in (0, 2):
                     break
                 await asyncio.sleep(0.5)

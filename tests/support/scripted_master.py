@@ -112,7 +112,7 @@ class Scripted:
     async def run(self, **more: Any) -> int:
         """One run, the master listening meanwhile; the exit code."""
         async with self.master.running():
-            return await self.agent(**more).once()
+            return await self.agent(**more).run_once()
 
     @property
     def state(self) -> Path:

@@ -155,7 +155,7 @@ def test_what_is_added_while_walking_comes_right_behind_its_parent() -> None:
     for child in children:
         graph.add(child, graph.priority_within(first))
         graph.link(first, child)
-    walk.grown()
+    walk.recount()
     walk.finish(first)
     found = []
     while (node := walk.next()) is not None:
@@ -184,8 +184,8 @@ def test_what_follows_is_what_comes_next_with_nothing_that_is_freed_meanwhile(
     walk = Walk(build(steps(**given), quiet))
     node = walk.next()
     assert isinstance(node, Type) and node.title == first
-    row = walk.following(node, lambda each: isinstance(each, Type) and len(each.title) == 1, limit=9)
-    assert walk.following(node, lambda each: True, limit=0) == []
+    row = walk.successors(node, lambda each: isinstance(each, Type) and len(each.title) == 1, limit=9)
+    assert walk.successors(node, lambda each: True, limit=0) == []
     assert " ".join(each.title for each in row if isinstance(each, Type)) == expected
     # Looking has changed nothing: the row is what then comes.
     walk.finish(node)

@@ -289,7 +289,7 @@ async def test_a_schedule_decides_by_the_time_of_the_last_check() -> None:
     state = StateFile(None)
     first = await run(World(), schedule, box("a", ensure="present", schedule="daily"), state=state)
     assert first.world.done
-    state.of("Box[a]")["checked"] = NOW
+    state.entry("Box[a]")["checked"] = NOW
     again = await run(World(), schedule, box("a", ensure="present", schedule="daily"), state=state)
     assert again.flags("a") == {"skipped"}
     forced = await run(World(), schedule, box("a", ensure="present", schedule="daily"), state=state, ignore_schedules=True)
