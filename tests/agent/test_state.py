@@ -109,7 +109,7 @@ async def test_the_store_keeps_what_was_skipped_and_forgets_what_is_gone(tmp_pat
     again = TransactionStore(path)
     await again.load(log)
     assert again.system_value("File[/gone]", "mode") == ["0644"]
-    again.keep("File[/kept]")
+    again.carry_over("File[/kept]")
     await again.store(log)
     assert plainyaml.loads(path.read_bytes()) == {"resources": {"File[/kept]": {"parameters": {"mode": {"system_value": ["0644"]}}}}}
 
